@@ -1,4 +1,4 @@
-//! What one check of a privilege costs, in processor time: `cargo bench -p bunko-access`. Fails above 0.1 us.
+//! Measures the processor time of one privilege check: `cargo bench -p bunko-access`. Fails above 0.1 us.
 
 #![forbid(unsafe_code)]
 
@@ -7,10 +7,10 @@ use std::hint::black_box;
 
 const CHECKS: u32 = 5_000_000;
 const NANOSECONDS_MAX: f64 = 100.0;
-/// Collections that the narrow user may read one by one.
+/// Collections on which the narrow user has a privilege of its own.
 const COLLECTIONS: usize = 1_000;
 
-/// Processor time of this thread, in nanoseconds: other programs on the machine do not lengthen it.
+/// Processor time of this thread, in nanoseconds. Other programs on the machine do not affect it.
 /// Source: Linux, Documentation/scheduler/sched-stats.
 fn processor_ns() -> u64 {
     let text =

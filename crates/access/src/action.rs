@@ -1,15 +1,15 @@
-//! What privileges allow to do.
+//! The actions that privileges allow.
 //! Source: MongoDB manual 8.2, "Privilege Actions".
 
 macro_rules! actions {
     ($($action:ident $name:literal,)*) => {
-        /// One thing that may be done.
+        /// An action.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[allow(missing_docs)]
         pub enum Action { $($action,)* }
 
         impl Action {
-            /// All of them.
+            /// All actions.
             pub const ALL: &[Self] = &[$(Self::$action,)*];
 
             /// Its name in privileges.
@@ -177,10 +177,10 @@ impl Action {
 pub struct ActionSet([u64; 3]);
 
 impl ActionSet {
-    /// None.
+    /// The empty set.
     pub const NONE: Self = Self([0; 3]);
 
-    /// Those actions.
+    /// The set of these actions.
     pub const fn of(actions: &[Action]) -> Self {
         let mut bits = [0; 3];
         let mut at = 0;
@@ -192,24 +192,24 @@ impl ActionSet {
         Self(bits)
     }
 
-    /// These and those.
+    /// The union of both sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self([self.0[0] | other.0[0], self.0[1] | other.0[1], self.0[2] | other.0[2]])
     }
 
-    /// These without those.
+    /// The actions that are not in `other`.
     #[must_use]
     pub const fn without(self, other: Self) -> Self {
         Self([self.0[0] & !other.0[0], self.0[1] & !other.0[1], self.0[2] & !other.0[2]])
     }
 
-    /// Whether it has no action.
+    /// Whether the set is empty.
     pub fn is_empty(self) -> bool {
         self == Self::NONE
     }
 
-    /// Whether the action is allowed by it: by its name, or because any is.
+    /// Whether it allows the action: by its name, or by `anyAction`.
     pub fn allows(self, action: Action) -> bool {
         self.has(action) || self.has(Action::AnyAction)
     }
@@ -218,7 +218,7 @@ impl ActionSet {
         self.0[action as usize / 64] & (1 << (action as usize % 64)) != 0
     }
 
-    /// Its actions in the order of their names.
+    /// Its actions, ordered by name.
     pub fn iter(self) -> impl Iterator<Item = Action> {
         Action::ALL.iter().copied().filter(move |action| self.has(*action))
     }

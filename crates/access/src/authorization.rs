@@ -1,22 +1,22 @@
-//! What somebody may do, in a form that is asked for each command.
+//! The privileges of a user, in a form for fast checks of each command.
 
 use crate::action::{Action, ActionSet};
 use crate::privilege::{Privilege, Resource};
 use foldhash::{HashMap, HashMapExt};
 
-/// What the names of buckets of time series begin with.
+/// Prefix of the bucket collections of time series.
 const BUCKETS: &str = "system.buckets.";
 
-/// All privileges of somebody, put together by what they are about.
+/// All privileges of a user, merged by resource.
 #[derive(Clone, Debug, Default)]
 pub struct Authorization {
     anything: ActionSet,
     cluster: ActionSet,
     any_normal: ActionSet,
     databases: HashMap<String, OfDatabase>,
-    /// By the names of collections, in every database.
+    /// By collection name, in every database.
     names: HashMap<String, ActionSet>,
-    /// Those of all databases.
+    /// Buckets in every database.
     buckets: OfBuckets,
 }
 
@@ -47,7 +47,7 @@ impl OfBuckets {
 }
 
 fn find(map: &HashMap<String, ActionSet>, name: &str) -> ActionSet {
-    // Most are empty, which is found out without reckoning a hash.
+    // Most maps are empty, which saves computing a hash.
     if map.is_empty() { ActionSet::NONE } else { map.get(name).copied().unwrap_or_default() }
 }
 
@@ -57,7 +57,7 @@ fn put(map: &mut HashMap<String, ActionSet>, name: &str, actions: ActionSet) {
 }
 
 impl Authorization {
-    /// What those privileges allow together.
+    /// Merges privileges.
     pub fn new<'p>(privileges: impl IntoIterator<Item = &'p Privilege>) -> Self {
         let mut authorization = Self { databases: HashMap::new(), ..Self::default() };
         for privilege in privileges {
@@ -92,7 +92,7 @@ impl Authorization {
         self.cluster.allows(action) || self.anything.allows(action)
     }
 
-    /// Whether an action is allowed on all databases that are not the server's own.
+    /// Whether an action is allowed on all databases except the server's own.
     pub fn on_all_databases(&self, action: Action) -> bool {
         self.any_normal.allows(action) || self.anything.allows(action)
     }
@@ -102,12 +102,12 @@ impl Authorization {
         self.anything.allows(Action::AnyAction)
     }
 
-    /// Whether an action on a database is.
+    /// Whether an action is allowed on a database.
     pub fn on_database(&self, database: &str, action: Action) -> bool {
         self.normal(database, self.databases.get(database)).and(self.anything).allows(action)
     }
 
-    /// Whether an action on a collection is.
+    /// Whether an action is allowed on a collection.
     pub fn on_collection(&self, database: &str, collection: &str, action: Action) -> bool {
         self.actions_on(database, collection).allows(action)
     }
@@ -129,7 +129,7 @@ impl Authorization {
         }
     }
 
-    /// Whether an action on any collection of a database, or on itself, is.
+    /// Whether an action is allowed on a database or on any of its collections.
     pub fn somewhere_in(&self, database: &str, action: Action) -> bool {
         let some = |names: &HashMap<String, ActionSet>| names.values().any(|actions| actions.allows(action));
         self.on_database(database, action)
@@ -137,8 +137,8 @@ impl Authorization {
             || some(&self.names)
     }
 
-    /// What is allowed on a database and its ordinary collections. Databases that belong to the server have no privileges
-    /// from those on all of them.
+    /// Actions allowed on a database and its ordinary collections. Privileges on all databases do not apply to the
+    /// server's own.
     fn normal(&self, database: &str, of: Option<&OfDatabase>) -> ActionSet {
         let any = if matches!(database, "local" | "config") { ActionSet::NONE } else { self.any_normal };
         of.map_or(any, |of| any.and(of.whole))

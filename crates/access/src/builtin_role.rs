@@ -1,4 +1,4 @@
-//! The roles that every server has.
+//! Built-in roles.
 //! Source: MongoDB manual 8.2, "Built-In Roles".
 
 #[allow(clippy::enum_glob_use, reason = "the table below names nearly all of them")]
@@ -6,21 +6,21 @@ use crate::action::Action::{self, *};
 use crate::action::ActionSet;
 use crate::privilege::{Privilege, Resource, add};
 
-/// A role that every server has.
+/// A built-in role.
 pub struct BuiltinRole {
     /// Its name.
     pub name: &'static str,
-    /// Whether each database has it or `admin` alone.
+    /// Whether it exists in each database or only in `admin`.
     pub scope: Scope,
     privileges: fn(&str, &mut Vec<Privilege>),
 }
 
-/// Where a role is.
+/// The databases of a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// In each database.
+    /// Each database.
     EachDatabase,
-    /// In `admin`.
+    /// `admin` only.
     Admin,
 }
 
@@ -195,11 +195,11 @@ const MANAGE_HOST: &[Action] = &[
     TrafficRecord,
     UnlockAction,
 ];
-/// What whoever copies a collection needs of it.
+/// Actions needed to copy a collection.
 const COPY: &[Action] = &[CollStats, DbHash, DbStats, Find, KillCursors, ListCollections, ListIndexes, PlanCacheRead];
 const KEEP: &[Action] = &[Insert, Remove, Update];
 
-/// All of them, by name.
+/// All built-in roles, by name.
 pub const BUILTIN_ROLES: &[BuiltinRole] = &[
     BuiltinRole { name: "__system", scope: Scope::Admin, privileges: system },
     BuiltinRole { name: "backup", scope: Scope::Admin, privileges: backup },
@@ -223,17 +223,17 @@ pub const BUILTIN_ROLES: &[BuiltinRole] = &[
 ];
 
 impl BuiltinRole {
-    /// The role of that name in a database.
+    /// Finds a role by name in a database.
     pub fn find(name: &str, database: &str) -> Option<&'static Self> {
         BUILTIN_ROLES.iter().find(|role| role.name == name && role.is_in(database))
     }
 
-    /// Whether a database has it.
+    /// Whether a database has the role.
     pub fn is_in(&self, database: &str) -> bool {
         self.scope == Scope::EachDatabase || database == "admin"
     }
 
-    /// What it allows, as the role of that database.
+    /// Its privileges, as the role of that database.
     pub fn privileges(&self, database: &str) -> Vec<Privilege> {
         let mut privileges = Vec::new();
         (self.privileges)(database, &mut privileges);
@@ -255,7 +255,7 @@ fn grant_on(privileges: &mut Vec<Privilege>, database: &str, collection: &str, a
     grant(privileges, resource, actions);
 }
 
-/// In the roles of each database an empty name stands for all of them.
+/// Grants actions on buckets. In the roles of each database, an empty database name means all databases.
 fn buckets(privileges: &mut Vec<Privilege>, database: &str, actions: &[Action]) {
     let database = Some(database.to_owned()).filter(|database| !database.is_empty());
     grant(privileges, Resource::SystemBuckets(database, None), actions);

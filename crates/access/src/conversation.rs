@@ -1,4 +1,4 @@
-//! The server's side of SCRAM: texts in, texts out.
+//! The server's side of SCRAM: text messages in, text messages out.
 //! Source: RFC 5802, sections 3 and 7.
 
 use crate::credential::ScramCredential;
@@ -6,26 +6,26 @@ use crate::mechanism::Mechanism;
 use bunko_bson::base64;
 use subtle::ConstantTimeEq;
 
-/// Most bytes of a message: those of honest clients have less than a few hundred.
+/// Most bytes of a message: honest clients send a few hundred at most.
 const MESSAGE_BYTES_MAX: usize = 4096;
-/// Fewest characters that a client's nonce has: with fewer a conversation could be repeated.
+/// Least length of a client's nonce: with a shorter one, a conversation could be repeated.
 const CLIENT_NONCE_MIN: usize = 8;
 
-/// Why a login is refused, for the operator alone; the client hears only that it is.
+/// The reason why a login is refused, for the operator only. The client learns just that it is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {
-    /// A message is not what SCRAM has at its place.
+    /// The message is not what SCRAM expects.
     Malformed,
-    /// There is no such user, or none for that mechanism.
+    /// There is no such user, or the user has no credential for this mechanism.
     UnknownUser,
-    /// The proof is not that of the password.
+    /// The proof does not match the password.
     WrongPassword,
-    /// The nonce is not that of this conversation.
+    /// The nonce is not the nonce of this conversation.
     WrongNonce,
 }
 
 impl Rejection {
-    /// In words.
+    /// The reason in words.
     pub fn reason(self) -> &'static str {
         match self {
             Self::Malformed => "malformed SCRAM message",
@@ -36,30 +36,30 @@ impl Rejection {
     }
 }
 
-/// Whether the credential that a conversation checks is that of a user.
+/// Whether the checked credential belongs to a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It is.
+    /// The credential of a user.
     Known,
-    /// It is pretended: whoever is asked for it is refused, after the same work.
+    /// A pretended credential: the login is always refused, after the same work.
     Pretended,
 }
 
 /// A client's first message.
 #[derive(Debug)]
 pub struct ClientFirst {
-    /// Who wants to log in.
+    /// Name of the user.
     pub user: String,
     nonce: String,
     bare: String,
-    /// The header, which the last message repeats in base64.
+    /// The GS2 header, which the last message repeats in base64.
     header: String,
 }
 
 impl ClientFirst {
-    /// Reads it.
+    /// Parses the message.
     /// # Errors
-    /// [`Rejection::Malformed`], also where it asks for channel binding, for extensions, or to act for another user.
+    /// [`Rejection::Malformed`], also for channel binding, extensions, or a login on behalf of another user.
     pub fn parse(payload: &[u8]) -> Result<Self, Rejection> {
         let text = text(payload)?;
         let (header, bare) = ["n,,", "y,,"]
@@ -78,7 +78,7 @@ impl ClientFirst {
     }
 }
 
-/// A conversation after the server's first message. It is used up by the client's last one, right or wrong.
+/// A conversation after the server's first message. The client's last message consumes it, right or wrong.
 pub struct Conversation {
     mechanism: Mechanism,
     standing: Standing,
@@ -104,9 +104,10 @@ impl Conversation {
         (Self { mechanism, standing, credential, so_far, nonce, header: first.header.clone() }, challenge)
     }
 
-    /// Checks the client's last message; the server's last one, which proves that it knows the user too.
+    /// Checks the client's last message. Returns the server's last message, which proves that the server knows the
+    /// user.
     /// # Errors
-    /// Why it is refused.
+    /// The reason why the login is refused.
     pub fn finish(self, payload: &[u8]) -> Result<String, Rejection> {
         let text = text(payload)?;
         let (without_proof, proof) = text.rsplit_once(",p=").ok_or(Rejection::Malformed)?;
@@ -145,7 +146,7 @@ fn is_printable(nonce: &str) -> bool {
     nonce.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',')
 }
 
-/// A name in which comma and equals sign are escaped; `None` where another thing is.
+/// Unescapes comma and equals sign in a name; `None` for any other escape.
 fn unescape(name: &str) -> Option<String> {
     let mut plain = String::with_capacity(name.len());
     let mut rest = name;
@@ -166,10 +167,10 @@ fn unescape(name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A conversation that a document gives.
+    /// A conversation from a document.
     struct Vector {
         mechanism: Mechanism,
-        /// What is hashed for the password "pencil".
+        /// The text hashed for the password "pencil".
         prepared: &'static str,
         client_nonce: &'static str,
         server_nonce: &'static str,
@@ -180,7 +181,7 @@ mod tests {
     }
 
     const VECTORS: &[Vector] = &[
-        // RFC 5802, section 5: its password is hashed as it is.
+        // RFC 5802, section 5: the password is hashed as it is.
         Vector {
             mechanism: Mechanism::ScramSha1,
             prepared: "pencil",
@@ -235,7 +236,7 @@ mod tests {
             let flipped = if proof.starts_with('A') { "B" } else { "A" };
             assert_eq!(finish(&format!("{start}p={flipped}{}", &proof[1..])), Rejection::WrongPassword);
             assert_eq!(finish(&honest.replacen("r=", "r=x", 1)), Rejection::WrongNonce);
-            // What was said in a conversation is worth nothing in the next, whose nonce is another.
+            // A message of one conversation is worthless in another, which has another nonce.
             assert_eq!(finish(&honest.replacen(vector.server_nonce, "another", 1)), Rejection::WrongNonce);
             for malformed in [
                 String::new(),

@@ -1,13 +1,13 @@
-//! What the server keeps of a password: enough to check who knows it, not enough to log in with.
+//! The stored form of a password: enough to check a client that knows it, not enough to log in.
 
 use crate::mechanism::Mechanism;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, base64, number};
 use zeroize::Zeroizing;
 
-/// Most iterations that a kept credential may name: some seconds' work for a client.
+/// Most iterations of a stored credential: a few seconds of work for a client.
 const ITERATIONS_MAX: i64 = 10_000_000;
 
-/// The credential of one mechanism. It is not printed: `Debug` is missing on purpose.
+/// The credential of one mechanism. It has no `Debug` on purpose, so that it cannot be printed.
 #[derive(Clone)]
 pub struct ScramCredential {
     pub(crate) iterations: u32,
@@ -17,7 +17,7 @@ pub struct ScramCredential {
 }
 
 impl ScramCredential {
-    /// Of a password that [`Mechanism::prepare_password`] made ready; takes milliseconds.
+    /// From a password prepared by [`Mechanism::prepare_password`]. Takes milliseconds.
     pub fn of_password(mechanism: Mechanism, prepared: &str, salt: Vec<u8>, iterations: u32) -> Self {
         let salted = mechanism.derive(prepared.as_bytes(), &salt, iterations);
         let client_key = Zeroizing::new(mechanism.hmac(&salted, b"Client Key"));
@@ -29,8 +29,8 @@ impl ScramCredential {
         }
     }
 
-    /// What a user who does not exist is answered with: for the same name always the same salt, which nobody can tell from
-    /// that of a user who does, without the server's secret.
+    /// The credential for a name without a user. A name always gets the same salt, which cannot be told from a real one
+    /// without the server's secret.
     pub fn pretended(mechanism: Mechanism, secret: &[u8], name: &str, iterations: u32) -> Self {
         let derive = |purpose: &str| Mechanism::ScramSha256.hmac(secret, format!("{purpose} {name}").as_bytes());
         let mut salt = derive(mechanism.name());
@@ -41,7 +41,7 @@ impl ScramCredential {
         Self { iterations, salt, stored_key, server_key }
     }
 
-    /// As `system.users` has it.
+    /// The document in `system.users`.
     pub fn to_document(&self) -> DocumentBuf {
         DocumentBuf::new()
             .with("iterationCount", self.iterations as i32)
@@ -50,7 +50,7 @@ impl ScramCredential {
             .with("serverKey", &base64::encode(&self.server_key))
     }
 
-    /// Reads it back, also what another server has written; `None` where it is malformed.
+    /// Reads the document, also one written by another server; `None` if it is malformed.
     pub fn parse(mechanism: Mechanism, document: DocumentRef<'_>) -> Option<Self> {
         let bytes = |name| document.get(name).and_then(ValueRef::as_str).and_then(base64::decode);
         let iterations = document.get("iterationCount").and_then(number::as_i64_exact)?;

@@ -1,8 +1,8 @@
-//! Who may do what: credentials, the server's side of SCRAM, names of users and roles, privileges.
+//! Access control: credentials, the server's side of SCRAM, names of users and roles, privileges.
 //!
-//! **Invariant:** pure. No store, no clock, no randomness but what is handed in.
-//! **Invariant:** what is malformed in a stored user or role allows nothing.
-//! **Invariant:** nothing that holds a password or a key can be printed.
+//! **Invariant:** pure. Store, clock and randomness are not used; random values are passed in.
+//! **Invariant:** a malformed part of a stored user or role allows nothing.
+//! **Invariant:** no type that holds a password or a key can be printed.
 #![forbid(unsafe_code)]
 
 mod action;

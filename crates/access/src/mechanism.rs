@@ -1,4 +1,4 @@
-//! What the two variants of SCRAM differ in.
+//! The two SCRAM mechanisms and their differences.
 //! Source: RFC 5802; RFC 7677; MongoDB authentication specification, "SCRAM-SHA-1" and "SCRAM-SHA-256".
 
 use hmac::{Hmac, KeyInit, Mac};
@@ -7,20 +7,20 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-/// A way to log in by a password that the server does not keep.
+/// A mechanism to log in with a password that the server does not store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
-    /// Over the MD5 digest that an older mechanism kept of each password.
+    /// Uses the MD5 digest of the password that the older mechanism MONGODB-CR stored.
     ScramSha1,
-    /// Over the password as SASLprep normalises it.
+    /// Uses the password normalized by SASLprep.
     ScramSha256,
 }
 
 impl Mechanism {
-    /// All of them, in the order in which they are offered.
+    /// All mechanisms, in the order in which they are offered.
     pub const ALL: [Self; 2] = [Self::ScramSha256, Self::ScramSha1];
 
-    /// The name that clients say.
+    /// Its name in the protocol.
     pub fn name(self) -> &'static str {
         match self {
             Self::ScramSha1 => "SCRAM-SHA-1",
@@ -33,7 +33,7 @@ impl Mechanism {
         Self::ALL.into_iter().find(|mechanism| mechanism.name() == name)
     }
 
-    /// Bytes of a salt, as MongoDB has it: with its counter a salt fills what the hash function leaves of a block.
+    /// Bytes of a salt, as on MongoDB: the salt and its counter fill one block of the hash function's output size.
     pub fn salt_bytes(self) -> usize {
         match self {
             Self::ScramSha1 => 16,
@@ -51,7 +51,7 @@ impl Mechanism {
 
     /// The password as the mechanism hashes it, in memory that is wiped.
     /// # Errors
-    /// Where it holds characters that SASLprep prohibits.
+    /// The password contains a character that SASLprep prohibits.
     pub fn prepare_password(self, user: &str, password: &str) -> Result<Zeroizing<String>, ProhibitedCharacter> {
         let prepared = match self {
             Self::ScramSha1 => mongodb_digest(user, password),
@@ -90,11 +90,11 @@ impl Mechanism {
     }
 }
 
-/// The password holds a character that SASLprep prohibits.
+/// The password contains a character that SASLprep prohibits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProhibitedCharacter;
 
-/// What SCRAM-SHA-1 takes for the password, and what clients send where they say `digestPassword: false`.
+/// The password digest of SCRAM-SHA-1. Clients send it with `digestPassword: false`.
 fn mongodb_digest(user: &str, password: &str) -> String {
     let digest: [u8; 16] = Md5::digest(Zeroizing::new(format!("{user}:mongo:{password}")).as_bytes()).into();
     format!("{:032x}", u128::from_be_bytes(digest))

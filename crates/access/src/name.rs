@@ -1,34 +1,34 @@
-//! Names of users and roles: each belongs to a database.
+//! Names of users and roles. Each belongs to a database.
 
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// The key of a user's name.
+/// The field of a user's name.
 const USER: &str = "user";
 
 /// The name of a user or a role, with the database that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name {
-    /// Its own part.
+    /// Its first part.
     pub name: String,
     /// The database.
     pub database: String,
 }
 
 impl Name {
-    /// A name of two parts.
+    /// A name in a database.
     pub fn new(name: impl Into<String>, database: impl Into<String>) -> Self {
         Self { name: name.into(), database: database.into() }
     }
 
-    /// What ids of the user's sessions have as `uid`.
+    /// The `uid` in the ids of the user's sessions.
     pub fn digest(&self) -> [u8; 32] {
         Sha256::digest(format!("{}@{}", self.name, self.database)).into()
     }
 
-    /// Reads `name`, which belongs to `database` then, or `{<key>: name, db: database}`. Like MongoDB, it passes over
-    /// other fields of a role's document and refuses those of a user's.
+    /// Parses `name`, which then belongs to `database`, or `{<key>: name, db: database}`. Like MongoDB, it ignores
+    /// other fields for a role and refuses them for a user.
     /// # Errors
     /// A sentence that says what is wrong.
     pub fn parse(value: ValueRef<'_>, key: &str, database: &str) -> Result<Self, String> {
@@ -71,7 +71,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// The names in the array of that field of a stored document; what is malformed there names nobody.
+/// The names in an array field of a stored document; malformed ones are skipped.
 pub fn names_of(document: DocumentRef<'_>, field: &str, key: &str) -> Vec<Name> {
     let Some(names) = document.get(field).and_then(ValueRef::as_array) else { return Vec::new() };
     names.iter().filter_map(|name| Name::parse_document(name.as_document()?, key).ok()).collect()

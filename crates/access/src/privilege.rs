@@ -5,36 +5,36 @@ use crate::action::{Action, ActionSet};
 use bunko_bson::number::Number;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 
-/// What a privilege is about.
+/// The resource of a privilege.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Resource {
-    /// Everything, also what the server keeps for itself.
+    /// Everything, including the server's own databases and collections.
     Any,
     /// The server as a whole.
     Cluster,
-    /// All databases but `local` and `config`, and their collections that are no `system.` ones.
+    /// All databases except `local` and `config`, and their collections except `system.` ones.
     AnyNormal,
-    /// A database and its collections that are no `system.` ones.
+    /// A database and its collections except `system.` ones.
     Database(String),
     /// The collection of that name in every database.
     CollectionName(String),
     /// One collection.
     Collection(String, String),
-    /// The buckets of a time series: of a collection in a database, where these are named.
+    /// Buckets of time series. The database and the collection are optional.
     SystemBuckets(Option<String>, Option<String>),
 }
 
 /// Some actions on a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Privilege {
-    /// On what.
+    /// The resource.
     pub resource: Resource,
-    /// Which.
+    /// The actions.
     pub actions: ActionSet,
 }
 
 impl Resource {
-    /// Reads a resource document. Fields of other names say nothing, as in MongoDB, nor does null.
+    /// Parses a resource document. As on MongoDB, unknown fields and null are ignored.
     /// # Errors
     /// A sentence that says what is wrong.
     pub fn parse(document: DocumentRef<'_>) -> Result<Self, String> {
@@ -88,7 +88,7 @@ impl Resource {
         }
     }
 
-    /// Whether it is about that database alone, so that roles of it may have it.
+    /// Whether it concerns only that database, so that roles of the database may have it.
     pub fn is_within(&self, database: &str) -> bool {
         match self {
             Self::Database(own) | Self::Collection(own, _) | Self::SystemBuckets(Some(own), _) => own == database,
@@ -99,14 +99,14 @@ impl Resource {
     }
 }
 
-/// Whether a flag of a resource is true, or a number that stands for true.
+/// Whether a flag of a resource is true, or a number other than zero.
 fn is_on(value: ValueRef<'_>) -> bool {
     let is_number = |value| Number::of(value).is_some_and(|number| number.compare(Number::Integer(0)).is_ne());
     matches!(value, ValueRef::Boolean(true)) || is_number(value)
 }
 
 impl Privilege {
-    /// Reads `{resource, actions}`; fields of other names say nothing.
+    /// Parses `{resource, actions}`. Unknown fields are ignored.
     /// # Errors
     /// A sentence that says what is wrong.
     pub fn parse(document: DocumentRef<'_>) -> Result<Self, String> {
@@ -116,7 +116,7 @@ impl Privilege {
             return Err("a privilege has a document 'resource' and an array 'actions'".to_owned());
         };
         let mut actions = ActionSet::NONE;
-        // MongoDB passes over nulls among the names.
+        // MongoDB ignores null among the names.
         for name in names.iter().filter(|name| !name.is_nullish()) {
             let action = name.as_str().and_then(Action::named);
             let action = action.ok_or_else(|| {
@@ -138,8 +138,8 @@ impl Privilege {
     }
 }
 
-/// The privileges of a stored role; what is malformed there allows nothing. Actions that this server does not know are
-/// passed over, as another server may have more.
+/// The privileges of a stored role. Malformed ones are skipped, and so that another server may have more actions,
+/// unknown actions are ignored.
 pub fn privileges_of(role: DocumentRef<'_>) -> Vec<Privilege> {
     let Some(privileges) = role.get("privileges").and_then(ValueRef::as_array) else { return Vec::new() };
     let read = |privilege: ValueRef<'_>| {
@@ -152,7 +152,7 @@ pub fn privileges_of(role: DocumentRef<'_>) -> Vec<Privilege> {
     privileges.iter().filter_map(read).collect()
 }
 
-/// Adds actions to the privilege on the same resource, or the privilege itself.
+/// Adds actions to the privilege on the same resource, or adds the privilege.
 pub fn add(privileges: &mut Vec<Privilege>, privilege: Privilege) {
     match privileges.iter_mut().find(|other| other.resource == privilege.resource) {
         Some(other) => other.actions = other.actions.and(privilege.actions),
@@ -160,7 +160,7 @@ pub fn add(privileges: &mut Vec<Privilege>, privilege: Privilege) {
     }
 }
 
-/// Takes actions off the privilege on the same resource, and the privilege where none is left.
+/// Removes actions from the privilege on the same resource, and a privilege without actions.
 pub fn take_off(privileges: &mut Vec<Privilege>, privilege: &Privilege) {
     for other in privileges.iter_mut().filter(|other| other.resource == privilege.resource) {
         other.actions = other.actions.without(privilege.actions);

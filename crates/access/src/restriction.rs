@@ -1,10 +1,10 @@
-//! From where users may log in.
+//! Authentication restrictions: addresses from which users may log in.
 //! Source: MongoDB manual 8.2, "createUser", "Authentication Restrictions".
 
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use std::net::IpAddr;
 
-/// The bits in front of an IPv4 address that is written as an IPv6 one, `::ffff:127.0.0.1`.
+/// Number of bits before the IPv4 address in an IPv4-mapped IPv6 address, such as `::ffff:127.0.0.1`.
 const MAPPED_BITS: u8 = 96;
 
 /// A range of addresses: `127.0.0.1` or `10.0.0.0/8`.
@@ -15,14 +15,14 @@ pub struct AddressRange {
 }
 
 impl AddressRange {
-    /// Reads it; `None` where it is neither.
+    /// Parses a range; `None` for other text.
     pub fn parse(text: &str) -> Option<Self> {
         let (address, prefix) = text.split_once('/').map_or((text, None), |(address, prefix)| (address, Some(prefix)));
         let network: IpAddr = address.parse().ok()?;
         let most = if network.is_ipv4() { 32 } else { 128 };
         let number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok())?;
         let prefix_bits = prefix.map_or(Some(most), number).filter(|bits| *bits <= most)?;
-        // A client whose address is an IPv4 one is compared as such, however the socket tells it.
+        // A client's IPv4 address is compared as such, even if the socket reports it as mapped.
         match network.to_canonical() {
             IpAddr::V4(mapped) if network.is_ipv6() && prefix_bits >= MAPPED_BITS => {
                 Some(Self { network: mapped.into(), prefix_bits: prefix_bits - MAPPED_BITS })
@@ -31,9 +31,9 @@ impl AddressRange {
         }
     }
 
-    /// Whether an address lies in it.
+    /// Whether the range contains an address.
     pub fn has(self, address: IpAddr) -> bool {
-        // The bits behind the prefix are shifted out; all of them where it has none.
+        // Shifts out the bits after the prefix, or all bits if the prefix is empty.
         let is_same = |one: u128, other: u128, width: u32| {
             let differing = (one ^ other).checked_shr(width - u32::from(self.prefix_bits));
             differing.unwrap_or(0) == 0
@@ -46,39 +46,40 @@ impl AddressRange {
     }
 }
 
-/// One alternative: where it says nothing, all addresses will do.
+/// One alternative. Without sources it allows all addresses.
 #[derive(Clone, Debug)]
 struct Alternative {
     sources: Option<Vec<AddressRange>>,
-    /// Which address of the server was reached is not known here, so nobody meets it.
+    /// Whether it names a server address. The address that a client reached is not known here, so such an alternative
+    /// is never met.
     names_server: bool,
 }
 
-/// The `authenticationRestrictions` of a user or a role: some alternatives, one of which must be met.
+/// The `authenticationRestrictions` of a user or a role: alternatives, one of which must be met.
 #[derive(Clone, Debug, Default)]
 pub struct Restrictions(Vec<Alternative>);
 
 impl Restrictions {
-    /// Reads what a command sets.
+    /// Parses the argument of a command.
     /// # Errors
     /// A sentence that says what is wrong.
     pub fn parse(restrictions: ArrayRef<'_>) -> Result<Self, String> {
         restrictions.iter().map(alternative).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Reads what is stored. Where that is malformed, nobody meets it.
+    /// Reads stored restrictions. Malformed ones are never met.
     pub fn of(document: DocumentRef<'_>) -> Self {
         let Some(kept) = document.get("authenticationRestrictions") else { return Self::default() };
         let parsed = kept.as_array().and_then(|restrictions| Self::parse(restrictions).ok());
         parsed.unwrap_or_else(|| Self(vec![Alternative { sources: Some(Vec::new()), names_server: true }]))
     }
 
-    /// Whether there are none.
+    /// Whether there are no restrictions.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether somebody at that address meets them; at a Unix domain socket there is none.
+    /// Whether a client at that address meets them. A client of the Unix domain socket has no address.
     pub fn are_met_by(&self, source: Option<IpAddr>) -> bool {
         let meets = |alternative: &Alternative| {
             let is_source = |sources: &Vec<AddressRange>| {
@@ -89,7 +90,7 @@ impl Restrictions {
         self.is_empty() || self.0.iter().any(meets)
     }
 
-    /// Whether an alternative names an address of the server.
+    /// Whether an alternative names a server address.
     pub fn name_server(&self) -> bool {
         self.0.iter().any(|alternative| alternative.names_server)
     }
@@ -116,7 +117,7 @@ fn alternative(value: ValueRef<'_>) -> Result<Alternative, String> {
     Ok(alternative)
 }
 
-/// One address or range, or an array of them.
+/// Parses one address or range, or an array of them.
 fn ranges(name: &str, value: ValueRef<'_>) -> Result<Vec<AddressRange>, String> {
     let range = |value: ValueRef<'_>| {
         let text = value.as_str().unwrap_or_default();

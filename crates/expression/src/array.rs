@@ -8,12 +8,12 @@ use crate::variables::{EvaluationContext, check_defined_name};
 use bunko_bson::{ArrayRef, StringOrder, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 
-/// What an element takes at least, about: a small integer.
+/// Approximate size of a small element, in bytes: an integer.
 const ELEMENT_BYTES: usize = 8;
 
-/// The element at a position, from the end where negative; missing outside.
+/// The element at a position, counted from the end if negative; missing outside the array.
 /// # Errors
-/// 28689 where it is no array: the operator's name, `not_an_array` and the type.
+/// 28689 for a value that is no array: the operator's name, `not_an_array` and the type.
 pub(crate) fn element_at<'a>(
     call: &Call,
     context: &EvaluationContext<'_>,
@@ -39,19 +39,19 @@ fn at(array: ArrayRef<'_>, position: i32) -> Option<ValueRef<'_>> {
     }
 }
 
-/// The codes of positions that a search cannot begin or end at.
+/// Error codes for bounds of a search that are not integers or are negative.
 #[derive(Clone, Copy)]
 pub(crate) struct RangeCodes {
     pub(crate) not_integral: i32,
     pub(crate) negative: i32,
 }
 
-/// Those of searches in strings.
+/// Codes of the searches in strings.
 pub(crate) const STRING_RANGE: RangeCodes = RangeCodes { not_integral: 40096, negative: 40097 };
 
-/// The part to search, from the optional third and fourth arguments: start and end, within `count`.
+/// The range to search, from the optional third and fourth arguments: start and end, within `count`.
 /// # Errors
-/// Those of the codes, for what is no integer and for a negative one.
+/// The given codes, for a bound that is no integer and for a negative one.
 pub(crate) fn search_range(
     call: &Call,
     context: &EvaluationContext<'_>,
@@ -62,7 +62,7 @@ pub(crate) fn search_range(
         let Some(value) = call.optional(index, context)? else { return Ok(default) };
         let Some(number) = value.get().and_then(as_i32) else {
             let (kind, found) = (value.type_name(), printed(&value));
-            // MongoDB's message has no space before this.
+            // MongoDB's message has no space in front.
             let message =
                 format!("requires an integral {what} index, found a value of type: {kind}, with value: {found}");
             return Err(call.failure(codes.not_integral, &message));
@@ -74,29 +74,29 @@ pub(crate) fn search_range(
     Ok((bound(2, "starting", 0)?, bound(3, "ending", count)?.min(count)))
 }
 
-/// An array's elements.
+/// An array's elements, counted as work.
 /// # Errors
-/// What the operation says.
+/// Errors of counting work.
 pub(crate) fn elements<'v>(array: ArrayRef<'v>, context: &EvaluationContext<'_>) -> Result<Vec<ValueRef<'v>>> {
     context.operation().work(steps(array))?;
     Ok(array.iter().collect())
 }
 
-/// Values in order, each once.
+/// The distinct values, sorted.
 /// # Errors
-/// What the operation says.
+/// Errors of counting work.
 pub(crate) fn distinct<'v>(values: Vec<ValueRef<'v>>, context: &EvaluationContext<'_>) -> Result<Vec<ValueRef<'v>>> {
     let mut values = context.operation().sort_by(values, |a, b| context.strings().compare(*a, *b))?;
     values.dedup_by(|a, b| context.strings().equal(*a, *b));
     Ok(values)
 }
 
-/// Work of a look at all elements of an array.
+/// Work of reading all elements of an array.
 pub(crate) fn steps(array: ArrayRef<'_>) -> usize {
     1 + array.as_document().len_bytes() / ELEMENT_BYTES
 }
 
-/// Where a value is among values in order, or would be.
+/// The position of a value among sorted values, or as an error the position to insert it at.
 pub(crate) fn position(
     values: &[ValueRef<'_>],
     wanted: ValueRef<'_>,
@@ -105,12 +105,12 @@ pub(crate) fn position(
     values.binary_search_by(|value| strings.compare(*value, wanted))
 }
 
-/// Whether values in order hold one.
+/// Whether sorted values contain `wanted`.
 pub(crate) fn contains(values: &[ValueRef<'_>], wanted: ValueRef<'_>, strings: &StringOrder) -> bool {
     position(values, wanted, strings).is_ok()
 }
 
-/// The name that `as` gives an element; `this` without one.
+/// The variable's name from `as`; `this` without one.
 pub(crate) fn element_name(given: Option<ValueRef<'_>>) -> Result<&str> {
     let Some(value) = given else { return Ok("this") };
     let Some(name) = value.as_str() else {

@@ -1,4 +1,4 @@
-//! A call of an operator: how its arguments are read from BSON, and what is kept of them.
+//! A call of an operator: reading its arguments from BSON, and its parsed form.
 
 use crate::operators::ElementOrder;
 use crate::regular_expression::Pattern;
@@ -18,7 +18,7 @@ pub(crate) struct Operator {
     pub(crate) strings: Strings,
     /// How its arguments are written.
     pub(crate) form: Form,
-    /// Its value; arguments are evaluated as it asks for them, so that conditionals can leave some out.
+    /// Evaluates a call. It evaluates arguments on demand, so that conditionals can skip some.
     pub(crate) evaluate: for<'a> fn(&'a Call, &EvaluationContext<'a>) -> Result<Evaluated<'a>>,
 }
 
@@ -28,22 +28,22 @@ pub(crate) enum Form {
     Positional(Arity),
     /// `{$op: {name: a}}`, kept in the order of the parameters.
     Named(&'static Parameters),
-    /// Anything, which is not an expression but the value.
+    /// Any value, which is not parsed as an expression.
     Constant,
     /// Parsed by the operator itself.
     Special(fn(&'static Operator, ValueRef<'_>, &ParseScope) -> Result<Call>),
 }
 
-/// How many positional arguments.
+/// Number of positional arguments.
 pub(crate) enum Arity {
     Exactly(usize),
-    /// One, which conversions refuse in their own words.
+    /// One. Conversions have their own error for another number.
     Conversion,
     Between(usize, usize),
     Any,
 }
 
-/// An error's number and text; `{}` stands for what was found instead.
+/// An error's code and text; `{}` stands for the value found instead.
 pub(crate) type Refusal = (i32, &'static str);
 
 /// Named parameters and the errors about them, which differ from operator to operator.
@@ -52,11 +52,11 @@ pub(crate) struct Parameters {
     pub(crate) not_an_object: Refusal,
     /// `{}` is the unknown name.
     pub(crate) unknown: Refusal,
-    /// Name, and the error where it is required and absent.
+    /// Each parameter's name, and the error if it is required and missing.
     pub(crate) names: &'static [(&'static str, Option<Refusal>)],
 }
 
-/// An error from its number and text.
+/// The error of a refusal.
 pub(crate) fn refuse(refusal: Refusal, found: &str) -> Failure {
     Failure::new(ErrorCode(refusal.0), refusal.1.replacen("{}", found, 1))
 }
@@ -65,19 +65,19 @@ pub(crate) fn refuse(refusal: Refusal, found: &str) -> Failure {
 pub(crate) struct Call {
     pub(crate) operator: &'static Operator,
     pub(crate) arguments: Box<[Expression]>,
-    /// The first of the slots that the operator binds, for those that bind variables.
+    /// The first slot, if the operator binds variables.
     pub(crate) first_slot: u32,
     pub(crate) prepared: Prepared,
 }
 
-/// What an operator makes of constant arguments, once.
+/// Work on constant arguments that is done once.
 pub(crate) enum Prepared {
     Nothing,
     /// A regular expression.
     Pattern(Pattern),
-    /// How elements are sorted.
+    /// A sort order of elements.
     Order(ElementOrder),
-    /// Which parts of numbers in order are asked for.
+    /// The percentiles to compute, as fractions.
     Percentiles(Arc<[f64]>),
     /// A script.
     Script(Function),
@@ -127,8 +127,8 @@ impl Call {
         if self.has(index) { self.argument(index, context).map(Some) } else { Ok(None) }
     }
 
-    /// Evaluates an argument with the call's variables bound to `values`, from the first slot on. What comes of it may
-    /// borrow from them, so `take` gets it before they go.
+    /// Evaluates an argument with the call's variables bound to `values`, from the first slot on. The result may borrow
+    /// from `values`, so it is passed to `take`.
     pub(crate) fn argument_with<'a, T>(
         &'a self,
         index: usize,
@@ -140,7 +140,7 @@ impl Call {
         take(self.argument(index, &context.bound(&binding))?)
     }
 
-    /// The call's variables with these values.
+    /// Binds the call's variables to `values`.
     pub(crate) fn binding<'b>(
         &self,
         context: &EvaluationContext<'b>,
@@ -149,12 +149,12 @@ impl Call {
         Binding { first_slot: self.first_slot, values, outer: context.locals() }
     }
 
-    /// A failure with a number of MongoDB's; the operator's name stands first.
+    /// A failure with MongoDB's code; the message begins with the operator's name.
     pub(crate) fn failure(&self, code: i32, message: &str) -> Failure {
         Failure::new(ErrorCode(code), format!("{}{message}", self.operator.name))
     }
 
-    /// The first argument of an operator that answers null with null, or null's.
+    /// The first argument; `None` if it is nullish, for operators that then return null.
     pub(crate) fn not_null<'a>(&'a self, context: &EvaluationContext<'a>) -> Result<Option<Evaluated<'a>>> {
         let value = self.argument(0, context)?;
         Ok(if value.is_nullish() { None } else { Some(value) })
@@ -183,7 +183,7 @@ impl Arity {
     }
 }
 
-/// Arguments that are written as an array, or as one value that is not one.
+/// Parses arguments written as an array, or one argument written without an array.
 pub(crate) fn positional(value: ValueRef<'_>, scope: &ParseScope) -> Result<Vec<Expression>> {
     match value {
         ValueRef::Array(array) => array.iter().map(|value| Expression::parse(value, scope)).collect(),
@@ -192,7 +192,7 @@ pub(crate) fn positional(value: ValueRef<'_>, scope: &ParseScope) -> Result<Vec<
 }
 
 impl Parameters {
-    /// Reads named arguments as expressions, in the parameters' order.
+    /// Parses named arguments, in the order of the parameters.
     pub(crate) fn parse(&self, value: ValueRef<'_>, scope: &ParseScope) -> Result<Vec<Expression>> {
         self.read(value)?
             .into_iter()
@@ -200,7 +200,7 @@ impl Parameters {
             .collect()
     }
 
-    /// Finds named arguments, unparsed, in the parameters' order.
+    /// Finds named arguments, in the order of the parameters, without parsing them.
     pub(crate) fn read<'v>(&self, value: ValueRef<'v>) -> Result<Vec<Option<ValueRef<'v>>>> {
         let Some(document) = value.as_document() else {
             return Err(refuse(self.not_an_object, value.kind().alias()));

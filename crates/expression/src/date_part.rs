@@ -1,4 +1,4 @@
-//! Dates as arguments: the date itself, its zone, and moving it by units.
+//! Dates as arguments: reading a date and its zone, and moving dates by units.
 
 use crate::Evaluated;
 use crate::calendar::{self, Civil, MS_PER_DAY, MS_PER_HOUR, MS_PER_MINUTE, MS_PER_SECOND};
@@ -11,7 +11,7 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Reads a date, or `{date, timezone}`; the arguments are the date and the zone.
+/// Parses a date, or `{date, timezone}`. The arguments are the date and the zone.
 pub(crate) fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
     let named =
         value.as_document().filter(|document| document.first().is_none_or(|element| !element.name.starts_with('$')));
@@ -45,7 +45,7 @@ pub(crate) fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &Pa
     Ok(Call::new(operator, arguments))
 }
 
-/// The date in its zone, taken apart; nothing where either is null.
+/// The date's parts in its zone; `None` if either is null.
 pub(crate) fn civil(call: &Call, context: &EvaluationContext<'_>) -> Result<Option<Civil>> {
     let (date, zone) = (call.argument(0, context)?, call.optional(1, context)?);
     if date.is_nullish() {
@@ -60,9 +60,9 @@ pub(crate) fn civil(call: &Call, context: &EvaluationContext<'_>) -> Result<Opti
     Ok(Some(Civil::of(zone.local_ms(moment(&date)?))))
 }
 
-/// The moment that a value stands for, in milliseconds since 1970.
+/// The moment of a value, in milliseconds since 1970.
 /// # Errors
-/// 16006 for a type that stands for none.
+/// 16006 for a type that has no date.
 pub(crate) fn moment(date: &Evaluated<'_>) -> Result<i64> {
     date.get().and_then(conversion::moment).ok_or_else(|| {
         let message = format!("can't convert from BSON type {} to Date", date.type_name());
@@ -70,9 +70,9 @@ pub(crate) fn moment(date: &Evaluated<'_>) -> Result<i64> {
     })
 }
 
-/// A zone; UTC without one, nothing where it is null.
+/// A zone; UTC by default, `None` for null.
 /// # Errors
-/// 40485 for an unknown zone, 40517 for what is no string.
+/// 40485 for an unknown zone, 40517 for a value that is no string.
 pub(crate) fn zone(value: Option<&Evaluated<'_>>) -> Result<Option<Zone>> {
     read_zone(value, |other| refuse((40517, "timezone must evaluate to a string, found {}"), other.kind().alias()))
 }
@@ -86,7 +86,7 @@ fn read_zone(value: Option<&Evaluated<'_>>, not_a_string: impl Fn(ValueRef<'_>) 
     }
 }
 
-/// Evaluates an operator whose arguments are a date, a unit, an amount and, perhaps, a zone.
+/// Evaluates an operator whose arguments are a date, a unit, an amount and, optionally, a zone.
 pub(crate) fn shifted<'a>(call: &'a Call, context: &EvaluationContext<'a>, sign: i64) -> Result<Evaluated<'a>> {
     let (date, unit) = (call.argument(0, context)?, call.argument(1, context)?);
     if date.is_nullish() || unit.is_nullish() {
@@ -116,14 +116,14 @@ pub(crate) fn shifted<'a>(call: &'a Call, context: &EvaluationContext<'a>, sign:
     Ok(Value::DateTime(moved).into())
 }
 
-/// What dates are moved by, cut to and counted in.
+/// A unit for moving, truncating and subtracting dates.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// Years, quarters and months, as so many months.
+    /// Years, quarters and months, in months.
     Months(i64),
-    /// Weeks and days, as so many days of a clock.
+    /// Weeks and days, in days of the local clock.
     Days(i64),
-    /// Hours and what is shorter, as so many milliseconds.
+    /// Hours and shorter units, in milliseconds.
     Milliseconds(i64),
 }
 
@@ -131,7 +131,7 @@ impl Unit {
     pub(crate) const WEEK: Self = Self::Days(7);
 
     /// # Errors
-    /// 5439013 for what is no string, `FailedToParse` for an unknown name.
+    /// 5439013 for a value that is no string, `FailedToParse` for an unknown name.
     pub(crate) fn parse(call: &Call, unit: &Evaluated<'_>) -> Result<Self> {
         let Some(name) = unit.get().and_then(ValueRef::as_str) else {
             let message = format!(" requires 'unit' to be a string, but got {}", unit.type_name());
@@ -155,7 +155,7 @@ impl Unit {
         })
     }
 
-    /// How many may be moved by, either way: as many as there are between two dates.
+    /// Largest amount, in either direction: the number of units between two dates.
     /// Source: MongoDB manual, "$dateAdd", and the range of dates in 64 bits of milliseconds.
     pub(crate) fn amount_max(self) -> Option<u64> {
         const YEARS: u64 = 584_942_417;
@@ -167,8 +167,8 @@ impl Unit {
         }
     }
 
-    /// Moves a moment by some units; nothing where it leaves the calendar. Days and longer units are a clock's: a day
-    /// on which it is put forward has 23 hours.
+    /// Moves a moment by some units; `None` outside the calendar. Days and longer units follow the local clock: a day
+    /// on which it is set forward has 23 hours.
     fn shift(self, zone: &Zone, utc_ms: i64, amount: i64) -> Option<i64> {
         match self {
             Self::Months(months) => {
@@ -183,9 +183,9 @@ impl Unit {
     }
 }
 
-/// Reads a day of the week, 1 (Monday) to 7: its name or the first three letters of it, in any case.
+/// Reads a day of the week, 1 (Monday) to 7: its name or the first three letters, in any case.
 /// # Errors
-/// 5439015 for what is no string, 5439016 for an unknown name.
+/// 5439015 for a value that is no string, 5439016 for an unknown name.
 pub(crate) fn start_of_week(call: &Call, day: &Evaluated<'_>) -> Result<i64> {
     let Some(name) = day.get().and_then(ValueRef::as_str) else {
         let message = format!(" requires 'startOfWeek' to be a string, but got {}", day.type_name());
@@ -200,7 +200,7 @@ pub(crate) fn start_of_week(call: &Call, day: &Evaluated<'_>) -> Result<i64> {
     })
 }
 
-/// The moment that a value stands for, where anything else is refused with 5166307.
+/// The moment of a value; 5166307 for a type that has no date.
 pub(crate) fn moment_of(call: &Call, parameter: &str, date: &Evaluated<'_>) -> Result<i64> {
     date.get().and_then(conversion::moment).ok_or_else(|| {
         let message = format!(" requires '{parameter}' to be a date, but got {}", date.type_name());
@@ -208,7 +208,7 @@ pub(crate) fn moment_of(call: &Call, parameter: &str, date: &Evaluated<'_>) -> R
     })
 }
 
-/// Months are of different lengths: the last day stays the last where the day is missing.
+/// Moves a date by months. A day that the new month lacks becomes its last day.
 fn shift_months(ms: i64, months: i64) -> Option<i64> {
     let civil = Civil::of(ms);
     let total = (civil.month - 1).checked_add(months)?;

@@ -1,4 +1,4 @@
-//! Decimal functions that need more than the four operations: roots, the cases of powers, rounding to places.
+//! Decimal functions beyond the four operations: roots, special cases of powers, rounding to places.
 
 use crate::decimal_powers;
 use bunko_bson::Decimal128;
@@ -7,10 +7,10 @@ use std::cmp::Ordering;
 
 /// Room for 36 digits, of which 34 are used.
 pub(crate) type Wide = Decimal<12>;
-/// What an operation of the library needs.
+/// The library's context of an operation.
 pub(crate) type Arithmetic = Context<Wide>;
 
-/// IEEE 754 decimal128: digits and exponent range.
+/// Digits and exponent range of an IEEE 754 decimal128.
 pub(crate) const DIGITS: usize = 34;
 pub(crate) const EXPONENT_MAX: isize = 6144;
 pub(crate) const EXPONENT_MIN: isize = -6143;
@@ -20,14 +20,14 @@ const ZERO_EXPONENT_MIN: i32 = -6176;
 fn arithmetic() -> Arithmetic {
     let mut context = Arithmetic::default();
     context.set_rounding(Rounding::HalfEven);
-    // All three are within the library's limits.
+    // All three are within the limits of the library.
     context.set_precision(DIGITS).expect("34 digits fit");
     context.set_max_exponent(EXPONENT_MAX).expect("in range");
     context.set_min_exponent(EXPONENT_MIN).expect("in range");
     context
 }
 
-/// Through text, because the library packs decimals densely and BSON packs them as binary integers.
+/// Converts through text, because the library packs decimals densely and BSON as binary integers.
 fn widen(context: &mut Arithmetic, number: Decimal128) -> Wide {
     context.parse(number.to_string()).unwrap_or_else(|_| Wide::nan())
 }
@@ -44,7 +44,7 @@ pub(crate) fn unary(number: Decimal128, function: fn(&mut Arithmetic, &mut Wide)
     narrow(&wide)
 }
 
-/// A power, in all 34 digits, as MongoDB's library gives it; a zero has the least exponent and no sign.
+/// A power with all 34 digits, as MongoDB's library computes it; a zero has the least exponent and no sign.
 pub(crate) fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
     let one = Decimal128::from_i64(1);
     if exponent.is_zero() || base.compare(one).is_eq() {
@@ -55,7 +55,7 @@ pub(crate) fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
     if power.is_zero() { zero } else { power.add(zero) }
 }
 
-/// The power of what is NaN, infinite or zero, or to what is NaN or infinite.
+/// The power where one of the numbers is NaN or infinite, or the base is zero; `None` for other powers.
 fn special_power(base: Decimal128, exponent: Decimal128) -> Option<Decimal128> {
     let zero_or_infinity = |is_zero: bool| if is_zero { Decimal128::ZERO } else { Decimal128::from_f64(f64::INFINITY) };
     if base.is_nan() || exponent.is_nan() {
@@ -80,16 +80,16 @@ pub(crate) fn is_odd(number: Decimal128) -> bool {
     rest.abs().compare(Decimal128::from_i64(1)).is_eq()
 }
 
-/// The next integer in a direction. What has more digits before the point than a decimal holds, is none.
+/// The next integer in the direction of `rounding`; NaN from 10^34 on, where 34 digits end before the point.
 pub(crate) fn integer(number: Decimal128, rounding: bunko_bson::Rounding) -> Decimal128 {
     let beyond = Decimal128::parse("1E34").unwrap_or(Decimal128::NAN);
     if number.abs().compare(beyond).is_ge() { Decimal128::NAN } else { quantized(number, 0, rounding) }
 }
 
-/// Rounds to a multiple of `10^exponent` and writes it with that exponent, as far as 34 digits reach: 1.2 at -3 is 1.200.
+/// Rounds to a multiple of `10^exponent` and writes that exponent, as far as 34 digits reach: 1.2 at -3 is 1.200.
 pub(crate) fn quantized(number: Decimal128, exponent: i32, rounding: bunko_bson::Rounding) -> Decimal128 {
     let rounded = number.round_to_exponent(exponent, rounding);
-    // A sum has the lower of both exponents. A zero of the same sign, so that -0 stays -0.
+    // Addition takes the lower exponent. The zero has the number's sign, so that -0 stays -0.
     let zero = if exponent == 0 { Decimal128::ZERO } else { zero_of_exponent(exponent) };
     rounded.add(if rounded.is_negative() { zero.negate() } else { zero })
 }
@@ -98,12 +98,12 @@ fn zero_of_exponent(exponent: i32) -> Decimal128 {
     Decimal128::parse(&format!("0E{exponent}")).unwrap_or(Decimal128::ZERO)
 }
 
-/// The exact value of a double, as far as 34 digits reach: 2.675 is a little less.
+/// The exact value of a double, to 34 digits: 2.675 is a little less.
 pub(crate) fn from_binary(number: f64) -> Decimal128 {
     Decimal128::parse(&format!("{number:.33e}")).unwrap_or_else(|| Decimal128::from_f64(number))
 }
 
-/// The same without zeros behind the last digit that says something: 2.5, and 100 for 100.
+/// The exact value of a double, without trailing zeros: 2.5, and 100 for 100.
 pub(crate) fn from_binary_exactly(number: f64) -> Decimal128 {
     if !number.is_finite() {
         return Decimal128::from_f64(number);
@@ -115,7 +115,7 @@ pub(crate) fn from_binary_exactly(number: f64) -> Decimal128 {
     if number == 0.0 { shortest } else { shortest.add(Decimal128::ZERO) }
 }
 
-/// A double as MongoDB promotes it: 15 significant digits.
+/// A double converted as MongoDB does: to 15 significant digits.
 pub(crate) fn from_double(number: f64) -> Decimal128 {
     if !number.is_finite() {
         return Decimal128::from_f64(number);

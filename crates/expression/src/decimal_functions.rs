@@ -1,7 +1,7 @@
 //! Trigonometric and hyperbolic functions of decimals.
 //!
-//! All is computed with 90 digits and rounded once. Series converge because their arguments are made small first.
-//! Where MongoDB's library only rounds argument and value to binary128, that is done here too, and the last digit agrees.
+//! Each function is computed with 90 digits and rounded once. Arguments are reduced first so that the series converge.
+//! Where MongoDB's library only rounds argument and value to binary128, so does this code, and the last digit agrees.
 
 use crate::decimal::{DIGITS, EXPONENT_MAX, EXPONENT_MIN};
 use crate::large_angle;
@@ -12,17 +12,17 @@ use dec::{Context, Decimal, Rounding};
 pub(crate) type Long = Decimal<30>;
 
 const WORKING_DIGITS: usize = 90;
-/// Digits of an IEEE 754 binary128.
+/// Bits of an IEEE 754 binary128.
 const BINARY_DIGITS: i32 = 113;
 const PI: &str =
     "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798214808651";
-/// An angle with more digits ahead of its point would leave less than 34 of 90 digits behind a reduction by pi.
+/// An angle with more digits before its point would leave less than 34 of 90 digits after the reduction by pi.
 const ANGLE_DIGITS_MAX: i32 = 50;
 
 /// A function of one decimal within its domain; neither NaN nor infinite.
 pub(crate) type Function = fn(&mut Working, Long) -> Long;
 
-/// Ninety digits and the operations that need them.
+/// Arithmetic with 90 digits.
 pub(crate) struct Working(Context<Long>);
 
 /// The value of `function` at `number`, rounded to 34 digits.
@@ -97,7 +97,7 @@ pub(crate) fn tanh(working: &mut Working, number: Long) -> Long {
 }
 
 fn exact_tanh(working: &mut Working, number: Long) -> Long {
-    // From there on it is 1 to 34 digits, long before the exponentials overflow.
+    // From there on the value is 1 to 34 digits, long before the exponentials overflow.
     if number.is_infinite() || number.exponent() + number.digits() as i32 > 3 {
         return if number.is_negative() { Long::from(-1) } else { Long::from(1) };
     }
@@ -146,7 +146,7 @@ pub(crate) fn atanh(working: &mut Working, number: Long) -> Long {
     working.over(logarithm, Long::from(2))
 }
 
-/// Whether the terms of a series alternate.
+/// The signs of a series' terms.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Signs {
     Same,
@@ -157,7 +157,7 @@ impl Working {
     pub(crate) fn new() -> Self {
         let mut context = Context::<Long>::default();
         context.set_rounding(Rounding::HalfEven);
-        // All three are within the library's limits.
+        // All three are within the limits of the library.
         context.set_precision(WORKING_DIGITS).expect("90 digits fit");
         context.set_max_exponent(99_999).expect("in range");
         context.set_min_exponent(-99_999).expect("in range");
@@ -239,7 +239,7 @@ impl Working {
         number
     }
 
-    /// The next integer in a direction.
+    /// The next integer in the direction of `rounding`.
     pub(crate) fn integer(&mut self, mut number: Long, rounding: Rounding) -> Long {
         self.0.set_rounding(rounding);
         self.0.round(&mut number);
@@ -247,17 +247,17 @@ impl Working {
         number
     }
 
-    /// The nearest number of IEEE 754 binary128, but for its range of exponents.
+    /// The nearest IEEE 754 binary128 number; the range of exponents is not limited.
     pub(crate) fn binary(&mut self, number: Long) -> Long {
         self.binary_towards(number, Rounding::HalfEven)
     }
 
-    /// The same in another direction.
+    /// As `binary`, rounded as `rounding` says.
     pub(crate) fn binary_towards(&mut self, number: Long, rounding: Rounding) -> Long {
         if number.is_zero() || !number.is_finite() {
             return number;
         }
-        // The power of ten below tells the power of two but for 4 bits.
+        // The power of ten below gives the power of two to within 4 bits.
         let magnitude = number.exponent() + number.digits() as i32 - 1;
         let mut shift = BINARY_DIGITS - 1 - (f64::from(magnitude) * std::f64::consts::LOG2_10).floor() as i32;
         let limit = self.power_of_two(BINARY_DIGITS);
@@ -278,19 +278,19 @@ impl Working {
         power
     }
 
-    /// Whether a series in its powers converges soon, and a difference of near numbers would lose digits.
+    /// Whether a power series converges fast, and a difference of nearby numbers would lose digits.
     fn is_small(number: Long) -> bool {
         number.is_zero() || number.exponent() + (number.digits() as i32) < 0
     }
 
-    /// `sqrt(1 - x^2)`, without loss near 1.
+    /// `sqrt(1 - x^2)`, without loss of digits near 1.
     fn pythagorean(&mut self, number: Long) -> Long {
         let (above, below) = (self.plus(Long::from(1), number), self.minus(Long::from(1), number));
         let product = self.times(above, below);
         self.root(product)
     }
 
-    /// The quarter of the circle that an angle falls into, counted around zero, and the angle from its middle.
+    /// The quarter of the circle that contains an angle, counted around zero, and the angle from the quarter's middle.
     fn reduced(&mut self, number: Long) -> (i64, Long) {
         if number.exponent().saturating_add(i32::try_from(number.digits()).unwrap_or(0)) > ANGLE_DIGITS_MAX {
             return large_angle::reduced(self, number);
@@ -305,7 +305,7 @@ impl Working {
         (in_turn.rem_euclid(4), self.minus(number, turned))
     }
 
-    /// The sine of an angle that is `rest` away from so many quarters.
+    /// The sine of an angle that is `rest` away from `quarter` quarters.
     fn sine_in_quarter(&mut self, quarter: i64, rest: Long) -> Long {
         let value = if quarter % 2 == 0 {
             self.series(rest, |n| (2 * n) * (2 * n + 1), Signs::Alternate)

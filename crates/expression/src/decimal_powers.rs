@@ -1,23 +1,23 @@
-//! Exponentials, logarithms and powers of decimals, to the last digit as MongoDB gives them.
+//! Exponentials, logarithms and powers of decimals, equal to MongoDB's to the last digit.
 //!
-//! MongoDB's library computes these in IEEE 754 binary128, whose 113 bits are hardly more than 34 decimal digits. So the
-//! last digit is often not that of the exact value: the sixth power of two has the logarithm 5.999... to base 2. Here
-//! each step is computed with 90 digits and rounded to 113 bits where that library rounds.
+//! MongoDB's library computes these in IEEE 754 binary128, whose 113 bits are hardly more than 34 decimal digits. So
+//! its last digit often differs from the exact value: the logarithm of the sixth power of two to base 2 is 5.999...
+//! Each step here is computed with 90 digits, and rounded to 113 bits where the library rounds.
 
 use crate::decimal::is_odd;
 use crate::decimal_functions::{Long, Working};
 use bunko_bson::Decimal128;
 use dec::Rounding;
 
-/// The binary format's range: numbers beyond `10^4464` or `10^-4464` are scaled before their logarithm is taken.
+/// Range of the binary format: numbers beyond `10^4464` or `10^-4464` are scaled before taking the logarithm.
 const SCALED_FROM: i32 = 4464;
-/// The same for exponents: beyond, the exponential is a product of two.
+/// Exponents beyond this are split: the exponential is then a product of two.
 const EXPONENT_SCALED_FROM: i32 = 11_000;
-/// No decimal holds the exponential of a larger number.
+/// A decimal cannot hold the exponential of a larger number.
 const EXPONENT_MAX: i32 = 15_000;
-/// Digits behind the point that a power keeps of the logarithm; what is behind them becomes a correction.
+/// Decimal places of the logarithm that a power uses; the remaining digits become a correction.
 const LOGARITHM_PLACES: i32 = 28;
-/// Logarithms below that keep their leading digits instead.
+/// A smaller logarithm keeps its leading 34 digits instead.
 const LOGARITHM_SMALL: &str = "3.6893488147419103232E-9";
 
 /// `e^number`.
@@ -56,7 +56,8 @@ pub(crate) fn log10(number: Decimal128) -> Decimal128 {
     })
 }
 
-/// The logarithm to a base: `in_base` makes it of the natural one, and tells that of `10^SCALED_FROM`.
+/// The logarithm to a base. `in_base` converts a natural logarithm to the base, and also returns the logarithm of
+/// `10^SCALED_FROM`.
 fn logarithm(number: Decimal128, in_base: fn(&mut Working, Long) -> (Long, Long)) -> Decimal128 {
     if number.is_nan() || number.is_infinite() {
         return number;
@@ -68,7 +69,7 @@ fn logarithm(number: Decimal128, in_base: fn(&mut Working, Long) -> (Long, Long)
     let mut working = Working::new();
     let exact = working.number(number);
     let magnitude = exact.exponent() + exact.digits() as i32 - 1;
-    // A power of ten itself is not beyond the limit.
+    // A power of ten itself is within the limit.
     let is_power = working.power_of_ten(magnitude) == exact;
     let scale = if magnitude > SCALED_FROM || (magnitude == SCALED_FROM && !is_power) {
         1
@@ -90,7 +91,7 @@ fn logarithm(number: Decimal128, in_base: fn(&mut Working, Long) -> (Long, Long)
     let distance = working.minus(rounded, Long::from(1));
     let distance = working.binary(distance);
     if working.size(distance) < working.half() {
-        // Near 1 the logarithm is about the distance from it, which the decimal has exactly.
+        // Near 1 the logarithm is about the distance from 1, which the decimal has exactly.
         let exact_distance = working.number(number.subtract(one));
         let exact_distance = working.binary(exact_distance);
         let lost = working.minus(distance, exact_distance);
@@ -104,8 +105,8 @@ fn logarithm(number: Decimal128, in_base: fn(&mut Working, Long) -> (Long, Long)
     Working::narrow(logarithm)
 }
 
-/// A power of numbers of which neither is NaN or infinite, the base not zero.
-/// The power of a negative number to one that is no integer is NaN.
+/// A power. Neither number is NaN or infinite, and the base is not zero. A negative base with an exponent that is no
+/// integer gives NaN.
 pub(crate) fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
     let mut working = Working::new();
     let exact_exponent = working.number(exponent);
@@ -123,7 +124,7 @@ pub(crate) fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
     let exact_dominant = working.number(dominant);
     let rest = working.minus(exact_product, exact_dominant);
     let exponential = if dominant.is_zero() { Decimal128::from_i64(1) } else { exp(dominant) };
-    // That library returns zero and infinity without looking at the sign.
+    // The library returns zero and infinity without applying the sign.
     if exponential.is_zero() || exponential.is_infinite() {
         return exponential;
     }
@@ -135,7 +136,7 @@ pub(crate) fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
 }
 
 impl Working {
-    /// `e^number` of a number that is not zero.
+    /// `e^number` for a number other than zero.
     fn exponential(&mut self, number: Long) -> Decimal128 {
         if number > Long::from(EXPONENT_MAX) {
             return Decimal128::parse("Infinity").unwrap_or(Decimal128::NAN);
@@ -167,7 +168,7 @@ impl Working {
         narrow.multiply(Self::narrow(factor))
     }
 
-    /// The logarithm of a number rounded to binary, and that number.
+    /// The logarithm of a number rounded to binary128, and the rounded number.
     fn natural_logarithm_in_binary(&mut self, number: Long) -> (Long, Long) {
         let rounded = self.binary(number);
         let logarithm = self.logarithm(rounded);
@@ -178,7 +179,7 @@ impl Working {
         self.logarithm(Long::from(number))
     }
 
-    /// What a power takes of a logarithm before it corrects.
+    /// The part of a logarithm that a power uses before the correction.
     fn leading_part(&mut self, logarithm: Long) -> Long {
         let small = self.parse(LOGARITHM_SMALL);
         if self.size(logarithm) < small {

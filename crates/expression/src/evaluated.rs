@@ -1,11 +1,11 @@
-//! What an expression yields.
+//! The result of an expression.
 
 use bunko_bson::{Value, ValueRef};
 
-/// A value read in place, a value made, or nothing. Field paths and literals are never copied.
+/// A borrowed value, an owned value, or none. Field paths and literals are never copied.
 #[derive(Clone, Debug)]
 pub enum Evaluated<'a> {
-    /// No such field: a computed field that yields this is left out.
+    /// No value: a computed field with this result is left out.
     Missing,
     /// Borrowed from the document, a variable or the expression.
     Ref(ValueRef<'a>),
@@ -24,13 +24,13 @@ impl<'a> Evaluated<'a> {
         }
     }
 
-    /// The value, null where there is none: what fills an array or a group's `_id`.
+    /// The value, or null: for elements of arrays and the `_id` of groups.
     #[inline]
     pub fn or_null(&self) -> ValueRef<'_> {
         self.get().unwrap_or(ValueRef::Null)
     }
 
-    /// The value as comparisons see it: a missing one sorts with undefined, below null.
+    /// The value for comparisons: a missing one sorts as undefined, below null.
     pub fn comparable(&self) -> ValueRef<'_> {
         self.get().unwrap_or(ValueRef::Undefined)
     }
@@ -40,7 +40,7 @@ impl<'a> Evaluated<'a> {
         matches!(self, Self::Missing)
     }
 
-    /// Whether it is missing, null or undefined, which most operators answer with null.
+    /// Whether it is missing, null or undefined. Most operators return null for such an argument.
     #[inline]
     pub fn is_nullish(&self) -> bool {
         self.get().is_none_or(ValueRef::is_nullish)
@@ -51,7 +51,7 @@ impl<'a> Evaluated<'a> {
         self.get().map_or("missing", |value| value.kind().alias())
     }
 
-    /// Truth: all but missing, null, undefined, false and zero. NaN is true.
+    /// Whether it counts as true: all values but missing, null, undefined, false and zero. NaN is true.
     pub fn is_true(&self) -> bool {
         match self.get() {
             None | Some(ValueRef::Null | ValueRef::Undefined) => false,
@@ -64,7 +64,7 @@ impl<'a> Evaluated<'a> {
         }
     }
 
-    /// The value as one that owns its bytes.
+    /// The value with its own bytes; `None` if it is missing.
     pub fn into_value(self) -> Option<Value> {
         match self {
             Self::Missing => None,
@@ -73,12 +73,12 @@ impl<'a> Evaluated<'a> {
         }
     }
 
-    /// The same, free of what it was read from.
+    /// A copy that borrows nothing.
     pub fn into_owned<'b>(self) -> Evaluated<'b> {
         self.into_value().map_or(Evaluated::Missing, Evaluated::Owned)
     }
 
-    /// The value read in place or null's, for operators that pass an argument on.
+    /// Null.
     pub(crate) const fn null() -> Evaluated<'a> {
         Evaluated::Ref(ValueRef::Null)
     }
@@ -98,7 +98,7 @@ impl<'a> From<ValueRef<'a>> for Evaluated<'a> {
     }
 }
 
-/// `From` for the types that operators make.
+/// `From` for the types that operators return.
 macro_rules! evaluated_from {
     ($($from:ty => $variant:path),* $(,)?) => {
         $(impl From<$from> for Evaluated<'_> {

@@ -17,9 +17,9 @@ pub struct Expression {
     pub(crate) node: Node,
 }
 
-/// What an expression is made of.
+/// The kinds of expressions.
 pub(crate) enum Node {
-    /// A constant, with documents and arrays of constants.
+    /// A constant; documents and arrays of constants are constants too.
     Literal(Value),
     /// An optional argument that was not given.
     Absent,
@@ -27,7 +27,7 @@ pub(crate) enum Node {
     Path {
         variable: Variable,
         path: FieldPath,
-        /// Where its value is put that is found together with others', if that is done.
+        /// The slot of its value, if the path is looked up together with other paths.
         slot: Option<PathSlot>,
     },
     /// A document some of whose values are computed.
@@ -41,7 +41,7 @@ pub(crate) enum Node {
 impl Expression {
     /// Reads an expression.
     /// # Errors
-    /// `InvalidPipelineOperator` for an unknown operator; the numbers of MongoDB for wrong arguments, paths, variables.
+    /// `InvalidPipelineOperator` for an unknown operator; MongoDB's codes for wrong arguments, paths and variables.
     pub fn parse(value: ValueRef<'_>, scope: &ParseScope) -> Result<Self> {
         match value {
             ValueRef::String(text) if text.starts_with('$') => parse_path(text, scope),
@@ -51,7 +51,7 @@ impl Expression {
         }
     }
 
-    /// A constant as it is written.
+    /// A constant, taken literally.
     /// # Errors
     /// 16493 for a string of 16 MiB or more.
     pub(crate) fn constant(value: ValueRef<'_>, scope: &ParseScope) -> Result<Self> {
@@ -92,8 +92,8 @@ impl Expression {
         if let Node::Literal(value) = &self.node { Some(value.as_ref()) } else { None }
     }
 
-    /// Splits a document with one field, some of which is computed, into its name and its value. Returns all else
-    /// whole.
+    /// Splits a document with one field, which is not constant, into the field's name and value. Returns any other
+    /// expression unchanged, without a name.
     #[must_use]
     pub fn without_only_name(mut self) -> (Option<String>, Self) {
         if let Node::Document(fields) = &mut self.node
@@ -115,7 +115,7 @@ impl Expression {
         }
     }
 
-    /// The dotted path, where it is the value of a field and nothing else.
+    /// The dotted path, if the expression is just the value of a field.
     pub fn as_field(&self) -> Option<String> {
         match &self.node {
             Node::Path { variable: Variable::Root, path, .. } if !path.is_empty() => Some(path.dotted()),
@@ -123,9 +123,9 @@ impl Expression {
         }
     }
 
-    /// The value for one document. What is read in place lives as long as both the expression and the document.
+    /// The value for one document. A borrowed value lives as long as both the expression and the document.
     /// # Errors
-    /// Those of its operators: wrong types, division by zero, and so on.
+    /// Errors of its operators: wrong types, division by zero, and so on.
     #[inline]
     pub fn evaluate<'a>(&'a self, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
         match self.found(context) {
@@ -135,7 +135,7 @@ impl Expression {
         }
     }
 
-    /// The same for operators on numbers.
+    /// Evaluates to an operand of an operator on numbers.
     /// # Errors
     /// As [`Self::evaluate`].
     #[inline]
@@ -154,7 +154,7 @@ impl Expression {
         }
     }
 
-    /// What was found at the path that it is, with those of other paths.
+    /// The value found for its slot, if the expression is a path with a slot.
     #[inline]
     fn found<'a>(&self, context: &EvaluationContext<'a>) -> PathValue<'a> {
         match &self.node {
@@ -290,7 +290,7 @@ fn parse_document(document: DocumentRef<'_>, scope: &ParseScope) -> Result<Expre
         fields.push((element.name.to_owned(), Expression::parse(element.value, scope)?));
     }
     if fields.iter().all(|(_, expression)| expression.as_literal().is_some()) {
-        // Not the document as written: a `$literal` inside has become its value.
+        // Built anew, because a `$literal` inside was replaced by its value.
         let mut constant = DocumentBuf::new();
         for (name, value) in fields.iter().filter_map(|(name, e)| Some((name, e.as_literal()?))) {
             constant.append(name, value);

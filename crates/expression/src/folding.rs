@@ -1,8 +1,8 @@
-//! Constant folding: what only constants stand in is evaluated once, while it is parsed.
+//! Constant folding: an expression of constants is evaluated once, while it is parsed.
 //!
-//! MongoDB parses the whole of a command before it evaluates its constants. What these fail with it says then, even
-//! where there is no document to evaluate them for. So a failure is only noted here, and whoever has parsed the whole
-//! asks for it.
+//! MongoDB parses a whole command before it evaluates the constants, and then reports their failures even where there
+//! is no document to evaluate them for. So folding only notes a failure, and the caller that has parsed the whole
+//! command checks for it.
 
 use crate::call::{Call, Operator, Strings};
 use crate::expression::Node;
@@ -13,16 +13,16 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use std::sync::OnceLock;
 
-/// Largest folded value, in bytes. A larger one is evaluated each time, so that a plan holds no more than this for it.
+/// Largest folded value, in bytes. A larger value is evaluated each time, so that a plan's memory stays bounded.
 const FOLDED_BYTES_MAX: usize = 1024 * 1024;
 
-/// What the first of the constants that were evaluated while they were parsed failed with.
+/// The first failure of a constant that was evaluated while it was parsed.
 #[derive(Debug, Default)]
 pub struct ConstantFailure(OnceLock<Failure>);
 
 impl ConstantFailure {
     /// # Errors
-    /// The failure, which says first what was `caused by` it.
+    /// The noted failure, with `what` in front of its message.
     pub fn check(&self, what: &str) -> Result<()> {
         match self.0.get() {
             Some(failure) => Err(failure.clone().with_prefix(&format!("{what} :: caused by :: "))),
@@ -30,41 +30,41 @@ impl ConstantFailure {
         }
     }
 
-    /// Notes a failure of constants.
+    /// Notes a failure of a constant.
     pub(crate) fn note(&self, failure: Failure) {
-        // Only the first is told; MongoDB stops there.
+        // Only the first failure is reported; MongoDB stops there.
         let _ = self.0.set(failure);
     }
 }
 
-/// What may be folded of an operator.
+/// How much of an operator may be folded.
 enum Rule {
-    /// All of it, where all arguments are constant.
+    /// The whole operator, if all arguments are constant.
     Whole,
-    /// Nothing: its value differs each time, depends on what it binds, or MongoDB leaves it as it is.
+    /// Nothing: its value differs each time, or depends on variables that it binds, or MongoDB does not fold it.
     Nothing,
-    /// Also constants at the front: it goes over its arguments from the left.
+    /// Also leading constants: the operator combines its arguments from the left.
     Front,
-    /// Also constants that stand side by side.
+    /// Also adjacent constants.
     Neighbours,
-    /// Also constants anywhere: their order does not matter, and they are evaluated last.
+    /// Also constants at any position: their order does not matter. They are moved last.
     Anywhere,
-    /// One constant that has this truth decides it, wherever it stands; others say nothing.
+    /// A constant of this truth value decides the result, at any position; other constants are dropped.
     Junction(Decisive),
-    /// A constant condition chooses.
+    /// A constant condition selects a branch.
     Condition,
     Switch,
     IfNull,
 }
 
-/// Which truth of an argument decides a junction.
+/// The truth value of an argument that decides a junction.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Decisive {
     False,
     True,
 }
 
-/// Operators that are not named are folded as a whole.
+/// The rule of an operator. Operators without an arm are folded as a whole.
 /// Source: MongoDB 8.2, what `explain` shows of pipelines with constants.
 fn rule(operator: &str) -> Rule {
     match operator {
@@ -83,10 +83,10 @@ fn rule(operator: &str) -> Rule {
 }
 
 impl Expression {
-    /// The value of an argument that must be a constant: one that reads no document, but perhaps variables of `let` and `$$NOW`,
-    /// which are known when the command is parsed. A missing value counts as null; nothing for what is no constant.
+    /// The value of an argument that must be constant: it may read variables of `let` and `$$NOW`, which are known when
+    /// the command is parsed, but no document. A missing value counts as null. `None` if the argument is not constant.
     /// # Errors
-    /// As its operators.
+    /// Errors of its operators.
     pub fn constant_value(&self, scope: &ParseScope) -> Result<Option<Value>> {
         if let Some(value) = self.as_literal() {
             return Ok(Some(value.to_value()));
@@ -101,7 +101,7 @@ impl Expression {
         Ok(Some(value.unwrap_or(Value::Null)))
     }
 
-    /// Whether it reads nothing of a document, nor of what an operator binds, and MongoDB folds its operators.
+    /// Whether it reads no document and no variable that an operator binds, and MongoDB folds its operators.
     pub fn is_constant(&self) -> bool {
         match &self.node {
             Node::Literal(_) | Node::Absent => true,
@@ -122,9 +122,9 @@ impl Expression {
     }
 }
 
-/// The call, or what becomes of it where its arguments are constant.
+/// The call, or its value if its arguments are constant.
 /// # Errors
-/// What the operation says. A failure of the operator itself is only noted.
+/// Errors of counting work. A failure of the operator itself is only noted.
 pub(crate) fn folded(mut call: Call, scope: &ParseScope) -> Result<Expression> {
     match rule(call.operator.name) {
         Rule::Nothing => return Ok(Expression::call(call)),
@@ -147,7 +147,7 @@ pub(crate) fn folded(mut call: Call, scope: &ParseScope) -> Result<Expression> {
             return Ok(Expression::call(call));
         }
         Rule::Anywhere => {
-            // Stable: the others keep their order.
+            // Stable: the other arguments keep their order.
             call.arguments.sort_by_key(is_settled);
             fold_runs(&mut call, scope)?;
             return Ok(Expression::call(call));
@@ -156,17 +156,17 @@ pub(crate) fn folded(mut call: Call, scope: &ParseScope) -> Result<Expression> {
     Ok(value(&call, scope)?.map_or_else(|| Expression::call(call), Expression::literal))
 }
 
-/// Whether it is a constant, or an argument that was not given.
+/// Whether the argument is a constant, or was not given.
 fn is_settled(argument: &Expression) -> bool {
     argument.is_absent() || argument.as_literal().is_some()
 }
 
-/// Whether a constant is true; nothing for what is no constant.
+/// The truth value of a constant; `None` for other expressions.
 fn truth(argument: &Expression) -> Option<bool> {
     argument.as_literal().map(|value| Evaluated::Ref(value).is_true())
 }
 
-/// The value of a call with constant arguments; nothing where it has none, a very large one, or fails.
+/// The value of a call with constant arguments; `None` if it is missing or very large, or if the call fails.
 fn value(call: &Call, scope: &ParseScope) -> Result<Option<Value>> {
     let unlimited;
     let operation = match scope.operation() {
@@ -195,7 +195,7 @@ fn value(call: &Call, scope: &ParseScope) -> Result<Option<Value>> {
     }
 }
 
-/// Puts one constant in the place of several that stand side by side.
+/// Replaces adjacent constants by one constant.
 fn fold_runs(call: &mut Call, scope: &ParseScope) -> Result<()> {
     let mut arguments = Vec::with_capacity(call.arguments.len());
     let mut run = Vec::new();
@@ -212,7 +212,7 @@ fn fold_runs(call: &mut Call, scope: &ParseScope) -> Result<()> {
     Ok(())
 }
 
-/// The constant that stands for these, or they themselves.
+/// The one constant for a run of constants, or the run itself.
 fn folded_run(operator: &'static Operator, run: Vec<Expression>, scope: &ParseScope) -> Result<Vec<Expression>> {
     if run.len() < 2 {
         return Ok(run);
@@ -221,7 +221,7 @@ fn folded_run(operator: &'static Operator, run: Vec<Expression>, scope: &ParseSc
     Ok(value(&run, scope)?.map_or_else(|| run.arguments.into_vec(), |value| vec![Expression::literal(value)]))
 }
 
-/// `$and` and `$or`: constants that do not decide are left out.
+/// `$and` and `$or`: constants that do not decide the result are dropped.
 fn junction(mut call: Call, decisive: Decisive) -> Expression {
     let decisive = decisive == Decisive::True;
     if call.arguments.iter().any(|argument| truth(argument) == Some(decisive)) {
@@ -236,14 +236,15 @@ fn junction(mut call: Call, decisive: Decisive) -> Expression {
     Expression::call(call)
 }
 
-/// `$cond`, whose other branch has been parsed, and noted if it fails, as MongoDB does.
+/// `$cond`. As on MongoDB, the branch not taken has been parsed too, and its failure noted.
 fn condition(call: Call) -> Expression {
     let Some(truth) = call.arguments.first().and_then(truth) else { return Expression::call(call) };
     let chosen = call.arguments.into_iter().nth(if truth { 1 } else { 2 });
     chosen.unwrap_or(Expression::ABSENT)
 }
 
-/// `$switch`: a case that is never true goes, one that always is becomes the default; having neither fails.
+/// `$switch`: a case that is always false is dropped; a case that is always true becomes the default. No remaining case
+/// and no default is a failure.
 fn switch(mut call: Call, scope: &ParseScope) -> Expression {
     let mut given = std::mem::take(&mut call.arguments).into_vec();
     let mut default = given.pop().unwrap_or(Expression::ABSENT);
@@ -272,7 +273,7 @@ fn switch(mut call: Call, scope: &ParseScope) -> Expression {
     Expression::call(call)
 }
 
-/// `$ifNull`: constants that are null go, and what stands behind one that is not.
+/// `$ifNull`: drops constants that are null, and the arguments after a constant that is not null.
 fn if_null(mut call: Call) -> Expression {
     let given = std::mem::take(&mut call.arguments).into_vec();
     let last = given.len().saturating_sub(1);

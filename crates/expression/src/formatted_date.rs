@@ -1,4 +1,4 @@
-//! Dates in a format that `$dateFromString` is given: `%d/%m/%Y`.
+//! Dates in a format given to `$dateFromString`: `%d/%m/%Y`.
 
 use crate::calendar::{self, Civil, MS_PER_DAY, WrittenMoment, days_in_month};
 use crate::time_zone::Zone;
@@ -6,17 +6,17 @@ use crate::written_date::month_number;
 use crate::written_zone;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// What may stand behind `%`. Source: MongoDB manual, "$dateFromString", "Format Specifiers".
+/// Characters allowed after `%`. Source: MongoDB manual, "$dateFromString", "Format Specifiers".
 const SPECIFIERS: &str = "%BGHLMSVYZbdjmuz";
 
 /// # Errors
-/// 18535 and 18536 for a format with a wrong specifier.
+/// 18535 for a `%` at the end, 18536 for an unknown specifier.
 pub(crate) fn check(format: &str) -> Result<()> {
     check_specifiers(format, SPECIFIERS)
 }
 
 /// # Errors
-/// 18535 for a `%` at the end, 18536 for one before anything but `specifiers`.
+/// 18535 for a `%` at the end, 18536 for a character after `%` that is not in `specifiers`.
 pub(crate) fn check_specifiers(format: &str, specifiers: &str) -> Result<()> {
     let mut characters = format.chars();
     while let Some(character) = characters.next() {
@@ -37,7 +37,7 @@ pub(crate) fn unknown_specifier(specifier: char) -> Failure {
     Failure::new(ErrorCode(18536), message)
 }
 
-/// Reads a date in a format that was checked; why not, where it is none.
+/// Reads a date in a checked format; as an error, the reason why the text is no such date.
 pub(crate) fn parse<'t>(text: &'t str, format: &str) -> std::result::Result<WrittenMoment<'t>, String> {
     let mut read = Read::default();
     let mut rest = text;
@@ -66,7 +66,7 @@ pub(crate) fn parse<'t>(text: &'t str, format: &str) -> std::result::Result<Writ
     read.finish(text)
 }
 
-/// What has been read up to now.
+/// The values read so far.
 #[derive(Default)]
 struct Read<'t> {
     year: Option<i64>,
@@ -83,12 +83,12 @@ struct Read<'t> {
     zone: Option<(&'t str, Zone)>,
 }
 
-/// Digits in front of a text, so many at most, and what stands behind them.
+/// Splits at most `most` leading digits off a text.
 fn digits(text: &str, most: usize) -> (&str, &str) {
     text.split_at(text.bytes().take(most).take_while(u8::is_ascii_digit).count())
 }
 
-/// A number of at least so many and at most so many digits.
+/// Reads a number whose count of digits is in `lengths`.
 fn number<'t>(
     text: &'t str,
     lengths: std::ops::RangeInclusive<usize>,
@@ -102,9 +102,9 @@ fn number<'t>(
 }
 
 impl<'t> Read<'t> {
-    /// Reads what a specifier stands for from the front of `text`, and returns what is behind it.
+    /// Reads the value of a specifier from the front of `text`, and returns the rest.
     fn take(&mut self, text: &'t str, specifier: char) -> std::result::Result<&'t str, &'static str> {
-        // What stands before a number of these is passed over.
+        // Characters before the number of an ISO week date are skipped.
         let text = if matches!(specifier, 'G' | 'V' | 'u') {
             text.trim_start_matches(|character: char| !character.is_ascii_digit())
         } else {
@@ -156,7 +156,7 @@ impl<'t> Read<'t> {
         Ok(behind)
     }
 
-    /// Reads a zone as it is written, or `+330` in minutes.
+    /// Reads a zone (`%z`), or an offset in minutes such as `+330` (`%Z`).
     fn take_zone(&mut self, text: &'t str, specifier: char) -> std::result::Result<&'t str, &'static str> {
         let why = "The timezone could not be found in the database";
         if specifier == 'z' {
@@ -191,7 +191,7 @@ impl<'t> Read<'t> {
             Civil::first_iso_monday(self.iso_year.ok_or_else(incomplete)?) + (week - 1) * 7 + day - 1
         } else {
             let year = self.year.ok_or_else(incomplete)?;
-            // MongoDB counts these days from 0, though it writes them from 1.
+            // MongoDB reads days of the year from 0, but writes them from 1.
             let (month, day) = match self.day_of_year {
                 Some(ordinal) => (1, ordinal + 1),
                 None => (self.month.ok_or_else(incomplete)?, self.day.ok_or_else(incomplete)?),

@@ -1,4 +1,4 @@
-//! What `$reduce` gathers where its body only adds to `$$value`: it is kept in a form that takes more without being copied.
+//! The value of `$reduce` where the body only adds to `$$value`, in a form that grows without being copied.
 
 use crate::accumulators::{Accumulator, merge_objects};
 use crate::array::{distinct, elements};
@@ -9,34 +9,34 @@ use crate::{Evaluated, Expression};
 use bunko_bson::{ArrayBuf, ValueRef};
 use bunko_errors::Result;
 
-/// So many bytes of elements are not tidied up before the end.
+/// Duplicates are removed only once a union has grown by more than this many bytes.
 const UNTIDY_BYTES: usize = 4096;
 
-/// The value up to now.
+/// The value so far.
 pub(crate) enum Gathered<'v> {
     Value(Evaluated<'v>),
     /// Fields of documents that are merged.
     Fields(Box<dyn Accumulator>),
-    /// Elements of a union, of which some may be there twice.
+    /// Elements of a union, possibly with duplicates.
     Union(Union),
 }
 
-/// Elements, in the order of their arrival.
+/// Elements in order of arrival.
 pub(crate) struct Union {
     elements: ArrayBuf,
-    /// How long they were when each was there once.
+    /// Size in bytes after duplicates were last removed.
     tidy_bytes: usize,
 }
 
-/// Whether a call adds to its first argument, which is not evaluated.
+/// Whether a call adds to its first argument, which is then not evaluated.
 pub(crate) fn adds(call: &Call) -> bool {
     matches!(call.name(), "$mergeObjects" | "$setUnion")
 }
 
 impl<'v> Gathered<'v> {
-    /// What a call of [`adds`] makes of it.
+    /// Applies a call of [`adds`] to the value.
     /// # Errors
-    /// Those of the operator.
+    /// Errors of the operator.
     pub(crate) fn with<'a>(self, call: &'a Call, context: &EvaluationContext<'a>) -> Result<Self> {
         let arguments = &call.arguments[1..];
         if call.name() == "$setUnion" {
@@ -46,7 +46,7 @@ impl<'v> Gathered<'v> {
         }
     }
 
-    /// The value itself.
+    /// The value itself, without duplicates in a union.
     pub(crate) fn settled(self, context: &EvaluationContext<'_>) -> Result<Evaluated<'v>> {
         Ok(match self {
             Self::Value(value) => value,

@@ -1,23 +1,23 @@
-//! Angles so large that a reduction by pi takes more of its digits than [`Working`] has.
+//! Angles too large for a reduction by pi with the digits of [`Working`].
 //!
-//! An angle of `c * 10^e` is `c * 10^e * 2/pi` quarters of a circle. A hundred quarters are whole circles, so of the digits of
-//! `10^e * 2/pi` those before the last two ahead of the point do not matter, and few are needed behind it.
+//! An angle of `c * 10^e` is `c * 10^e * 2/pi` quarters of a circle. A hundred quarters are whole circles. So only the
+//! last two digits of `10^e * 2/pi` before the point matter, and a few digits after it.
 
 use crate::decimal_functions::{Long, Working};
 use dec::{Context, Decimal, Rounding};
 
-/// What stands behind the point of two over pi, as many digits as the largest decimal takes. Made by Machin's formula.
+/// The digits of 2/pi after the point, as many as the largest decimal needs. Computed by Machin's formula.
 const TWO_OVER_PI: &str = include_str!("two_over_pi.txt");
 const DIGITS_AHEAD: usize = 2;
-/// 34 are lost to the factor, 34 are the answer's, and the others are for angles close to a whole number of quarters.
+/// The factor costs 34 digits, the result has 34, and the rest are for angles close to a whole number of quarters.
 const DIGITS_BEHIND: usize = 140;
 
-/// Room for the product of 34 digits and these.
+/// Room for the product of a 34-digit number and these digits.
 type Wide = Decimal<60>;
 const WIDE_DIGITS: usize = 180;
 
-/// The quarter of the circle that an angle falls into, counted around zero, and the angle from its middle. The exponent of
-/// `number` is two at least.
+/// The quarter of the circle that contains an angle, counted around zero, and the angle from the quarter's middle. The
+/// exponent of `number` is at least 2.
 pub(crate) fn reduced(working: &mut Working, number: Long) -> (i64, Long) {
     let mut context = Context::<Wide>::default();
     context.set_rounding(Rounding::HalfEven);
@@ -38,7 +38,7 @@ pub(crate) fn reduced(working: &mut Working, number: Long) -> (i64, Long) {
     (count.rem_euclid(4), working.times(rest, quarter))
 }
 
-/// `10^exponent * 2/pi` without its hundreds.
+/// `10^exponent * 2/pi`, modulo 100.
 fn quarters_of_a_power(exponent: i32) -> String {
     let skipped = usize::try_from(exponent).unwrap_or(0).saturating_sub(DIGITS_AHEAD);
     let digits = TWO_OVER_PI.chars().filter(char::is_ascii_digit).skip(skipped);

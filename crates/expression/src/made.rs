@@ -1,4 +1,4 @@
-//! Values that operators make, within limits: how large, how deep, and counted as work.
+//! Values that operators make, with limits on size and depth, and counted as work.
 //!
 //! **Invariant:** an array or document larger than what it was read from is made here and nowhere else.
 
@@ -13,7 +13,7 @@ use bunko_operation::OperationContext;
 /// Largest array or document that one operator makes, in bytes.
 /// Source: MongoDB parameters internalQueryMaxRangeBytes, internalQueryMaxPushBytes and the like.
 pub(crate) const CONTAINER_BYTES_MAX: usize = 100 * 1024 * 1024;
-/// What is copied in one step of work, in bytes.
+/// Bytes copied in one step of work.
 const BYTES_PER_STEP: usize = 64;
 
 /// Work of copying a value or comparing all of it.
@@ -22,7 +22,7 @@ pub(crate) fn steps(value: ValueRef<'_>) -> usize {
     bytes_steps(value.content_bytes())
 }
 
-/// Work of copying so many bytes.
+/// Work of copying `bytes` bytes.
 #[inline]
 pub(crate) fn bytes_steps(bytes: usize) -> usize {
     1 + bytes / BYTES_PER_STEP
@@ -35,7 +35,7 @@ pub(crate) fn text_steps(text: &str) -> usize {
 }
 
 /// # Errors
-/// 16493 for the length of a string, in bytes, that no document could hold.
+/// 16493 for a length of 16 MiB or more, in bytes.
 pub(crate) fn check_string_length(length: usize) -> Result<()> {
     if length < MAX_USER_DOCUMENT_BYTES {
         return Ok(());
@@ -43,16 +43,16 @@ pub(crate) fn check_string_length(length: usize) -> Result<()> {
     Err(Failure::new(ErrorCode(16493), "Tried to create string longer than 16MB"))
 }
 
-/// A string that was made.
+/// A string made by an operator.
 /// # Errors
-/// 16493 for 16 MiB or more, what the operation says.
+/// 16493 for 16 MiB or more; errors of counting work.
 pub(crate) fn string<'a>(text: String, context: &EvaluationContext<'_>) -> Result<Evaluated<'a>> {
     check_string_length(text.len())?;
     context.operation().work(text_steps(&text))?;
     Ok(Evaluated::Owned(Value::String(text)))
 }
 
-/// A value that was made, if it is no longer than strings may be.
+/// A value made by an operator; the length of a string is checked.
 /// # Errors
 /// As [`string`].
 pub(crate) fn checked<'a>(value: Value, context: &EvaluationContext<'_>) -> Result<Evaluated<'a>> {
@@ -65,9 +65,9 @@ pub(crate) fn checked<'a>(value: Value, context: &EvaluationContext<'_>) -> Resu
     }
 }
 
-/// The same value, free of what it was read from.
+/// A copy of the value that borrows nothing.
 /// # Errors
-/// What the operation says.
+/// Errors of counting work.
 pub(crate) fn owned<'a>(value: Evaluated<'_>, context: &EvaluationContext<'_>) -> Result<Evaluated<'a>> {
     if let Evaluated::Ref(value) = &value {
         context.operation().work(steps(*value))?;
@@ -80,9 +80,9 @@ pub(crate) fn field_steps(value: ValueRef<'_>) -> usize {
     1 + value.content_bytes() / 256
 }
 
-/// Checks what comes `levels` deep into a document or array.
+/// Checks a value that will stand `levels` deep in a document or array.
 /// # Errors
-/// `Overflow` where it would be nested deeper than any document may be.
+/// `Overflow` if it would be nested deeper than a document may be.
 #[inline]
 pub fn check_depth(value: ValueRef<'_>, levels: usize) -> Result<()> {
     match value {
@@ -104,13 +104,13 @@ fn too_deep() -> Failure {
 }
 
 /// # Errors
-/// `ExceededMemoryLimit` where a value would have that many bytes.
+/// `ExceededMemoryLimit` beyond 100 MiB.
 #[inline]
 pub(crate) fn check_container_bytes(operator: &str, bytes: usize) -> Result<()> {
     if bytes <= CONTAINER_BYTES_MAX { Ok(()) } else { Err(too_large(operator, "would use")) }
 }
 
-/// Checks a document that a stage makes for another one, which may be larger than what can be answered.
+/// Checks a document that one stage passes to another. It may be larger than a document in a reply.
 /// # Errors
 /// As [`check_document_bytes`].
 #[inline]
@@ -118,9 +118,9 @@ pub(crate) fn check_stage_bytes(bytes: usize) -> Result<()> {
     if bytes <= CONTAINER_BYTES_MAX { Ok(()) } else { check_document_bytes(bytes) }
 }
 
-/// Checks a document that is to be answered.
+/// Checks a document for a reply.
 /// # Errors
-/// `BSONObjectTooLarge` where it has more bytes than a document in a message may have.
+/// `BSONObjectTooLarge` beyond the size of a document in a message.
 #[inline]
 pub fn check_document_bytes(bytes: usize) -> Result<()> {
     if bytes <= MAX_INTERNAL_DOCUMENT_BYTES { Ok(()) } else { Err(document_too_large(bytes)) }
@@ -134,7 +134,7 @@ fn document_too_large(bytes: usize) -> Failure {
     Failure::new(ErrorCode::BSON_OBJECT_TOO_LARGE, message)
 }
 
-/// The refusal of an operator or accumulator whose value has become too large.
+/// The error of an operator or accumulator whose value is too large.
 #[cold]
 pub(crate) fn too_large(operator: &str, uses: &str) -> Failure {
     let message = format!(
@@ -143,7 +143,7 @@ pub(crate) fn too_large(operator: &str, uses: &str) -> Failure {
     Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message)
 }
 
-/// An array in the making.
+/// An array under construction.
 pub(crate) struct MadeArray<'o> {
     array: ArrayBuf,
     operator: &'static str,
@@ -155,20 +155,20 @@ impl<'o> MadeArray<'o> {
         Self::with(ArrayBuf::new(), operator, context)
     }
 
-    /// Goes on with an array that was made before.
+    /// Continues an array.
     pub(crate) fn with(array: ArrayBuf, operator: &'static str, context: &EvaluationContext<'o>) -> Self {
         Self { array, operator, operation: context.operation() }
     }
 
     /// Appends a value.
     /// # Errors
-    /// `ExceededMemoryLimit` beyond 100 MiB, `Overflow` for one that is nested too deep, what the operation says.
+    /// `ExceededMemoryLimit` beyond 100 MiB, `Overflow` for a value that is nested too deep, errors of counting work.
     pub(crate) fn push(&mut self, value: ValueRef<'_>) -> Result<()> {
         check_depth(value, 1)?;
         self.push_element(value)
     }
 
-    /// Appends a value that was an array's element, and so is not nested too deep.
+    /// Appends an element of another array, which cannot be nested too deep.
     #[inline]
     pub(crate) fn push_element(&mut self, element: ValueRef<'_>) -> Result<()> {
         check_container_bytes(self.operator, self.array.len_bytes() + element.content_bytes())?;
@@ -177,7 +177,7 @@ impl<'o> MadeArray<'o> {
         Ok(())
     }
 
-    /// Appends values that were elements of arrays.
+    /// Appends elements of other arrays.
     pub(crate) fn extend<'v>(&mut self, elements: impl IntoIterator<Item = ValueRef<'v>>) -> Result<()> {
         elements.into_iter().try_for_each(|element| self.push_element(element))
     }
@@ -195,7 +195,7 @@ impl<'o> MadeArray<'o> {
     }
 }
 
-/// A document in the making.
+/// A document under construction.
 pub(crate) struct MadeDocument<'o> {
     document: DocumentBuf,
     operator: &'static str,
@@ -215,7 +215,7 @@ impl<'o> MadeDocument<'o> {
         self.append_field(name, value)
     }
 
-    /// Appends what was a document's field, and so is not nested too deep.
+    /// Appends a field of another document, whose value cannot be nested too deep.
     #[inline]
     pub(crate) fn append_field(&mut self, name: &str, value: ValueRef<'_>) -> Result<()> {
         check_container_bytes(self.operator, self.document.len_bytes() + name.len() + value.content_bytes())?;

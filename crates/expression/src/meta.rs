@@ -1,4 +1,4 @@
-//! `$meta`: which names it knows, and whether a pipeline offers what they ask for.
+//! `$meta`: its names, and the check that the pipeline offers that metadata.
 
 use crate::ParseScope;
 use crate::metadata::Offered;
@@ -6,23 +6,23 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// A name that `$meta` may have.
+/// A name of `$meta`.
 struct Known {
     name: &'static str,
     source: Source,
     place: Place,
 }
 
-/// Where the value comes from.
+/// The source of the value.
 #[derive(Clone, Copy)]
 enum Source {
-    /// An earlier stage must make it; how messages call it.
+    /// An earlier stage must make it; the text names it in messages.
     Stage(Offered, &'static str),
-    /// What led to the document knows it: the plan of a query, a `$sort`.
+    /// The plan of the query or a `$sort` knows it.
     Plan(Offered),
-    /// A search makes it; without one it is missing.
+    /// A search makes it; it is missing without a search.
     SearchNode,
-    /// It is not kept yet.
+    /// Not supported yet.
     Unsupported,
 }
 
@@ -41,7 +41,7 @@ const NAMES: &[Known] = &[
     },
     Known { name: "geoNearPoint", source: Source::Stage(Offered::NEAR, "$geoNear point"), place: Place::NotInSort },
     Known { name: "indexKey", source: Source::Plan(Offered::INDEX_KEY), place: Place::NotInSort },
-    // `$sample` makes it inside only: where it is read, it is missing.
+    // `$sample` uses it only internally: an expression always reads it as missing.
     Known { name: "randVal", source: Source::SearchNode, place: Place::Anywhere },
     Known { name: "recordId", source: Source::Plan(Offered::RECORD_ID), place: Place::NotInSort },
     Known { name: "score", source: Source::Stage(Offered::SCORE, "score"), place: Place::Anywhere },
@@ -61,9 +61,9 @@ const NAMES: &[Known] = &[
     Known { name: "vectorSearchScore", source: Source::SearchNode, place: Place::Anywhere },
 ];
 
-/// Reads the argument of `$meta`: the name under which the value is kept.
+/// Reads the argument of `$meta`; returns the name of the metadata.
 /// # Errors
-/// 17307 and 17308 for what is no name, 40218 where no earlier stage makes it.
+/// 17307 and 17308 for an invalid name, 40218 where no earlier stage makes the metadata.
 pub(crate) fn parse(argument: ValueRef<'_>, scope: &ParseScope) -> Result<&'static str> {
     let ValueRef::String(name) = argument else {
         return Err(Failure::new(ErrorCode(17307), "$meta only supports string arguments"));
@@ -73,9 +73,9 @@ pub(crate) fn parse(argument: ValueRef<'_>, scope: &ParseScope) -> Result<&'stat
     known.ok_or_else(unknown)?.wanted(scope)
 }
 
-/// Reads what may stand in place of a direction: `{$meta: name}`.
+/// Reads `{$meta: name}` in place of a sort direction.
 /// # Errors
-/// 17312 and 31138 for something else, `FailedToParse` for more than that; 40218.
+/// 17312 and 31138 for another document, `FailedToParse` for additional fields; 40218 as [`parse`].
 pub(crate) fn parse_in_sort(document: DocumentRef<'_>, scope: &ParseScope) -> Result<&'static str> {
     let Some(meta) = document.first().filter(|first| first.name == "$meta") else {
         return Err(Failure::new(ErrorCode(17312), "$meta is the only expression supported by $sort right now"));
@@ -109,7 +109,7 @@ impl Known {
                 return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
             }
             Source::Stage(needed, _) | Source::Plan(needed) => scope.want_metadata(needed),
-            // Where a search was before, it is at hand; else it is missing.
+            // After a search it is available; otherwise it is missing.
             Source::SearchNode => scope.want_metadata(Offered::NONE),
         }
         Ok(self.name)

@@ -1,22 +1,23 @@
-//! What a pipeline knows of a document beside its fields: scores, and distances from a point. `$meta` reads it.
+//! Metadata of documents in a pipeline: scores, and distances from a point. `$meta` reads it.
 //!
-//! A stage that makes such metadata puts it into the first field of the document ([`held`]) only where something reads it
-//! ([`AtHand::is_wanted`]). Whoever hands the document to stages takes it out again ([`AtHand::release`]) and keeps it at
-//! hand for as long as the stages look at that document. Stages that keep documents back get them with the field.
+//! A stage that makes such metadata puts it into the first field of the document ([`held`]), but only if an expression
+//! reads it ([`AtHand::is_wanted`]). The caller that hands the document to stages takes it out again
+//! ([`AtHand::release`]) and keeps it at hand while the stages look at that document. Stages that buffer documents
+//! receive them with the field.
 //!
-//! The rejected design was to have every stream hand out pairs of document and metadata: all stages would pay for what
-//! few pipelines have.
+//! The rejected design was streams of pairs of document and metadata: all stages would pay for a feature that few
+//! pipelines use.
 
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The first field of a document that metadata travels in. A client may have a field of that name: it is looked for only
-/// where one was put in front.
+/// The first field of a document, which carries its metadata. A client may have a field of that name: the field is
+/// looked for only in documents where a stage put one in front.
 pub const HELD_FIELD: &str = "\u{1}metadata";
 
-/// The bit of what is wanted that says that anything is.
+/// The bit of `wanted` that says that some metadata is wanted.
 const ANYTHING: u16 = 1 << 8;
 
 /// Kinds of metadata that must have been made before they can be read: a set.
@@ -24,17 +25,17 @@ const ANYTHING: u16 = 1 << 8;
 pub struct Offered(u8);
 
 impl Offered {
-    /// Nothing is known of documents.
+    /// No metadata is known.
     pub const NONE: Self = Self(0);
-    /// Whatever may be known: what makes it is not known yet.
+    /// Any metadata may be known: the stage that makes it is not known yet.
     pub const ANY: Self = Self(u8::MAX);
     /// Scores of a search for text.
     pub const TEXT: Self = Self(1);
-    /// Distance from a point, and what has that distance.
+    /// Distance from a point, and the location that has that distance.
     pub const NEAR: Self = Self(2);
-    /// The score of a fusion.
+    /// The score of a fusion of pipelines.
     pub const SCORE: Self = Self(4);
-    /// What a score was made of.
+    /// The parts of a score.
     pub const SCORE_DETAILS: Self = Self(8);
 
     /// The record's id.
@@ -43,66 +44,66 @@ impl Offered {
     pub const INDEX_KEY: Self = Self(32);
     /// The values that the document was sorted by.
     pub const SORT_KEY: Self = Self(64);
-    /// What the plan of a query knows of each document.
+    /// The metadata that the plan of a query knows of each document.
     pub const PLAN: Self = Self::RECORD_ID.and(Self::INDEX_KEY);
 
-    /// What is in one or in the other.
+    /// The union of both sets.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether all of `other` is there.
+    /// Whether all of `other` is in the set.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-/// The metadata of the document that a pipeline's stages look at.
+/// The metadata of the document that a pipeline's stages are looking at.
 #[derive(Debug, Default)]
 pub struct AtHand {
-    /// A set of [`Offered`], with a bit of its own where anything is wanted.
+    /// A set of [`Offered`], and the bit `ANYTHING`.
     wanted: AtomicU16,
     current: Mutex<Option<Arc<DocumentBuf>>>,
 }
 
 impl AtHand {
-    /// Notes that something reads it.
+    /// Notes that an expression reads metadata.
     pub fn want(&self) {
         self.want_of(Offered::NONE);
     }
 
-    /// Notes that something reads that of it.
+    /// Notes that an expression reads metadata of kind `what`.
     pub fn want_of(&self, what: Offered) {
         self.wanted.fetch_or(ANYTHING | u16::from(what.0), Ordering::Relaxed);
     }
 
-    /// Notes that something reads whatever is read of another's.
+    /// Notes that all metadata read of `other` is read here too.
     pub fn want_as(&self, other: &Self) {
         self.wanted.fetch_or(other.wanted.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Whether something reads that of it, once everything has been parsed.
+    /// Whether an expression reads metadata of kind `what`. Final once everything has been parsed.
     pub fn wants(&self, what: Offered) -> bool {
         self.wanted.load(Ordering::Relaxed) & u16::from(what.0) != 0
     }
 
-    /// Whether something reads it, once everything has been parsed.
+    /// Whether an expression reads metadata. Final once everything has been parsed.
     pub fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed) != 0
     }
 
-    /// What is known of the document at hand.
+    /// The metadata of the current document.
     pub fn current(&self) -> Option<Arc<DocumentBuf>> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes what is known of the next document; nothing of one that was made anew.
+    /// Sets the metadata of the next document; `None` for a document that a stage made.
     pub fn set(&self, metadata: Option<Arc<DocumentBuf>>) {
         *self.current.lock().unwrap_or_else(PoisonError::into_inner) = metadata;
     }
 
-    /// Adds what is known of the document at hand under a name, or replaces it.
+    /// Adds or replaces one value of the current document's metadata.
     pub fn add<'v>(&self, name: &str, value: impl Into<ValueRef<'v>>) {
         let mut known = DocumentBuf::new();
         if let Some(current) = self.current() {
@@ -114,12 +115,12 @@ impl AtHand {
         self.set(Some(Arc::new(known)));
     }
 
-    /// The value of one name.
+    /// The metadata under a name.
     pub(crate) fn value(&self, name: &str) -> Option<Value> {
         Some(self.current()?.as_ref().as_ref().get(name)?.to_value())
     }
 
-    /// Takes the metadata out of a document that holds it. One that a stage has made holds none.
+    /// Takes the metadata out of a document that holds it. A document that a stage made holds none.
     pub fn release(&self, document: DocumentRef<'_>) -> DocumentBuf {
         let first = document.first().filter(|first| first.name == HELD_FIELD);
         let fields = document.iter().skip(usize::from(first.is_some()));
@@ -132,7 +133,7 @@ impl AtHand {
         released
     }
 
-    /// Puts the metadata at hand into the document.
+    /// Puts the current metadata into the document.
     pub fn hold(&self, document: DocumentRef<'_>) -> DocumentBuf {
         let metadata = self.current();
         held(document, metadata.as_ref().map_or(DocumentRef::EMPTY, |metadata| metadata.as_ref().as_ref()))

@@ -1,4 +1,4 @@
-//! The four number types as operands.
+//! Numbers of the four BSON types as operands.
 
 use crate::call::Call;
 use crate::variables::EvaluationContext;
@@ -10,21 +10,21 @@ use std::cmp::Ordering;
 /// A number of any BSON type.
 #[derive(Clone, Copy, Debug)]
 pub enum Number {
-    /// 32 bits.
+    /// A 32-bit integer.
     Int32(i32),
-    /// 64 bits.
+    /// A 64-bit integer.
     Int64(i64),
-    /// A binary number.
+    /// A double.
     Double(f64),
-    /// A decimal one.
+    /// A decimal128.
     Decimal(Decimal128),
 }
 
 /// A value that should be a number.
 pub enum Operand<'a> {
-    /// It is one.
+    /// It is a number.
     Number(Number),
-    /// It is none.
+    /// It is another value.
     Other(Evaluated<'a>),
 }
 
@@ -41,7 +41,7 @@ impl Number {
         }
     }
 
-    /// The same of one that is not decoded.
+    /// Decodes an encoded value, if it is a number.
     #[inline]
     pub(crate) fn of_encoded(value: EncodedValue<'_>) -> Option<Self> {
         match value.kind() {
@@ -72,7 +72,7 @@ impl Number {
         }
     }
 
-    /// The integer, if it is stored as one.
+    /// The integer, if the type is an integer.
     pub(crate) fn as_integer(self) -> Option<i64> {
         match self {
             Self::Int32(number) => Some(i64::from(number)),
@@ -81,7 +81,7 @@ impl Number {
         }
     }
 
-    /// Combines two numbers in the wider of their types; integers that leave 64 bits become a double.
+    /// Combines two numbers in the wider of their types; an integer result beyond 64 bits becomes a double.
     #[inline]
     fn combined(
         self,
@@ -119,7 +119,7 @@ impl Number {
         self.combined(other, i64::checked_mul, |a, b| a * b, Decimal128::multiply)
     }
 
-    /// The quotient by a count, which is a double: never an integer.
+    /// The quotient by a count; a double or a decimal, never an integer.
     #[must_use]
     pub fn over(self, count: usize) -> Self {
         match self {
@@ -128,7 +128,7 @@ impl Number {
         }
     }
 
-    /// A power of 2 as `$pow` gives it for an exponent that is a decimal.
+    /// A power of 2 as `$pow` computes it for a decimal exponent.
     #[must_use]
     pub fn decimal_power_of_2(exponent: i32) -> Self {
         let exponent = Decimal128::from_i64(i64::from(exponent));
@@ -144,7 +144,7 @@ impl Number {
         }
     }
 
-    /// The nearest integer of 64 bits, as a date takes it.
+    /// The nearest 64-bit integer, for arithmetic on dates.
     pub(crate) fn rounded(self) -> Option<i64> {
         match self {
             Self::Double(number) => bunko_bson::number::truncate_to_i64(ValueRef::Double(number.round())),
@@ -174,12 +174,12 @@ impl Number {
             Self::Int32(number) => number == 0,
             Self::Int64(number) => number == 0,
             Self::Double(number) => number == 0.0,
-            // Not through a double: what is below the range of doubles is no zero.
+            // Not through a double: a decimal below the range of doubles is not zero.
             Self::Decimal(number) => number.is_zero(),
         }
     }
 
-    /// The order against a small integer, exact; nothing for NaN.
+    /// Compares exactly with a small integer; `None` for NaN.
     pub(crate) fn compare(self, other: i32) -> Option<Ordering> {
         let order = || bunko_bson::order::compare(Value::from(self).as_ref(), ValueRef::Int32(other));
         (!self.is_nan()).then(order)
@@ -212,7 +212,7 @@ impl From<Number> for Evaluated<'_> {
     }
 }
 
-/// The operand of an operator on one number; nothing where it is null.
+/// The operand of an operator on one number; `None` if it is null.
 /// # Errors
 /// 28765 for any other type.
 pub(crate) fn single(call: &Call, context: &EvaluationContext<'_>) -> Result<Option<Number>> {
@@ -223,7 +223,7 @@ pub(crate) fn single(call: &Call, context: &EvaluationContext<'_>) -> Result<Opt
     }
 }
 
-/// An integer in the narrower of its types: int where both operands were, and it fits.
+/// An integer result: 32 bits if both operands had 32 bits and it fits, else 64.
 pub(crate) fn integer_like(result: i64, operands: [Number; 2]) -> Number {
     let narrow = operands.iter().all(|operand| matches!(operand, Number::Int32(_)));
     match i32::try_from(result) {

@@ -1,4 +1,4 @@
-//! The paths that expressions read of each document, found in one walk over it.
+//! The paths that expressions read, found in one walk over each document.
 
 use crate::expression::Node;
 use crate::variables::Variable;
@@ -6,39 +6,39 @@ use crate::{Expression, FieldPath, StandIn};
 use bunko_bson::{DocumentRef, EncodedValue, FieldNames, ValueRef};
 use std::ops::{ControlFlow, Range};
 
-/// So many paths are found together; those beyond are looked for one by one.
+/// Most paths found in one walk; further paths are looked up one by one.
 const SLOTS_MAX: usize = 8;
 
-/// Which of the paths that are found together an expression reads.
+/// The slot of a path among the paths found together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PathSlot(u8);
 
-/// The paths that some expressions read. What is found for one such set means nothing to the expressions of another.
+/// The paths that some expressions read. Values found for one set are valid only for the expressions of that set.
 #[derive(Debug, Default)]
 pub struct PathSlots {
-    /// Those that begin with one name stand beside each other.
+    /// Sorted so that paths with the same first name are adjacent.
     paths: Vec<FieldPath>,
-    /// The different first names of the paths, and the slots of the paths that each of them begins.
+    /// The distinct first names, and for each the slots of its paths.
     names: FieldNames,
     beginning: Vec<Range<usize>>,
 }
 
-/// What stands at the paths of one document.
+/// The values at the paths of one document.
 #[derive(Clone, Copy, Debug)]
 pub struct PathValues<'a>([PathValue<'a>; SLOTS_MAX]);
 
-/// What is known of a path.
+/// The result of looking up a path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PathValue<'a> {
-    /// It leads nowhere.
+    /// The document has no value there.
     Missing,
     Found(EncodedValue<'a>),
-    /// It has to be looked for: nobody did, or it leads through an array, and its value has to be made.
+    /// The path was not looked up, or it leads through an array and its value must be built.
     Unknown,
 }
 
 impl PathSlots {
-    /// Gives the paths that these expressions read their slots.
+    /// Gives a slot to each path that these expressions read.
     pub fn of<'e>(expressions: impl IntoIterator<Item = &'e mut Expression>) -> Self {
         let mut expressions: Vec<_> = expressions.into_iter().collect();
         let mut slots = Self::default();
@@ -68,7 +68,7 @@ impl PathSlots {
         }
     }
 
-    /// What a document has at the paths.
+    /// Reads a document's values at the paths.
     #[inline]
     pub fn read<'d>(&self, document: DocumentRef<'d>) -> PathValues<'d> {
         let mut values = PathValues([PathValue::Missing; SLOTS_MAX]);
@@ -84,8 +84,8 @@ impl PathSlots {
         values
     }
 
-    /// The same for documents where a stand-in will be [`Self::put`] in the place of what is at `path`: a name that begins
-    /// nothing else is not looked for.
+    /// The slots for documents in which a stand-in will be [`Self::put`] at `path`. First names that only lead to the
+    /// stand-in are not looked up.
     #[must_use]
     pub fn beside(&self, path: &FieldPath) -> Self {
         let leading = self.leading_to(path);
@@ -97,13 +97,13 @@ impl PathSlots {
         Self { paths: self.paths.clone(), names, beginning }
     }
 
-    /// The slots of the paths that lead to what stands at `path`, or into it.
+    /// The slots of the paths that lead to `path` or below it.
     pub fn leading_to(&self, path: &FieldPath) -> Vec<usize> {
         let leads = |slot: &usize| self.paths[*slot].components().starts_with(path.components());
         (0..self.paths.len()).filter(leads).collect()
     }
 
-    /// Puts a stand-in's value in the place of the document's own, for the slots [`Self::leading_to`] its path.
+    /// Puts a stand-in's value in place of the document's own; `leading` are the slots from [`Self::leading_to`].
     #[inline]
     pub fn put<'d>(&self, values: &mut PathValues<'d>, stand_in: &StandIn<'d>, leading: &[usize]) {
         let own = stand_in.path().components().len();
@@ -113,7 +113,7 @@ impl PathSlots {
     }
 }
 
-/// Shows each path of the document that an expression reads, with its slot.
+/// Calls `show` with each path that an expression reads of the document, and its slot.
 fn each_path(expression: &mut Expression, show: &mut dyn FnMut(&FieldPath, &mut Option<PathSlot>)) {
     match &mut expression.node {
         Node::Path { variable: Variable::Root, path, slot } if !path.is_empty() => show(path, slot),
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn what_is_found_together_is_what_each_path_leads_to() {
         let (variables, operation) = (Variables::new(), OperationContext::unlimited());
-        // More paths than there are slots, and other ones first each time.
+        // More paths than slots, with a different path first each time.
         for begin in 0..PATHS.len() {
             let mut with_slots = expressions();
             with_slots.rotate_left(begin);
@@ -202,7 +202,7 @@ mod tests {
         let (variables, operation) = (Variables::new(), OperationContext::unlimited());
         let document = shell::parse_document(DOCUMENTS[0]).expect("a document");
         let path = FieldPath::parse("a.b").expect("a path");
-        // With others that begin with the same name, and without.
+        // With and without other paths that begin with the same name.
         for kept in [PATHS.len(), 3] {
             let mut with_slots = expressions();
             with_slots.truncate(kept);

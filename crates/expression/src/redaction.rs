@@ -6,7 +6,7 @@ use crate::{Expression, ParseScope, made};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// The expression, in which `$$CURRENT` is the document that is decided about.
+/// The expression of `$redact`, in which `$$CURRENT` is the document to decide about.
 pub struct Redaction {
     expression: Expression,
     slot: u32,
@@ -15,15 +15,15 @@ pub struct Redaction {
 impl Redaction {
     /// Reads the expression, which may name `$$KEEP`, `$$PRUNE` and `$$DESCEND`.
     /// # Errors
-    /// Those of the expression.
+    /// Errors of the expression.
     pub fn parse(value: ValueRef<'_>, scope: &ParseScope) -> Result<Self> {
         let (inner, slot) = scope.deciding().bind(&["CURRENT"]);
         Ok(Self { expression: Expression::parse(value, &inner)?, slot })
     }
 
-    /// What is left of the context's document, if anything.
+    /// The rest of the context's document; `None` if it was pruned.
     /// # Errors
-    /// 17053 where the expression yields anything but a decision; its own.
+    /// 17053 where the expression yields no decision; errors of the expression.
     pub fn apply(&self, context: &EvaluationContext<'_>) -> Result<Option<DocumentBuf>> {
         self.document(context.root(), context)
     }

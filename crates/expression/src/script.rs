@@ -1,21 +1,21 @@
-//! Scripts in expressions and accumulators: how their texts are found.
+//! Scripts in expressions and accumulators: reading their texts.
 
 use crate::{Expression, ParseScope};
 use bunko_bson::ValueRef;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_javascript::Function;
 
-/// What is wrong with a script's text.
+/// The errors about a script's text.
 pub(crate) struct Refusals {
-    /// It is no constant.
+    /// The text is not constant.
     pub(crate) not_constant: (i32, String),
-    /// It is neither a string nor code.
+    /// The text is neither a string nor code.
     pub(crate) no_text: (i32, String),
 }
 
 /// Reads a constant text as a script.
 /// # Errors
-/// Those given; 4660800 where no script may stand; those of [`bunko_javascript::Scripts::admit`].
+/// The given refusals; 4660800 where scripts are not allowed; errors of [`bunko_javascript::Scripts::admit`].
 pub(crate) fn parse(operator: &str, value: ValueRef<'_>, refusals: Refusals, scope: &ParseScope) -> Result<Function> {
     let refuse = |(code, message): (i32, String)| Failure::new(ErrorCode(code), message);
     let Some(scripts) = scope.scripts() else {
@@ -23,7 +23,7 @@ pub(crate) fn parse(operator: &str, value: ValueRef<'_>, refusals: Refusals, sco
         return Err(Failure::new(ErrorCode(4_660_800), message));
     };
     let expression = Expression::parse(value, scope)?;
-    // As on MongoDB: the scripts of accumulators may be made of variables, the body of `$function` may not.
+    // As on MongoDB: scripts of accumulators may be computed from variables, the body of `$function` may not.
     let constant = match operator {
         "$function" => expression.as_literal().map(ValueRef::to_value),
         _ => expression.constant_value(scope)?,
@@ -36,7 +36,7 @@ pub(crate) fn parse(operator: &str, value: ValueRef<'_>, refusals: Refusals, sco
 
 /// Checks `lang`.
 /// # Errors
-/// The code given, unless it is `js`.
+/// The given code, unless the language is `js`.
 pub(crate) fn check_language(language: ValueRef<'_>, code: i32) -> Result<()> {
     if language.as_str() == Some("js") {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Sort patterns: `{a: 1, "b.c": -1}`, and the keys that they give documents.
+//! Sort patterns: `{a: 1, "b.c": -1}`, and the sort keys of documents.
 
 use crate::metadata::HELD_FIELD;
 use crate::{Dependencies, FieldPath, ParseScope, meta};
@@ -20,17 +20,16 @@ pub struct SortPattern {
 impl SortPattern {
     /// Reads a pattern.
     /// # Errors
-    /// 15974 for a value that is no number, 15975 for one that is neither 1 nor -1 as an integer, 7472500 for a path
-    /// that stands there twice, 15976 for an empty pattern, 13103 for more than 32 paths, those of a path, 40218 for
-    /// `$meta`.
+    /// 15974 for a direction that is no number, 15975 for one that is neither 1 nor -1 as an integer, 7472500 for a
+    /// path given twice, 15976 for an empty pattern, 13103 for more than 32 paths, errors of a path, 40218 for `$meta`.
     pub fn parse(pattern: DocumentRef<'_>) -> Result<Self> {
         Self::read(pattern, &|document| meta::parse_in_sort(document, &ParseScope::default()))
     }
 
-    /// The same where `{$meta: name}` may stand in place of a direction, and asks for the greatest first. Documents are
-    /// then expected to hold their metadata in [`HELD_FIELD`].
+    /// As [`Self::parse`], but `{$meta: name}` may replace a direction and sorts the greatest first. Documents must
+    /// then hold their metadata in [`HELD_FIELD`].
     /// # Errors
-    /// As [`Self::parse`], where the scope does not offer what `$meta` asks for.
+    /// As [`Self::parse`]; 40218 where the scope does not offer the metadata.
     pub fn parse_in(pattern: DocumentRef<'_>, scope: &ParseScope) -> Result<Self> {
         Self::read(pattern, &|document| meta::parse_in_sort(document, scope))
     }
@@ -39,7 +38,7 @@ impl SortPattern {
         let mut parts = Vec::new();
         let mut seen = HashSet::new();
         for element in pattern {
-            // A direction loses its fraction: 1.9 is ascending, and 0.9 is none.
+            // A direction is truncated: 1.9 is ascending, and 0.9 is invalid.
             let direction = match bunko_bson::number::clamp_to_i64(element.value) {
                 Some(1) => Direction::Ascending,
                 Some(-1) => Direction::Descending,
@@ -81,12 +80,12 @@ impl SortPattern {
         fields.for_each(|(path, _)| dependencies.add(path.dotted()));
     }
 
-    /// Appends the document's key: keys compare as bytes as the pattern orders the documents.
+    /// Appends the document's key. Comparing keys as bytes orders documents by the pattern.
     ///
-    /// An array gives its least element (greatest where descending); an empty one sorts below null, a missing field
-    /// with null.
+    /// The key uses the least element of an array (the greatest where descending). An empty array sorts below null, a
+    /// missing field as null.
     /// # Errors
-    /// `BadValue` for a document in which two fields lead through different arrays, what the operation says.
+    /// `BadValue` for a document in which two fields lead through different arrays; errors of counting work.
     pub fn append_key(
         &self,
         key: &mut Vec<u8>,
@@ -107,7 +106,7 @@ impl SortPattern {
         Ok(())
     }
 
-    /// The values that the document's key is made of, field by field: what `{$meta: "sortKey"}` tells.
+    /// The values of the document's key, field by field, as `{$meta: "sortKey"}` returns them.
     /// # Errors
     /// As [`Self::append_key`].
     pub fn key_values(
@@ -128,7 +127,7 @@ impl SortPattern {
         Ok(least.map(|(_, values)| values).unwrap_or_default())
     }
 
-    /// The least of the keys that the document's arrays give it.
+    /// Appends the least of the keys that arrays allow.
     fn append_least_key(
         &self,
         key: &mut Vec<u8>,
@@ -139,7 +138,7 @@ impl SortPattern {
         let places = self.parts.iter().map(|(path, _)| Place::new(document, path)).collect();
         let mut least: Option<Vec<u8>> = None;
         self.each_key(places, strings, &mut |candidate, _| {
-            // A key is about as long as the values that it was made of.
+            // A key is about as long as its values.
             operation.work(candidate.len() / 16 + self.parts.len())?;
             if least.as_ref().is_none_or(|least| candidate < *least) {
                 least = Some(candidate);
@@ -150,7 +149,8 @@ impl SortPattern {
         Ok(())
     }
 
-    /// Visits the key of each combination: arrays are walked one at a time, together by all fields that lead there.
+    /// Visits the key of each combination. Arrays are walked one at a time; all fields that lead through an array
+    /// advance together.
     fn each_key(
         &self,
         mut places: Vec<Place<'_, '_>>,
@@ -180,7 +180,7 @@ impl SortPattern {
     }
 }
 
-/// The name of `$meta` that a path stands for.
+/// The `$meta` name that a path stands for.
 pub fn metadata_name(path: &FieldPath) -> Option<&str> {
     let (field, rest) = path.components().split_first()?;
     (**field == *HELD_FIELD).then(|| rest.first().map_or("", |name| name))
@@ -195,7 +195,7 @@ fn bad_direction(name: &str, value: ValueRef<'_>) -> Failure {
     Failure::new(ErrorCode(15975), "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
 }
 
-/// The value at a path without arrays, null where it ends; nothing where an array is in the way.
+/// The value at a path without arrays, null if there is none; `None` if the path meets an array.
 #[inline]
 fn plain<'a>(document: DocumentRef<'a>, path: &[Box<str>]) -> Option<ValueRef<'a>> {
     let (name, rest) = path.split_first()?;
@@ -207,15 +207,15 @@ fn plain<'a>(document: DocumentRef<'a>, path: &[Box<str>]) -> Option<ValueRef<'a
     }
 }
 
-/// What is told of each key: with the places that its values are at.
+/// Called with each key and the places of its values.
 type KeyVisitor<'v> = dyn FnMut(Vec<u8>, &[Place<'_, '_>]) -> Result<()> + 'v;
 
-/// How far a field's path has been followed.
+/// A field's path, partly followed.
 #[derive(Clone, Copy)]
 struct Place<'a, 'p> {
     value: ValueRef<'a>,
     rest: &'p [Box<str>],
-    /// An element of an array is a value as it is: arrays directly inside arrays are not walked.
+    /// Whether the value is an array's element: an array directly inside an array is not walked.
     expanded: Expanded,
 }
 
@@ -261,7 +261,7 @@ impl<'a, 'p> Place<'a, 'p> {
         if self.array().is_none() {
             return *self;
         }
-        // A number in the path may mean the position; then only that element counts.
+        // A number in the path may be an array position; then only that element counts.
         if let Some((name, rest)) = self.rest.split_first()
             && let (Ok(wanted), ValueRef::Array(array)) = (name.parse::<usize>(), self.value)
         {
@@ -274,7 +274,7 @@ impl<'a, 'p> Place<'a, 'p> {
     fn in_empty_array(self) -> Self {
         match self.array() {
             None => self,
-            // What sorts below null, so that an empty array does.
+            // Undefined sorts below null, as an empty array must.
             Some(_) if self.rest.is_empty() => Self { value: ValueRef::Undefined, ..self },
             Some(_) => Self { value: ValueRef::Null, rest: &[], ..self },
         }

@@ -1,9 +1,9 @@
-//! A value in the place of another of a document, which is not copied for it.
+//! A value that replaces a value of a document without copying the document.
 
 use crate::{Dependencies, Evaluated, FieldPath};
 use bunko_bson::{DocumentBuf, DocumentRef, EncodedValue, ValueRef};
 
-/// What stands at a path of a document instead of its own value. The path leads through documents only.
+/// A value to use at a path of a document instead of the document's own. The path leads through documents only.
 #[derive(Clone, Copy, Debug)]
 pub struct StandIn<'a> {
     path: &'a FieldPath,
@@ -11,24 +11,25 @@ pub struct StandIn<'a> {
 }
 
 impl<'a> StandIn<'a> {
-    /// A value for a path that leads through documents only.
+    /// A stand-in for a path that leads through documents only.
     #[inline]
     pub fn new(path: &'a FieldPath, value: EncodedValue<'a>) -> Self {
         Self { path, value }
     }
 
-    /// Where it stands.
+    /// The path of the replaced value.
     pub fn path(&self) -> &'a FieldPath {
         self.path
     }
 
-    /// What stands there.
+    /// The value.
     #[inline]
     pub fn encoded(&self) -> EncodedValue<'a> {
         self.value
     }
 
-    /// The value at a path that leads to this one or into it; nothing for the others, which the document tells.
+    /// The value at a path that leads to the stand-in or below it; `None` for other paths, which are read from the
+    /// document.
     #[inline]
     pub(crate) fn at(&self, path: &FieldPath) -> Option<Evaluated<'a>> {
         let (own, asked) = (self.path.components(), path.components());
@@ -38,7 +39,8 @@ impl<'a> StandIn<'a> {
         Some(self.value.value().map_or(Evaluated::Missing, |value| FieldPath::follow_from(value, &asked[own.len()..])))
     }
 
-    /// Whether nothing that is read holds the value at `path` in it, so that a stand-in is as good as a changed document.
+    /// Whether `read` includes no document that contains the value at `path`. Only then does a stand-in act as a
+    /// changed document would.
     pub fn is_apart_from(path: &FieldPath, read: &Dependencies) -> bool {
         let Dependencies::Fields(fields) = read else { return false };
         let is_above = |field: &String| {
@@ -49,7 +51,7 @@ impl<'a> StandIn<'a> {
         !fields.iter().any(is_above)
     }
 
-    /// The document with the value in its place.
+    /// The document with the stand-in written into it.
     pub fn put_into(&self, document: DocumentRef<'_>) -> DocumentBuf {
         with_path(document, self.path.components(), self.value.value())
     }

@@ -1,4 +1,4 @@
-//! Time zones: fixed offsets, and the zones of the IANA database, which is part of the program.
+//! Time zones: fixed offsets, and the zones of the IANA database, which is compiled into the program.
 
 use crate::calendar::{Civil, MS_PER_MINUTE};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -7,18 +7,18 @@ use jiff::civil::DateTime;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use std::sync::LazyLock;
 
-/// Not the machine's own: answers are the same wherever the server runs.
+/// Not the machine's database: results do not depend on the machine.
 static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
-/// Where a clock stands.
+/// A time zone.
 #[derive(Clone, Debug)]
 pub(crate) enum Zone {
-    /// Always as far from UTC.
+    /// A constant offset.
     Fixed {
         /// In milliseconds, positive in the east.
         offset_ms: i64,
     },
-    /// With a history of offsets.
+    /// A zone with a history of offsets.
     Named(TimeZone),
 }
 
@@ -35,19 +35,19 @@ impl Zone {
         if let Some(minutes) = offset_minutes(name) {
             return Ok(Self::Fixed { offset_ms: minutes * MS_PER_MINUTE });
         }
-        // The database knows names in any case, MongoDB only as they are written.
+        // The database ignores the case of names; MongoDB does not.
         let named = DATABASE.get(name).ok().filter(|zone| zone.iana_name() == Some(name));
         named
             .map(Self::Named)
             .ok_or_else(|| Failure::new(ErrorCode(40485), format!("unrecognized time zone identifier: \"{name}\"")))
     }
 
-    /// How far its clock is ahead of UTC at a moment, in milliseconds.
+    /// Its offset from UTC at a moment, in milliseconds; positive in the east.
     pub(crate) fn offset_ms(&self, utc_ms: i64) -> i64 {
         match self {
             Self::Fixed { offset_ms } => *offset_ms,
             Self::Named(zone) => {
-                // Beyond the years that the database speaks of, its first and last offsets hold.
+                // Beyond the years of the database, its first and last offsets hold.
                 let end = if utc_ms < 0 { Timestamp::MIN } else { Timestamp::MAX };
                 let moment = Timestamp::from_millisecond(utc_ms).unwrap_or(end);
                 i64::from(zone.to_offset(moment).seconds()) * 1000
@@ -55,13 +55,13 @@ impl Zone {
         }
     }
 
-    /// What its clock shows at a moment, as milliseconds since 1970 of that clock.
+    /// The local time at a moment, as milliseconds since 1970 on its clock.
     pub(crate) fn local_ms(&self, utc_ms: i64) -> i64 {
         utc_ms.saturating_add(self.offset_ms(utc_ms))
     }
 
-    /// The moment at which its clock shows that: the earlier one of two, and as much later as the clock is put forward
-    /// where there is none.
+    /// The moment of a local time: the earlier one if there are two. A local time that the clock skips moves later by
+    /// the length of the gap.
     pub(crate) fn utc_ms(&self, local_ms: i64) -> i64 {
         match self {
             Self::Fixed { offset_ms } => local_ms.saturating_sub(*offset_ms),
@@ -125,7 +125,7 @@ mod tests {
             let utc_ms = parse_iso(utc).expect("a moment").ms;
             assert_eq!(zone.utc_ms(zone.local_ms(utc_ms)), utc_ms, "{utc}");
         }
-        // Shown never, and twice.
+        // A skipped local time, and a repeated one.
         let local = |text: &str| parse_iso(text).expect("a moment").ms;
         assert_eq!(iso_text(zone.utc_ms(local("2021-03-14T02:30:00Z"))), "2021-03-14T07:30:00.000Z");
         assert_eq!(iso_text(zone.utc_ms(local("2021-11-07T01:30:00Z"))), "2021-11-07T05:30:00.000Z");

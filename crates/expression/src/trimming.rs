@@ -7,7 +7,7 @@ use crate::{Evaluated, made};
 use bunko_bson::ValueRef;
 use bunko_errors::Result;
 
-/// Where characters are cut off.
+/// The ends of the text to trim.
 #[derive(Clone, Copy)]
 pub(crate) enum Ends {
     Start,
@@ -15,14 +15,14 @@ pub(crate) enum Ends {
     Both,
 }
 
-/// What is cut off unless characters are given, in order.
+/// The characters trimmed by default, sorted.
 /// Source: MongoDB manual, "$trim", "Whitespace Characters".
 const WHITE_SPACE: &[char] = &[
     '\0', '\t', '\n', '\u{b}', '\u{c}', '\r', ' ', '\u{a0}', '\u{1680}', '\u{2000}', '\u{2001}', '\u{2002}',
     '\u{2003}', '\u{2004}', '\u{2005}', '\u{2006}', '\u{2007}', '\u{2008}', '\u{2009}', '\u{200a}',
 ];
 
-/// Evaluates an operator whose arguments are the text and, perhaps, the characters.
+/// Evaluates an operator whose arguments are the text and, optionally, the characters.
 pub(crate) fn trimmed<'a>(call: &'a Call, context: &EvaluationContext<'a>, ends: Ends) -> Result<Evaluated<'a>> {
     let Some(text) = call.not_null(context)? else { return Ok(Evaluated::null()) };
     let Some(input) = text.get().and_then(ValueRef::as_str) else {

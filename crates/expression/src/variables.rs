@@ -1,4 +1,4 @@
-//! Variables: what `$$name` may mean while parsing, and what it is worth while evaluating.
+//! Variables: resolving `$$name` while parsing, and reading its value while evaluating.
 
 mod evaluation;
 
@@ -14,15 +14,15 @@ use bunko_operation::OperationContext;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Values of the variables that a command defines with `let`, and of those of the system that are its own.
+/// Values of the variables that a command defines with `let`, and of the system variables that differ per command.
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
     names: Vec<String>,
-    /// One each; none where the variable's expression had no value.
+    /// One value per name; `None` where the variable's expression gave no value.
     values: Vec<Option<Value>>,
-    /// That of the cluster, where there is one.
+    /// `$$CLUSTER_TIME`; `None` on a standalone server.
     cluster_time: Option<Timestamp>,
-    /// Those of the user, where somebody is logged in.
+    /// `$$USER_ROLES`; `None` where no user is logged in.
     user_roles: Option<Arc<ArrayBuf>>,
 }
 
@@ -36,18 +36,18 @@ impl Variables {
         Self::default()
     }
 
-    /// The same, with the time of the cluster; none on a server alone.
+    /// Sets the cluster time; `None` on a standalone server.
     #[must_use]
     pub fn with_cluster_time(self, cluster_time: Option<Timestamp>) -> Self {
         Self { cluster_time, ..self }
     }
 
-    /// The time of the cluster, where there is one.
+    /// The cluster time; `None` on a standalone server.
     pub fn cluster_time(&self) -> Option<Timestamp> {
         self.cluster_time
     }
 
-    /// The same, asked by a user with those roles: documents with `_id`, `role` and `db`. None where nobody is logged in.
+    /// Sets the roles of the user: documents with `_id`, `role` and `db`. `None` where no user is logged in.
     #[must_use]
     pub fn with_user_roles(self, user_roles: Option<Arc<ArrayBuf>>) -> Self {
         Self { user_roles, ..self }
@@ -75,24 +75,24 @@ pub(crate) enum Variable {
     ClusterTime,
     /// `$$REMOVE`: always missing.
     Remove,
-    /// `$$USER_ROLES`: all that the user has, also by others; empty where nobody is logged in.
+    /// `$$USER_ROLES`: all roles of the user, including inherited ones; empty where no user is logged in.
     UserRoles,
-    /// Defined by the command, by position.
+    /// Defined by the command; its position in [`Variables`].
     Global(usize),
-    /// Bound by an operator around this one, by slot.
+    /// Bound by an enclosing operator; its slot.
     Local(u32),
-    /// What `$redact` does with a document.
+    /// The value of `$$KEEP`, `$$PRUNE` or `$$DESCEND`.
     Decision(Decision),
 }
 
-/// What `$redact` does with a document.
+/// The decision of `$redact` about a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
-    /// All of it is left.
+    /// The whole document stays.
     Keep,
-    /// Nothing of it is left.
+    /// The whole document is removed.
     Prune,
-    /// The documents inside are decided about.
+    /// `$redact` decides about each document inside.
     Descend,
 }
 
@@ -127,23 +127,23 @@ pub struct ParseScope {
     offered: Offered,
     at_hand: Option<Arc<AtHand>>,
     scripts: Option<Arc<Scripts>>,
-    /// The values of the variables and the time of `$$NOW`, where they are known while expressions are parsed.
+    /// The values of the variables and of `$$NOW`, if they are known while expressions are parsed.
     known: Option<(Known, i64)>,
 }
 
 /// Values of variables. Cheap to clone.
 #[derive(Clone, Debug)]
 enum Known {
-    /// Variables of the system alone.
+    /// System variables only.
     System(Variables),
-    /// Variables of `let` too.
+    /// System variables and variables of `let`.
     All(Arc<Variables>),
 }
 
-/// What one operator, or the command, names.
+/// The names that one operator, or the command, defines.
 #[derive(Debug)]
 struct Names {
-    /// Found by name, because a client may define very many.
+    /// A map, because a client may define very many names.
     variables: BTreeMap<String, Variable>,
     outer: Option<Arc<Names>>,
 }
@@ -155,7 +155,8 @@ impl Default for ParseScope {
 }
 
 impl ParseScope {
-    /// A scope with the system's variables and these. Expressions parsed in it must be evaluated with the same.
+    /// A scope with the system's variables and `variables`. Expressions parsed in it must be evaluated with the same
+    /// ones.
     pub fn new(variables: &Variables) -> Self {
         let has_cluster_time = variables.cluster_time.is_some();
         let globals = variables.names.iter().enumerate();
@@ -178,7 +179,7 @@ impl ParseScope {
         }
     }
 
-    /// Makes these variables, and `$$NOW` in milliseconds since 1970, known to arguments that must be constants.
+    /// Makes `variables`, and `$$NOW` in milliseconds since 1970, available to arguments that must be constants.
     #[must_use]
     pub fn knowing(self, variables: &Variables, now_ms: i64) -> Self {
         let known = if variables.names.is_empty() {
@@ -189,7 +190,7 @@ impl ParseScope {
         Self { known: Some((known, now_ms)), ..self }
     }
 
-    /// The variables and the time of `$$NOW`, where they are known.
+    /// The variables and `$$NOW` in milliseconds since 1970, if they are known.
     pub(crate) fn known(&self) -> Option<(&Variables, i64)> {
         self.known.as_ref().map(|(known, now_ms)| match known {
             Known::System(variables) => (variables, *now_ms),
@@ -197,67 +198,67 @@ impl ParseScope {
         })
     }
 
-    /// The same, for an operation that the work of parsing is counted for.
+    /// Counts the work of parsing for `operation`.
     #[must_use]
     pub fn counted_for(self, operation: &Arc<OperationContext>) -> Self {
         Self { operation: Some(Arc::clone(operation)), ..self }
     }
 
-    /// The same, in which constants are evaluated with strings in that order, and note there what they fail with.
+    /// Evaluates constants with this order of strings, and notes their first failure in `constant_failure`.
     #[must_use]
     pub fn folding(self, strings: &StringOrder, constant_failure: &Arc<ConstantFailure>) -> Self {
         Self { strings: strings.clone(), constant_failure: Arc::clone(constant_failure), ..self }
     }
 
-    /// The same, in which expressions may read that of the server.
+    /// Sets whether expressions may read values that the server provides.
     #[must_use]
     pub fn with_builtins(self, builtins: Builtins) -> Self {
         Self { builtins, ..self }
     }
 
-    /// The same, in which there may be scripts.
+    /// Allows scripts.
     #[must_use]
     pub fn with_scripts(self, scripts: &Arc<Scripts>) -> Self {
         Self { scripts: Some(Arc::clone(scripts)), ..self }
     }
 
-    /// The scripts of the operation, where there may be any.
+    /// The scripts of the operation, if scripts are allowed.
     pub(crate) fn scripts(&self) -> Option<&Arc<Scripts>> {
         self.scripts.as_ref()
     }
 
-    /// The scope of what is never evaluated: nobody asks what its constants fail with.
+    /// The scope of an expression that is never evaluated: the failures of its constants are not reported.
     pub(crate) fn unreached(&self) -> Self {
         Self { constant_failure: Arc::default(), ..self.clone() }
     }
 
-    /// What constants failed with.
+    /// The first failure of a constant.
     pub(crate) fn constant_failure(&self) -> &ConstantFailure {
         &self.constant_failure
     }
 
-    /// In which order strings are.
+    /// The order of strings (collation).
     pub(crate) fn strings(&self) -> &StringOrder {
         &self.strings
     }
 
-    /// For whom it is parsed, if that is known.
+    /// The operation that parses, if known.
     pub(crate) fn operation(&self) -> Option<&OperationContext> {
         self.operation.as_deref()
     }
 
-    /// The same where that is known of documents, and will be at hand when expressions are evaluated.
+    /// Offers these kinds of metadata to `$meta`; `at_hand` holds them when expressions are evaluated.
     #[must_use]
     pub fn offering(self, offered: Offered, at_hand: &Arc<AtHand>) -> Self {
         Self { offered, at_hand: Some(Arc::clone(at_hand)), ..self }
     }
 
-    /// Whether strings have an order of their own.
+    /// Whether a collation other than the order of bytes is set.
     pub(crate) fn has_collation(&self) -> bool {
         self.strings != StringOrder::default()
     }
 
-    /// Whether all of that is known of documents.
+    /// Whether `$meta` may read all of `needed`.
     pub(crate) fn offers(&self, needed: Offered) -> bool {
         self.offered.has(needed)
     }
@@ -272,7 +273,7 @@ impl ParseScope {
         self.operation.as_ref().map_or(Ok(()), |operation| operation.work(steps))
     }
 
-    /// What `$field` starts from.
+    /// The variable that `$field` is read from.
     pub(crate) fn current(&self) -> Variable {
         self.current
     }
@@ -295,7 +296,7 @@ impl ParseScope {
         (inner, first)
     }
 
-    /// The same scope, in which decisions of `$redact` have names.
+    /// A scope that also defines `$$KEEP`, `$$PRUNE` and `$$DESCEND`.
     pub(crate) fn deciding(&self) -> Self {
         let named = Decision::ALL.into_iter();
         let variables = named.map(|(decision, name, _)| (name.to_owned(), Variable::Decision(decision))).collect();
@@ -303,7 +304,7 @@ impl ParseScope {
     }
 
     /// # Errors
-    /// 51144 where none is available, 10071200 for the time of the cluster, which a server alone has not.
+    /// 51144 where the system's variables are unavailable, 10071200 for `$$CLUSTER_TIME` on a standalone server.
     fn builtin(&self, name: &str) -> Result<Variable> {
         let unavailable =
             |code| Err(Failure::new(ErrorCode(code), format!("Builtin variable '$${name}' is not available")));
@@ -316,15 +317,15 @@ impl ParseScope {
         }
     }
 
-    /// Whether nobody has given the name another meaning. None can: names of the system's begin with capitals.
+    /// Whether the name is a system variable. Users cannot redefine one: system names begin with a capital.
     pub(crate) fn is_builtin(&self, name: &str) -> bool {
         self.builtins == Builtins::Available && name.starts_with(|first: char| first.is_ascii_uppercase())
     }
 
-    /// Finds what `$$name` means.
+    /// Resolves `$$name`.
     /// # Errors
-    /// `FailedToParse` for what can be no name, 17276 for one that is not defined, 51144 and 10071200 for what the server
-    /// does not tell.
+    /// `FailedToParse` for an invalid name, 17276 for an undefined one, 51144 and 10071200 for a system variable that
+    /// is unavailable.
     pub(crate) fn resolve(&self, name: &str) -> Result<Variable> {
         check_read_name(name)?;
         let known = std::iter::successors(self.names.as_ref(), |names| names.outer.as_ref())
@@ -340,22 +341,22 @@ impl ParseScope {
     }
 }
 
-/// Whether expressions may read what the server tells: the time, the user's roles.
+/// Whether expressions may read values that the server provides: the time, the user's roles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Builtins {
-    /// They may.
+    /// Expressions may read them.
     #[default]
     Available,
-    /// They may not, as in counts and lists of names.
+    /// Expressions may not read them, as in counts and lists of names.
     Unavailable,
 }
 
-/// Checks a name that a user wants to read; the system's own begin with capitals.
+/// Checks a name that an expression reads; system names begin with a capital.
 fn check_read_name(name: &str) -> Result<()> {
     check_name(name, |first| first.is_ascii_alphabetic())
 }
 
-/// Checks a name that a user wants to define.
+/// Checks a name that a user defines.
 /// # Errors
 /// `FailedToParse` for a name that users may not define.
 pub fn check_defined_name(name: &str) -> Result<()> {

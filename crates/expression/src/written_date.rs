@@ -1,7 +1,7 @@
 //! Dates as people write them: `2018-03-20`, `July 4th, 2018 12:39`, `WED jan 31 12:05:28 +03:30 1996`.
 //!
-//! A text is cut into pieces, each of them the longest that one of the [`FORMS`] matches. What a piece says stands in the
-//! form's named groups.
+//! The parser cuts a text into pieces, each the longest that one of the [`FORMS`] matches. The form's named groups hold
+//! the piece's values.
 //! Source: PHP manual, "Supported Date and Time Formats", which MongoDB's dates follow.
 
 use crate::calendar::{self, Civil, MS_PER_DAY, WrittenMoment, days_in_month};
@@ -10,10 +10,10 @@ use crate::written_zone;
 use pcre2::bytes::{Captures, Regex, RegexBuilder};
 use std::sync::LazyLock;
 
-/// No date is longer, in bytes.
+/// Longest accepted date, in bytes.
 const LENGTH_MAX: usize = 256;
 
-/// What the forms are made of.
+/// Parts of the forms.
 const PARTS: [(&str, &str); 21] = [
     ("{hour}", "(?<h>2[0-4]|[01]?[0-9])"),
     ("{hour2}", "(?<h>2[0-4]|[01][0-9])"),
@@ -46,7 +46,7 @@ const PARTS: [(&str, &str); 21] = [
     ("{clock}", "t?{hour}[:.]{minute}(?:[:.]{second}(?:{fraction})?)?"),
 ];
 
-/// Where two match as much, the former is meant.
+/// Where two forms match the same length, the earlier one wins.
 const FORMS: [&str; 36] = [
     // Times.
     "{hour12}(?:[:.]{minute2}(?:[:.]{second2})?)?{half}",
@@ -54,7 +54,7 @@ const FORMS: [&str; 36] = [
     "t{hour}",
     "t{hour2}{minute2}",
     "t?{hour2}{minute2}{second2}",
-    // A clock without a colon, or the year where the time is known.
+    // Four digits are a time without a colon, or the year if the time is already known.
     "(?<bare>(?:2[0-4]|[01][0-9])[0-5][0-9])",
     // Dates in digits.
     "{month}/{day}",
@@ -79,32 +79,32 @@ const FORMS: [&str; 36] = [
     "{day}{gap}{name}",
     "{name}-{day2}-{year}",
     "{year}-{name}-{day2}",
-    // A Roman number alone is a zone.
+    // A Roman number without a day or a year is read as a zone.
     "{word}",
     "(?<year>[0-9]{4})",
-    // Times of the day and days beside the date, seconds since 1970.
+    // Words for times and days, and seconds since 1970.
     "(?<relative>noon|midnight|today|tomorrow|yesterday|now)",
     "@(?<epoch>-?[0-9]{1,18})",
-    // Days of the week, which also are what a zone could be called.
+    // Days of the week, which could also be names of zones.
     "(?<dayname>sun|mon|tue|wed|thu|fri|sat)(?:s?day|nesday|rsday|urday)?",
     // Zones.
     "(?<z>(?-i:GMT)?[+-](?:2[0-4]|[01]?[0-9]):?[0-5]?[0-9]?)",
     "\\(?(?<z>[a-z]{1,6})\\)?",
     "(?<z>(?-i:[A-Z][a-z]+(?:[_/][A-Z][a-z]+)+))",
-    // What stands between.
+    // Separators.
     "[ .,\\t]",
 ];
 
 static COMPILED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     let compiled = FORMS.iter().map(|form| {
-        // The clock is made of others, so it comes first.
+        // The clock contains other parts, so it is replaced first.
         let pattern = PARTS.iter().rev().fold((*form).to_owned(), |form, (name, part)| form.replace(name, part));
         RegexBuilder::new().caseless(true).build(&format!("\\A(?:{pattern})"))
     });
     compiled.flatten().collect()
 });
 
-/// Reads a date and a time, midnight where there is none. What stands around it does not matter.
+/// Reads a date and a time; the time is midnight if the text has none. White space around the text is ignored.
 pub(crate) fn parse(text: &str) -> Option<WrittenMoment<'_>> {
     let text =
         text.trim_matches(|character: char| character.is_ascii_whitespace() || matches!(character, '\0' | '\u{a0}'));
@@ -144,7 +144,7 @@ fn number(piece: &Captures<'_>, name: &str) -> Option<i64> {
     group(piece, name)?.parse().ok()
 }
 
-/// What the pieces up to now say.
+/// The values of the pieces read so far.
 #[derive(Default)]
 struct Read<'t> {
     year: Option<i64>,
@@ -155,13 +155,13 @@ struct Read<'t> {
     time_ms: Option<i64>,
     /// 0 is Sunday.
     day_of_week: Option<i64>,
-    /// What comes on top of date and time.
+    /// Milliseconds to add to date and time.
     added_ms: i64,
     zone: Option<(&'t str, Zone)>,
 }
 
 impl<'t> Read<'t> {
-    /// Takes what a piece says; nothing where that was said before.
+    /// Takes the values of a piece; `None` where an earlier piece gave one of them.
     fn take(&mut self, piece: &Captures<'t>) -> Option<()> {
         if let Some(bare) = number(piece, "bare") {
             match self.time_ms {
@@ -177,7 +177,7 @@ impl<'t> Read<'t> {
         if let Some(name) = group(piece, "dayname") {
             const NAMES: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
             self.day_of_week = NAMES.iter().position(|day| name.eq_ignore_ascii_case(day)).map(|day| day as i64);
-            // A day of the week means its beginning, unless a time follows.
+            // A day of the week means its midnight, unless a time follows.
             self.time_ms = None;
         }
         if let Some(word) = group(piece, "relative") {
@@ -191,13 +191,13 @@ impl<'t> Read<'t> {
         group(piece, "z").map_or(Some(()), |name| self.take_zone(name))
     }
 
-    /// Takes a zone; nothing where there was one.
+    /// Takes a zone; `None` for an unknown zone, or where an earlier piece gave one.
     fn take_zone(&mut self, name: &'t str) -> Option<()> {
         let zone = written_zone::parse(name).filter(|zone| zone.rest.is_empty())?;
         self.zone.replace((zone.name, zone.zone())).is_none().then_some(())
     }
 
-    /// Takes a word for a time of the day, or for a day, which begins at midnight unless a time follows.
+    /// Takes a word for a time of the day or for a day; a day begins at midnight unless a time follows.
     fn take_relative(&mut self, word: &str) {
         let word = word.to_ascii_lowercase();
         match word.as_str() {
@@ -223,7 +223,7 @@ impl<'t> Read<'t> {
             self.year = Some(sign * full_year(year)?);
         }
         (self.month, self.day) = match (number(piece, "ordinal"), number(piece, "week"), month) {
-            // Days beyond a month's last one are carried over.
+            // Days beyond the end of the month carry over.
             (Some(ordinal), ..) => (Some(1), Some(ordinal)),
             (_, Some(week), _) => {
                 let monday = Civil::first_iso_monday(self.year?) + (week - 1) * 7;
@@ -236,7 +236,7 @@ impl<'t> Read<'t> {
         };
         let is_carried = number(piece, "ordinal").is_some();
         let (Some(month), Some(day)) = (self.month, self.day) else { return None };
-        // 2000 is a leap year: whether this one is may not be known yet.
+        // 2000 is a leap year: whether the year in the text is one may not be known yet.
         let is_valid = (1..=12).contains(&month) && day >= 1 && (is_carried || day <= days_in_month(2000, month));
         is_valid.then_some(())
     }
@@ -275,7 +275,7 @@ impl<'t> Read<'t> {
     }
 }
 
-/// Two digits, or one, mean a year from 1970 to 2069.
+/// One or two digits mean a year from 1970 to 2069.
 fn full_year(digits: &str) -> Option<i64> {
     let year: i64 = digits.parse().ok()?;
     Some(match digits.len() {
@@ -286,7 +286,7 @@ fn full_year(digits: &str) -> Option<i64> {
     })
 }
 
-/// The month of an English name, of its first three letters, or of a Roman number.
+/// The month of an English name, of the first three letters of one, or of a Roman number.
 pub(crate) fn month_number(name: &str) -> Option<i64> {
     const ROMAN: [&str; 12] = ["i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii"];
     let lower = name.to_ascii_lowercase();
@@ -334,7 +334,7 @@ mod tests {
             ("2018-03-20 11:00 tomorrow", "2018-03-21T00:00:00.000Z"),
             ("@1521543600", "2018-03-20T11:00:00.000Z"),
             ("-0001-01-01T00:00:00Z", "-001-01-01T00:00:00.000Z"),
-            // MongoDB takes the first four digits for a year, and the fifth for another.
+            // MongoDB reads the first four digits as a year, and the fifth as another year.
             ("20609-01-01T00:00:00Z", "2009-01-01T00:00:00.000Z"),
         ] {
             assert_eq!(read(text).as_deref(), Some(expected), "{text}");

@@ -1,12 +1,12 @@
-//! Time zones as they stand behind a time in a date that people wrote: `+05:30`, `GMT-2`, `CEST`, `(Z)`.
+//! Time zones after a time in a date that people wrote: `+05:30`, `GMT-2`, `CEST`, `(Z)`.
 //!
-//! The names of the database (`Europe/Amsterdam`) are none of them: MongoDB looks them up nowhere.
+//! Names of the IANA database (`Europe/Amsterdam`) are not read: MongoDB does not look them up in dates.
 //! Source: timelib, `timelib_parse_zone`, which MongoDB reads dates with.
 
 use crate::calendar::{MS_PER_HOUR, MS_PER_MINUTE, MS_PER_SECOND};
 use crate::time_zone::Zone;
 
-/// Minutes ahead of UTC for what the zones are called that are usual in dates, and for the letters that ships use.
+/// Minutes ahead of UTC of the abbreviations common in dates, and of the military letters.
 const MINUTES: [(&str, i64); 59] = [
     ("utc", 0),
     ("gmt", 0),
@@ -72,10 +72,10 @@ const MINUTES: [(&str, i64); 59] = [
 /// A zone at the front of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct WrittenZone<'t> {
-    /// As it was written, without what stands around it; an offset from its sign on.
+    /// The zone as written, without the characters around it; an offset begins with its sign.
     pub(crate) name: &'t str,
     pub(crate) offset_ms: i64,
-    /// What stands behind it.
+    /// The text after the zone.
     pub(crate) rest: &'t str,
 }
 
@@ -84,7 +84,7 @@ impl WrittenZone<'_> {
         Zone::Fixed { offset_ms: self.offset_ms }
     }
 
-    /// Whether it is an abbreviation, or an offset of whole minutes that a clock shows: `+24:59` at most.
+    /// Whether it is an abbreviation, or an offset in minutes that a clock can show: `+24:59` at most.
     pub(crate) fn is_within_a_day(&self) -> bool {
         let Some(digits) = self.name.strip_prefix(['+', '-']) else { return true };
         let digits: String = digits.chars().filter(char::is_ascii_digit).collect();
@@ -97,7 +97,7 @@ impl WrittenZone<'_> {
     }
 }
 
-/// Reads the zone that a text begins with, behind blanks and brackets.
+/// Reads a zone at the front of a text, after blanks and brackets.
 pub(crate) fn parse(text: &str) -> Option<WrittenZone<'_>> {
     let text = text.trim_start_matches([' ', '\t', '(']);
     let text = text.strip_prefix("GMT").filter(|rest| rest.starts_with(['+', '-'])).unwrap_or(text);

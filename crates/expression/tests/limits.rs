@@ -1,4 +1,4 @@
-//! What a few hundred bytes of an expression may make: how deep, how long, how large; and that it takes time in
+//! Limits on the values that a few hundred bytes of expression may make: depth, length and size; and time in
 //! proportion.
 
 use bunko_bson::{DocumentBuf, ValueRef};
@@ -10,8 +10,8 @@ use bunko_testkit::shell;
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-/// What takes time in proportion to its length is done by then, in a debug build on a busy machine; quadratic time
-/// would be more than a minute.
+/// Time limit for work in proportion to its length, in a debug build on a busy machine. Quadratic work would take more
+/// than a minute.
 const LINEAR: Duration = Duration::from_secs(10);
 
 fn evaluate(source: ValueRef<'_>, document: &DocumentBuf) -> Result<String, Failure> {
@@ -163,7 +163,7 @@ fn projections_of_many_fields_take_linear_time() {
     assert!(began.elapsed() < LINEAR, "{:?}", began.elapsed());
 }
 
-/// Feeds an accumulator with what `value` gives for each number.
+/// Feeds an accumulator with `value` of each number.
 fn accumulated(accumulator: &str, count: i32, value: impl Fn(i32) -> DocumentBuf) -> Result<String, i32> {
     let source = shell::parse_document(&format!("{{field: {accumulator}}}")).expect("an accumulator");
     let (variables, operation) = (Variables::new(), OperationContext::unlimited());

@@ -61,9 +61,9 @@ impl Engine {
         Ok(Self { context, account: Arc::clone(account) })
     }
 
-    /// Compiles a script; its number.
+    /// Compiles a script and returns its number.
     /// # Errors
-    /// `JSInterpreterFailure` for what is no JavaScript; what the operation says.
+    /// `JSInterpreterFailure` for invalid JavaScript; errors of the operation.
     pub fn compile(&self, text: &str) -> Result<usize> {
         self.with(|context, kit| {
             let function = compiled(context, text)?;

@@ -1,4 +1,5 @@
-//! From what scripts answer to BSON. Numbers become doubles, but for those of a document that is written back as it came.
+//! Converts values of scripts to BSON. Numbers become doubles, except fields that were 32-bit integers in the document
+//! that an object was made from, while they hold such integers.
 
 use crate::allocation::Account;
 use crate::kit::{Kind, Kit};
@@ -6,15 +7,15 @@ use bunko_bson::{Decimal128, DocumentRef, MAX_INTERNAL_DOCUMENT_BYTES, ObjectId,
 use bunko_errors::{ErrorCode, Failure};
 use rquickjs::{Object, Type, Value};
 
-/// How deep a value of a script may be.
+/// Deepest accepted value.
 /// Source: MongoDB's message of error 17279.
 const DEPTH_MAX: usize = 150;
 
-/// Why a value could not be taken.
+/// The reason why a value was refused.
 pub(crate) enum Refused {
-    /// The engine says: an exception, or its end.
+    /// An error of the engine: an exception, or the end of the engine.
     Engine(rquickjs::Error),
-    /// It is no BSON.
+    /// The value is no BSON.
     Value(Failure),
 }
 
@@ -32,7 +33,7 @@ impl From<Failure> for Refused {
 
 type Taken<T> = Result<T, Refused>;
 
-/// Takes values from scripts.
+/// Converts values of scripts.
 pub(crate) struct FromScript<'a, 'js> {
     pub kit: &'a Kit<'js>,
     pub account: &'a Account,
@@ -86,7 +87,7 @@ impl<'js> FromScript<'_, 'js> {
     fn text(&self, value: &Value<'js>) -> Taken<String> {
         let Some(text) = value.as_string() else { return Ok(value.get::<String>()?) };
         match text.to_string() {
-            // Half a character: BSON has none.
+            // An unpaired surrogate, which BSON cannot hold.
             Err(rquickjs::Error::Utf8(_)) => Ok(self.kit.well_formed.call((value.clone(),))?),
             text => Ok(text?),
         }
@@ -203,7 +204,7 @@ fn check_depth(writer: &Writer<'_>) -> Result<(), Failure> {
     Err(Failure::new(ErrorCode(17279), message))
 }
 
-/// A script changed what it may read only.
+/// The error for an object whose internal state a script has changed.
 fn malformed(kind: &str) -> Failure {
     Failure::bad_value(format!("a {kind} of a script holds no such value"))
 }

@@ -1,9 +1,9 @@
-//! What the Rust side keeps of an engine between calls: how values are made, and the compiled scripts.
+//! State of an engine that the Rust side keeps between calls: functions that make values, and the compiled scripts.
 
 use rquickjs::{Ctx, Function, JsLifetime, Object, Result, Symbol, Value};
 use std::cell::RefCell;
 
-/// What an object is, by its prototype. In the order of the prelude's list.
+/// The kind of an object, by its prototype, in the order of the prelude's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Plain,
@@ -45,7 +45,7 @@ impl Kind {
     ];
 }
 
-/// An engine's kit.
+/// The kit of an engine.
 pub(crate) struct Kit<'js> {
     pub object_id: Function<'js>,
     pub long: Function<'js>,
@@ -64,21 +64,21 @@ pub(crate) struct Kit<'js> {
     pub source: Function<'js>,
     pub pattern: Function<'js>,
     pub take_emitted: Function<'js>,
-    /// Under which an object that came from a document names its fields that were 32-bit integers there.
+    /// The property under which an object made from a document lists its fields that were 32-bit integers.
     pub integers: Symbol<'js>,
     prototypes: Vec<Object<'js>>,
     /// The compiled scripts, by number.
     pub scripts: RefCell<Vec<Function<'js>>>,
 }
 
-// SAFETY: the lifetime is that of all values inside, and the changed type differs in it alone.
+// SAFETY: the lifetime is the lifetime of all values inside, and the changed type differs only in it.
 #[allow(unsafe_code)]
 unsafe impl<'js> JsLifetime<'js> for Kit<'js> {
     type Changed<'to> = Kit<'to>;
 }
 
 impl<'js> Kit<'js> {
-    /// The kit that the prelude has answered.
+    /// The kit from the functions that the prelude made.
     pub fn new(context: &Ctx<'js>, made: &Object<'js>) -> Result<Self> {
         Ok(Self {
             object_id: made.get("objectId")?,
@@ -104,7 +104,7 @@ impl<'js> Kit<'js> {
         })
     }
 
-    /// What an object is; one whose prototype is the script's own counts as plain.
+    /// The kind of an object. An object with a prototype of the script's own is plain.
     pub fn kind(&self, object: &Object<'js>) -> Kind {
         let Some(prototype) = object.get_prototype() else { return Kind::Plain };
         let found = self.prototypes.iter().position(|known| *known == prototype);

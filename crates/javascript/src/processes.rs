@@ -1,11 +1,12 @@
-//! The processes of workers: how many there are, which operation has one, and how each comes to its end.
+//! The processes of workers: their number, their assignment to operations, and their end.
 //!
-//! A thread starts them, because the kernel ends a child together with the thread that started it, and this one lives as long as the
-//! server. An operation takes a process that has been started before, and another one is started in its place, so that it waits for
-//! none. A process serves one operation and is killed then: nothing that a script leaves behind reaches another client.
+//! A dedicated thread starts the processes: the kernel ends a child together with the thread that started it, and this
+//! thread lives as long as the server. An operation takes a process that was started in advance, so it need not wait,
+//! and another one is started in its place. A process serves one operation and is then killed: nothing that a script
+//! leaves behind reaches another client.
 //!
-//! Their number is limited. Operations beyond the limit wait in the order in which they came. The first in the queue ends the process
-//! of a cursor that waits for its client, if there is such a cursor, which goes on with a new process later.
+//! Their number is limited. Operations beyond the limit wait in order of arrival. The first one in the queue ends the
+//! process of a cursor that waits for its client, if there is one; that cursor later continues with a new process.
 
 use crate::engine::interpreter_failure;
 use bunko_errors::Result;
@@ -84,8 +85,8 @@ struct Living {
 }
 
 impl Workers {
-    /// Workers that `program` becomes with these arguments, by calling [`work_for_server`](crate::work_for_server); at most so many at
-    /// once. None is started before the first script.
+    /// Workers that run `program` with these arguments, which calls [`work_for_server`](crate::work_for_server); at
+    /// most `most` at once. None is started before the first script.
     pub fn new(program: PathBuf, arguments: Vec<OsString>, most: usize) -> Arc<Self> {
         Arc::new(Self {
             program,
@@ -255,7 +256,7 @@ impl Process {
         self.life.0.lock().idle = Some(Instant::now());
     }
 
-    /// How a process came to its end that has closed its socket, if it has ended.
+    /// The exit status of a process that closed its socket; `None` if it has not ended.
     pub fn how_it_ended(&self) -> Option<String> {
         for _ in 0..LAST_MOMENTS {
             if let Ok(Some(status)) = self.life.0.lock().child.as_mut()?.try_wait() {

@@ -10,33 +10,33 @@ use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
 
-/// What an operation's scripts share.
+/// State shared by an operation's scripts.
 pub struct Scripts {
     operation: Arc<OperationContext>,
     scope: Mutex<Option<DocumentBuf>>,
     stored: Stored,
-    /// Taken for the first script that is compiled.
+    /// Taken when the first script is compiled.
     worker: Mutex<TheirWorker>,
 }
 
-/// The worker of an operation's scripts, if it has one at this moment.
+/// The worker of an operation's scripts, if there is one now.
 #[derive(Default)]
 struct TheirWorker {
     ready: Option<Ready>,
-    /// How many it has had: a worker may be ended while a cursor waits for its client.
+    /// Number of workers so far: a worker may be ended while a cursor waits for its client.
     count: u32,
 }
 
-/// A worker that knows the scope, and whether it knows the stored functions.
+/// A worker that knows the scope and, if `knows_stored`, the stored functions.
 struct Ready {
     client: Client,
     knows_stored: bool,
-    /// Which of the operation's workers it is.
+    /// Number of this worker among the operation's workers.
     ordinal: u32,
 }
 
 impl Scripts {
-    /// The scripts of an operation, none yet.
+    /// No scripts yet, for an operation.
     pub fn new(operation: &Arc<OperationContext>) -> Arc<Self> {
         Arc::new(Self {
             operation: Arc::clone(operation),
@@ -46,7 +46,8 @@ impl Scripts {
         })
     }
 
-    /// Whether there may be any, where the operation is now. Asked while a command is parsed, before it does anything.
+    /// Checks whether scripts are allowed where the operation runs now. Called while a command is parsed, before it
+    /// does anything.
     /// # Errors
     /// 31264 where the server runs no JavaScript; [`Failure::too_long`] on a thread that serves others.
     pub fn admit(&self) -> Result<()> {
@@ -59,28 +60,28 @@ impl Scripts {
         self.operation.leave_shared_thread()
     }
 
-    /// Defines variables that scripts find: `scope` of `mapReduce`.
+    /// Defines variables for the scripts: `scope` of `mapReduce`.
     pub fn define(&self, scope: DocumentRef<'_>) {
         *self.scope.lock() = Some(scope.to_owned());
     }
 
-    /// Says where the functions are that the operation's database keeps. They are read when the first script is called that may
-    /// call them, and once for the operation.
+    /// Sets the source of the stored functions of the operation's database. They are read once per operation, before
+    /// the first call of a script that may use them.
     pub fn offer_stored(&self, functions: Arc<dyn StoredFunctions>) {
         self.stored.offer(functions);
     }
 
-    /// Has all scripts find the stored functions, as those of `mapReduce` do.
+    /// Makes the stored functions available to all scripts, as `mapReduce` needs.
     pub fn serve_map_reduce(&self) {
         self.stored.serve_map_reduce();
     }
 
-    /// A script of an expression, which is compiled when it is first called.
+    /// A script of an expression. It is compiled when it is first called.
     pub fn function(self: &Arc<Self>, text: &str) -> Function {
         Function { scripts: Arc::clone(self), text: text.into(), place: Place::Expression, number: Mutex::default() }
     }
 
-    /// The script of a `$where`, which may call the stored functions. It is compiled at once.
+    /// The script of a `$where`, which may call the stored functions. It is compiled now.
     /// # Errors
     /// As [`Function::compile`].
     pub fn function_of_where(self: &Arc<Self>, text: &str) -> Result<Function> {
@@ -135,7 +136,7 @@ impl fmt::Debug for Scripts {
     }
 }
 
-/// Where a script stands.
+/// The place of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Expression,
@@ -147,12 +148,12 @@ pub struct Function {
     scripts: Arc<Scripts>,
     text: Box<str>,
     place: Place,
-    /// Its number, and in which of the operation's workers.
+    /// Its number in a worker, and the number of that worker.
     number: Mutex<Option<(u32, u32)>>,
 }
 
 impl Function {
-    /// The code of a value that may be a script: a string or code without scope.
+    /// The code of a value that may be a script: a string, or code without scope.
     pub fn text_of(value: ValueRef<'_>) -> Option<&str> {
         match value {
             ValueRef::String(text) | ValueRef::JavaScript(text) => Some(text),
@@ -160,33 +161,33 @@ impl Function {
         }
     }
 
-    /// As it was written.
+    /// The text as written.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Compiles it, if it has not been.
+    /// Compiles the script, unless it is compiled.
     /// # Errors
-    /// `JSInterpreterFailure` for what is no JavaScript; what the operation says.
+    /// `JSInterpreterFailure` for invalid JavaScript; errors of the operation.
     pub fn compile(&self) -> Result<()> {
         self.scripts.with(None, |ready| self.number(ready)).map(drop)
     }
 
-    /// Calls it; numbers in the answer are doubles.
+    /// Calls the script. Numbers in the result are doubles.
     /// # Errors
-    /// `JSInterpreterFailure` for what it throws; 17279 and others for an answer that is no BSON; what the operation says.
+    /// `JSInterpreterFailure` for an exception; 17279 and others for a result that is no BSON; errors of the operation.
     pub fn call(&self, this: Option<DocumentRef<'_>>, arguments: &[ValueRef<'_>]) -> Result<Value> {
         self.called(|client, number| client.call(number, this, arguments))
     }
 
-    /// Whether its answer for a document counts as true.
+    /// Whether the script's result for a document counts as true.
     /// # Errors
     /// As [`Self::call`].
     pub fn is_true(&self, document: DocumentRef<'_>) -> Result<bool> {
         self.called(|client, number| client.is_true(number, document))
     }
 
-    /// What it emits for a document: documents of `k` and `v`.
+    /// The documents of `k` and `v` that the script emits for a document.
     /// # Errors
     /// As [`Self::call`].
     pub fn emits(&self, document: DocumentRef<'_>) -> Result<ArrayBuf> {

@@ -1,4 +1,4 @@
-//! One operation, as whatever works for it sees it.
+//! One operation: its limits and state, as code that works for it sees them.
 
 mod drawing;
 
@@ -16,30 +16,30 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Steps between two questions. A step takes about as long as a look at an element of an array, so that a question
-/// comes every few microseconds and costs a hundredth of them.
+/// Steps between two checks. A step takes about as long as reading an element of an array, so a check comes every few
+/// microseconds and costs a hundredth of them.
 const STEPS_PER_QUESTION: u32 = 512;
-/// Bytes that its thread may take of the heap between two questions, beside those of one step. Every thread may take
-/// as many at the same moment, before any of them is refused.
+/// Bytes of heap that the operation's thread may take between two checks, besides those of one step. Every thread may
+/// take as many at the same moment, before any of them is refused.
 const BYTES_PER_QUESTION: i64 = 256 * 1024;
-/// How long it waits for somebody else before it asks again whether it has to stop. Longer than waits are as a rule: who
-/// asks again stands behind all others who wait.
+/// How long the operation waits, for a lock for example, before it checks again whether it must stop. Longer than most
+/// waits: an operation that asks again goes to the end of the queue.
 const WAIT: Duration = Duration::from_millis(100);
-/// How long one that only reads works until it rests, where short requests wait for processors.
+/// How long an operation that only reads works between two rests, while short requests wait for processors.
 const STINT: Duration = Duration::from_micros(700);
-/// The same of one that writes. What it writes others flush and merge, beside it.
+/// How long an operation that writes works between two rests. Other threads flush and merge its writes meanwhile.
 const STINT_OF_WRITES: Duration = Duration::from_micros(100);
 
-/// Why an operation has to stop, other than for its memory.
+/// Reasons to stop an operation, other than its memory.
 pub trait Interruption: Send + Sync {
-    /// `Interrupted`, `MaxTimeMSExpired` and so on, if it has to. Asked every few microseconds.
+    /// The failure to stop with, such as `Interrupted` or `MaxTimeMSExpired`. Called every few microseconds.
     fn reason(&self) -> Option<Failure>;
 }
 
-/// What an operation's writes belong to beyond themselves, as the crate that writes knows it.
+/// The larger unit that an operation's writes belong to, such as a transaction. Its type is known to the writing crate.
 pub type UnitOfWork = dyn Any + Send + Sync;
 
-/// What never has to stop: the server's own work.
+/// The interruption of the server's own operations, which never stops them.
 struct Uninterrupted;
 
 impl Interruption for Uninterrupted {
@@ -48,41 +48,41 @@ impl Interruption for Uninterrupted {
     }
 }
 
-/// Where an operation works.
+/// The thread that an operation works on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// On a thread that serves others too, so not for long.
+    /// A thread that serves other clients too: the operation must leave it soon.
     SharedThread,
-    /// On one that is kept for what may turn out to be short while many wait for threads of their own: until it has had a
-    /// little of a processor.
+    /// A thread for commands that may turn out to be short while the turns for own threads are taken. The operation may
+    /// use little processor time there.
     SpareThread,
-    /// On a thread of its own, for as long as it likes.
+    /// A thread of its own, without a time limit.
     OwnThread,
 }
 
-/// What one operation may still do. It is shared by all that works for the operation, one thread at a time.
+/// The state and limits of one operation, shared by all code that works for it. One thread at a time works for it.
 pub struct OperationContext {
     interruption: Arc<dyn Interruption>,
-    /// Steps until the next question.
+    /// Steps until the next check.
     steps_left: AtomicU32,
-    /// The next question comes once its thread has taken so many bytes, as [`bunko_heap::taken_bytes`] counts them.
+    /// The next check comes once the thread has taken this many bytes, as counted by [`bunko_heap::taken_bytes`].
     asks_at_bytes: AtomicI64,
-    /// Bytes that a stage that may go on disk may gather, as of the last question.
+    /// Bytes that a stage that can spill may gather, as of the last check.
     stage_bytes_now: AtomicU64,
     turn: Mutex<Turn>,
-    /// What the next random number is made of.
+    /// The state of the random number generator.
     random: AtomicU64,
     bypasses_validation: AtomicBool,
     is_kept_from_writing: AtomicBool,
     unit: OnceLock<Arc<UnitOfWork>>,
     stages: StageLimits,
     may_use_disk: AtomicBool,
-    /// The collections that it made without being told to.
+    /// The collections that it created implicitly.
     created: Mutex<Vec<String>>,
     done: WorkCounters,
 }
 
-/// A thread's work for the operation, from when it enters until it leaves.
+/// A thread's work for the operation, between `enter` and `leave`.
 struct Turn {
     memory: HeldMemory,
     patience: Patience,
@@ -92,13 +92,12 @@ struct Turn {
 }
 
 impl OperationContext {
-    /// An operation that begins on this thread, where it may stay as long as it likes until [`Self::enter`] says
-    /// otherwise.
+    /// An operation that begins on this thread. It may stay for any time, until [`Self::enter`] sets another place.
     pub fn new(interruption: Arc<dyn Interruption>, limits: MemoryLimits) -> Arc<Self> {
         Self::within(None, interruption, limits)
     }
 
-    /// The same, whose writes belong to that unit of work from the beginning, if there is one.
+    /// As [`Self::new`], with the unit of work that its writes belong to, if there is one.
     pub fn within(
         unit: Option<Arc<UnitOfWork>>,
         interruption: Arc<dyn Interruption>,
@@ -129,12 +128,12 @@ impl OperationContext {
         })
     }
 
-    /// Notes that it made a collection of that whole name, which nobody asked for by itself.
+    /// Notes the full name of a collection that was created implicitly.
     pub fn note_created(&self, namespace: String) {
         self.created.lock().push(namespace);
     }
 
-    /// The collections that have been noted since the last call.
+    /// The collections noted since the last call.
     pub fn take_created(&self) -> Vec<String> {
         std::mem::take(&mut self.created.lock())
     }
@@ -144,28 +143,28 @@ impl OperationContext {
         &self.done
     }
 
-    /// An operation of the server's own, or of a test: without limits.
+    /// An operation of the server itself, or of a test, without limits.
     pub fn unlimited() -> Arc<Self> {
         Self::new(Arc::new(Uninterrupted), MemoryLimits::none())
     }
 
-    /// Its writes belong to that unit of work from now on; the first word counts.
+    /// Joins a unit of work. Only the first call counts.
     pub fn join(&self, unit: Arc<UnitOfWork>) {
         let _ = self.unit.set(unit);
     }
 
-    /// The unit of work that its writes belong to, if they belong to a larger one than themselves.
+    /// The unit of work that its writes belong to, if any.
     pub fn unit(&self) -> Option<&UnitOfWork> {
         self.unit.get().map(|unit| &**unit)
     }
 
-    /// What its random numbers are to follow from; without it they are the same for each operation.
+    /// Seeds the random numbers. Without a seed they are equal for all operations.
     pub fn seed(&self, seed: u64) {
         self.random.store(seed, Ordering::Relaxed);
     }
 
-    /// A number from 0 up to 1, another one each time. Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number
-    /// Generators", SplitMix64.
+    /// The next random number, from 0 to below 1.
+    /// Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", SplitMix64.
     pub fn random(&self) -> f64 {
         const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
         let mut bits = self.random.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
@@ -176,7 +175,7 @@ impl OperationContext {
         (bits >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// This thread works for the operation from now on, which began a while ago.
+    /// Begins this thread's work for the operation, which started at `began`.
     pub fn enter(&self, place: Place, began: Instant) {
         let mut turn = self.turn.lock();
         turn.memory.enter();
@@ -186,28 +185,28 @@ impl OperationContext {
         turn.patience = Patience::at(place, began);
     }
 
-    /// This thread works for it no longer; what it made meanwhile is kept, for a cursor, but for what it gave away, such
-    /// as a reply.
+    /// Ends this thread's work. Memory that stays is counted for a later batch of the cursor, except
+    /// `given_away_bytes`, such as a reply.
     pub fn leave(&self, given_away_bytes: usize) {
         self.turn.lock().memory.leave(given_away_bytes);
     }
 
-    /// Its cursor waits for the client from now on: what it holds counts for the share of idle cursors.
+    /// Its cursor begins to wait for the client: its memory now counts for the share of idle cursors.
     pub fn rest(&self) {
         self.turn.lock().memory.rest();
     }
 
-    /// Its cursor waits no longer, and is gone.
+    /// Its waiting cursor was closed.
     pub fn end_rest(&self) {
         self.turn.lock().memory.end_rest();
     }
 
-    /// Bytes that it held when a thread left it last.
+    /// Bytes that it held when a thread last left it.
     pub fn kept_bytes(&self) -> u64 {
         self.turn.lock().memory.kept_bytes()
     }
 
-    /// Something has been changed: from now on it cannot begin anew on another thread.
+    /// Notes a change: from now on the operation cannot restart on another thread.
     pub fn note_change(&self) {
         let mut turn = self.turn.lock();
         turn.patience = Patience::Endless;
@@ -215,45 +214,45 @@ impl OperationContext {
         turn.has_changed = true;
     }
 
-    /// What it writes need not satisfy validators from now on: `bypassDocumentValidation`.
+    /// Lets its writes skip validators: `bypassDocumentValidation`.
     pub fn bypass_validation(&self) {
         self.bypasses_validation.store(true, Ordering::Relaxed);
     }
 
-    /// Whether what it writes need not satisfy validators.
+    /// Whether its writes skip validators.
     pub fn bypasses_validation(&self) -> bool {
         self.bypasses_validation.load(Ordering::Relaxed)
     }
 
-    /// It may not write to databases of users: `setUserWriteBlockMode`.
+    /// Forbids writes to databases of users: `setUserWriteBlockMode`.
     pub fn keep_from_writing(&self) {
         self.is_kept_from_writing.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it may not write to databases of users.
+    /// Whether it must not write to databases of users.
     pub fn is_kept_from_writing(&self) -> bool {
         self.is_kept_from_writing.load(Ordering::Relaxed)
     }
 
-    /// Bytes that one of its stages may gather in memory.
+    /// Bytes that one of its stages may hold in memory.
     pub fn stage_bytes_max(&self, gatherer: Gatherer) -> usize {
         usize::try_from(self.stages.bytes_max(gatherer)).unwrap_or(usize::MAX)
     }
 
-    /// As [`Self::stage_bytes_max`], for a stage that can go on disk: fewer where little memory is left for all
-    /// operations, so that the stage makes room instead of failing.
+    /// As [`Self::stage_bytes_max`], for a stage that can spill. Fewer bytes while memory is short for all operations,
+    /// so that the stage spills instead of failing.
     pub fn stage_bytes_now(&self, gatherer: Gatherer) -> usize {
         let bytes_max = self.stage_bytes_max(gatherer);
         let now = usize::try_from(self.stage_bytes_now.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
         if now >= bytes_max || self.scratch().is_none() { bytes_max } else { now }
     }
 
-    /// Says whether what its stages gather beyond that may go on disk: `allowDiskUse`.
+    /// Sets whether its stages may spill to disk: `allowDiskUse`.
     pub fn set_disk_use(&self, disk_use: DiskUse) {
         self.may_use_disk.store(disk_use == DiskUse::Allowed, Ordering::Relaxed);
     }
 
-    /// Whether it may, where there is a place for it.
+    /// Whether its stages may spill to disk, if there is scratch space.
     pub fn disk_use(&self) -> DiskUse {
         if self.may_use_disk.load(Ordering::Relaxed) { DiskUse::Allowed } else { DiskUse::Refused }
     }
@@ -263,14 +262,14 @@ impl OperationContext {
         self.stages.scripting == Scripting::Allowed
     }
 
-    /// What runs its scripts, if anything beside this process does.
+    /// The host of its scripts; `None` if they run in this process.
     pub fn script_host(&self) -> Option<Arc<ScriptHost>> {
         self.stages.script_host.clone()
     }
 
-    /// Goes on only on a thread of its own, whatever the time: what follows may hold its thread for long.
+    /// Sends the operation to a thread of its own now, because its next step may hold a thread for long.
     /// # Errors
-    /// [`Failure::too_long`] on a thread that is not its own, unless something has been changed already.
+    /// [`Failure::too_long`] on a thread that is not its own; `IllegalOperation` there once something has been changed.
     pub fn leave_shared_thread(&self) -> Result<()> {
         let mut turn = self.turn.lock();
         if turn.place == Place::OwnThread {
@@ -284,39 +283,39 @@ impl OperationContext {
         Err(Failure::too_long())
     }
 
-    /// Leave for one more thread to work for it, where it has one of its own, may have two, and there is one to be had.
+    /// A permit for a second thread, if the operation has its own thread, may use two, and a permit is free.
     pub fn helper(&self) -> Option<HelperPermit> {
         let may_have_two = self.stages.workers_max > 1 && self.place() == Place::OwnThread;
         if may_have_two { self.stages.helpers.take() } else { None }
     }
 
-    /// The operation for a thread that works beside its own: it is interrupted with it. What it holds is for its own
-    /// thread to count.
+    /// The operation for its second thread. It is interrupted together with this one; its memory counts for this
+    /// operation's own thread.
     pub fn beside(&self) -> Arc<Self> {
         Self::new(Arc::clone(&self.interruption), MemoryLimits::none())
     }
 
-    /// Where scratch files go, if it may make any.
+    /// The place of scratch files, if the operation may make any.
     pub fn scratch(&self) -> Option<&Arc<dyn ScratchSpace>> {
         self.stages.scratch.as_ref().filter(|_| self.disk_use() == DiskUse::Allowed)
     }
 
-    /// Whether it was sent to a thread of its own; then whatever came of it here is void.
+    /// Whether it was sent to a thread of its own. Any result of this run is then void.
     pub fn was_too_long(&self) -> bool {
         self.turn.lock().was_too_long
     }
 
-    /// Where it works at this moment.
+    /// The thread that it works on now.
     pub fn place(&self) -> Place {
         self.turn.lock().place
     }
 
-    /// When it is sent to a thread of its own, if it is: nothing may wait longer than that.
+    /// The time when it is sent to a thread of its own, if it is. No wait may last longer.
     pub fn patience_ends(&self) -> Option<Instant> {
         self.turn.lock().patience.end()
     }
 
-    /// Until when it may wait for somebody else, a lock for one, before it asks again.
+    /// Until when it may wait for another operation, for a lock for example, before it checks again.
     /// # Errors
     /// As [`Self::check`].
     pub fn may_wait_until(&self) -> Result<Instant> {
@@ -325,14 +324,14 @@ impl OperationContext {
         Ok(self.patience_ends().map_or(until, |end| end.min(until)))
     }
 
-    /// Counts work: `steps` elements looked at, or about 64 bytes copied for each.
+    /// Counts work: one step per element read, or per about 64 bytes copied.
     /// # Errors
-    /// Now and then, those of [`Self::check`].
+    /// Errors of [`Self::check`], when a check is due.
     #[inline]
     pub fn work(&self, steps: usize) -> Result<()> {
         let left = self.steps_left.load(Ordering::Relaxed);
         let has_taken_little = bunko_heap::taken_bytes() < self.asks_at_bytes.load(Ordering::Relaxed);
-        // Only the thread that works for the operation counts, so that a plain store is enough.
+        // Only the operation's thread counts, so a plain store is enough.
         match u32::try_from(steps).ok().and_then(|steps| left.checked_sub(steps)) {
             Some(left) if has_taken_little => {
                 self.steps_left.store(left, Ordering::Relaxed);
@@ -342,8 +341,8 @@ impl OperationContext {
         }
     }
 
-    /// Asks before something is allocated that grows with the request: so many bytes count as held from now on until the next
-    /// question finds out what has been taken. Few bytes are left to the questions of [`Self::work`].
+    /// Checks before an allocation whose size depends on the request. `bytes` count as held until the next check
+    /// measures the memory taken. Small sizes are left to the checks of [`Self::work`].
     /// # Errors
     /// As [`Self::check`].
     #[inline]
@@ -354,17 +353,17 @@ impl OperationContext {
     #[cold]
     fn question(&self) -> Result<()> {
         self.steps_left.store(STEPS_PER_QUESTION, Ordering::Relaxed);
-        // Who changes something may hold locks here.
+        // An operation that has changed something may hold locks here, so it does not rest.
         if let (Place::OwnThread, false) = self.ask_for(0, Waiting::Allowed)? {
             rest_in_crowds(STINT);
         }
         Ok(())
     }
 
-    /// Asks now; to be called with no lock held that short requests need. On a thread of its own it may also rest for a moment,
-    /// where those wait for processors.
+    /// Checks now. The caller must hold no lock that short requests need: on its own thread, the operation may also
+    /// rest for a moment while those wait for processors.
     /// # Errors
-    /// What the interruption says; `ExceededMemoryLimit`; [`Failure::too_long`] on a thread that is not its own.
+    /// Errors of the interruption; `ExceededMemoryLimit`; [`Failure::too_long`] on a thread that is not its own.
     pub fn check(&self) -> Result<()> {
         if let (Place::OwnThread, has_changed) = self.ask_for(0, Waiting::Allowed)? {
             rest_in_crowds(if has_changed { STINT_OF_WRITES } else { STINT });
@@ -372,7 +371,7 @@ impl OperationContext {
         Ok(())
     }
 
-    /// Asks only, and waits for no memory: where it works, and whether it has changed something.
+    /// Checks without waiting for memory. Returns its place, and whether it has changed something.
     fn ask(&self) -> Result<(Place, bool)> {
         self.ask_for(0, Waiting::Never)
     }
@@ -383,7 +382,7 @@ impl OperationContext {
         }
         let mut turn = self.turn.lock();
         self.asks_at_bytes.store(bunko_heap::taken_bytes() + BYTES_PER_QUESTION, Ordering::Relaxed);
-        // Where it has changed something, others may wait for it.
+        // Other operations may wait for one that has changed something, so it must not wait.
         let can_wait = waiting == Waiting::Allowed && !turn.has_changed && self.unit.get().is_none();
         let allowance = turn.memory.check(more_bytes, can_wait);
         self.stage_bytes_now.store(turn.memory.stage_bytes_now(), Ordering::Relaxed);
@@ -405,19 +404,19 @@ impl OperationContext {
     }
 }
 
-/// Whether an operation that asks may wait for memory, because it holds no lock that others need.
+/// Whether an operation may wait for memory in a check, because it holds no lock that others need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waiting {
     Allowed,
     Never,
 }
 
-/// Who can name the operation. Most writes come to their end without asking, and begin none.
+/// A source of the operation that is created on demand. Most writes end without a check and never create it.
 pub trait OperationSource {
-    /// It begins with the first call.
+    /// The operation, created by the first call.
     fn operation(&self) -> &OperationContext;
 
-    /// The unit of work that its writes belong to, if they belong to a larger one than themselves.
+    /// The unit of work that its writes belong to, if any.
     fn unit(&self) -> Option<&UnitOfWork> {
         self.operation().unit()
     }

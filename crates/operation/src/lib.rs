@@ -1,10 +1,10 @@
-//! What one operation may still do: its time, its memory, and where it runs.
+//! The limits of one operation: its time, its memory, and the thread that it runs on.
 //!
-//! Whatever can run long counts its work here: a stage its documents, an expression the elements of its arrays, an index
-//! build its keys. After a few hundred steps the operation is asked whether it has to stop.
+//! Code that can run long counts its work here: a stage its documents, an expression the elements of its arrays, an
+//! index build its keys. After a few hundred steps the operation checks whether it must stop.
 //!
-//! **Invariant:** [`OperationContext::work`] fails for good: who gets a failure from it passes it on.
-//! **Invariant:** [`bunko_errors::Failure::too_long`] is answered only where nothing has been changed yet.
+//! **Invariant:** a failure of [`OperationContext::work`] is final: every caller passes it on.
+//! **Invariant:** [`bunko_errors::Failure::too_long`] is returned only if nothing has been changed yet.
 #![forbid(unsafe_code)]
 
 mod context;

@@ -1,66 +1,69 @@
-//! Memory that operations hold of the heap, each and all together.
+//! Heap memory of operations: of each one, and of all together.
 
 use crate::{Draw, Purpose, ServerMemory, StageLimits};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 
-/// The part of the budget that an operation may hold without a grant. Many wait for grants, and hold so much each.
+/// Fraction of the budget that an operation may hold without a grant. Many operations may wait for grants while each
+/// holds that much.
 const FREE_PART: u64 = 512;
-/// A grant gives this part of the budget, and not more bytes than that: so much an operation may hold whatever the others do.
+/// A grant gives this fraction of the budget, but at most `GRANT_BYTES_MAX`: an operation may hold that much whatever
+/// the others hold.
 const GRANT_PART: u64 = 16;
 const GRANT_BYTES_MAX: u64 = 32 << 20;
-/// The part of the budget that an operation may hold whatever the others do where it can get no grant, because it cannot wait.
+/// Fraction of the budget that an operation may hold if it gets no grant because it cannot wait.
 const SMALL_PART: u64 = 64;
-/// An operation may hold so many times what is left for all of them besides, so that the largest are refused first and something
-/// is left for those that begin. Source: Choudhury and Hahne, "Dynamic Queue Length Thresholds in a Shared Memory ATM
-/// Switch".
+/// Beyond that, an operation may hold at most this many times the memory left for all. So the largest are refused first
+/// and some memory stays for new operations.
+/// Source: Choudhury and Hahne, "Dynamic Queue Length Thresholds in a Shared Memory ATM Switch".
 const PARTS_OF_REST: u64 = 2;
-/// How much memory operations may hold.
+/// Memory limits of operations.
 #[derive(Clone, Debug)]
 pub struct MemoryLimits {
-    /// One operation, in bytes.
+    /// Of one operation, in bytes.
     pub operation_bytes_max: u64,
-    /// The server's budget, which all of them share with all else that is held for clients.
+    /// The server's budget, shared with all other memory held for clients.
     pub server: Arc<ServerMemory>,
-    /// Bytes of the budget that were drawn for the operation before it began, and that its connection holds until it has
-    /// ended: so much of what it takes is counted already.
+    /// Bytes of the budget drawn for the operation before it began, and held by its connection until it ends: as much
+    /// of its memory is counted already.
     pub prepaid_bytes: u64,
-    /// How much each of their stages may gather, and where it goes beyond that.
+    /// Limits of its stages, and the place where they spill.
     pub stages: StageLimits,
 }
 
 impl MemoryLimits {
-    /// No limit but those of stages.
+    /// No limits except those of stages.
     pub fn none() -> Self {
         let stages = StageLimits::in_memory();
         Self { operation_bytes_max: u64::MAX, server: Arc::default(), prepaid_bytes: 0, stages }
     }
 }
 
-/// Memory that one operation holds. It is measured from when a thread begins to work for it until the thread leaves it, and
-/// what it held then is remembered: a cursor keeps its sorted documents between two batches.
+/// Memory of one operation. It is measured while a thread works for the operation, and remembered when the thread
+/// leaves: a cursor keeps sorted documents between two batches.
 #[derive(Debug)]
 pub(crate) struct HeldMemory {
     limits: MemoryLimits,
-    /// Bytes that this thread had taken when it began.
+    /// Bytes that this thread had taken when it entered.
     taken_before: i64,
-    /// Bytes that the operation held when a thread left it, and those that other processes hold for it.
+    /// Bytes that the operation held when a thread left it, and bytes that other processes hold for it.
     kept: i64,
-    /// Bytes of which the server has been told: those beyond the bytes that were drawn for it.
+    /// Bytes reported to the server: those beyond the bytes drawn for it.
     told: i64,
-    /// Bytes that it holds while its cursor waits for the client. They count for the share of idle cursors alone.
+    /// Bytes that it holds while its cursor waits for the client. They count only for the share of idle cursors.
     idle: i64,
-    /// The bytes that it drew when it began to hold much, for as long as a thread works for it. What it takes counts as these first.
+    /// The draw of an operation that holds much, kept while a thread works for it. Its memory counts against this draw
+    /// first.
     grant: Option<Draw>,
-    /// How many draws of its own it has besides.
+    /// Number of its other draws.
     draws: u32,
 }
 
-/// The answer to an operation that asks whether it may hold what it holds.
+/// The answer to a memory check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Allowance {
     Given,
-    /// It has to draw so many bytes first, and may wait for them.
+    /// The operation must draw that many bytes first, and may wait for them.
     NeedsGrant(u64),
 }
 
@@ -74,24 +77,24 @@ impl HeldMemory {
         self.end_rest();
     }
 
-    /// Its cursor waits for the client from now on, until a thread enters again. No thread works for it.
+    /// Its cursor waits for the client until a thread enters again. No thread works for it.
     pub fn rest(&mut self) {
         self.limits.server.tell(-std::mem::take(&mut self.told));
         self.limits.server.note_idle(self.kept - self.idle);
         self.idle = self.kept;
     }
 
-    /// Its cursor is gone: what it held is given back, or soon will be.
+    /// Its cursor is closed: its memory is freed, or soon will be.
     pub fn end_rest(&mut self) {
         self.limits.server.note_idle(-std::mem::take(&mut self.idle));
     }
 
-    /// Bytes that it held when a thread left it last.
+    /// Bytes that it held when a thread last left it.
     pub fn kept_bytes(&self) -> u64 {
         u64::try_from(self.kept).unwrap_or(0)
     }
 
-    /// Most bytes that a stage that can go on disk may gather: without a limit as long as half of the budget is left.
+    /// Most bytes that a stage that can spill may gather: no limit while half of the budget is free.
     pub fn stage_bytes_now(&self) -> u64 {
         let server = &self.limits.server;
         let left = server.left();
@@ -100,7 +103,7 @@ impl HeldMemory {
 
     pub fn leave(&mut self, given_away_bytes: usize) {
         self.kept = (self.held() - given_away_bytes as i64).max(0);
-        // The connection gives back what it drew.
+        // The connection gives back the bytes that it drew.
         self.limits.prepaid_bytes = 0;
         self.enter();
         self.tell(0);
@@ -111,9 +114,9 @@ impl HeldMemory {
         &self.limits.server
     }
 
-    /// Draws so many bytes, which it will hold.
+    /// Draws bytes that the operation will hold.
     /// # Errors
-    /// `ExceededMemoryLimit` where there is no room, or where it would be too much for one operation.
+    /// `ExceededMemoryLimit` where there is no room, or where one operation would hold too much.
     pub fn draw(&mut self, bytes: u64) -> Result<Draw> {
         self.check_own(self.held() as u64 + bytes)?;
         let draw = self.limits.server.draw(bytes, Purpose::Work).ok_or_else(|| {
@@ -128,48 +131,48 @@ impl HeldMemory {
         Ok(draw)
     }
 
-    /// Notes that it has a draw of its own.
+    /// Notes a draw of its own.
     pub fn begin_draw(&mut self, draw: &Draw) {
         self.draws += 1;
         self.prepay(draw.bytes());
     }
 
-    /// Notes that it is given back.
+    /// Notes that the draw is given back.
     pub fn end_draw(&mut self, draw: &Draw) {
         self.draws = self.draws.saturating_sub(1);
         self.end_prepaid(draw.bytes());
     }
 
-    /// Whether it may wait for memory. An operation that waits holds no draw for work: others, which wait before it, might wait for
-    /// that draw.
+    /// Whether it may wait for memory. A waiting operation must hold no draw for work: operations before it in the
+    /// queue might wait for that draw.
     pub fn may_wait(&self) -> bool {
         self.draws == 0 && self.grant.is_none()
     }
 
-    /// It has the draw that it needed to hold much.
+    /// Takes the grant that it needed to hold much.
     pub fn grant(&mut self, draw: Draw) {
         self.prepay(draw.bytes());
         self.grant = Some(draw);
         self.tell(0);
     }
 
-    /// Notes that so many bytes have been drawn for it.
+    /// Notes that bytes have been drawn for it.
     pub fn prepay(&mut self, bytes: u64) {
         self.limits.prepaid_bytes += bytes;
     }
 
-    /// Notes that they are given back.
+    /// Notes that the bytes are given back.
     pub fn end_prepaid(&mut self, bytes: u64) {
         self.limits.prepaid_bytes = self.limits.prepaid_bytes.saturating_sub(bytes);
         self.tell(0);
     }
 
-    /// Notes that another process holds so many bytes for it. The server has been told.
+    /// Notes bytes that another process holds for it, which have already been reported to the server.
     pub fn hold_elsewhere(&mut self, bytes: usize) {
         self.kept += bytes as i64;
     }
 
-    /// Notes that it holds them no longer. Any thread may say so, also while none works for the operation.
+    /// Notes that the process freed them. Called from any thread, also while none works for the operation.
     pub fn let_go_elsewhere(&mut self, bytes: usize) {
         let bytes = bytes as i64;
         self.kept -= bytes;
@@ -182,7 +185,7 @@ impl HeldMemory {
         (self.kept + bunko_heap::taken_bytes() - self.taken_before).max(0)
     }
 
-    /// Tells what it holds, and `more` that it is about to take.
+    /// Reports its memory, plus `more` that it is about to take. Returns the memory held for all clients.
     fn tell(&mut self, more: i64) -> u64 {
         let told = (self.held() + more - self.limits.prepaid_bytes as i64).max(0);
         let all = self.limits.server.tell(told - self.told);
@@ -203,9 +206,9 @@ impl HeldMemory {
         Err(Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message))
     }
 
-    /// Asks whether the operation may hold what it holds and `more_bytes` besides, which count until it asks again.
+    /// Checks the operation's memory, plus `more_bytes` that count until the next check.
     /// # Errors
-    /// `ExceededMemoryLimit` where the operation, or all that is held for clients, is more than it may be.
+    /// `ExceededMemoryLimit` where the operation, or all memory held for clients, exceeds a limit.
     pub fn check(&mut self, more_bytes: usize, can_wait: bool) -> Result<Allowance> {
         let more = i64::try_from(more_bytes).unwrap_or(i64::MAX / 8);
         let mut checked = self.check_own((self.held() + more) as u64);
@@ -223,7 +226,7 @@ impl HeldMemory {
             checked = self.check_told(more, all);
         }
         if checked.is_err() {
-            // The operation takes nothing now, so others have the room.
+            // The refused operation takes no more memory, so others get its grant.
             let granted = self.grant.take().map_or(0, |grant| grant.bytes());
             self.end_prepaid(granted);
         }
@@ -239,11 +242,11 @@ impl HeldMemory {
         (self.limits.server.bytes_max() / GRANT_PART).min(GRANT_BYTES_MAX)
     }
 
-    /// Draws what an operation needs that begins to hold much, where there is room now.
+    /// Draws a grant for an operation that begins to hold much, if there is room now.
     /// # Errors
     /// The bytes that it needs.
     fn draw_grant(&mut self, more: i64) -> std::result::Result<(), u64> {
-        // What it is about to take is what it draws: it does not count twice.
+        // The draw covers the bytes that it is about to take, so they are not counted twice.
         self.tell(0);
         let needed = u64::try_from(more).unwrap_or(0).max(self.grant_bytes());
         let draw = self.limits.server.draw(needed, Purpose::Grant).ok_or(needed)?;
@@ -254,7 +257,7 @@ impl HeldMemory {
     fn check_told(&self, more: i64, all: u64) -> Result<()> {
         let held = self.held() + more;
         let server = &self.limits.server;
-        // The largest operations are refused first. An operation is not blamed for what was drawn for it.
+        // The largest operations are refused first. Bytes drawn for an operation do not count against it.
         let blamed = u64::try_from(self.told).unwrap_or(0);
         let left = server.limit(Purpose::Work).saturating_sub(all);
         let whatever_is_left = if self.grant.is_some() { 0 } else { server.bytes_max() / SMALL_PART };
@@ -291,7 +294,7 @@ mod tests {
         operation.check(bytes as usize, false).ok().map(|_| operation)
     }
 
-    /// How many operations of that size are let in, one after the other, while none ends.
+    /// How many operations of that size are admitted one after the other, while none ends.
     fn let_in(bytes: u64) -> usize {
         let limits = limits();
         let operations: Vec<_> = std::iter::from_fn(|| asks(&limits, bytes)).collect();

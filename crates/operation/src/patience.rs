@@ -1,28 +1,28 @@
-//! How long an operation may stay on a thread.
+//! Time limits of an operation on a thread.
 
 use crate::Place;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
-/// How long it may work on a thread that serves others.
+/// Time limit on a thread that serves other clients.
 pub(crate) const SHARED: Duration = Duration::from_millis(1);
-/// How much of a processor it may have on a spare thread. More than on a shared one, where it counts what others had
-/// meanwhile too.
+/// Limit of processor time on a spare thread. Larger than the limit on a shared thread, which also counts time that
+/// other threads had the processor.
 pub(crate) const SPARE: Duration = Duration::from_millis(2);
 
-/// When an operation is sent away, which nobody does for good once it has changed something.
+/// When an operation must leave its thread. An operation that has changed something never must.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// It may stay.
+    /// Never.
     Endless,
-    /// Then, whoever had the processors meanwhile.
+    /// At that time, even if other threads had the processor meanwhile.
     Until(Instant),
-    /// Once the thread has had so much of a processor, in all; it cannot have had that before the moment.
+    /// Once the thread's processor time reaches `used`, which cannot be before `not_before`.
     ProcessorTime { used: Duration, not_before: Instant },
 }
 
 impl Patience {
-    /// That of a place where this thread works for an operation that began a while ago.
+    /// The limit at a place, for an operation that started at `began`.
     pub(crate) fn at(place: Place, began: Instant) -> Self {
         match place {
             Place::SharedThread => Self::Until(began + SHARED),
@@ -33,7 +33,8 @@ impl Patience {
         }
     }
 
-    /// Whether it has ended. Reads the thread's clock once in a while only, which is a call of the system.
+    /// Whether the limit is reached. Reads the processor time, which is a system call, only when the limit may be
+    /// reached.
     pub(crate) fn is_over(&mut self) -> bool {
         match self {
             Self::Endless => false,
@@ -50,7 +51,7 @@ impl Patience {
         }
     }
 
-    /// Until when it may wait for somebody else, if there is a limit.
+    /// Until when it may wait for another operation, if there is a limit.
     pub(crate) fn end(&self) -> Option<Instant> {
         match *self {
             Self::Endless => None,
@@ -59,7 +60,7 @@ impl Patience {
     }
 }
 
-/// What this thread has had of the processors.
+/// The processor time of this thread.
 fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

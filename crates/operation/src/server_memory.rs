@@ -1,13 +1,14 @@
-//! The server's budget of memory: everything that grows with a client's wish draws from it.
+//! The server's memory budget. All memory whose size depends on a client's request draws from it.
 //!
-//! Operations are counted by the allocator and tell what they hold (`HeldMemory`). Memory that the server holds for clients
-//! outside of operations, for a message that arrives or a reply that is not read, is a [`Draw`]. A draw is taken before the memory
-//! is, waits in its turn where there is no room, and goes back when it is dropped.
+//! The allocator counts the memory of operations, which report it (`HeldMemory`). Memory held for clients outside of
+//! operations, such as an arriving message or an unread reply, is a [`Draw`]. A draw is taken before the memory is
+//! allocated, waits in its turn while there is no room, and is given back when it is dropped.
 //!
-//! **Invariant:** a draw that is asked for never takes the budget beyond the part of its purpose, or beyond the whole budget where it is
-//! assured. Only [`ServerMemory::count`] and [`Draw::set`] go beyond it: they count memory that is taken already.
-//! **Invariant:** draws of one purpose are served in the order in which they were asked for, and a draw that has room and stands
-//! first does not wait.
+//! **Invariant:** a requested draw never takes the budget beyond the part of its purpose, or beyond the whole budget
+//! where it is assured. Only [`ServerMemory::count`] and [`Draw::set`] go beyond it: they count memory that is already
+//! taken.
+//! **Invariant:** draws of one purpose are served in the order of their requests, and the first draw never waits while
+//! there is room for it.
 
 mod drawing;
 #[cfg(all(test, feature = "models"))]
@@ -22,34 +23,35 @@ use queue::Queue;
 use std::sync::Arc;
 use std::task::Waker;
 
-/// The use of drawn memory. Each purpose may fill the budget up to its own part, so that work which has begun comes to its end
-/// however many messages wait, and small commands run however much work there is.
+/// The use of drawn memory. Each purpose may fill the budget up to its own part, so that started work can finish
+/// however many messages wait, and small commands can run however much work there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// A message from its first bytes until it is executed, and the beginning of a long command.
     Message,
-    /// What an operation draws when it begins to hold much. It leaves room to those that have begun.
+    /// The first large memory of an operation. It leaves room for operations that already work.
     Grant,
-    /// Memory of operations, and memory that they fill for others: plans, keys, runs of a build, tables of a search.
+    /// Memory of operations, and memory that they fill for others: plans, keys, runs of an index build, tables of a
+    /// search.
     Work,
     /// A reply, from when it grows long until the client has taken it.
     Reply,
 }
 
-/// The parts are sixteenths of the budget.
+/// The number of parts that the budget is divided into.
 const PARTS: u64 = 16;
-/// Part that idle cursors may hold beside the budget.
+/// Part that idle cursors may hold, beside the budget.
 const IDLE_PART: u64 = 4;
-/// From here on the budget is short: a batch, which can take less, takes less.
+/// Above this part the budget is short: a batch, which can take less memory, takes less.
 const SHORT_PART: u64 = 11;
-/// From here on the part of replies is short.
+/// Above this part the memory of replies is short.
 const SHORT_REPLIES_PART: u64 = 3;
 
 impl Purpose {
     const ALL: [Self; 4] = [Self::Message, Self::Grant, Self::Work, Self::Reply];
 
-    /// How many of the sixteen parts may be held, by all purposes together, after a draw for this one. The last part is left
-    /// to operations too small to be refused, an administrator's among them.
+    /// The part that all purposes together may hold after a draw for this purpose, in sixteenths. The last sixteenth is
+    /// left to operations too small to be refused, such as an administrator's.
     fn part(self) -> u64 {
         match self {
             Self::Message => 12,
@@ -58,7 +60,7 @@ impl Purpose {
         }
     }
 
-    /// How many of them the draws for this purpose may hold.
+    /// The part that draws for this purpose may hold, in sixteenths.
     fn own_part(self) -> u64 {
         match self {
             Self::Message => 8,
@@ -68,17 +70,17 @@ impl Purpose {
         }
     }
 
-    /// How many of them the draws for this purpose get even where the budget is filled up to its part: operations that wait for
-    /// grants hold a little each, and would otherwise wait for each other where they are many.
+    /// The part that draws for this purpose get even if the budget is full up to their limit, in sixteenths. Many
+    /// operations that wait for grants hold a little each, and would otherwise wait for each other.
     fn assured_part(self) -> u64 {
         if self == Self::Grant { 2 } else { 0 }
     }
 
-    /// How many of them a single draw takes at most: a larger one might never find room.
+    /// The most that a single draw takes, in sixteenths: a larger one might never find room.
     fn one_part(self) -> u64 {
         match self {
             Self::Message => 8,
-            // As much as messages leave to it.
+            // As much as messages leave for it.
             Self::Grant => 3,
             Self::Work => 7,
             Self::Reply => 4,
@@ -90,14 +92,14 @@ impl Purpose {
 #[derive(Debug)]
 pub struct ServerMemory {
     bytes_max: u64,
-    /// Bytes that all draws and all operations hold.
+    /// Bytes held by all draws and all operations.
     held: AtomicI64,
-    /// Bytes that operations hold whose cursors wait for their clients. It is no part of `held`: idle cursors have a share of their
-    /// own, and take nothing from those that work.
+    /// Bytes of operations whose cursors wait for their clients. They are not in `held`: idle cursors have a share of
+    /// their own, and take nothing from working operations.
     idle: AtomicI64,
-    /// Bytes that the draws for each purpose hold.
+    /// Bytes held by the draws of each purpose.
     drawn: [AtomicU64; Purpose::ALL.len()],
-    /// How many draws wait, for each purpose.
+    /// Number of waiting draws of each purpose.
     waiting: [AtomicUsize; Purpose::ALL.len()],
     queue: Mutex<Queue>,
 }
@@ -111,7 +113,7 @@ impl Default for ServerMemory {
 }
 
 impl ServerMemory {
-    /// A budget of so many bytes.
+    /// A budget of `bytes_max` bytes.
     pub fn new(bytes_max: u64) -> Arc<Self> {
         Arc::new(Self::of(bytes_max.min(i64::MAX as u64 / 4)))
     }
@@ -132,12 +134,12 @@ impl ServerMemory {
         self.bytes_max
     }
 
-    /// Bytes that draws and operations hold.
+    /// Bytes held by draws and operations.
     pub fn held(&self) -> u64 {
         u64::try_from(self.held.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
-    /// Bytes that idle cursors hold.
+    /// Bytes held by idle cursors.
     pub fn idle(&self) -> u64 {
         u64::try_from(self.idle.load(Ordering::Relaxed)).unwrap_or(0)
     }
@@ -147,7 +149,7 @@ impl ServerMemory {
         self.part(IDLE_PART)
     }
 
-    /// Notes that idle cursors hold so many bytes more, or less.
+    /// Notes a change of the bytes held by idle cursors.
     pub(crate) fn note_idle(&self, more: i64) {
         if more != 0 {
             self.idle.fetch_add(more, Ordering::Relaxed);
@@ -159,29 +161,30 @@ impl ServerMemory {
         self.limit(Purpose::Work).saturating_sub(self.held())
     }
 
-    /// Bytes that the draws for a purpose hold. For [`Purpose::Work`] without the bytes that the allocator counts of operations.
+    /// Bytes held by the draws of a purpose. For [`Purpose::Work`], without the memory of operations that the allocator
+    /// counts.
     pub fn drawn(&self, purpose: Purpose) -> u64 {
         self.drawn[purpose as usize].load(Ordering::Relaxed)
     }
 
-    /// How many draws wait for room.
+    /// Number of draws that wait for room.
     pub fn waiting(&self) -> usize {
         self.waiting.iter().map(|waiting| waiting.load(Ordering::Relaxed)).sum()
     }
 
-    /// How many draws of a purpose wait for room.
+    /// Number of draws of a purpose that wait for room.
     pub fn waiting_for(&self, purpose: Purpose) -> usize {
         self.waiting[purpose as usize].load(Ordering::Relaxed)
     }
 
-    /// Whether a draw waits for room, or soon will: a batch, which can take less, takes less.
+    /// Whether a draw waits for room, or soon will: a batch, which can take less memory, takes less.
     pub fn is_short(&self) -> bool {
         self.held() > self.part(SHORT_PART)
             || self.drawn(Purpose::Reply) > self.part(SHORT_REPLIES_PART)
             || self.waiting() > 0
     }
 
-    /// Up to how many bytes the budget may be filled for a purpose.
+    /// The level up to which a purpose may fill the budget, in bytes.
     pub fn limit(&self, purpose: Purpose) -> u64 {
         self.part(purpose.part())
     }
@@ -190,18 +193,18 @@ impl ServerMemory {
         self.bytes_max / PARTS * part
     }
 
-    /// Bytes that the draws for a purpose may hold.
+    /// Bytes that the draws of a purpose may hold.
     pub fn own_limit(&self, purpose: Purpose) -> u64 {
         self.part(purpose.own_part())
     }
 
-    /// The bytes that a draw takes which asks for so many.
+    /// The bytes that a draw of `bytes` really takes.
     fn bounded(&self, bytes: u64, purpose: Purpose) -> u64 {
         bytes.min(self.part(purpose.one_part()))
     }
 
-    /// Draws so many bytes; `None` where there is no room, or others wait for it. A draw for more than the purpose allows a single
-    /// one takes what is allowed.
+    /// Draws bytes; `None` if there is no room, or earlier draws wait for it. A draw beyond the limit of a single one
+    /// takes that limit.
     pub fn draw(self: &Arc<Self>, bytes: u64, purpose: Purpose) -> Option<Draw> {
         let bytes = self.bounded(bytes, purpose);
         let _queue = self.queue.lock();
@@ -209,20 +212,20 @@ impl ServerMemory {
         (is_first && self.take(bytes, purpose)).then(|| Draw::taken(self, bytes, purpose))
     }
 
-    /// Draws so many bytes, as [`Self::draw`], and waits in its turn where there is no room. No thread waits with it.
+    /// Draws bytes as [`Self::draw`], but waits in its turn while there is no room. The wait blocks no thread.
     pub fn draw_in_turn(self: &Arc<Self>, bytes: u64, purpose: Purpose) -> Drawing {
         Drawing::new(Arc::clone(self), self.bounded(bytes, purpose), purpose)
     }
 
-    /// Counts so many bytes that are taken already, whether there is room or not.
+    /// Counts bytes that are already taken, even without room.
     pub fn count(self: &Arc<Self>, bytes: u64, purpose: Purpose) -> Draw {
         self.drawn[purpose as usize].fetch_add(bytes, Ordering::Relaxed);
         self.held.fetch_add(bytes as i64, Ordering::Relaxed);
         Draw::taken(self, bytes, purpose)
     }
 
-    /// Notes that something holds so many bytes more, or fewer, than it told before: operations, which the allocator counts, and
-    /// transactions, which count themselves. Returns the bytes that are held in all.
+    /// Reports a change of memory: of operations, which the allocator counts, and of transactions, which count
+    /// themselves. Returns the bytes held in all.
     pub fn tell(&self, more: i64) -> u64 {
         let all = if more == 0 {
             self.held.load(Ordering::Relaxed)
@@ -236,7 +239,7 @@ impl ServerMemory {
         u64::try_from(all).unwrap_or(0)
     }
 
-    /// Takes bytes where the purpose has room for them. Only under the queue's lock, so that draws do not hold up each other.
+    /// Takes bytes if the purpose has room. The caller holds the queue's lock, so that draws do not disturb each other.
     fn take(&self, bytes: u64, purpose: Purpose) -> bool {
         let drawn = &self.drawn[purpose as usize];
         if drawn.load(Ordering::SeqCst) + bytes > self.own_limit(purpose) {
@@ -254,8 +257,8 @@ impl ServerMemory {
     }
 
     fn give_back(&self, bytes: u64, purpose: Purpose) {
-        // A draw that begins to wait is counted before it looks for room, and room is given before it is looked for draws that
-        // wait: one of the two sees the other.
+        // A draw that begins to wait is counted before it looks for room, and room is given back before waiting draws
+        // are looked for: so one of the two threads sees the other.
         self.drawn[purpose as usize].fetch_sub(bytes, Ordering::SeqCst);
         self.held.fetch_sub(bytes as i64, Ordering::SeqCst);
         self.serve_where_needed();
@@ -267,7 +270,7 @@ impl ServerMemory {
         }
     }
 
-    /// Gives waiting draws the bytes that there is room for. Work that has begun comes first.
+    /// Serves waiting draws while there is room. Started work comes first.
     fn serve(&self) {
         let mut woken: Vec<Waker> = Vec::new();
         {
@@ -283,7 +286,7 @@ impl ServerMemory {
     }
 }
 
-/// Bytes of the budget; they go back when it is dropped.
+/// Bytes of the budget; dropping it gives them back.
 #[derive(Debug)]
 #[must_use]
 pub struct Draw {
@@ -293,17 +296,17 @@ pub struct Draw {
 }
 
 impl Draw {
-    /// One whose bytes have been taken.
+    /// A draw whose bytes have been taken.
     fn taken(memory: &Arc<ServerMemory>, bytes: u64, purpose: Purpose) -> Self {
         Self { memory: Arc::clone(memory), purpose, bytes }
     }
 
-    /// How many it has.
+    /// Its bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Takes so many more, if there is room and no other draw waits for it; whether it did.
+    /// Takes more bytes if there is room and no draw waits for it. Returns whether it did.
     pub fn grow(&mut self, bytes: u64) -> bool {
         let more = self.memory.draw(bytes, self.purpose).filter(|more| more.bytes == bytes);
         let Some(more) = more else { return false };
@@ -317,7 +320,7 @@ impl Draw {
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
-    /// Holds so many from now on: gives back the rest, or counts what has been taken beyond.
+    /// Changes its bytes: gives back the rest, or counts bytes that are already taken.
     pub fn set(&mut self, bytes: u64) {
         match bytes.checked_sub(self.bytes) {
             Some(more) => return self.join(self.memory.count(more, self.purpose)),

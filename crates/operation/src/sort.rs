@@ -4,12 +4,11 @@ use crate::OperationContext;
 use bunko_errors::Result;
 use std::cmp::Ordering;
 
-/// How many values are sorted between two questions: a few microseconds' work.
+/// Values sorted between two checks: a few microseconds of work.
 const RUN: usize = 256;
 
 impl OperationContext {
-    /// Sorts, equal values staying in their order. Runs are sorted by the standard library, which cannot be stopped,
-    /// and merged here.
+    /// Sorts stably. The standard library sorts short runs, because it cannot be interrupted; the runs are merged here.
     /// # Errors
     /// As [`Self::work`].
     pub fn sort_by<T>(&self, mut values: Vec<T>, mut compare: impl FnMut(&T, &T) -> Ordering) -> Result<Vec<T>> {
@@ -49,7 +48,7 @@ impl OperationContext {
         right: Vec<T>,
         compare: &mut impl FnMut(&T, &T) -> Ordering,
     ) -> Result<Vec<T>> {
-        // What came in order stays where it is.
+        // Runs that are already in order are only joined.
         if let (Some(last), Some(first)) = (left.last(), right.first())
             && compare(first, last).is_ge()
         {
@@ -76,7 +75,7 @@ mod tests {
     use bunko_errors::{ErrorCode, Failure};
     use std::sync::Arc;
 
-    /// Values with many equal ones, each with its position.
+    /// Values with many duplicates, each with its position.
     fn scattered(count: u64) -> Vec<(u64, u64)> {
         (0..count).map(|position| (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 100, position)).collect()
     }

@@ -1,14 +1,14 @@
-//! What stages that gather their input may hold in memory.
+//! Memory limits of stages that gather their input.
 
 use crate::{DiskUse, Helpers, ScratchSpace};
 use std::any::Any;
 use std::sync::Arc;
 
-/// What a stage may gather before it goes on disk, or fails, in bytes.
+/// Most bytes that a stage may gather before it spills or fails.
 /// Source: MongoDB limits, "Aggregation Pipeline Stages", 100 megabytes.
 pub const STAGE_BYTES_MAX: u64 = 100 * 1024 * 1024;
 
-/// Stages that gather their input, by what limits them.
+/// Stages that gather their input; each has its own limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gatherer {
     /// A sort of a find or of a pipeline.
@@ -23,14 +23,14 @@ pub enum Gatherer {
     Densify,
     /// `$facet`.
     Facet,
-    /// What `$lookup` keeps of the other collection.
+    /// Documents of the other collection in a `$lookup`.
     Lookup,
-    /// What `$graphLookup` keeps of the other collection, and of one search.
+    /// Documents of the other collection and of one search in a `$graphLookup`.
     GraphLookup,
 }
 
 impl Gatherer {
-    /// All of them, in their order.
+    /// All of them, in order.
     pub const ALL: [Self; 8] = [
         Self::Sort,
         Self::Group,
@@ -43,36 +43,36 @@ impl Gatherer {
     ];
 }
 
-/// The limits of all stages, each stage for itself.
+/// The limits of all stages; each applies to one stage.
 #[derive(Clone, Debug)]
 pub struct StageLimits {
     bytes_max: [u64; Gatherer::ALL.len()],
-    /// Where scratch files go, if there is such a place.
+    /// The place of scratch files, if there is one.
     pub scratch: Option<Arc<dyn ScratchSpace>>,
-    /// Whether they may be used unless the operation itself says so.
+    /// Whether stages may spill, unless the operation sets it.
     pub disk_use: DiskUse,
     /// Whether stages may run scripts of clients.
     pub scripting: Scripting,
-    /// What runs them; without it they run within the process.
+    /// The host of scripts; without one they run in this process.
     pub script_host: Option<Arc<ScriptHost>>,
     /// Most threads that work for one operation at once.
     pub workers_max: u32,
-    /// Who may help.
+    /// Permits for second threads.
     pub helpers: Arc<Helpers>,
 }
 
-/// Threads that work for one operation, unless something else is said.
+/// Default number of threads per operation.
 pub const WORKERS_MAX: u32 = 2;
 
-/// What runs scripts of clients, as the crate that knows scripts knows it.
+/// The host of scripts. Its type is known to the crate of scripts.
 pub type ScriptHost = dyn Any + Send + Sync;
 
-/// Whether scripts of clients are run.
+/// Whether scripts of clients are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scripting {
-    /// They are, on threads of their own.
+    /// They run on threads of their own.
     Allowed,
-    /// Whatever has one is refused.
+    /// A command with a script is refused.
     Refused,
 }
 
@@ -90,36 +90,36 @@ impl StageLimits {
         }
     }
 
-    /// The same with threads that may help.
+    /// Sets the permits for second threads.
     #[must_use]
     pub fn with_helpers(self, helpers: Arc<Helpers>) -> Self {
         Self { helpers, ..self }
     }
 
-    /// The same with a place for scratch files, where there is one.
+    /// Sets the place of scratch files, if there is one.
     #[must_use]
     pub fn with_scratch(self, scratch: Option<Arc<dyn ScratchSpace>>) -> Self {
         Self { scratch, ..self }
     }
 
-    /// The same with scripts of clients, or without.
+    /// Sets whether scripts of clients are allowed.
     #[must_use]
     pub fn with_scripting(self, scripting: Scripting) -> Self {
         Self { scripting, ..self }
     }
 
-    /// Limits whose scripts run there.
+    /// Sets the host of scripts.
     #[must_use]
     pub fn with_script_host(self, script_host: Arc<ScriptHost>) -> Self {
         Self { script_host: Some(script_host), ..self }
     }
 
-    /// What a stage may gather, in bytes.
+    /// Most bytes that a stage may gather.
     pub fn bytes_max(&self, gatherer: Gatherer) -> u64 {
         self.bytes_max[gatherer as usize]
     }
 
-    /// Sets what a stage may gather, in bytes.
+    /// Sets the most bytes that a stage may gather.
     pub fn set_bytes_max(&mut self, gatherer: Gatherer, bytes_max: u64) {
         self.bytes_max[gatherer as usize] = bytes_max;
     }

@@ -1,5 +1,5 @@
-//! The lock and the atomics of [`crate::ServerMemory`]: with the feature `models` those of a scheduler that tries the orders of
-//! threads, see `tests/models/run`.
+//! The lock and the atomics of [`crate::ServerMemory`]. With the feature `models`, a scheduler that tries the orders of
+//! threads provides them; see `tests/models/run`.
 
 #[cfg(not(feature = "models"))]
 pub use parking_lot::Mutex;

@@ -1,8 +1,8 @@
 //! Whether B is faster than A.
 //!
-//! Two reports of the same scenario, or two targets of one report, step by step and metric by metric. The samples are
-//! the repetitions. With many steps and metrics, some differ by chance: [`Comparison::summary`] speaks of those only
-//! that stand up to their number (see the module `judgement`).
+//! Compares two reports of the same scenario, or two targets of one report, by step and metric. The samples are the
+//! repetitions. With many steps and metrics, some differ by chance: [`Comparison::summary`] names only differences that
+//! remain significant among so many (see the module `judgement`).
 
 mod caution;
 mod display;
@@ -30,48 +30,49 @@ use std::fmt;
 pub struct Comparison {
     /// One sentence.
     pub summary: String,
-    /// What a reader must know before believing it.
+    /// Facts that a reader must know before believing the comparison.
     pub cautions: Vec<String>,
-    /// The first, which ratios divide by.
+    /// The first side, the denominator of ratios.
     pub a: Side,
-    /// The second.
+    /// The second side.
     pub b: Side,
-    /// Which repetition of B belongs to which of A.
+    /// How repetitions of A and B are paired.
     pub pairing: Pairing,
-    /// The generator's processor time per request in B over that in A: how much slower the machine was by a program
-    /// that did the same work. `None` where repetitions are paired, where the generators differ, or nothing was read.
+    /// The generator's processor time per request in B over that in A: how much slower the machine ran a program that
+    /// did the same work. `None` where repetitions are paired, where the generators differ, or where the cost is
+    /// unknown.
     pub drift: Option<f64>,
-    /// The steps that both sides have figures of, in A's order.
+    /// The steps with figures on both sides, in A's order.
     pub steps: Vec<StepComparison>,
-    /// Steps that B has no counterpart of.
+    /// Steps of A without a counterpart in B.
     pub only_in_a: Vec<String>,
-    /// Steps that A has no counterpart of.
+    /// Steps of B without a counterpart in A.
     pub only_in_b: Vec<String>,
 }
 
-/// What is compared.
+/// One side of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Side {
     /// `A`, `B`, or the target's label.
     pub label: String,
-    /// Engine, version, address, and of a report the time.
+    /// Engine, version and address; for a report also the time.
     pub description: String,
 }
 
-/// How samples of A and B belong together.
+/// How samples of A and B are paired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pairing {
-    /// Not at all: all of A came before all of B, or on another day.
+    /// Not paired: all of A ran before all of B, or on another day.
     Independent,
-    /// The n-th of A and the n-th of B ran right after each other, so that a machine that changes changes for both.
+    /// The n-th of A and the n-th of B ran right after each other, so a change of the machine affects both.
     ByRepetition,
 }
 
-/// One step in A and B.
+/// One step on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StepComparison {
-    /// What reports call it.
+    /// The step's name in reports.
     pub step: String,
     /// As [`Step::variant`].
     pub variant: Vec<(String, String)>,
@@ -92,21 +93,21 @@ pub struct StepComparison {
 pub struct MetricComparison {
     /// Its name with the unit: `documents/s`, `p99 us`.
     pub metric: &'static str,
-    /// What it is for.
+    /// The role of the metric.
     pub role: Role,
-    /// Which way is better.
+    /// The better direction.
     pub direction: Direction,
     /// Median of A's repetitions.
     pub a: Estimate,
     /// Median of B's repetitions.
     pub b: Estimate,
-    /// B over A with its own interval of 95 %.
+    /// B over A, with its own 95 % interval.
     pub ratio: Ratio,
-    /// What it means among all the others.
+    /// The meaning of the ratio among all metrics.
     pub verdict: Verdict,
 }
 
-/// What a metric's ratio means.
+/// The meaning of a metric's ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -114,15 +115,15 @@ pub enum Verdict {
     Better,
     /// B is worse than A.
     Worse,
-    /// B is not as A, in a metric that should not depend on the server.
+    /// B differs from A in a metric that should not depend on the server.
     Differs,
     /// Chance may explain the difference.
     NoDifference,
-    /// The machine's own change may explain the difference.
+    /// A change of the machine may explain the difference.
     WithinDrift,
     /// A side has fewer repetitions than an interval needs.
     TooFewRepetitions,
-    /// A side has runs shorter than a second, which say nothing of longer ones.
+    /// A side has runs shorter than a second, from which nothing can be concluded for longer ones.
     TooShort,
 }
 
@@ -143,8 +144,8 @@ impl fmt::Display for Verdict {
 /// Compares two runs of one scenario. Steps match where target, variant, phase, operation and concurrency are equal.
 ///
 /// # Errors
-/// [`ReportError::ScenariosDiffer`] where they did different work: any setting but the seed, the number of repetitions
-/// and the prose.
+/// [`ReportError::ScenariosDiffer`] if they did different work: any setting differs except the seed, the number of
+/// repetitions and the prose.
 pub fn compare(a: &Report, b: &Report) -> Result<Comparison, ReportError> {
     if a.scenario.hash != b.scenario.hash {
         let settings = settings::in_words(&a.scenario.resolved, &b.scenario.resolved);
@@ -174,7 +175,7 @@ pub fn compare(a: &Report, b: &Report) -> Result<Comparison, ReportError> {
 }
 
 /// Compares two targets of one run whose repetitions were interleaved (A B A B): the n-th of A with the n-th of B, so
-/// that a machine that grows slower meanwhile does so for both.
+/// that a machine that becomes slower affects both.
 ///
 /// # Panics
 /// If `a` or `b` is not an index into [`Report::targets`].
@@ -227,7 +228,7 @@ fn same_work(one: &Step, other: &Step) -> bool {
         == (&other.variant, &other.phase, &other.operation, other.connections, other.in_flight)
 }
 
-/// The pairs that both sides have figures of.
+/// Compares the pairs in which both steps have figures.
 fn compare_steps(pairs: &[(&Step, &Step)], label: impl Fn(&Step) -> String, pairing: Pairing) -> Vec<StepComparison> {
     let compare = |&(a, b): &(&Step, &Step)| StepComparison {
         step: label(a),

@@ -1,16 +1,16 @@
-//! Figures for spreadsheets: one row per run, one row per second. RFC 4180, with a heading that carries the units.
+//! Figures for spreadsheets: one row per run, or one row per second. RFC 4180, with units in the heading.
 
 use crate::machine_pauses;
 use crate::result::{Interval, Measurement, Outcome, Report, Run, Step};
 use crate::step_label;
 use std::io::{self, Write};
 
-/// A heading, and what stands below it for a run.
+/// A heading, and the cell of a run.
 type RunColumn = (&'static str, fn(&Row<'_>) -> String);
-/// A heading, and what stands below it for a second.
+/// A heading, and the cell of a second.
 type IntervalColumn = (&'static str, fn(&Interval) -> String);
 
-/// A run in its place.
+/// A run, with its step and report.
 struct Row<'a> {
     report: &'a Report,
     step: &'a Step,
@@ -94,9 +94,9 @@ const INTERVAL_FIGURES: &[IntervalColumn] = &[
     ("latency_max_us", |interval| shown(interval.latency.max_us)),
 ];
 
-/// Writes one row per run, skipped ones too.
+/// Writes one row per run, including skipped runs.
 /// # Errors
-/// What `out` said.
+/// Errors of `out`.
 pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let settings = step_label::settings(report);
     let headings = headings(PLACE).chain(settings.iter().map(|setting| (*setting).to_owned())).chain(headings(FIGURES));
@@ -110,7 +110,7 @@ pub fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
 
 /// Writes one row per second of each run.
 /// # Errors
-/// What `out` said.
+/// Errors of `out`.
 pub fn write_intervals(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let settings = step_label::settings(report);
     let headings =
@@ -160,8 +160,8 @@ fn write_row(out: &mut dyn Write, cells: impl Iterator<Item = String>) -> io::Re
     out.write_all(b"\r\n")
 }
 
-/// In quotes where RFC 4180 asks for them. Text that a spreadsheet would take for a formula gets an apostrophe, for
-/// names come from servers and files of others.
+/// Quotes a cell where RFC 4180 requires it. Text that a spreadsheet would read as a formula gets an apostrophe,
+/// because names come from servers and files of others.
 fn quoted(cell: &str) -> String {
     let is_number = cell.parse::<f64>().is_ok();
     let formula = !is_number && cell.starts_with(['=', '+', '-', '@', '\t', '\r']);
@@ -206,7 +206,7 @@ mod tests {
         }
     }
 
-    /// Reads what was written, by the same RFC.
+    /// Parses the written rows by RFC 4180.
     fn records(text: &str) -> Vec<Vec<String>> {
         let (mut records, mut record, mut cell, mut quoted) = (Vec::new(), Vec::new(), String::new(), false);
         let mut characters = text.chars().peekable();

@@ -1,35 +1,35 @@
-//! Why a report could not be read, compared or merged.
+//! Errors of reading, comparing and merging reports.
 
 use crate::merge::MergeRefusal;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a report could not be read, compared or merged.
+/// The reason why a report could not be read, compared or merged.
 #[derive(Debug)]
 pub enum ReportError {
     /// The file could not be read.
     Io {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What the file system said.
+        /// The error of the file system.
         error: io::Error,
     },
     /// The file is not a report's JSON.
     NotAReport {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// What is wrong, with line and column.
+        /// The error, with line and column.
         detail: String,
     },
     /// A report of another version of the format.
     Format {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// The version found.
         found: u64,
     },
-    /// There is none to make a history of.
+    /// There is no report for a history.
     NoReports,
     /// The two runs did different work.
     ScenariosDiffer {

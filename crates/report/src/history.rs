@@ -1,9 +1,9 @@
-//! What became of the figures over time: the reports of one scenario in the order of their runs, and where the level of
-//! a step's figures changed.
+//! Figures over time: the reports of one scenario in the order of their runs, and the places where the level of a
+//! step's figures changed.
 //!
-//! One value per report, the median of its valid repetitions. With many steps and metrics some seem to change by chance;
-//! they are judged together as those of a comparison are (see `change`). The generator's own cost per request is the
-//! control: it should not depend on the server, so where it changes, too, the machine did.
+//! Each report gives one value, the median of its valid repetitions. With many steps and metrics some seem to change by
+//! chance, so they are judged together, as in a comparison (see `change`). The generator's own cost per request is the
+//! control: it should not depend on the server, so where it also changes, the machine has changed.
 
 mod change;
 mod display;
@@ -22,9 +22,9 @@ use bunko_statistics::ChangePoint;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Fewer reports of the same work are no history.
+/// Least number of reports of the same work for a history.
 pub const REPORTS_MIN: usize = 3;
-/// Fewer valid values of a metric show no change.
+/// Least number of valid values for a change of a metric.
 pub const VALUES_MIN: usize = ChangePoint::SERIES_MIN;
 
 /// Reports over time.
@@ -32,15 +32,15 @@ pub const VALUES_MIN: usize = ChangePoint::SERIES_MIN;
 pub struct History {
     /// One sentence.
     pub summary: String,
-    /// What the newest change of any scenario means.
+    /// The meaning of the newest change of any scenario.
     pub ending: Ending,
-    /// One for each kind of work that there are reports enough of.
+    /// One history for each kind of work with enough reports.
     pub scenarios: Vec<ScenarioHistory>,
-    /// Reports that are in none of them.
+    /// Reports that are in no history.
     pub left_out: Vec<LeftOut>,
 }
 
-/// How a history ends. Changes that the machine's own may explain do not count.
+/// How a history ends. Changes that the machine may explain do not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
@@ -50,7 +50,7 @@ pub enum Ending {
     NoChange,
     /// The newest change is for the better.
     Better,
-    /// The newest change is for the worse, or of several at the same time one is.
+    /// The newest change is for the worse, or one of several simultaneous ones is.
     Worse,
 }
 
@@ -59,19 +59,19 @@ pub enum Ending {
 pub struct ScenarioHistory {
     /// The scenario's name.
     pub scenario: String,
-    /// Where several histories have that name: the settings in which this one differs from the one with most reports.
+    /// If several histories have this name: the settings in which this one differs from the one with most reports.
     pub settings: Vec<String>,
     /// One sentence.
     pub summary: String,
-    /// How it ends.
+    /// How the history ends.
     pub ending: Ending,
     /// Oldest first.
     pub reports: Vec<ReportRecord>,
-    /// Runs whose figures mean nothing; they are left out.
+    /// Number of runs with invalid figures, which are left out.
     pub invalid_runs: usize,
-    /// The generator's cost per request, relative to that in the first report; the median of all steps, for the machine
-    /// changes for all of them, while a server that answers otherwise in one can make more work for the generator there.
-    /// Without values where it is unknown.
+    /// The generator's cost per request, relative to the first report; the median of all steps. The machine affects all
+    /// steps, while a server that behaves differently in one step can cost the generator more there only. No values
+    /// where the cost is unknown.
     pub control: MetricHistory,
     /// In the order of the newest report.
     pub steps: Vec<StepHistory>,
@@ -80,7 +80,7 @@ pub struct ScenarioHistory {
 /// One report of a history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReportRecord {
-    /// Where it was read from.
+    /// The file that it was read from.
     pub file: String,
     /// As [`Report::started_at_ms`].
     pub started_at_ms: u64,
@@ -91,7 +91,7 @@ pub struct ReportRecord {
 /// A step over time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StepHistory {
-    /// What reports call it.
+    /// The step's name in reports.
     pub step: String,
     /// The target's label.
     pub target: String,
@@ -105,7 +105,7 @@ pub struct StepHistory {
     pub connections: usize,
     /// As [`crate::result::Step::in_flight`].
     pub in_flight: usize,
-    /// Throughput, latency, the server's cost: those that reports have.
+    /// Throughput, latency and the server's cost, as far as reports have them.
     pub metrics: Vec<MetricHistory>,
 }
 
@@ -114,9 +114,9 @@ pub struct StepHistory {
 pub struct MetricHistory {
     /// Its name with the unit: `documents/s`, `p99 us`.
     pub metric: &'static str,
-    /// What it is for.
+    /// The role of the metric.
     pub role: Role,
-    /// Which way is better.
+    /// The better direction.
     pub direction: Direction,
     /// One for each report that has a valid figure, oldest first.
     pub values: Vec<Value>,
@@ -136,9 +136,9 @@ pub struct Value {
 /// A report that is in no history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    /// Which.
+    /// The report's file.
     pub file: String,
-    /// In words.
+    /// The reason, in words.
     pub reason: String,
 }
 
@@ -148,7 +148,7 @@ type Members<'a> = [&'a (PathBuf, Report)];
 /// The history of reports in any order. Takes quadratic time in the number of reports of the same work.
 ///
 /// # Errors
-/// [`ReportError::NoReports`] where there is none. Reports that do not belong together are no error: see
+/// [`ReportError::NoReports`] for an empty list. Reports that do not belong together are no error: see
 /// [`History::left_out`].
 pub fn history(reports: &[(PathBuf, Report)]) -> Result<History, ReportError> {
     if reports.is_empty() {

@@ -1,4 +1,4 @@
-//! Every second's histogram in the interval log format (`.hlog`) that HdrHistogram's own tools read.
+//! Histograms of every second in the interval log format (`.hlog`), which the tools of HdrHistogram read.
 
 use crate::result::{Report, Run, Step};
 use crate::step_label;
@@ -6,9 +6,9 @@ use bunko_statistics::{IntervalLogWriter, LatencyHistogram};
 use std::io::{self, Write};
 use std::time::Duration;
 
-/// Writes all intervals of all runs, each tagged with its step and repetition, timed from the report's beginning.
+/// Writes all intervals of all runs, tagged with step and repetition. Times are relative to the report's start.
 /// # Errors
-/// What `out` says.
+/// Errors of `out`.
 pub fn write<W: Write>(report: &Report, out: W) -> io::Result<()> {
     let mut log = IntervalLogWriter::begin(out, &report.scenario.name, report.started_at_ms)?;
     for step in &report.steps {
@@ -21,7 +21,7 @@ pub fn write<W: Write>(report: &Report, out: W) -> io::Result<()> {
 
 fn write_run<W: Write>(log: &mut IntervalLogWriter<W>, report: &Report, step: &Step, run: &Run) -> io::Result<()> {
     let tag = format!("{} #{}", step_label::full(report, step), run.repetition);
-    // A comma ends a tag, and blanks end the field.
+    // A comma ends a tag, and a blank ends the field.
     let tag = tag.replace([',', ' '], "_");
     let began = Duration::from_millis(run.started_at_ms.saturating_sub(report.started_at_ms));
     for interval in run.measurement().map_or(&[][..], |measurement| &measurement.intervals) {

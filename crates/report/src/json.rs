@@ -1,4 +1,4 @@
-//! A report's file.
+//! The file of a report.
 
 use crate::conclusions::Concluded;
 use crate::error::ReportError;
@@ -17,12 +17,12 @@ struct Versioned {
 impl Report {
     /// Reads a report.
     /// # Errors
-    /// The file cannot be read, is not a report, or one of another format; each names the file.
+    /// The file cannot be read, is no report, or has another format; each error names the file.
     pub fn read(path: &Path) -> Result<Self, ReportError> {
         let text = fs::read_to_string(path).map_err(|error| ReportError::Io { path: path.to_owned(), error })?;
         let not_a_report =
             |error: serde_json::Error| ReportError::NotAReport { path: path.to_owned(), detail: error.to_string() };
-        // The version first: a field that another format lacks would only confuse.
+        // The version is checked first: an error about a field of another format would only confuse.
         let Versioned { format } = serde_json::from_str(&text).map_err(not_a_report)?;
         if format != u64::from(FORMAT) {
             return Err(ReportError::Format { path: path.to_owned(), found: format });
@@ -32,7 +32,7 @@ impl Report {
 
     /// Writes the report and its conclusions as JSON on one line.
     /// # Errors
-    /// What the file system said.
+    /// Errors of the file system.
     pub fn write_json(&self, path: &Path) -> io::Result<()> {
         let mut file = BufWriter::new(fs::File::create(path)?);
         serde_json::to_writer(&mut file, &Concluded::of(self))?;
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
     use crate::fixture;
 
-    /// A program that reads the file sees what the terminal says.
+    /// Programs that read the file find the conclusions that the terminal shows.
     #[test]
     fn conclusions_stand_beside_the_figures() {
         let mut report = fixture::restores();

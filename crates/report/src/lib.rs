@@ -1,12 +1,12 @@
-//! What a benchmark leaves behind: its result, the judgement on it, comparisons, and the report in HTML, JSON and CSV.
+//! Results of benchmarks: the model, verdicts, comparisons, and reports in HTML, JSON and CSV.
 //!
-//! [`result`] is the model; it is written as JSON and read back for comparisons and merges. Everything else here is a
+//! [`result`] is the model. It is written as JSON, and read back for comparisons and merges. Everything else here is a
 //! function of it.
 //!
-//! **Invariant:** nothing here measures, and nothing here knows a server.
+//! **Invariant:** this crate measures nothing and knows no server.
 #![forbid(unsafe_code)]
 
-// The fixture is also compiled into an example, from outside.
+// The fixture is also compiled into an example outside this crate.
 #[cfg(test)]
 extern crate self as bunko_report;
 

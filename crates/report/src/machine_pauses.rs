@@ -1,8 +1,8 @@
-//! Who watched the machine for pauses, in words.
+//! Describes how the machine was watched for pauses.
 
 use crate::result::{Report, SleepPriority, Step};
 
-/// `watched at real-time priority, for 0.18 % of each processor`; `None` where nobody watched.
+/// `watched at real-time priority, for 0.18 % of each processor`; `None` if no run was watched.
 pub(crate) fn watched(report: &Report) -> Option<String> {
     let runs = || report.steps.iter().flat_map(Step::measurements).filter_map(|run| Some((run, run.pauses.as_ref()?)));
     let weakest = runs().map(|(_, pauses)| pauses.priority).min()?;

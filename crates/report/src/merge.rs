@@ -1,8 +1,8 @@
-//! One report out of those of several generators that shared a load.
+//! Merges the reports of several generators that shared a load.
 //!
-//! Every generator runs the same scenario against the same server with its share of the rate and of the keys
-//! (`--worker INDEX/COUNT`). What the generators did adds up: requests, documents, histograms bucket by bucket. What
-//! they observed of the server does not: each saw the same one.
+//! Every generator runs the same scenario against the same server with its share of the rate and of the keys (`--worker
+//! INDEX/COUNT`). The generators' work is added up: requests, documents, histograms bucket by bucket. Their
+//! observations of the server are not: all observed the same server.
 
 mod finding;
 mod interval;
@@ -20,20 +20,20 @@ use crate::error::ReportError;
 use crate::result::{Completion, Report, WorkerShare};
 use worker::Worker;
 
-/// Sums the reports of all workers of one run. Times in the result are of the server's clock.
+/// Merges the reports of all workers of one run. Times in the result are by the server's clock.
 ///
-/// A run that some worker did not finish is merged as far as all of them came, and says so in its [`Completion`].
+/// If a worker did not finish, the steps that all workers ran are merged, and the [`Completion`] says so.
 ///
 /// # Errors
-/// [`ReportError::Unmergeable`] with what differs, where the reports are not all the shares of one run or their clocks
-/// do not agree.
+/// [`ReportError::Unmergeable`] with the difference, if the reports are not exactly the shares of one run or their
+/// clocks do not agree.
 pub fn merge(reports: &[Report]) -> Result<Report, ReportError> {
     let workers = worker::gather(reports)?;
     let steps = step::merge(&workers)?;
     let first = workers[0].report;
     let started_at_ms = workers.iter().map(|worker| worker.server_time_ms(worker.report.started_at_ms));
     let ended_at_ms = workers.iter().map(|worker| worker.server_time_ms(worker.report.ended_at_ms));
-    // All saw the same server, but one may have been stopped before it looked.
+    // All workers saw the same server, but one may have been stopped before it looked.
     let storage = workers.iter().map(|worker| &worker.report.storage).find(|storage| !storage.is_empty());
     let allocations = workers.iter().map(|worker| &worker.report.allocations).find(|trials| !trials.is_empty());
     Ok(Report {

@@ -1,19 +1,19 @@
-//! The columns that a step's figures stand in, on the terminal and in HTML alike.
+//! The columns of a step's figures, on the terminal and in HTML.
 
 use crate::number::figure;
 use crate::result::Measurement;
 use crate::step_summary::{StepSummary, rate};
 use bunko_statistics::Trend;
 
-/// One column of the step tables; left out where no row has anything in it.
+/// A column of the step tables; omitted if no row has a figure.
 pub(crate) struct Column {
     pub(crate) heading: &'static str,
-    /// What the figure is, in words.
+    /// The meaning of the figure, in words.
     pub(crate) about: &'static str,
     pub(crate) cell: fn(&StepSummary<'_>) -> Option<String>,
 }
 
-/// Throughput; the ratio to the baseline follows it.
+/// Throughput. The ratio to the baseline comes next.
 pub(crate) const THROUGHPUT: &[Column] = &[
     Column {
         heading: "docs/s",
@@ -33,7 +33,7 @@ pub(crate) const THROUGHPUT: &[Column] = &[
     },
 ];
 
-/// Everything after the ratio.
+/// Columns after the ratio.
 pub(crate) const FIGURES: &[Column] = &[
     Column {
         heading: "reference docs/s",

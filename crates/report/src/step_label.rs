@@ -1,8 +1,8 @@
-//! What a step is called.
+//! Names of steps.
 
 use crate::result::{Report, Step};
 
-/// Everything that sets the step apart: `lsm: bytes 400, insert, 100 x 1`.
+/// The full name of a step: `lsm: bytes 400, insert, 100 x 1`.
 pub(crate) fn full(report: &Report, step: &Step) -> String {
     match target(report, step) {
         Some(target) => format!("{target}: {}", without_target(step)),
@@ -28,17 +28,17 @@ pub(crate) fn concurrency(step: &Step) -> String {
     format!("{} x {}", step.connections, step.in_flight)
 }
 
-/// The target's label where there is more than one.
+/// The target's label if there are several targets.
 pub(crate) fn target<'a>(report: &'a Report, step: &Step) -> Option<&'a str> {
     (report.targets.len() > 1).then(|| target_label(report, step.target))
 }
 
-/// The label of the target with that index.
+/// The label of a target, by index.
 pub(crate) fn target_label(report: &Report, target: usize) -> &str {
     report.targets.get(target).map_or("?", |target| target.label.as_str())
 }
 
-/// The settings that any variant names, in the order in which they appear.
+/// The settings of all variants, in order of appearance.
 pub(crate) fn settings(report: &Report) -> Vec<&str> {
     let mut settings = Vec::new();
     for (setting, _) in report.steps.iter().flat_map(|step| &step.variant) {
@@ -49,7 +49,7 @@ pub(crate) fn settings(report: &Report) -> Vec<&str> {
     settings
 }
 
-/// The value that the step's variant gives to a setting.
+/// The value of a setting in the step's variant.
 pub(crate) fn setting<'a>(step: &'a Step, setting: &str) -> Option<&'a str> {
     step.variant.iter().find(|(name, _)| name == setting).map(|(_, value)| value.as_str())
 }

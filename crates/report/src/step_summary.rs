@@ -9,22 +9,22 @@ pub(crate) struct StepSummary<'a> {
     pub(crate) step: &'a Step,
     /// Median over the repetitions.
     pub(crate) documents_per_second: Option<Estimate>,
-    /// Of all repetitions' requests together, for percentiles must not be averaged.
+    /// Pooled over the requests of all repetitions, because percentiles must not be averaged.
     pub(crate) latency: Option<LatencySummary>,
-    /// How late the machine woke threads that slept, over all repetitions.
+    /// Delay of wake-ups on the machine, over all repetitions.
     pub(crate) pauses: Option<LatencySummary>,
     /// Throughput against the baseline's.
     pub(crate) relative: Option<Relative>,
 }
 
-/// What a tool's threads spent most time on.
+/// The activity that took most of the time of a tool's threads.
 pub(crate) struct Bottleneck<'a> {
     pub(crate) activity: &'a str,
-    /// Of all their time.
+    /// Share of the time of all threads.
     pub(crate) share: f64,
 }
 
-/// What throughput is relative to.
+/// The baseline of relative throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Baseline {
     /// The same step of the first target.
@@ -39,7 +39,7 @@ pub(crate) enum Baseline {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Relative {
     pub(crate) ratio: f64,
-    /// 95 %; `None` with too few repetitions, or where the baseline is a bare figure.
+    /// 95 % interval; `None` with too few repetitions, or where the baseline has a single figure.
     pub(crate) interval: Option<(f64, f64)>,
     /// Whether the step is the baseline itself.
     pub(crate) is_baseline: bool,
@@ -67,7 +67,7 @@ impl Baseline {
     }
 }
 
-/// One summary per step, and what they are relative to, if anything.
+/// One summary per step, and the baseline, if there is one.
 pub(crate) fn of_report(report: &Report) -> (Vec<StepSummary<'_>>, Option<Baseline>) {
     let baseline = choose_baseline(report);
     let summaries = report.steps.iter().map(|step| StepSummary {
@@ -81,10 +81,10 @@ pub(crate) fn of_report(report: &Report) -> (Vec<StepSummary<'_>>, Option<Baseli
     (summaries.collect(), baseline)
 }
 
-/// Fewer requests have no percentile at all, and so no curve.
+/// Least number of requests for a percentile, and so for a curve.
 pub(crate) const REQUESTS_MIN: u64 = 20;
 
-/// Whether a curve can be drawn of a step's latencies: it has requests enough, and is no dump or restore, which is one
+/// Whether a step's latencies have a curve: it has enough requests, and is no dump or restore, which is a single
 /// request.
 pub(crate) fn has_curve(step: &Step) -> bool {
     let requests = step.measurements().filter(|run| run.transfer.is_none()).map(|run| run.latency.samples);
@@ -96,7 +96,7 @@ pub(crate) fn pooled_histogram(step: &Step) -> Option<LatencyHistogram> {
     pool(step.measurements().map(|measurement| measurement.histogram.as_str()))
 }
 
-/// Encoded histograms added up; `None` where there is none, or one cannot be read.
+/// The sum of encoded histograms; `None` if there is none, or one cannot be decoded.
 fn pool<'a>(mut encoded: impl Iterator<Item = &'a str>) -> Option<LatencyHistogram> {
     let mut pooled = LatencyHistogram::decode(encoded.next()?).ok()?;
     for histogram in encoded {
@@ -113,7 +113,7 @@ pub(crate) struct PartSummary<'a> {
     pub(crate) histogram: Option<LatencyHistogram>,
 }
 
-/// The operations of a mixed phase, in the order of its first repetition; none elsewhere.
+/// The operations of a mixed phase, in the order of its first repetition; empty for other phases.
 pub(crate) fn parts(step: &Step) -> Vec<PartSummary<'_>> {
     let first = step.measurements().next().map(|measurement| measurement.parts.as_slice()).unwrap_or_default();
     let summary = |part: &'_ OperationPart| {
@@ -137,19 +137,19 @@ pub(crate) fn parts(step: &Step) -> Vec<PartSummary<'_>> {
 }
 
 impl StepSummary<'_> {
-    /// The median over the repetitions of what `figure` says of each, in those where it says something.
+    /// The median of `figure` over the repetitions that have it.
     pub(crate) fn median(&self, figure: impl Fn(&Measurement) -> Option<f64>) -> Option<f64> {
         let figures: Vec<_> = self.step.measurements().filter_map(figure).collect();
         Estimate::of(&figures).map(|estimate| estimate.median)
     }
 
-    /// The step, unless it dumps or restores: then it is one request, which says nothing about requests.
+    /// The step, unless it dumps or restores: a single request has no distribution.
     pub(crate) fn of_requests(&self) -> Option<&Step> {
         let is_transfer = self.step.measurements().any(|run| run.transfer.is_some());
         (!is_transfer).then_some(self.step)
     }
 
-    /// Of a step that dumps or restores, over all repetitions.
+    /// The bottleneck of a dump or a restore, over all repetitions.
     pub(crate) fn bottleneck(&self) -> Option<Bottleneck<'_>> {
         let mut spent: Vec<(&str, f64)> = Vec::new();
         for ActivityTime { activity, seconds } in
@@ -165,19 +165,19 @@ impl StepSummary<'_> {
         Some(Bottleneck { activity, share: rate(seconds, total)? })
     }
 
-    /// The 95 % interval of throughput, where there are repetitions enough.
+    /// The 95 % interval of throughput, if there are enough repetitions.
     pub(crate) fn interval(&self) -> Option<(f64, f64)> {
         self.documents_per_second.as_ref().and_then(|estimate| estimate.interval)
     }
 
-    /// The lowest and highest throughput of several repetitions from which no interval can be had.
+    /// The lowest and highest throughput of several repetitions that are too few for an interval.
     pub(crate) fn range(&self) -> Option<(f64, f64)> {
         let estimate = self.documents_per_second.as_ref()?;
         (estimate.interval.is_none() && estimate.samples > 1).then_some(estimate.range)
     }
 }
 
-/// `count` per `per`, or nothing where that makes no sense.
+/// `count` per `per`; `None` where `per` is not positive.
 pub(crate) fn rate(count: f64, per: f64) -> Option<f64> {
     (per > 0.0).then(|| count / per)
 }
@@ -227,7 +227,7 @@ fn relative(report: &Report, step: &Step, baseline: Baseline) -> Option<Relative
         return (!rates(step).is_empty()).then_some(Relative { ratio: 1.0, interval: None, is_baseline: true });
     }
     let (a, b) = (rates(against), rates(step));
-    // Only targets take turns within a repetition; steps follow each other at some distance.
+    // Only targets are interleaved within a repetition; steps run at some distance from each other.
     let in_turns = baseline == Baseline::FirstTarget && repetitions(against) == repetitions(step);
     let ratio = if in_turns { Ratio::paired(&a, &b) } else { Ratio::of(&a, &b) };
     let Some(ratio) = ratio else {
@@ -239,7 +239,7 @@ fn relative(report: &Report, step: &Step, baseline: Baseline) -> Option<Relative
     Some(Relative { ratio: ratio.ratio, interval, is_baseline: false })
 }
 
-/// The numbers of those repetitions that have figures.
+/// The numbers of the repetitions with figures.
 fn repetitions(step: &Step) -> Vec<u32> {
     step.runs.iter().filter(|run| run.measurement().is_some()).map(|run| run.repetition).collect()
 }
@@ -249,7 +249,7 @@ fn same_work(a: &Step, b: &Step) -> bool {
     a.variant == b.variant && a.phase == b.phase && a.operation == b.operation && key(a) == key(b)
 }
 
-/// The first step of the same phase that has figures.
+/// The first step of the same phase with figures.
 fn first_of_phase<'a>(report: &'a Report, step: &Step) -> Option<&'a Step> {
     report.steps.iter().find(|first| first.phase == step.phase && first.measurements().next().is_some())
 }

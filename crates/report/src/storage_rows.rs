@@ -1,4 +1,4 @@
-//! What data took on a server and what it cost to put them there, with the columns that terminal and HTML share.
+//! Size of the data on a server and the cost of loading it, with the columns of terminal and HTML.
 
 use crate::number::{bytes, figure, thousands};
 use crate::result::{Measurement, Report, Step, StorageRecord};
@@ -6,7 +6,7 @@ use crate::step_label;
 use crate::step_summary::rate;
 use bunko_statistics::Estimate;
 
-/// A target's figures, or those that were published for the engine whose role it plays.
+/// A target's figures, or the published figures of the corresponding engine.
 #[derive(Default)]
 pub(crate) struct StorageRow {
     pub(crate) label: String,
@@ -22,7 +22,7 @@ pub(crate) struct StorageRow {
     live: Option<f64>,
 }
 
-/// How a column's figures are written.
+/// The format of a column's figures.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Figure,
@@ -31,16 +31,16 @@ enum Form {
     Ratio,
 }
 
-/// One column; left out where no row has anything in it.
+/// A column; omitted if no row has a figure.
 pub(crate) struct StorageColumn {
     pub(crate) heading: &'static str,
-    /// What the figure is, in words.
+    /// The meaning of the figure, in words.
     pub(crate) about: &'static str,
     form: Form,
     value: fn(&StorageRow) -> Option<f64>,
 }
 
-/// In the order of experiment E3's table, then what explains it.
+/// In the order of experiment E3's table, then figures that explain it.
 pub(crate) const COLUMNS: &[StorageColumn] = &[
     StorageColumn {
         heading: "load docs/s",
@@ -101,13 +101,13 @@ pub(crate) const COLUMNS: &[StorageColumn] = &[
 ];
 
 impl StorageColumn {
-    /// To the byte, for the terminal.
+    /// The figure to the byte, for the terminal.
     pub(crate) fn exact(&self, row: &StorageRow) -> Option<String> {
         let value = (self.value)(row)?;
         Some(if self.form == Form::Bytes { thousands(value) } else { self.written(value) })
     }
 
-    /// For reading.
+    /// The rounded figure.
     pub(crate) fn readable(&self, row: &StorageRow) -> Option<String> {
         (self.value)(row).map(|value| self.written(value))
     }
@@ -122,7 +122,7 @@ impl StorageColumn {
     }
 }
 
-/// Every record, each followed by what was published for the engine whose role the target's plays.
+/// Every record, each followed by the published figures of the corresponding engine.
 pub(crate) fn of_report(report: &Report) -> Vec<StorageRow> {
     report.storage.iter().flat_map(|record| [Some(measured(report, record)), published(record)]).flatten().collect()
 }
@@ -162,7 +162,7 @@ fn published(record: &StorageRecord) -> Option<StorageRow> {
     })
 }
 
-/// The step that put the documents there: the last load of the same target and variant.
+/// The step that loaded the documents: the last load of the same target and variant.
 fn load_of<'a>(report: &'a Report, record: &StorageRecord) -> Option<&'a Step> {
     let is_it = |step: &&Step| {
         step.operation == "load"
@@ -173,7 +173,7 @@ fn load_of<'a>(report: &'a Report, record: &StorageRecord) -> Option<&'a Step> {
     report.steps.iter().rfind(is_it)
 }
 
-/// Whose storage it is: target, variant and repetition where there are several.
+/// The name of a record: target, variant and repetition, where there are several.
 fn label(report: &Report, record: &StorageRecord) -> String {
     let mut parts = vec![step_label::target_label(report, record.target).to_owned()];
     parts.extend(record.variant.iter().map(|(setting, value)| format!("{setting} {value}")));

@@ -11,11 +11,11 @@ use crate::{machine_pauses, step_label, storage_rows};
 use bunko_statistics::{Estimate, LatencyHistogram, LatencySummary, SYMMETRIC_MAX};
 use grid::{Grid, Side};
 
-/// Characters of a name in the table of steps.
+/// Most characters of a name in the table of steps.
 const NAME_WIDTH_MAX: usize = 24;
-/// Characters that a table may take where nothing says how wide the terminal is, as in a pipe or a file.
+/// Width of tables if the width of the terminal is unknown, as in a pipe or a file.
 pub const DEFAULT_WIDTH: usize = 120;
-/// On terminals with fewer columns the figures stand directly below the verdict, and what names a row is one column.
+/// On a terminal with fewer columns the figures come directly after the verdict, and a row's name takes one column.
 const NARROW_BELOW: usize = 100;
 
 /// The whole report in plain text, in tables of at most `width` characters; ends in a newline.
@@ -23,7 +23,7 @@ pub fn table(report: &Report, width: usize) -> String {
     let verdict = vec![format!("verdict: {}", report.verdict())];
     let figures = [steps, transfers::table, parts, storage, allocations].map(|part| part(report, width)).concat();
     let parts = if width < NARROW_BELOW {
-        // The header would push the figures off a small screen.
+        // On a small screen, the header would push the figures out of view.
         [verdict, figures, remarks(report), vec![String::new()], header(report)]
     } else {
         [verdict, header(report), figures, remarks(report), Vec::new()]
@@ -33,12 +33,12 @@ pub fn table(report: &Report, width: usize) -> String {
     harmless(&lines.join("\n"))
 }
 
-/// Without the control characters by which a name could take over the terminal.
+/// Replaces control characters, with which a name could take over the terminal.
 pub(crate) fn harmless(text: &str) -> String {
     text.chars().map(|character| if character.is_control() && character != '\n' { '?' } else { character }).collect()
 }
 
-/// A name that leaves room for figures.
+/// Shortens a name to leave room for figures.
 fn clipped(name: &str) -> String {
     if name.chars().count() <= NAME_WIDTH_MAX {
         return name.to_owned();
@@ -46,7 +46,7 @@ fn clipped(name: &str) -> String {
     name.chars().take(NAME_WIDTH_MAX - 1).chain(['…']).collect()
 }
 
-/// Where, on what and how.
+/// The machine, the servers and the command.
 fn header(report: &Report) -> Vec<String> {
     let mut lines = Vec::new();
     for target in &report.targets {
@@ -66,7 +66,7 @@ fn header(report: &Report) -> Vec<String> {
     lines
 }
 
-/// What the verdict had no room for.
+/// Findings that the verdict does not mention.
 fn remarks(report: &Report) -> Vec<String> {
     let flaws = report.flaws().into_iter().enumerate();
     let unsaid = flaws.filter(|(index, flaw)| *index > 0 || flaw.places.len() > 1);
@@ -78,7 +78,7 @@ fn remarks(report: &Report) -> Vec<String> {
     flaws.chain(skipped).collect()
 }
 
-/// What is known of a server, on one line.
+/// The facts about a server, on one line.
 pub(crate) fn server(target: &TargetRecord) -> String {
     let mut parts = vec![format!("{} over {}", target.address, transports(target))];
     parts
@@ -88,7 +88,7 @@ pub(crate) fn server(target: &TargetRecord) -> String {
     let place = match (target.embedded, target.local) {
         (true, _) => "started by the lab on the client's machine",
         (false, true) => "on the client's machine",
-        // No socket leads elsewhere.
+        // A Unix socket leads to no other machine.
         (false, false) if target.transports == [Transport::Unix] => "on the client's machine, in a container",
         (false, false) => "on another machine",
     };
@@ -99,7 +99,7 @@ pub(crate) fn server(target: &TargetRecord) -> String {
     parts.join(", ")
 }
 
-/// What bytes travelled over. A report that is older than that word tells by the address, and TLS is over TCP, too.
+/// The transports used. An older report has only the address, and TLS is over TCP too.
 pub(crate) fn transports(target: &TargetRecord) -> String {
     let name = |transport: &Transport| match transport {
         Transport::Tcp => "TCP",
@@ -111,7 +111,7 @@ pub(crate) fn transports(target: &TargetRecord) -> String {
     transports.iter().map(name).collect::<Vec<_>>().join(" and ")
 }
 
-/// The settings that set a server apart, or that there are none.
+/// The settings that differ from the defaults, or that there are none.
 pub(crate) fn settings(target: &TargetRecord) -> String {
     let named: Vec<_> = target.settings.iter().map(|(setting, value)| format!("{setting}={value}")).collect();
     if named.is_empty() { "the defaults".to_owned() } else { named.join(" ") }
@@ -152,7 +152,7 @@ fn add_names(grid: &mut Grid, report: &Report, summaries: &[StepSummary<'_>]) {
     grid.add("in flight", Side::Right, summaries.iter().map(|row| Some(row.step.in_flight.to_string())));
 }
 
-/// Where the published figures beside these steps come from.
+/// Sources of the published figures of these steps.
 fn sources(summaries: &[StepSummary<'_>]) -> Vec<String> {
     let mut sources: Vec<_> = summaries.iter().filter_map(|row| row.step.reference.as_ref()).collect();
     sources.dedup_by_key(|reference| &reference.source);
@@ -205,7 +205,7 @@ fn ratio(summary: &StepSummary<'_>) -> Option<String> {
             format!("{} ({}..{})", number::ratio(relative.ratio), number::ratio(low), number::ratio(high))
         }
         None if relative.is_baseline => number::ratio(relative.ratio),
-        // It has no interval, and two digits behind the point would promise one.
+        // It has no interval, so two decimals would promise too much precision.
         None => format!("~{}", number::ratio(relative.ratio)),
     })
 }

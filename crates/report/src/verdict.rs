@@ -1,27 +1,27 @@
-//! What to think of a report's figures.
+//! The verdict on a report's figures.
 
 use crate::number::bytes;
 use crate::result::{AllocationRecord, Badge, Completion, Finding, Measurement, Outcome, Report, Severity, Step};
 use crate::step_label;
 use std::fmt;
 
-/// Rows that a flaw names; the others are counted.
+/// Rows that a flaw names; further rows are only counted.
 const PLACES_MAX: usize = 6;
 
-/// A kind of finding and all the rows that it was made in.
+/// A kind of finding, and all rows that have it.
 pub(crate) struct Flaw {
     /// The first of its kind.
     pub(crate) finding: Finding,
-    /// The row of that one, and the other rows: the step and, where it was repeated, the repetitions.
+    /// Its row and the other rows: the step and, if it was repeated, the repetitions.
     pub(crate) places: Vec<String>,
-    /// Whether the finding says the same of all of them.
+    /// Whether the finding has the same text in all rows.
     pub(crate) says_the_same: bool,
     /// Whether all runs of all rows have it.
     is_everywhere: bool,
 }
 
 impl Report {
-    /// One sentence: valid, or the worst thing that speaks against the figures.
+    /// One sentence: valid, or the worst reason to doubt the figures.
     pub fn verdict(&self) -> String {
         let judgement = self.judgement();
         match &self.completion {
@@ -47,14 +47,14 @@ impl Report {
         finish(badges)
     }
 
-    /// The worst that was found, of steps and of the run as a whole.
+    /// The worst severity of the steps and of the run as a whole.
     pub(crate) fn severity(&self) -> Severity {
         let badges = self.badges().into_iter().map(|badge| badge.severity);
         let nothing = if self.measured_nothing() { Severity::Invalid } else { Severity::Good };
         badges.max().unwrap_or(Severity::Good).max(nothing)
     }
 
-    /// Everything that was found, the worst first, otherwise in the order of running. What was found in many rows is one.
+    /// All findings, the worst first, otherwise in the order of running. Findings of one kind are merged.
     pub(crate) fn flaws(&self) -> Vec<Flaw> {
         let mut flaws: Vec<Flaw> = Vec::new();
         for step in &self.steps {
@@ -62,7 +62,7 @@ impl Report {
             for (repetitions, finding) in findings_of(step) {
                 let is_whole = repetitions.len() == step.measurements().count();
                 let place = match finding {
-                    // It is a finding on the step, not on a run.
+                    // The finding is about the step, not about a run.
                     Finding::FewRuns { .. } => label.clone(),
                     _ => place(&label, step, &repetitions),
                 };
@@ -83,18 +83,18 @@ impl Report {
         flaws
     }
 
-    /// Whether the run came to its end with figures, and nothing but cautions speaks against them.
+    /// Whether the run completed with figures, and no finding is worse than a caution.
     pub fn is_valid(&self) -> bool {
         let is_invalid = |badge: &Badge| badge.severity == Severity::Invalid;
         self.completion == Completion::Complete && !self.measured_nothing() && !self.badges().iter().any(is_invalid)
     }
 
-    /// Whether every figure keeps the limits that the scenario sets, as far as that can be seen.
+    /// Whether every figure keeps the limits of the scenario, as far as the lab can tell.
     pub fn keeps_limits(&self) -> bool {
         !self.badges().iter().any(|badge| badge.severity == Severity::Exceeded)
     }
 
-    /// The sentence on what was measured, whether or not the run came to its end.
+    /// The sentence about the figures, whether or not the run completed.
     fn judgement(&self) -> String {
         if self.measured_nothing() {
             return "not valid: nothing was measured".to_owned();
@@ -134,7 +134,7 @@ impl Report {
             0 => String::new(),
             documents => format!(", contents of {} verified", crate::number::thousands(documents as f64)),
         };
-        // A tool that dumps or restores is what was measured, and takes all the time that it can have.
+        // A dump or restore tool is itself measured, so it may use all the time.
         let is_transfer = |run: &Measurement| run.transfer.is_some();
         let has_generator = !self.steps.iter().flat_map(Step::measurements).all(is_transfer);
         let generator = if has_generator { ", the generator had time to spare" } else { "" };
@@ -147,7 +147,7 @@ impl Report {
     }
 }
 
-/// Notes a finding and the row that it was made in. `is_whole` where all runs of that row have it.
+/// Adds a finding and its row. `is_whole` if all runs of the row have it.
 fn add(flaws: &mut Vec<Flaw>, finding: Finding, place: String, is_whole: bool) {
     match flaws.iter_mut().find(|flaw| flaw.finding.badge() == finding.badge()) {
         Some(flaw) => {
@@ -159,8 +159,8 @@ fn add(flaws: &mut Vec<Flaw>, finding: Finding, place: String, is_whole: bool) {
     }
 }
 
-/// The findings of a step's runs, each with its repetitions: of one kind the first. Behind them stands the finding on
-/// their number.
+/// The findings of a step's runs, the first of each kind, with its repetitions. The finding on the number of runs comes
+/// last.
 fn findings_of(step: &Step) -> Vec<(Vec<u32>, Finding)> {
     let mut found: Vec<(Vec<u32>, Finding)> = Vec::new();
     for run in &step.runs {
@@ -177,7 +177,7 @@ fn findings_of(step: &Step) -> Vec<(Vec<u32>, Finding)> {
     found
 }
 
-/// A row, and which of its repetitions where there are several.
+/// A row, with its repetitions if there are several.
 fn place(label: &str, step: &Step, repetitions: &[u32]) -> String {
     let numbers: Vec<_> = repetitions.iter().map(ToString::to_string).collect();
     match numbers.as_slice() {
@@ -189,7 +189,7 @@ fn place(label: &str, step: &Step, repetitions: &[u32]) -> String {
 }
 
 impl Flaw {
-    /// The rows, the first one left out where `skipped` is 1; of many only how many they are.
+    /// The rows, without the first `skipped` ones; many rows are only counted.
     pub(crate) fn rows(&self, skipped: usize) -> String {
         let places = &self.places[skipped..];
         if self.is_everywhere && places.len() > PLACES_MAX {
@@ -222,7 +222,7 @@ impl AllocationRecord {
         format!("{}, {}, {}", self.filesystem, self.method, bytes(self.bytes as f64))
     }
 
-    /// The badges that stand beside its figures; none where there are no figures.
+    /// The badges beside its figures; none without figures.
     pub(crate) fn badges(&self) -> Vec<Badge> {
         if self.seconds.is_empty() { Vec::new() } else { finish(self.findings().iter().map(Finding::badge).collect()) }
     }
@@ -234,12 +234,12 @@ impl Step {
         finish(self.all_badges())
     }
 
-    /// Whether it was left out by all repetitions.
+    /// Whether all repetitions were skipped.
     pub(crate) fn is_skipped(&self) -> bool {
         !self.runs.is_empty() && self.measurements().next().is_none()
     }
 
-    /// Why a repetition was left out; the first reason.
+    /// The first reason why a repetition was skipped.
     pub(crate) fn skip_reason(&self) -> Option<&str> {
         self.runs.iter().find_map(|run| match &run.outcome {
             Outcome::Skipped { reason } => Some(reason.as_str()),
@@ -332,7 +332,7 @@ mod tests {
         assert!(said(&report)[0].contains("steady state; likewise with other figures lsm: insert, 1 x 100, all"));
     }
 
-    /// One run, or two, show nothing of how far another would differ: no such step is `valid` without a word.
+    /// One or two runs do not show the spread, so such a step is never just `valid`.
     #[test]
     fn a_step_with_fewer_than_three_runs_says_so() {
         let mut report = fixture::plain();
@@ -343,7 +343,7 @@ mod tests {
             "valid with cautions: insert, 1 x 1: single run: it does not show how far a second one would differ";
         assert_eq!(report.verdict(), expected);
         assert_eq!(report.badges(), [badge("single run", Severity::Caution)]);
-        // A repetition that was left out is none.
+        // A skipped repetition does not count.
         let mut report = fixture::plain();
         report.steps[0].runs[1].outcome = Outcome::Skipped { reason: "interrupted".into() };
         assert_eq!(report.steps[0].badges(), ["skipped", "two runs"].map(|text| badge(text, Severity::Caution)));

@@ -21,7 +21,7 @@ const START_MS: u64 = 1_763_737_200_000;
 /// A request: the second in which it was answered and how long it took.
 type Sample = (u32, Duration);
 
-/// What a generator reports that measured these samples in runs of `seconds`.
+/// The measurement of a generator with these samples, in runs of `seconds`.
 fn measure(samples: &[Sample], seconds: u32) -> Measurement {
     let mut report = fixture::plain();
     report.steps[0].runs.truncate(1);
@@ -70,7 +70,7 @@ fn report(measurement: Measurement) -> Report {
     report
 }
 
-/// As a worker's, whose clock is ahead of the server's and who starts late, both in milliseconds.
+/// A worker's report. Its clock is ahead of the server's, and it starts late, both in milliseconds.
 fn share(index: usize, clock_offset_ms: u32, late_ms: u32, measurement: Measurement) -> Report {
     let mut report = report(measurement);
     report.worker = Some(WorkerShare::Share {
@@ -82,7 +82,7 @@ fn share(index: usize, clock_offset_ms: u32, late_ms: u32, measurement: Measurem
     report
 }
 
-/// Workers that measured nothing worth mention, in step with each other.
+/// Workers with trivial figures and equal clocks.
 fn shares() -> Vec<Report> {
     let samples = [(0, Duration::from_micros(100)), (1, Duration::from_micros(200))];
     (0..WORKERS).map(|index| share(index, 10 * index as u32, 0, measure(&samples, 2))).collect()
@@ -99,7 +99,7 @@ fn decode(encoded: &str) -> LatencyHistogram {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Four generators that share the samples of one report the same, bucket by bucket and second by second.
+    /// Four generators that share the samples of one report as much, bucket by bucket and second by second.
     #[test]
     fn merged_shares_equal_one_generator(
         samples in prop::collection::vec((0_usize..WORKERS, 0_u32..3, 0_u64..5_000_000_000), 0..300),
@@ -189,7 +189,7 @@ fn the_server_is_seen_by_the_worker_that_sees_most() {
     assert_eq!((sum.server_cpu_seconds, sum.journal_syncs), (None, Some(9)));
 }
 
-/// What a worker saw of its machine: ten thousand milliseconds that were this late.
+/// A worker's pauses: ten thousand milliseconds with this delay.
 fn pauses(late_us: u64) -> MachinePauses {
     let mut milliseconds = LatencyHistogram::default();
     (0..10_000).for_each(|_| milliseconds.record(Duration::from_micros(late_us)));
@@ -218,7 +218,7 @@ fn pauses_of_all_machines_are_added_and_judged_anew() {
     let [Finding::MachinePauses { pause_us, latency_us }] = findings[..] else { panic!("{findings:?}") };
     assert!(near(Some(pause_us), 600.0) && near(Some(latency_us), 900.0), "{pause_us} {latency_us}");
 
-    // Of those that could watch theirs.
+    // Only workers that measured pauses count.
     for share in &mut shares[1..] {
         figures(share).pauses = None;
     }

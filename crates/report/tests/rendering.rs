@@ -1,6 +1,7 @@
-//! The fixture's reports on the terminal, as CSV and as HTML, against files that a person can read.
+//! Renders the fixture's reports for the terminal, as CSV and as HTML, and compares them with files that a person can
+//! read.
 //!
-//! `REWRITE=1 cargo test -p bunko-report --test rendering` writes them anew; read them then.
+//! `REWRITE=1 cargo test -p bunko-report --test rendering` writes the files again; read them then.
 
 #[path = "../src/fixture/mod.rs"]
 mod fixture;
@@ -11,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{env, fs};
 
-/// Limits on the HTML of ten minutes of one-second intervals in 24 steps.
+/// Limits for the HTML of ten minutes of one-second intervals in 24 steps.
 const BYTES_MAX: usize = 1_000_000;
 const RENDERING_MAX: Duration = Duration::from_secs(2);
 
@@ -53,7 +54,7 @@ fn a_history_says_the_same_without_scripts() {
 fn names_do_not_become_markup() {
     let page = html::render(&fixture::hostile());
     assert!(!page.contains("<script>alert"), "a name became a script");
-    // Two blocks of JSON, the charts' library, our own script.
+    // Two blocks of JSON, the charts' library, and the page's own script.
     assert_eq!((page.matches("<script").count(), page.matches("</script>").count()), (4, 4));
     let seconds = |report: &Report| report.steps[0].measurements().next().map(|run| run.intervals.len());
     assert_eq!(seconds(&embedded(&page)), seconds(&fixture::hostile()));
@@ -92,7 +93,7 @@ fn check(file: &str, found: &str) {
     assert!(expected == found, "{file} differs from what is rendered; REWRITE=1 writes it anew:\n{found}");
 }
 
-/// What a reader sees: one line per block, ` | ` between cells.
+/// The text that a reader sees: one line per block, ` | ` between cells.
 fn visible_text(page: &str) -> String {
     let body = page.split_once("<body>").unwrap().1;
     let body = body.split(r#"<script type="application/json""#).next().unwrap();
@@ -114,14 +115,14 @@ fn visible_text(page: &str) -> String {
     lines.filter(|line| line != "\n").collect()
 }
 
-/// The report that the page carries.
+/// The report embedded in the page.
 fn embedded(page: &str) -> Report {
     let start = r#"<script type="application/json" id="report-json">"#;
     let json = page.split_once(start).unwrap().1.split_once("</script>").unwrap().0;
     serde_json::from_str(json).unwrap()
 }
 
-/// The page rounds figures of single seconds.
+/// Removes the figures of seconds, which the page rounds.
 fn without_seconds(mut report: Report) -> Report {
     for run in report.steps.iter_mut().flat_map(|step| &mut step.runs) {
         if let Outcome::Measured(measurement) = &mut run.outcome {

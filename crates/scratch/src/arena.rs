@@ -5,20 +5,20 @@ use bunko_heap::prefetch;
 use bunko_operation::OperationContext;
 use std::cmp::Ordering;
 
-/// Records stand in chunks of about that size, which are never moved once they are full.
+/// Size of the chunks that hold records. A full chunk is never moved.
 const CHUNK_BYTES: usize = 1 << 20;
 const HEADER_BYTES: usize = 8;
-/// What a chunk begins with, so that few records take little.
+/// Initial size of a chunk, so that few records take little memory.
 const FIRST_BYTES: usize = 4096;
-/// So many records are sorted between two questions whether the operation has to stop: some 200 microseconds' work.
+/// Records sorted between two checks whether the operation must stop: some 200 microseconds of work.
 const RUN: usize = 4096;
-/// How many records ahead those are fetched from memory that are read in order: about as far as that takes.
+/// Records that are prefetched ahead of an ordered read: about as far as a fetch takes.
 const FETCHED_AHEAD: usize = 8;
-/// Of each so many bytes at most.
+/// Most bytes prefetched of each record.
 const FETCHED_BYTES: usize = 128;
 
-/// A record in an arena: the first bytes of its key decide most comparisons. Places ascend as records are added, so that
-/// they keep equal keys in the order of the input.
+/// A record in an arena. The first bytes of its key decide most comparisons. Places ascend in order of arrival, so
+/// comparing them keeps equal keys in that order.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
     prefix: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Entry {
     place: u64,
 }
 
-/// The first eight bytes of a key as a number in the key's order.
+/// The first eight bytes of a key as a number that sorts as they do.
 pub(crate) fn prefix(key: &[u8]) -> u64 {
     match key.first_chunk() {
         Some(first) => u64::from_be_bytes(*first),
@@ -38,23 +38,23 @@ pub(crate) fn prefix(key: &[u8]) -> u64 {
     }
 }
 
-/// Records of keys and values, and what leads to them.
+/// Records of keys and values, and their entries.
 #[derive(Default)]
 pub(crate) struct Arena {
     chunks: Vec<Vec<u8>>,
-    /// The chunk that records are added to; those behind it are empty.
+    /// The chunk that is being filled; later chunks are empty.
     filling: usize,
     filled_bytes: usize,
     pub entries: Vec<Entry>,
 }
 
 impl Arena {
-    /// What the records take, in bytes, with room for sorting them.
+    /// Memory of the records in bytes, including room for sorting them.
     pub fn held_bytes(&self) -> usize {
         self.filled_bytes + self.entries.len() * 2 * size_of::<Entry>()
     }
 
-    /// Adds a record, whose value comes in parts.
+    /// Adds a record. Its value is given in parts.
     pub fn add(&mut self, key: &[u8], value: &[&[u8]]) {
         let value_bytes: usize = value.iter().map(|part| part.len()).sum();
         let bytes = HEADER_BYTES + key.len() + value_bytes;
@@ -76,7 +76,7 @@ impl Arena {
         self.filled_bytes += bytes;
     }
 
-    /// Key and value of an entry of this arena.
+    /// The key and the value of an entry of this arena.
     pub fn record(&self, entry: Entry) -> (&[u8], &[u8]) {
         let record = self.bytes_from(entry);
         let length = |at: usize| record[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize);
@@ -84,8 +84,8 @@ impl Arena {
         (key, &rest[..length(4)])
     }
 
-    /// The record at a position of the order, for those who read one after the other: sorted records stand anywhere, so
-    /// that the next ones are fetched meanwhile.
+    /// The record at a position of the order, for readers that go through all: sorted records are scattered over the
+    /// chunks, so later ones are prefetched.
     #[inline]
     pub fn in_order(&self, position: usize) -> Option<(&[u8], &[u8])> {
         if let Some(soon) = self.entries.get(position + FETCHED_AHEAD) {
@@ -108,7 +108,8 @@ impl Arena {
         })
     }
 
-    /// Puts the entries in order: short runs by the standard library, which cannot be stopped, and merged here.
+    /// Sorts the entries. The standard library sorts short runs, because it cannot be interrupted; the runs are merged
+    /// here.
     pub fn sort(&mut self, operation: &OperationContext) -> Result<()> {
         let mut entries = std::mem::take(&mut self.entries);
         for run in entries.chunks_mut(RUN) {
@@ -138,7 +139,7 @@ impl Arena {
         operation: &OperationContext,
     ) -> Result<()> {
         let (mut left, mut right) = (left, right);
-        // What came in order stays so.
+        // Runs that are already in order are only joined.
         let is_ordered = match (left.last(), right.first()) {
             (Some(last), Some(first)) => self.compare(*last, *first).is_lt(),
             _ => true,
@@ -162,7 +163,7 @@ impl Arena {
         Ok(())
     }
 
-    /// Leaves only the entries that are in order before a position, and no bytes of the others.
+    /// Keeps only the first `count` entries in order, and frees the other records.
     pub fn keep_first(&mut self, count: usize) {
         self.entries.truncate(count);
         let mut kept = Self::default();
@@ -173,7 +174,7 @@ impl Arena {
         *self = kept;
     }
 
-    /// Forgets all records, and keeps the memory for the next ones.
+    /// Drops all records, but keeps the memory for the next ones.
     pub fn clear(&mut self) {
         self.chunks.iter_mut().for_each(Vec::clear);
         (self.filling, self.filled_bytes) = (0, 0);

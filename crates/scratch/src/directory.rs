@@ -7,14 +7,14 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Room that is left to the data on the same disk, in bytes.
+/// Disk space left free for the data, in bytes.
 /// Source: MongoDB 8.2, parameter `internalQuerySpillingMinAvailableDiskSpaceBytes`.
 const LEFT_BYTES_MIN: u64 = 500 * 1024 * 1024;
-/// How often it is asked how much room is left: whenever so many bytes were written.
+/// Bytes written between two checks of the free space.
 const ASK_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Makes files whose names go at once, so that the system takes them back when they are closed or the process ends,
-/// however it ends.
+/// Creates files and removes their names at once, so that the system frees them when they are closed or the process
+/// ends in any way.
 #[derive(Debug)]
 pub struct ScratchDirectory {
     path: PathBuf,
@@ -23,9 +23,9 @@ pub struct ScratchDirectory {
 }
 
 impl ScratchDirectory {
-    /// Begins with an empty directory: a machine that stopped between making a file and removing its name left it.
+    /// Opens an empty directory. It removes files left by a machine that stopped before a file's name was removed.
     /// # Errors
-    /// What the system says.
+    /// Errors of the system.
     pub fn open(path: &Path) -> io::Result<Self> {
         match fs::remove_dir_all(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -35,7 +35,7 @@ impl ScratchDirectory {
         Ok(Self { path: path.to_owned(), left_bytes_min: LEFT_BYTES_MIN, next: AtomicU64::new(0) })
     }
 
-    /// Leaves so many bytes of the disk free.
+    /// Sets the disk space to leave free, in bytes.
     #[must_use]
     pub fn leaving(self, left_bytes_min: u64) -> Self {
         Self { left_bytes_min, ..self }

@@ -66,7 +66,7 @@ impl Runs {
     }
 }
 
-/// Records of several files in one order; of equal keys those of the first file come first.
+/// Merges the records of several files. Records with equal keys come in the order of their files.
 pub(crate) struct Merge {
     sources: Vec<Source>,
     /// Whose record was lent last.

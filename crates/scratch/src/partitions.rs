@@ -1,14 +1,14 @@
-//! Records spread over files by their hash, each file in the order of the input.
+//! Records spread over files by hash; each file is in order of arrival.
 //!
-//! A stage that gathers by key needs no order among keys, only all records of one key together: parting them costs no
-//! sorting, and records of one key stay in their order, so that what is made of them is the same as in memory.
+//! A stage that gathers by key needs no order of keys, only all records of a key together. Partitioning them costs no
+//! sorting. The records of a key stay in order, so results are equal to those computed in memory.
 
 use crate::Spilled;
 use crate::record_file::{RecordReader, RecordWriter};
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
 
-/// How many files there are at most. One that is too large is parted again by other bits of the hash.
+/// Most files. A file that is too large is partitioned again by other bits of the hash.
 pub const PARTITIONS: usize = 16;
 const BITS: u32 = PARTITIONS.trailing_zeros();
 
@@ -19,22 +19,22 @@ pub struct Partitions {
 }
 
 impl Partitions {
-    /// The last level: a hash has no more bits.
+    /// The last level: the hash has no more bits.
     pub const LEVEL_MAX: u32 = u64::BITS / BITS - 1;
 
-    /// Parts by the bits of a level; no file is made yet.
+    /// Partitions by the bits of a level. Files are created on demand.
     pub fn new(level: u32) -> Self {
         Self { files: [const { None }; PARTITIONS], level }
     }
 
-    /// Which of them a hash belongs to.
+    /// The partition of a hash.
     pub fn partition_of(&self, hash: u64) -> usize {
         (hash >> (u64::BITS - BITS * (self.level + 1))) as usize % PARTITIONS
     }
 
-    /// Adds a record, whose value comes in parts; whether there was room for it: there is none without scratch space.
+    /// Appends a record, whose value is given in parts. Returns `false` if there is no scratch space.
     /// # Errors
-    /// What files fail with, what the operation says.
+    /// Errors of files and of counting work.
     pub fn add(&mut self, hash: u64, key: &[u8], value: &[&[u8]], operation: &OperationContext) -> Result<bool> {
         let file = &mut self.files[self.partition_of(hash)];
         if file.is_none() {
@@ -45,7 +45,7 @@ impl Partitions {
         Ok(true)
     }
 
-    /// What was added, by partition, and what it takes.
+    /// The records by partition, and their statistics.
     /// # Errors
     /// As [`Self::add`].
     pub fn finish(self) -> Result<([Option<RecordReader>; PARTITIONS], Spilled)> {

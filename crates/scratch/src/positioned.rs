@@ -1,8 +1,8 @@
 //! Records of a file by their positions, for readers that go forward from several places at once: the two ends of a
 //! window, and the document between them.
 //!
-//! Of the file only the beginnings of its blocks are in memory, 16 bytes for each 64 KiB. Blocks that were read lately
-//! stay unpacked, so that what several readers pass is read once.
+//! Only the starts of the file's blocks are in memory, 16 bytes per block of 64 KiB. Recently read blocks stay
+//! unpacked, so that blocks that several readers pass are read once.
 
 use crate::Spilled;
 use crate::record_file::{Block, RecordFile, RecordWriter, damaged, record_at, record_bytes};
@@ -10,18 +10,18 @@ use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use std::sync::Arc;
 
-/// So many unpacked blocks may stay whatever memory there is: a few readers must not read a block for each record.
+/// This many unpacked blocks may stay even if memory is short: a few readers must not read a block for each record.
 const BLOCKS_MIN: usize = 4;
 
-/// Where a block begins.
+/// The start of a block.
 struct BlockStart {
-    /// The position of its first record.
+    /// Position of its first record.
     position: usize,
-    /// In the file, in bytes.
+    /// Offset in the file, in bytes.
     offset: u64,
 }
 
-/// Writes records one behind the other.
+/// Writes records one after the other.
 pub struct PositionedWriter {
     file: RecordWriter,
     blocks: Vec<BlockStart>,
@@ -29,17 +29,17 @@ pub struct PositionedWriter {
 }
 
 impl PositionedWriter {
-    /// Begins a file in the operation's scratch space; nothing where it has none.
+    /// Creates a file in the operation's scratch space; `None` if it has none.
     /// # Errors
-    /// What files fail with.
+    /// Errors of files.
     pub fn create(operation: &OperationContext) -> Result<Option<Self>> {
         let file = RecordWriter::create(operation)?;
         Ok(file.map(|file| Self { file, blocks: Vec::new(), count: 0 }))
     }
 
-    /// Adds a record, whose value comes in parts.
+    /// Appends a record. Its value is given in parts.
     /// # Errors
-    /// What files fail with, what the operation says.
+    /// Errors of files and of counting work.
     pub fn add(&mut self, key: &[u8], value: &[&[u8]], operation: &OperationContext) -> Result<()> {
         let place = self.file.write(key, value, operation)?;
         if self.blocks.last().is_none_or(|last| last.offset != place.block) {
@@ -49,9 +49,9 @@ impl PositionedWriter {
         Ok(())
     }
 
-    /// Ends the file, of which about so many bytes may stay in memory unpacked.
+    /// Ends the file. About `unpacked_bytes_max` bytes of its blocks may stay unpacked in memory.
     /// # Errors
-    /// What files fail with.
+    /// Errors of files.
     pub fn finish(self, unpacked_bytes_max: usize) -> Result<(Positioned, Spilled)> {
         let (file, spilled) = self.file.finish()?;
         let unpacked = self.blocks.iter().map(|_| None).collect();
@@ -75,27 +75,27 @@ pub struct Positioned {
     file: RecordFile,
     blocks: Vec<BlockStart>,
     count: usize,
-    /// Those blocks that are in memory.
+    /// The unpacked blocks, by number.
     unpacked: Vec<Option<Resident>>,
-    /// Their numbers.
+    /// Numbers of the unpacked blocks.
     resident: Vec<usize>,
     resident_bytes: usize,
     unpacked_bytes_max: usize,
-    /// Counts the records that were asked for.
+    /// Number of records read so far.
     reads: u64,
     buffer: Block,
 }
 
 struct Resident {
     block: Arc<Unpacked>,
-    /// When a record of it was asked for last.
+    /// The value of `reads` when one of its records was last read.
     last_read: u64,
 }
 
 /// The records of a block.
 struct Unpacked {
     bytes: Vec<u8>,
-    /// Where each begins.
+    /// The start of each record.
     starts: Vec<u32>,
 }
 
@@ -114,7 +114,7 @@ impl Unpacked {
     }
 }
 
-/// A record, which keeps its block in memory.
+/// A record; it keeps its block in memory.
 pub struct Lent {
     block: Arc<Unpacked>,
     start: usize,
@@ -123,15 +123,15 @@ pub struct Lent {
 impl Lent {
     /// Its key and its value.
     pub fn record(&self) -> (&[u8], &[u8]) {
-        // It was read when the block was unpacked.
+        // The record was checked when the block was unpacked.
         record_at(&self.block.bytes, self.start).unwrap_or_default()
     }
 }
 
 impl Positioned {
-    /// The record that was added at a position; nothing behind the last.
+    /// The record at a position; `None` behind the last.
     /// # Errors
-    /// What files fail with, what the operation says.
+    /// Errors of files and of counting work.
     pub fn get(&mut self, position: usize, operation: &OperationContext) -> Result<Option<Lent>> {
         if position >= self.count {
             return Ok(None);
@@ -188,7 +188,7 @@ mod tests {
         }
     }
 
-    /// Records of very different lengths, of which the first says its position.
+    /// A record that begins with its position. Lengths differ widely.
     fn value(position: usize) -> Vec<u8> {
         let mut value = position.to_le_bytes().to_vec();
         value.resize(8 + position * 7919 % 9000, position as u8);

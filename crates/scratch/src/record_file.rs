@@ -1,4 +1,4 @@
-//! Files of records, each a key and a value: blocks that are compressed one by one.
+//! Files of records, each a key and a value, in blocks that are compressed separately.
 //!
 //! ```text
 //! file:   block*
@@ -12,12 +12,12 @@ use bunko_operation::{OperationContext, ScratchFile};
 use std::io;
 use std::sync::Arc;
 
-/// A block is written once its records have so many bytes.
+/// A block is written once its records have this many bytes.
 const BLOCK_BYTES: usize = 64 * 1024;
 const BLOCK_HEADER_BYTES: usize = 8;
 const RECORD_HEADER_BYTES: usize = 8;
 
-/// Where a record begins: its block's offset in the file, and its own in the block.
+/// The place of a record: the offset of its block in the file, and its offset in the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordPlace {
     pub block: u64,
@@ -41,13 +41,13 @@ pub(crate) struct RecordWriter {
     block: Vec<u8>,
     /// Reused between blocks.
     packed: Vec<u8>,
-    /// Where the block that is being filled will begin.
+    /// Offset of the block that is being filled.
     block_offset: u64,
     spilled: Spilled,
 }
 
 impl RecordWriter {
-    /// Begins a file in the operation's scratch space; nothing where it has none.
+    /// Creates a file in the operation's scratch space; `None` if it has none.
     pub fn create(operation: &OperationContext) -> Result<Option<Self>> {
         let Some(space) = operation.scratch() else { return Ok(None) };
         let file = space.create().map_err(|error| io_failure(&error))?;
@@ -56,7 +56,7 @@ impl RecordWriter {
         Ok(Some(Self { file, block, packed, block_offset: 0, spilled: Spilled::default() }))
     }
 
-    /// Writes a record, whose value comes in parts.
+    /// Appends a record. Its value is given in parts.
     pub fn write(&mut self, key: &[u8], value: &[&[u8]], operation: &OperationContext) -> Result<RecordPlace> {
         let value_bytes: usize = value.iter().map(|part| part.len()).sum();
         let place = RecordPlace { block: self.block_offset, offset: self.block.len() as u32 };
@@ -91,7 +91,7 @@ impl RecordWriter {
         Ok(())
     }
 
-    /// Ends the file, which can be read from now on, and says what is in it.
+    /// Ends the file, and returns it for reading, with its statistics.
     pub fn finish(mut self) -> Result<(RecordFile, Spilled)> {
         self.write_block()?;
         let spilled = Spilled { stored_bytes: self.block_offset, ..self.spilled };
@@ -99,7 +99,7 @@ impl RecordWriter {
     }
 }
 
-/// A file that is complete.
+/// A complete file.
 #[derive(Clone)]
 pub(crate) struct RecordFile {
     file: Arc<dyn ScratchFile>,
@@ -107,18 +107,18 @@ pub(crate) struct RecordFile {
 }
 
 impl RecordFile {
-    /// Reads it from its beginning.
+    /// A reader from the beginning.
     pub fn reader(&self) -> RecordReader {
         RecordReader { file: self.clone(), next_block: 0, block: Block::default() }
     }
 
-    /// The records of the block at an offset, by way of `block`, whose memory is used again.
+    /// The records of the block at an offset. `block` provides memory that is reused.
     pub fn unpack(&self, offset: u64, block: &mut Block) -> Result<Vec<u8>> {
         self.read_block(offset, block)?;
         Ok(std::mem::take(&mut block.bytes))
     }
 
-    /// Reads the block at an offset; says where the next one begins.
+    /// Reads the block at an offset, and returns the offset of the next one.
     fn read_block(&self, offset: u64, block: &mut Block) -> Result<u64> {
         let mut header = [0; BLOCK_HEADER_BYTES];
         self.file.read_at(offset, &mut header).map_err(|error| io_failure(&error))?;
@@ -131,7 +131,7 @@ impl RecordFile {
         }
         block.packed.resize(packed_bytes, 0);
         self.file.read_at(body, &mut block.packed).map_err(|error| io_failure(&error))?;
-        // lz4 makes at most 255 bytes of one.
+        // lz4 expands a byte to at most 255.
         if bytes > packed_bytes.saturating_mul(255) {
             return Err(damaged());
         }
@@ -145,7 +145,7 @@ impl RecordFile {
     }
 }
 
-/// The key and the value of the record that begins so far into its block.
+/// The key and the value of the record at an offset in its block.
 pub(crate) fn record_at(block: &[u8], at: usize) -> Option<(&[u8], &[u8])> {
     let (key_bytes, rest) = block.get(at..)?.split_first_chunk()?;
     let (value_bytes, rest) = rest.split_first_chunk()?;
@@ -164,7 +164,7 @@ pub(crate) fn record_bytes((key, value): (&[u8], &[u8])) -> usize {
 pub(crate) struct Block {
     bytes: Vec<u8>,
     packed: Vec<u8>,
-    /// Where the next record begins.
+    /// Offset of the next record.
     next: usize,
 }
 
@@ -174,7 +174,7 @@ impl Block {
     }
 }
 
-/// Reads a file from its beginning, record by record.
+/// Reads a file from the beginning, record by record.
 pub struct RecordReader {
     file: RecordFile,
     next_block: u64,
@@ -182,9 +182,9 @@ pub struct RecordReader {
 }
 
 impl RecordReader {
-    /// The next record, its key and its value, lent until the next call.
+    /// The key and the value of the next record, valid until the next call.
     /// # Errors
-    /// What the file fails with, what the operation says.
+    /// Errors of files and of counting work.
     #[allow(clippy::should_implement_trait, reason = "what is lent until the next call cannot be an iterator's item")]
     pub fn next(&mut self, operation: &OperationContext) -> Result<Option<(&[u8], &[u8])>> {
         while self.block.next == self.block.bytes.len() {
@@ -201,13 +201,13 @@ impl RecordReader {
         Ok(self.block.record(at))
     }
 
-    /// Whether there is no other.
+    /// Whether no record is left.
     pub fn is_over(&self) -> bool {
         self.block.next == self.block.bytes.len() && self.next_block == self.file.end
     }
 }
 
-/// Reads records of a file by their places; the last block stays in memory.
+/// Reads records by their places; the last block stays in memory.
 pub(crate) struct RecordLookup {
     file: RecordFile,
     read: Option<u64>,

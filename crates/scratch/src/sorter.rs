@@ -1,4 +1,4 @@
-//! Sorting: in memory as long as it lasts, then in runs.
+//! Sorting: in memory while it suffices, then in runs on disk.
 
 use crate::Spilled;
 use crate::arena::Arena;
@@ -7,15 +7,15 @@ use crate::record_file::RecordWriter;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{Gatherer, OperationContext};
 
-/// Where only the first are wanted, so many more are gathered before the others go, at least.
+/// If only the first records are wanted, at least this many more are gathered before the others are dropped.
 const SPARE: usize = 256;
 
-/// Sorts records by their keys' bytes; equal keys stay in the order in which they were added.
+/// Sorts records by the bytes of their keys; equal keys stay in order of arrival.
 pub struct Sorter {
     records: Arena,
-    /// How many records are wanted.
+    /// Number of wanted records.
     wanted: usize,
-    /// The key of the last of the wanted among those that were looked at: a record that does not sort before it is none.
+    /// The key of the last wanted record so far: only records that sort before it can be wanted.
     last_wanted: Option<Vec<u8>>,
     runs: Runs,
     gatherer: Gatherer,
@@ -23,7 +23,7 @@ pub struct Sorter {
     sorted_bytes: u64,
 }
 
-/// What MongoDB says of a sort that may not use the disk.
+/// MongoDB's error for a sort that may not use the disk.
 fn too_large(bytes_max: usize) -> Failure {
     let message = format!("Sort exceeded memory limit of {bytes_max} bytes, but did not opt in to external sorting.");
     Failure::new(ErrorCode::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED, message)
@@ -43,25 +43,25 @@ impl Sorter {
         }
     }
 
-    /// Only the first so many records are wanted.
+    /// Keeps only the first `wanted` records.
     #[must_use]
     pub fn first(self, wanted: Option<u64>) -> Self {
         Self { wanted: wanted.map_or(usize::MAX, |wanted| usize::try_from(wanted).unwrap_or(usize::MAX)), ..self }
     }
 
-    /// It sorts for a stage with a limit of its own, whose failure without room on disk is `refusal` of that limit.
+    /// Sets the stage whose memory limit applies, and the failure if that limit is exceeded without scratch space.
     #[must_use]
     pub fn gathering(self, gatherer: Gatherer, refusal: fn(usize) -> Failure) -> Self {
         Self { gatherer, refusal, ..self }
     }
 
-    /// Adds a record, whose value comes in parts.
+    /// Adds a record. Its value is given in parts.
     /// # Errors
-    /// `QueryExceededMemoryLimitNoDiskUseAllowed`, or what stands in for it; what files fail with; what the operation
-    /// says.
+    /// `QueryExceededMemoryLimitNoDiskUseAllowed` or the failure of [`Self::gathering`]; errors of files and of
+    /// counting work.
     #[inline]
     pub fn add(&mut self, key: &[u8], value: &[&[u8]], operation: &OperationContext) -> Result<()> {
-        // A later one of equal keys is the greater.
+        // A later record with an equal key sorts behind the earlier one.
         if self.last_wanted.as_ref().is_some_and(|last| last.as_slice() <= key) {
             return Ok(());
         }
@@ -78,12 +78,12 @@ impl Sorter {
         Ok(())
     }
 
-    /// Bytes of the records that were sorted, without those that could not be among the first.
+    /// Bytes of the records that were sorted, not counting records that could not be among the first.
     pub fn sorted_bytes(&self) -> u64 {
         self.sorted_bytes
     }
 
-    /// What went on disk up to now.
+    /// Statistics of the runs so far.
     pub fn spilled(&self) -> Spilled {
         self.runs.spilled
     }
@@ -101,7 +101,7 @@ impl Sorter {
 
     fn relieve(&mut self, bytes_max: usize, operation: &OperationContext) -> Result<()> {
         self.drop_unwanted(operation)?;
-        // A run of few records would be one of too many.
+        // Spilling short runs would create too many runs.
         if self.records.held_bytes() <= bytes_max / 2 {
             return Ok(());
         }
@@ -122,7 +122,7 @@ impl Sorter {
             writer.write(key, &[value], operation)?;
         }
         if operation.stage_bytes_now(self.gatherer) < bytes_max {
-            // Memory is short, and what the arena took for this run is more than the next one may take.
+            // Memory is short: the next run may take less memory than the arena holds.
             self.records = Arena::default();
         } else {
             self.records.clear();
@@ -156,7 +156,7 @@ impl Default for Sorter {
     }
 }
 
-/// Records in order, handed out one by one.
+/// Sorted records, one by one.
 pub struct Sorted {
     order: Order,
     spilled: Spilled,
@@ -168,9 +168,9 @@ enum Order {
 }
 
 impl Sorted {
-    /// The next record, its key and its value, lent until the next call.
+    /// The key and the value of the next record, valid until the next call.
     /// # Errors
-    /// What files fail with, what the operation says.
+    /// Errors of files and of counting work.
     #[allow(clippy::should_implement_trait, reason = "what is lent until the next call cannot be an iterator's item")]
     pub fn next(&mut self, operation: &OperationContext) -> Result<Option<(&[u8], &[u8])>> {
         match &mut self.order {
@@ -188,7 +188,7 @@ impl Sorted {
         }
     }
 
-    /// Whether it is known, without looking for one, that there is no other.
+    /// Whether no record is left, as far as is known without reading.
     pub fn is_over(&self) -> bool {
         match &self.order {
             Order::InMemory { records, next } => *next >= records.entries.len(),
@@ -196,7 +196,7 @@ impl Sorted {
         }
     }
 
-    /// What went on disk.
+    /// Statistics of the runs.
     pub fn spilled(&self) -> Spilled {
         self.spilled
     }

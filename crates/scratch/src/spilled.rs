@@ -1,17 +1,17 @@
-//! What went to scratch files, for `explain`.
+//! Statistics of scratch files, for `explain`.
 
 use std::ops::AddAssign;
 
-/// Counts of one stage.
+/// Counters of one stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spilled {
-    /// How often memory was emptied into a file.
+    /// Times that memory was spilled to a file.
     pub spills: u64,
-    /// Records that were written.
+    /// Records written.
     pub records: u64,
-    /// Bytes that they had in memory.
+    /// Their bytes in memory.
     pub bytes: u64,
-    /// Bytes that they have in files.
+    /// Their bytes in files.
     pub stored_bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Records in their order, read as often as wanted: in memory as long as it lasts, then in a file.
+//! Records in order of arrival, for repeated reading: in memory while it suffices, then in a file.
 
 use crate::Spilled;
 use crate::arena::Arena;
@@ -17,19 +17,19 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// Gathers for a stage, which is named where there is no room on disk.
+    /// A spool for a stage; errors about disk space name it.
     pub fn new(gatherer: Gatherer, stage: &'static str) -> Self {
         Self { records: Arena::default(), file: None, places: Vec::new(), gatherer, stage }
     }
 
-    /// What it holds in memory, in bytes.
+    /// Its memory, in bytes.
     pub fn held_bytes(&self) -> usize {
         self.records.held_bytes() + self.places.len() * size_of::<RecordPlace>()
     }
 
-    /// Adds a value behind those that are there.
+    /// Appends a value.
     /// # Errors
-    /// `QueryExceededMemoryLimitNoDiskUseAllowed`, what files fail with, what the operation says.
+    /// `QueryExceededMemoryLimitNoDiskUseAllowed`, errors of files and of counting work.
     pub fn add(&mut self, value: &[u8], operation: &OperationContext) -> Result<()> {
         operation.work(1 + value.len() / 64)?;
         if let Some(file) = &mut self.file {
@@ -57,7 +57,7 @@ impl Spool {
 
     /// Ends the input.
     /// # Errors
-    /// What files fail with.
+    /// Errors of files.
     pub fn finish(self) -> Result<SpoolReader> {
         let Some(file) = self.file else {
             let held = Held::InMemory(Arc::new(self.records));
@@ -70,7 +70,7 @@ impl Spool {
     }
 }
 
-/// Reads what was gathered, from the beginning or by position.
+/// Reads the values from the beginning or by position.
 pub struct SpoolReader {
     held: Held,
     spilled: Spilled,
@@ -83,9 +83,9 @@ enum Held {
 }
 
 impl SpoolReader {
-    /// The next value, lent until the next call.
+    /// The next value, valid until the next call.
     /// # Errors
-    /// What files fail with, what the operation says.
+    /// Errors of files and of counting work.
     #[allow(clippy::should_implement_trait, reason = "what is lent until the next call cannot be an iterator's item")]
     pub fn next(&mut self, operation: &OperationContext) -> Result<Option<&[u8]>> {
         match &mut self.held {
@@ -98,9 +98,9 @@ impl SpoolReader {
         }
     }
 
-    /// The value that was added at a position; nothing behind the last.
+    /// The value at a position; `None` behind the last.
     /// # Errors
-    /// What files fail with, what the operation says.
+    /// Errors of files and of counting work.
     pub fn get(&mut self, position: usize, operation: &OperationContext) -> Result<Option<&[u8]>> {
         match &mut self.held {
             Held::InMemory(records) => Ok(records.entries.get(position).map(|entry| records.record(*entry).1)),
@@ -111,7 +111,7 @@ impl SpoolReader {
         }
     }
 
-    /// Another reader of the same, which begins at the first.
+    /// Another reader of the same values, which begins at the first.
     #[must_use]
     pub fn again(&self) -> Self {
         let held = match &self.held {
@@ -126,7 +126,7 @@ impl SpoolReader {
         Self { held, spilled: self.spilled, next: 0 }
     }
 
-    /// What went on disk.
+    /// Statistics of the file.
     pub fn spilled(&self) -> Spilled {
         self.spilled
     }

@@ -57,7 +57,7 @@ proptest! {
     }
 }
 
-/// So many runs that those of one level are merged before the end.
+/// Enough runs that the runs of one level are merged before the end of the input.
 #[test]
 fn many_runs_become_few() {
     let data = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! What a score was made of, as `$meta: "searchScoreDetails"` shows it.
+//! The parts of a score, for `$meta: "searchScoreDetails"`.
 
 use bunko_bson::{ArrayBuf, DocumentBuf};
 
@@ -11,7 +11,7 @@ pub(crate) struct Details {
 }
 
 impl Details {
-    /// A part without parts.
+    /// A part without further parts.
     pub fn leaf(value: f32, description: impl Into<String>) -> Self {
         Self { value, description: description.into(), parts: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! What is known while a search is done: how often words occur in all documents, how texts are cut, and when to stop.
+//! State of a running search: statistics of words, analyzed texts, and the operation that may stop it.
 
 use crate::analysis::{Analyzer, Token};
 use crate::fuzzy::Fuzzy;
@@ -13,29 +13,29 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// How many places lie between the words of two values of one array.
+/// Positions between the words of two values of one array.
 const POSITIONS_BETWEEN_VALUES: u32 = 100;
 /// Source: Lucene, `BM25Similarity`.
 const K1: f32 = 1.2;
 const B: f32 = 0.75;
 
-/// How often words occur in the texts of one field, in all documents.
+/// Statistics of the words of one field, over all documents.
 #[derive(Debug, Default)]
 pub(crate) struct FieldStatistics {
-    /// Documents that have it.
+    /// Number of documents with the field.
     documents: u64,
-    /// Words in all of them.
+    /// Number of words in all of them.
     words: u64,
-    /// Of words that are searched for, the documents that have them.
+    /// Number of documents with each searched word.
     frequencies: HashMap<String, u64>,
 }
 
-/// The texts of one field of one document, cut.
+/// The analyzed texts of one field of one document.
 #[derive(Debug, Default)]
 pub(crate) struct Cut {
-    /// Tokens of all values, by their positions.
+    /// Tokens of all values, by position.
     pub tokens: Vec<Token>,
-    /// How often each word is among them.
+    /// Number of times that each word occurs.
     pub frequencies: HashMap<String, u32>,
 }
 
@@ -49,11 +49,11 @@ impl Cut {
     }
 }
 
-/// A text that is searched for, cut.
+/// An analyzed text of the query.
 #[derive(Debug, Default)]
 pub(crate) struct Searched {
     pub tokens: Vec<Token>,
-    /// The numbers of each word's tokens.
+    /// The indexes of each word's tokens.
     places: HashMap<String, Vec<u32>>,
 }
 
@@ -66,12 +66,13 @@ impl Searched {
         Self { tokens, places }
     }
 
-    /// Whether a word is among those that are searched for.
+    /// Whether a word is one of the searched words.
     pub fn has(&self, word: &str) -> bool {
         self.places.contains_key(word)
     }
 
-    /// Which of its tokens are in a text, in their order. Either may be much the longer: the shorter one is gone through.
+    /// The searched tokens that are in a text, in order. Iterates over the shorter of the two, because either may be
+    /// much longer.
     pub fn tokens_in(&self, cut: &Cut) -> Vec<&Token> {
         if self.tokens.len() <= cut.frequencies.len() {
             return self.tokens.iter().filter(|token| cut.frequencies.contains_key(&token.text)).collect();
@@ -83,34 +84,34 @@ impl Searched {
     }
 }
 
-/// Something of a text that is searched for in a field, by the field and the text.
+/// A map by field and searched text.
 type BySearched<T> = RefCell<HashMap<(String, String), Arc<T>>>;
 
-/// A text that is searched for by where it stands in the query, which outlives its search, and by how it is cut: it may be too
-/// long to be looked at for each document.
+/// A searched text by its address in the query, which outlives the search, and by its analysis. The text itself may be
+/// too long to compare for each document.
 type SearchedAt = (usize, usize, CutBy);
 
-/// How a text that is searched for is cut.
+/// The analysis of a searched text.
 #[derive(Debug, PartialEq, Eq, Hash)]
 enum CutBy {
-    /// Not at all.
+    /// None: the text is one word.
     Whole,
-    /// By the analyzer of that name.
+    /// The analyzer of that name.
     Analyzer(String),
-    /// As a field for autocompletion does: by the analyzer of that name, if it has one, and whether accents go.
+    /// The analysis of a field for autocompletion: its analyzer, if it has one, and whether accents are removed.
     Completion { analyzer: Option<String>, folds: bool },
 }
 
-/// A search that is being done.
+/// A running search.
 pub(crate) struct Evaluation {
     pub schema: Arc<Schema>,
     pub operation: Arc<OperationContext>,
     statistics: RefCell<HashMap<String, FieldStatistics>>,
     searched: RefCell<HashMap<SearchedAt, Arc<Searched>>>,
     expansions: BySearched<HashMap<String, f32>>,
-    /// The cut texts of the document at hand, by the place of what holds them and the field.
+    /// Analyzed texts of the current document, by unit and field.
     cuts: RefCell<HashMap<(usize, String), Arc<Cut>>>,
-    /// What of that document was counted.
+    /// The fields and words of the current document that have been counted.
     counted: RefCell<HashSet<(usize, String, Option<String>)>>,
 }
 
@@ -127,20 +128,20 @@ impl Evaluation {
         }
     }
 
-    /// Forgets what belongs to the document before.
+    /// Forgets the previous document.
     pub fn next_document(&self) {
         self.cuts.borrow_mut().clear();
         self.counted.borrow_mut().clear();
     }
 
-    /// The texts of a field, cut as the index does.
+    /// The texts of a field, analyzed as in the index.
     pub fn cut(&self, unit: &Unit<'_>, field: &TextField<'_>) -> Result<Arc<Cut>> {
         let key = (std::ptr::from_ref(unit) as usize, field.key.clone());
         if let Some(cut) = self.cuts.borrow().get(&key) {
             return Ok(Arc::clone(cut));
         }
         let analyzer = self.schema.of_documents(field.string)?;
-        // It looks for its texts among all fields.
+        // Finding the texts iterates over all fields.
         self.operation.work(unit.fields.len() / 64)?;
         let texts = unit.values(&field.path).filter_map(|value| match value.value {
             ValueRef::String(text) => Some(text),
@@ -155,20 +156,20 @@ impl Evaluation {
         Ok(cut)
     }
 
-    /// What a text of the query searches for in a field, cut.
+    /// A text of the query, analyzed for a field.
     pub fn cut_searched(&self, field: &StringField, text: &str) -> Result<Arc<Searched>> {
         let name = field.search_analyzer.as_ref().or(field.analyzer.as_ref()).cloned().unwrap_or_default();
         self.searched(text, CutBy::Analyzer(name), || self.schema.of_searches(field)?.analyze(text, &self.operation))
     }
 
-    /// The same for a text of the query that is one word.
+    /// A text of the query as one word.
     pub fn searched_whole(&self, text: &str) -> Result<Arc<Searched>> {
         self.searched(text, CutBy::Whole, || {
             Ok(vec![Token { text: text.to_owned(), position: 0, start: 0, end: text.len() }])
         })
     }
 
-    /// The same for a text of the query that completes words of a field.
+    /// A text of the query, analyzed for a field for autocompletion.
     pub fn cut_completed(
         &self,
         field: &Autocomplete,
@@ -189,7 +190,8 @@ impl Evaluation {
         Ok(searched)
     }
 
-    /// Counts the texts of a field, and those of its words that are searched for: each once, whoever asks for it.
+    /// Counts the texts of a field and the searched words in them. Each is counted once per document, even if several
+    /// operators ask.
     pub fn count(
         &self,
         unit: &Unit<'_>,
@@ -213,14 +215,15 @@ impl Evaluation {
         Ok(())
     }
 
-    /// Takes what an index has counted of a field.
+    /// Sets the counts of a field from postings.
     pub fn learn_field(&self, key: &str, documents: u64, words: u64) {
         let mut statistics = self.statistics.borrow_mut();
         let of_field = entry(&mut statistics, key);
         (of_field.documents, of_field.words) = (documents, words);
     }
 
-    /// Takes in how many documents an index has a word of a field; what is in none is not known, as if nobody had counted.
+    /// Sets the number of documents with a word from postings. A word without documents stays unknown, as if it had not
+    /// been counted.
     pub fn learn_word(&self, key: &str, word: &str, documents: u64) {
         if documents > 0 {
             let mut statistics = self.statistics.borrow_mut();
@@ -228,23 +231,23 @@ impl Evaluation {
         }
     }
 
-    /// The words of a field that are searched for, of all documents that were counted, and in how many they are.
+    /// The searched words of a field in all counted documents, with their numbers of documents.
     pub fn words(&self, key: &str) -> Vec<(String, u64)> {
         let statistics = self.statistics.borrow();
         let words = statistics.get(key).map(|field| field.frequencies.iter());
         words.into_iter().flatten().map(|(word, count)| (word.clone(), *count)).collect()
     }
 
-    /// In how many documents of how many a word is.
+    /// The number of documents with a word, and the number of documents with the field.
     pub fn frequency(&self, key: &str, word: &str) -> (u64, u64) {
         let statistics = self.statistics.borrow();
         let Some(field) = statistics.get(key) else { return (0, 0) };
         (field.frequencies.get(word).copied().unwrap_or(0), field.documents)
     }
 
-    /// The words that a fuzzy one stands for in a field, and what each is worth.
+    /// The words of a field that match a fuzzy word, each with its weight.
     /// # Errors
-    /// What the operation says.
+    /// Errors of counting work.
     pub fn expansions(&self, key: &str, word: &str, fuzzy: &Fuzzy) -> Result<Arc<HashMap<String, f32>>> {
         let known = (key.to_owned(), word.to_owned());
         if let Some(found) = self.expansions.borrow().get(&known) {
@@ -257,7 +260,7 @@ impl Evaluation {
         Ok(found)
     }
 
-    /// How rare words are: the sum of `ln(1 + (N - n + 0.5) / (n + 0.5))`.
+    /// The inverse document frequency of words: the sum of `ln(1 + (N - n + 0.5) / (n + 0.5))`.
     pub fn rarity<'w>(&self, key: &str, words: impl Iterator<Item = &'w str>) -> f32 {
         let rarity = |word| {
             let (with, all) = self.frequency(key, word);
@@ -267,7 +270,7 @@ impl Evaluation {
         words.map(rarity).sum()
     }
 
-    /// The score of something that occurs `frequency` times in a text of `words` words.
+    /// The score for `frequency` occurrences in a text of `words` words.
     pub fn score(&self, key: &str, has_norms: bool, rarity: f32, frequency: f32, words: usize) -> f32 {
         let statistics = self.statistics.borrow();
         let average = statistics.get(key).map_or(1.0, |field| field.words as f32 / field.documents.max(1) as f32);
@@ -285,7 +288,7 @@ impl Evaluation {
 
 /// The tokens of all texts of a field of one document.
 /// # Errors
-/// What the operation says.
+/// Errors of counting work.
 pub(crate) fn cut_texts<'t>(
     analyzer: &Analyzer,
     field: &StringField,
@@ -309,7 +312,7 @@ fn entry<'m>(map: &'m mut HashMap<String, FieldStatistics>, key: &str) -> &'m mu
     map.get_mut(key).expect("it was put there")
 }
 
-/// The length of a text as one byte keeps it: exact below 40, four bits of it above.
+/// The length of a text as a single byte stores it: exact below 40, rounded to four significant bits above.
 /// Source: Lucene, `SmallFloat.intToByte4`.
 fn quantized(words: u64) -> u64 {
     const EXACT: u64 = 24;

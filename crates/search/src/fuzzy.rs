@@ -1,25 +1,25 @@
-//! Words that are nearly the same.
+//! Fuzzy matching of words.
 
 use crate::Reader;
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use std::collections::HashMap;
 
-/// How different words may be.
+/// Limits of fuzzy matching.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fuzzy {
-    /// Characters that are put in, left out, changed, or exchanged with their neighbour.
+    /// Most edits: characters inserted, deleted, replaced, or exchanged with their neighbour.
     pub edits_max: usize,
-    /// Characters at the beginning that have to be the same.
+    /// Number of leading characters that must be equal.
     pub prefix: usize,
-    /// Words that one word may stand for.
+    /// Most words that one word may match.
     pub expansions_max: usize,
 }
 
 impl Fuzzy {
-    /// Reads `fuzzy`, if it is there.
+    /// Parses `fuzzy`, if present.
     /// # Errors
-    /// It is malformed.
+    /// If it is malformed.
     pub fn parse(reader: &Reader<'_>) -> Result<Option<Self>> {
         let Some(fuzzy) = reader.inner("fuzzy")? else { return Ok(None) };
         let most = i64::from(i32::MAX);
@@ -32,7 +32,7 @@ impl Fuzzy {
         Ok(Some(parsed))
     }
 
-    /// How different a word is from another, if it is not too different.
+    /// The number of edits between two words; `None` if the words do not match.
     pub fn distance(&self, word: &str, other: &str) -> Option<usize> {
         if word == other {
             return Some(0);
@@ -48,9 +48,9 @@ impl Fuzzy {
         edits(&word[prefix..], &other[prefix..], self.edits_max)
     }
 
-    /// The words among those there are that one stands for: the nearest, and what each is worth.
+    /// The words that match a word: the nearest ones, each with its weight.
     /// # Errors
-    /// What the operation says.
+    /// Errors of counting work.
     pub fn chosen(
         &self,
         word: &str,
@@ -71,12 +71,13 @@ impl Fuzzy {
     }
 }
 
-/// How many characters have to be put in, left out, changed, or exchanged with their neighbour; `None` for more than `most`.
-/// Cells further than `most` from the diagonal are worth more than that, so a row has few, however long the words are.
+/// The number of characters to insert, delete, replace, or exchange with their neighbour; `None` for more than `most`.
+/// A cell further than `most` from the diagonal has a larger value, so each row needs few cells, however long the words
+/// are.
 /// Source: Ukkonen, "Algorithms for Approximate String Matching".
 fn edits(one: &[char], other: &[char], most: usize) -> Option<usize> {
     let far = most + 1;
-    // The cell of `row` and `column` stands at `column + most - row`; before the first and behind the last one is more room.
+    // The cell of `row` and `column` is at `column + most - row`. There is spare room at both ends.
     let width = 2 * most + 1;
     let mut before_last = vec![far; width + 1];
     let mut last: Vec<usize> =
@@ -129,7 +130,7 @@ mod tests {
         assert_eq!((chosen.len(), chosen["abcd"], chosen["abcx"]), (2, 1.0, 0.75));
     }
 
-    /// The whole table, as the definition of the distance has it.
+    /// The whole table, by the definition of the distance.
     fn edits_by_table(one: &[char], other: &[char]) -> usize {
         let mut table = vec![vec![0; other.len() + 1]; one.len() + 1];
         for row in 0..=one.len() {
@@ -153,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_narrow_way_counts_as_the_whole_table() {
-        // All words of up to five letters of three.
+        // All words of up to five letters from an alphabet of three.
         let mut words: Vec<Vec<char>> = vec![Vec::new()];
         let mut from = 0;
         for _ in 0..5 {

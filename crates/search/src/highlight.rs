@@ -1,4 +1,4 @@
-//! Where in its texts a document matches.
+//! Highlights: the matching words in the texts of a document.
 
 use crate::evaluation::{Cut, Evaluation};
 use crate::operators::Clause;
@@ -10,25 +10,25 @@ use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_errors::Result;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// What of a document's texts is told.
+/// The options of `highlight`.
 #[derive(Debug)]
 pub(crate) struct Highlight {
     paths: Vec<Path>,
-    /// How many characters of a text are looked at.
+    /// Most characters of a text that are searched.
     characters_max: usize,
-    /// How many sentences of a field are told.
+    /// Most sentences that are returned per field.
     passages_max: usize,
 }
 
-/// A sentence with words that were searched for.
+/// A sentence with searched words.
 struct Passage {
     score: f32,
-    /// Where each word stands.
+    /// The range of each word.
     hits: Vec<(usize, usize)>,
-    /// Where the sentence does.
+    /// The range of the sentence.
     start: usize,
     end: usize,
-    /// Which value of the field it is in.
+    /// Index of the field's value that contains it.
     value: usize,
 }
 
@@ -58,7 +58,7 @@ impl Highlight {
         Ok(())
     }
 
-    /// The passages of a document, by fields.
+    /// The passages of a document, by field.
     pub fn of(&self, unit: &Unit<'_>, clause: &Clause, evaluation: &Evaluation) -> Result<ArrayBuf> {
         let mut told = Vec::new();
         let fields = text_fields(unit, &self.paths, &evaluation.operation)?;
@@ -99,7 +99,7 @@ impl Highlight {
         if hits.is_empty() {
             return Ok(Vec::new());
         }
-        // A text may have as many sentences as hits: each hit is looked at where its sentence is.
+        // A text may have as many sentences as hits, so each hit is handled with its own sentence.
         evaluation.operation.work(hits.len())?;
         hits.sort_unstable();
         hits.dedup();

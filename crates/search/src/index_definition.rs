@@ -5,7 +5,7 @@ use bunko_bson::DocumentRef;
 use bunko_errors::{Failure, Result};
 use std::sync::Arc;
 
-/// What a search index has of documents.
+/// The definition of a search index.
 #[derive(Clone, Debug)]
 pub enum SearchIndexDefinition {
     /// Type `search`: words and values of fields.
@@ -15,9 +15,9 @@ pub enum SearchIndexDefinition {
 }
 
 impl SearchIndexDefinition {
-    /// Reads the definition of an index of type `kind`; messages call the definition `path`.
+    /// Parses the definition of an index of type `kind`; messages call it `path`.
     /// # Errors
-    /// `BadValue` for one that is malformed, or another type; `CommandNotSupported` for what is not built.
+    /// `BadValue` for a malformed definition or another type; `CommandNotSupported` for unsupported options.
     pub fn parse(kind: &str, definition: DocumentRef<'_>, path: &str) -> Result<Self> {
         match kind {
             "search" => {
@@ -30,7 +30,7 @@ impl SearchIndexDefinition {
         }
     }
 
-    /// The type, as clients name it.
+    /// The type's name.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Search(_) => "search",

@@ -1,4 +1,4 @@
-//! Where an operator looks: a path, several, or all that a wildcard takes in, each by one of its ways of cutting.
+//! The paths of an operator: one, several, or a wildcard, each with one of its analyses.
 
 use crate::unit::{Field, Unit};
 use crate::{Reader, StringField};
@@ -11,15 +11,15 @@ use std::collections::HashSet;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Path {
     pub name: String,
-    /// Whether `*` in the name stands for anything.
+    /// Whether `*` in the name matches any text.
     pub is_wildcard: bool,
-    /// The further way of cutting, if another than the field's own is asked for.
+    /// The name of an alternative analysis; `None` for the field's own.
     pub multi: Option<String>,
 }
 
-/// The texts of one path, in one way of cutting.
+/// The texts of one path under one analysis.
 pub(crate) struct TextField<'s> {
-    /// The name of what is counted together: the path, and the way of cutting.
+    /// The key of the statistics: the path and the analysis.
     pub key: String,
     pub path: String,
     pub string: &'s StringField,
@@ -30,13 +30,13 @@ impl Path {
         Self { name: name.to_owned(), is_wildcard: false, multi: None }
     }
 
-    /// Whether it takes in a path of a document.
+    /// Whether it matches a path of a document.
     pub fn takes(&self, path: &str) -> bool {
         if self.is_wildcard { takes(self.name.as_bytes(), path.as_bytes()) } else { self.name == path }
     }
 }
 
-/// Whether a text is what a pattern says, in which `*` stands for anything.
+/// Whether a text matches a pattern, in which `*` matches any text.
 fn takes(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut begun, mut star) = (0, 0, None);
     let mut pattern_at = 0;
@@ -59,9 +59,9 @@ fn takes(pattern: &[u8], text: &[u8]) -> bool {
     pattern[pattern_at..].iter().all(|byte| *byte == b'*')
 }
 
-/// Reads `path` in all its forms.
+/// Parses all forms of `path`.
 /// # Errors
-/// It is malformed, or missing.
+/// If it is malformed or missing.
 pub(crate) fn parse(reader: &Reader<'_>) -> Result<Vec<Path>> {
     let value = reader.required(reader.value("path"), "path")?;
     let paths = match value {
@@ -96,9 +96,9 @@ fn path(reader: &Reader<'_>, value: ValueRef<'_>) -> Result<Path> {
     }
 }
 
-/// The texts of a unit that paths take in, each once.
+/// The distinct text fields of a unit that the paths match.
 /// # Errors
-/// What the operation says: both may be very many.
+/// Errors of counting work: there may be very many fields and paths.
 pub(crate) fn text_fields<'u>(
     unit: &'u Unit<'_>,
     paths: &[Path],
@@ -112,7 +112,7 @@ pub(crate) fn text_fields<'u>(
         for field in fields.iter().filter(|field| path.takes(&field.path)) {
             for text in of_field(field, path.multi.as_deref(), path.is_wildcard) {
                 operation.work(1)?;
-                // One path takes in each text once.
+                // A single path matches each text field once.
                 if paths.len() == 1 || known.insert(text.key.clone()) {
                     found.push(text);
                 }
@@ -122,7 +122,7 @@ pub(crate) fn text_fields<'u>(
     Ok(found)
 }
 
-/// The texts of a field in one way of cutting, in its own, or in all.
+/// The text fields of a field: with one analysis, its own, or all.
 pub(crate) fn of_field<'u>(field: &'u Field<'_>, multi: Option<&str>, all: bool) -> Vec<TextField<'u>> {
     let Some(string) = field.types.string() else { return Vec::new() };
     let whole = |key: String, string| TextField { key, path: field.path.clone(), string };

@@ -1,4 +1,4 @@
-//! What a stage asks: an operator or facets, and options.
+//! The specification of a search stage: an operator or facets, and options.
 
 use crate::facet::{self, Facet};
 use crate::highlight::Highlight;
@@ -9,15 +9,15 @@ use crate::{Reader, Refusal};
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::Result;
 
-/// The index of a search that names none.
+/// The default name of an index.
 const INDEX_USUAL: &str = "default";
 
-/// What `$search` or `$searchMeta` asks.
+/// The specification of `$search` or `$searchMeta`.
 #[derive(Debug)]
 pub struct SearchQuery {
     /// The name of the index.
     pub index: String,
-    /// What matches; all documents where facets are asked for alone.
+    /// The operator; without one, for facets alone, all documents match.
     pub(crate) clause: Option<Clause>,
     pub(crate) facets: Vec<Facet>,
     pub(crate) count: CountType,
@@ -26,19 +26,19 @@ pub struct SearchQuery {
     pub(crate) from: Option<From>,
     pub(crate) tells_details: bool,
     pub(crate) returns_stored: bool,
-    /// The path of embedded documents that are found in place of those around them.
+    /// The path of embedded documents that are returned instead of the documents around them.
     pub(crate) scope: Option<String>,
 }
 
-/// Where in the order of all that is found it begins.
+/// The start of the results within all hits.
 #[derive(Debug)]
 pub(crate) enum From {
     After(SequenceToken),
-    /// Backwards.
+    /// In reverse order.
     Before(SequenceToken),
 }
 
-/// How the number of what is found is told. It is exact in either way.
+/// How the number of hits is reported. It is exact in either case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CountType {
     LowerBound,
@@ -54,19 +54,19 @@ impl CountType {
     }
 }
 
-/// Which stage asks.
+/// The stage that searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// `$search`: for documents.
+    /// `$search`: returns documents.
     Documents,
-    /// `$searchMeta`: for what is known of all of them.
+    /// `$searchMeta`: returns metadata of all hits.
     Metadata,
 }
 
 impl SearchQuery {
-    /// Reads the specification of a stage.
+    /// Parses the specification of a stage.
     /// # Errors
-    /// `UnknownError` for a malformed one; `CommandNotSupported` for what is not built.
+    /// `UnknownError` for a malformed specification; `CommandNotSupported` for unsupported options.
     pub fn parse(specification: DocumentRef<'_>, asked: Asked) -> Result<Self> {
         let reader = Reader::new(specification, "", Refusal::Query);
         let index = reader.word("index")?.unwrap_or(INDEX_USUAL).to_owned();
@@ -94,8 +94,8 @@ impl SearchQuery {
     }
 }
 
-/// Checks settings that tell search nodes how to do their work: which node, on how many threads, what is noted of searches.
-/// MongoDB finds the same with them too, and here is one process.
+/// Checks settings that tell search nodes how to work: the node, the number of threads, the tracking of searches. They
+/// do not change results, and there are no search nodes here.
 fn without_effect(reader: &Reader<'_>) -> Result<()> {
     reader.boolean("concurrent")?;
     if let Some(preference) = reader.inner("searchNodePreference")? {
@@ -112,7 +112,7 @@ fn without_effect(reader: &Reader<'_>) -> Result<()> {
 fn count(reader: &Reader<'_>) -> Result<CountType> {
     let Some(count) = reader.inner("count")? else { return Ok(CountType::LowerBound) };
     let kind = count.one_of("type", &[("lowerBound", CountType::LowerBound), ("total", CountType::Total)])?;
-    // All are counted anyway.
+    // All hits are counted anyway.
     count.integer_within("threshold", 0, i64::from(i32::MAX))?;
     count.done()?;
     Ok(kind.unwrap_or(CountType::LowerBound))
@@ -139,7 +139,7 @@ fn scope(reader: &Reader<'_>) -> Result<Option<String>> {
     Ok(Some(path))
 }
 
-/// Whether an option of `$search` that the server itself reads is there and true.
+/// Whether an option of `$search` that the server itself reads is `true`.
 pub fn has_true(specification: DocumentRef<'_>, name: &str) -> bool {
     matches!(specification.get(name), Some(ValueRef::Boolean(true)))
 }

@@ -1,20 +1,20 @@
-//! A document that is read strictly: by the names of its fields, each of one type, and none besides.
+//! A strict reader of a document: each field is read by name and type, and unknown fields are errors.
 
 use bunko_bson::{ArrayRef, DocumentRef, Value, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::cell::RefCell;
 
-/// Which code the refusals of a [`Reader`] have.
+/// The error code of a [`Reader`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// A definition of an index: `BadValue`.
     Definition,
-    /// A search: `UnknownError`, which is what a search node's errors reach clients with.
+    /// A search: `UnknownError`, with which errors of a search node reach clients.
     Query,
 }
 
 impl Refusal {
-    /// A refusal with these words.
+    /// An error with this message.
     pub fn failure(self, message: impl Into<String>) -> Failure {
         let code = match self {
             Self::Definition => ErrorCode::BAD_VALUE,
@@ -24,25 +24,25 @@ impl Refusal {
     }
 }
 
-/// A document that is read strictly. A field that is null counts as missing.
+/// Reads a document strictly. A null field counts as missing.
 pub struct Reader<'a> {
     document: DocumentRef<'a>,
-    /// Where it stands, for messages; empty for the outermost.
+    /// The path of the document, for messages; empty for the outermost.
     path: String,
     refusal: Refusal,
-    /// The names that were asked for.
+    /// The names of the fields read.
     known: RefCell<Vec<String>>,
 }
 
 impl<'a> Reader<'a> {
-    /// Begins to read a document that stands at `path`.
+    /// A reader of the document at `path`.
     pub fn new(document: DocumentRef<'a>, path: impl Into<String>, refusal: Refusal) -> Self {
         Self { document, path: path.into(), refusal, known: RefCell::default() }
     }
 
-    /// The same for a value, which has to be a document.
+    /// A reader of a value, which must be a document.
     /// # Errors
-    /// The value is none.
+    /// If the value is no document.
     pub fn of_value(value: ValueRef<'a>, path: impl Into<String>, refusal: Refusal) -> Result<Self> {
         let path = path.into();
         match value {
@@ -56,22 +56,22 @@ impl<'a> Reader<'a> {
         self.document
     }
 
-    /// Which code its refusals have.
+    /// The kind of its errors.
     pub fn refusal(&self) -> Refusal {
         self.refusal
     }
 
-    /// Where a field stands.
+    /// The path of a field.
     pub fn at(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 
-    /// A refusal that speaks of a field.
+    /// An error about a field.
     pub fn wrong(&self, name: &str, what: &str) -> Failure {
         self.refusal.failure(format!("\"{}\" {what}", self.at(name)))
     }
 
-    /// A refusal that speaks of the document.
+    /// An error about the document.
     pub fn failure(&self, what: &str) -> Failure {
         match self.path.as_str() {
             "" => self.refusal.failure(what),
@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether there is a field of that name, null or not.
+    /// Whether the field exists, null or not.
     pub fn has(&self, name: &str) -> bool {
         self.document.get(name).is_some()
     }
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         self.document.get(name).filter(|value| !matches!(value, ValueRef::Null))
     }
 
-    /// What `read` makes of a field; `expected` names the type that it has to be.
+    /// Reads a field; `expected` names the required type.
     fn typed<T>(&self, name: &str, expected: &str, read: impl FnOnce(ValueRef<'a>) -> Option<T>) -> Result<Option<T>> {
         let Some(value) = self.value(name) else { return Ok(None) };
         read(value).map(Some).ok_or_else(|| self.wrong(name, &format!("must be {expected}")))
@@ -100,14 +100,14 @@ impl<'a> Reader<'a> {
 
     /// A string.
     /// # Errors
-    /// It is something else.
+    /// If it is no string.
     pub fn string(&self, name: &str) -> Result<Option<&'a str>> {
         self.typed(name, "a string", ValueRef::as_str)
     }
 
     /// A string that is not empty.
     /// # Errors
-    /// It is something else.
+    /// If it is no string, or empty.
     pub fn word(&self, name: &str) -> Result<Option<&'a str>> {
         let word = self.string(name)?;
         if word == Some("") {
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
 
     /// A boolean.
     /// # Errors
-    /// It is something else.
+    /// If it is no boolean.
     pub fn boolean(&self, name: &str) -> Result<Option<bool>> {
         self.typed(name, "a boolean", |value| match value {
             ValueRef::Boolean(value) => Some(value),
@@ -126,9 +126,9 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A whole number, in whatever type of number but a decimal.
+    /// An integer, in any type of number except a decimal.
     /// # Errors
-    /// It is something else.
+    /// If it is no integer.
     pub fn integer(&self, name: &str) -> Result<Option<i64>> {
         self.typed(name, "an integer", |value| match value {
             ValueRef::Int32(_) | ValueRef::Int64(_) | ValueRef::Double(_) => number::as_i64_exact(value),
@@ -136,9 +136,9 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// A number that is no decimal.
+    /// A number, in any type except a decimal.
     /// # Errors
-    /// It is something else.
+    /// If it is no number.
     pub fn number(&self, name: &str) -> Result<Option<f64>> {
         self.typed(name, "a number", |value| match value {
             ValueRef::Int32(_) | ValueRef::Int64(_) | ValueRef::Double(_) => number::as_f64(value),
@@ -148,31 +148,31 @@ impl<'a> Reader<'a> {
 
     /// An array.
     /// # Errors
-    /// It is something else.
+    /// If it is no array.
     pub fn array(&self, name: &str) -> Result<Option<ArrayRef<'a>>> {
         self.typed(name, "an array", ValueRef::as_array)
     }
 
-    /// A document, to be read strictly in its turn.
+    /// A reader of a document.
     /// # Errors
-    /// It is something else.
+    /// If it is no document.
     pub fn inner(&self, name: &str) -> Result<Option<Self>> {
         let document = self.typed(name, "a document", ValueRef::as_document)?;
         Ok(document.map(|document| Self::new(document, self.at(name), self.refusal)))
     }
 
-    /// The documents of an array, or none.
+    /// Readers of the documents in an array.
     /// # Errors
-    /// It is something else.
+    /// If it is no array of documents.
     pub fn inners(&self, name: &str) -> Result<Option<Vec<Self>>> {
         let Some(array) = self.array(name)? else { return Ok(None) };
         let read = |(position, value)| Self::of_value(value, format!("{}[{position}]", self.at(name)), self.refusal);
         array.iter().enumerate().map(read).collect::<Result<_>>().map(Some)
     }
 
-    /// A document, or an array of them.
+    /// A document, or an array of documents.
     /// # Errors
-    /// It is something else.
+    /// If it is neither.
     pub fn one_or_several(&self, name: &str) -> Result<Option<Vec<Self>>> {
         match self.value(name) {
             None => Ok(None),
@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
 
     /// The strings of an array.
     /// # Errors
-    /// It is something else.
+    /// If it is no array of strings.
     pub fn strings(&self, name: &str) -> Result<Option<Vec<String>>> {
         let Some(array) = self.array(name)? else { return Ok(None) };
         let read = |value: ValueRef<'_>| {
@@ -192,9 +192,9 @@ impl<'a> Reader<'a> {
         array.iter().map(read).collect::<Result<_>>().map(Some)
     }
 
-    /// One of several words; `None` where there is none.
+    /// The meaning of a word from a list; `None` if the field is missing.
     /// # Errors
-    /// It is another one.
+    /// If it is another word.
     pub fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>> {
         let Some(found) = self.string(name)? else { return Ok(None) };
         let Some((_, meant)) = words.iter().find(|(word, _)| *word == found) else {
@@ -204,16 +204,16 @@ impl<'a> Reader<'a> {
         Ok(Some(*meant))
     }
 
-    /// What has to be there.
+    /// A value that must be present.
     /// # Errors
-    /// It is not.
+    /// If it is missing.
     pub fn required<T>(&self, found: Option<T>, name: &str) -> Result<T> {
         found.ok_or_else(|| self.wrong(name, "is required"))
     }
 
-    /// A whole number within bounds.
+    /// An integer within bounds.
     /// # Errors
-    /// It is something else.
+    /// If it is no such integer.
     pub fn integer_within(&self, name: &str, least: i64, most: i64) -> Result<Option<i64>> {
         let found = self.integer(name)?;
         if found.is_some_and(|found| !(least..=most).contains(&found)) {
@@ -222,9 +222,9 @@ impl<'a> Reader<'a> {
         Ok(found)
     }
 
-    /// Refuses a field that is known and not built.
+    /// Refuses fields that are known but not supported.
     /// # Errors
-    /// The field is there.
+    /// If one of the fields is present.
     pub fn not_supported_yet(&self, names: &[&str]) -> Result<()> {
         match names.iter().find(|name| self.value(name).is_some()) {
             Some(name) => Err(Failure::not_supported_yet(&self.at(name))),
@@ -232,9 +232,9 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Ends it.
+    /// Ends reading.
     /// # Errors
-    /// There are fields that nobody asked for.
+    /// If the document has fields that were not read.
     pub fn done(&self) -> Result<()> {
         let known = self.known.borrow();
         match self.document.iter().find(|field| !known.iter().any(|known| known == field.name)) {
@@ -255,7 +255,7 @@ pub(crate) mod tests {
     use std::collections::BTreeSet;
 
     thread_local! {
-        /// The names of all fields that this thread has asked for.
+        /// The names of all fields that this thread has read.
         pub(crate) static ASKED: RefCell<BTreeSet<String>> = RefCell::default();
     }
 }

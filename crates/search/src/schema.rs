@@ -1,4 +1,4 @@
-//! What an index says of paths: as what a field is there, and how its texts are cut.
+//! A definition applied to paths: the types of fields, and their analyzers.
 
 use crate::analysis::{Analyzer, Analyzers};
 use crate::{Definition, FieldType, Mapping, NormalizerName, StringField};
@@ -14,19 +14,19 @@ pub struct Schema {
     analyzers: Analyzers,
 }
 
-/// As what an index has a field.
+/// The types of a field in an index.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Types<'s> {
-    /// As its mapping says.
+    /// From its mapping.
     Mapped(&'s [FieldType]),
-    /// By the types of its values.
+    /// From the types of its values.
     Dynamic,
-    /// Not at all.
+    /// Not indexed.
     None,
 }
 
 impl<'s> Types<'s> {
-    /// How strings of the field are cut, where they are.
+    /// The analysis of the field's strings, if they are indexed.
     pub fn string(self) -> Option<&'s StringField> {
         match self {
             Self::Mapped(types) => types.iter().find_map(|kind| match kind {
@@ -38,7 +38,7 @@ impl<'s> Types<'s> {
         }
     }
 
-    /// What becomes of whole strings, where they are kept.
+    /// The normalization of whole strings, if they are indexed.
     pub fn token(self) -> Option<NormalizerName> {
         self.mapped().iter().find_map(|kind| match kind {
             FieldType::Token(normalizer) => Some(*normalizer),
@@ -53,16 +53,16 @@ impl<'s> Types<'s> {
         }
     }
 
-    /// Whether values of a kind that is mapped by `of` are there; dynamic mappings have all such.
+    /// Whether values of a kind that `of` selects are indexed. A dynamic mapping indexes all kinds.
     pub fn has(self, of: fn(&FieldType) -> bool) -> bool {
         matches!(self, Self::Dynamic) || self.mapped().iter().any(of)
     }
 }
 
 impl Schema {
-    /// Reads what the definition says of analyzers.
+    /// Parses the analyzers of the definition.
     /// # Errors
-    /// `BadValue` for one that is malformed or missing; `CommandNotSupported` for one that is not built.
+    /// `BadValue` for a malformed or unknown analyzer; `CommandNotSupported` for an unsupported one.
     pub fn new(definition: &Arc<Definition>, path: &str) -> Result<Self> {
         let analyzers = Analyzers::parse(&definition.analyzers, path)?;
         let schema = Self { definition: Arc::clone(definition), analyzers };
@@ -74,7 +74,7 @@ impl Schema {
         Ok(schema)
     }
 
-    /// Refuses analyzers that do not exist.
+    /// Refuses unknown analyzers.
     fn check(&self, mapping: &Mapping) -> Result<()> {
         for kind in mapping.fields.values().flatten() {
             match kind {
@@ -95,24 +95,24 @@ impl Schema {
         Ok(())
     }
 
-    /// How documents' strings of a field are cut.
+    /// The analyzer of documents' strings in a field.
     pub(crate) fn of_documents(&self, field: &StringField) -> Result<Arc<Analyzer>> {
         self.analyzers.get(field.analyzer.as_deref().unwrap_or(&self.definition.analyzer))
     }
 
-    /// How what is searched for in a field is cut.
+    /// The analyzer of searched texts in a field.
     pub(crate) fn of_searches(&self, field: &StringField) -> Result<Arc<Analyzer>> {
         let own = field.search_analyzer.as_ref().or(field.analyzer.as_ref());
         let usual = self.definition.search_analyzer.as_ref().unwrap_or(&self.definition.analyzer);
         self.analyzers.get(own.unwrap_or(usual))
     }
 
-    /// As what the index has a path.
+    /// The types of a path.
     pub(crate) fn types(&self, path: &str) -> Types<'_> {
         types_in(&self.definition.mapping, path)
     }
 
-    /// The mapping of the documents at a path, where they are embedded ones.
+    /// The mapping of the embedded documents at a path, if the path holds embedded documents.
     pub(crate) fn embedded(&self, path: &str) -> Option<(&Mapping, &crate::StoredSource)> {
         self.types(path).mapped().iter().find_map(|kind| match kind {
             FieldType::EmbeddedDocuments { mapping, stored_source } => Some((mapping, stored_source)),

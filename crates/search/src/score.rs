@@ -1,4 +1,4 @@
-//! What becomes of an operator's score: `boost`, `constant`, `function`, `embedded`.
+//! Changes of an operator's score: `boost`, `constant`, `function`, `embedded`.
 
 use crate::Reader;
 use crate::details::Details;
@@ -7,7 +7,7 @@ use crate::unit::Unit;
 use bunko_bson::number;
 use bunko_errors::{Failure, Result};
 
-/// How the scores of embedded documents become one.
+/// The aggregation of the scores of embedded documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Aggregate {
     #[default]
@@ -17,28 +17,28 @@ pub(crate) enum Aggregate {
     Mean,
 }
 
-/// What becomes of a score.
+/// The change of a score.
 #[derive(Debug, Default)]
 pub(crate) enum Score {
-    /// Nothing.
+    /// None.
     #[default]
     Kept,
-    /// It is multiplied.
+    /// Multiplied by a constant.
     Boost(f32),
-    /// It is multiplied by a number of the document.
+    /// Multiplied by a number of the document.
     BoostBy { path: String, undefined: f32 },
-    /// It is this.
+    /// Replaced by a constant.
     Constant(f32),
-    /// It is computed.
+    /// Replaced by the value of a function.
     Function(Function),
-    /// That of the embedded documents is made one, and something becomes of that.
+    /// Aggregates the scores of embedded documents, then changes the result.
     Embedded { aggregate: Aggregate, outer: Box<Score> },
 }
 
 impl Score {
-    /// Reads `score`.
+    /// Parses `score`.
     /// # Errors
-    /// It is malformed; `CommandNotSupported` for what is not built.
+    /// If it is malformed; `CommandNotSupported` for unsupported options.
     pub fn parse(reader: &Reader<'_>) -> Result<Self> {
         let Some(score) = reader.inner("score")? else { return Ok(Self::Kept) };
         Self::read(&score)
@@ -88,7 +88,7 @@ impl Score {
         Ok(parsed)
     }
 
-    /// How scores of embedded documents become one.
+    /// The aggregation of the scores of embedded documents.
     pub fn aggregate(&self) -> Aggregate {
         match self {
             Self::Embedded { aggregate, .. } => *aggregate,
@@ -96,7 +96,7 @@ impl Score {
         }
     }
 
-    /// What becomes of the score of a document.
+    /// The changed score of a document.
     pub fn apply(&self, score: f32, unit: &Unit<'_>) -> f32 {
         match self {
             Self::Kept => score,
@@ -108,7 +108,7 @@ impl Score {
         }
     }
 
-    /// What a score was made of, with what became of it.
+    /// The parts of a score, including the change.
     pub fn explain(&self, made: Details, unit: &Unit<'_>) -> Details {
         let way = match self {
             Self::Kept => return made,

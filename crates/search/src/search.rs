@@ -1,8 +1,8 @@
-//! A search from its query to what is found.
+//! Runs a search query over the documents of a collection.
 //!
-//! Where the postings of the index are at hand, they tell how often words occur and which documents may match. Otherwise it
-//! goes over all documents, and looks at each as the index would have it: once to count how often words occur, where a
-//! score needs that, and once to find and score. What it keeps is a line for each document that it has found.
+//! If the index has usable postings, they give the frequencies of words and the documents that may match. Otherwise the
+//! search scans all documents, and reads each as the index would: once to count words, if scores need the counts, and
+//! once to match and score. It keeps one short record per hit.
 
 use crate::evaluation::Evaluation;
 use crate::operators::UseOfPostings;
@@ -17,52 +17,52 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use std::sync::Arc;
 
-/// Most bytes that a search keeps of what it has found.
+/// Most bytes of hits that a search keeps.
 pub const FOUND_BYTES_MAX: usize = 100 << 20;
 
-/// The documents of a collection, in the same order however often they are read.
+/// The documents of a collection. Repeated reads give the same documents in the same order.
 pub trait Documents {
-    /// Visits all of them, each with the number of its record.
+    /// Visits all documents, each with its record number.
     /// # Errors
-    /// Those of the visitor and of the storage.
+    /// Errors of the visitor and of the storage.
     fn scan(&mut self, visit: &mut dyn FnMut(i64, DocumentRef<'_>) -> Result<()>) -> Result<()>;
 
-    /// Visits those of some records, which ascend, in the same way.
+    /// Visits the documents of some records, given in ascending order.
     /// # Errors
     /// As [`Self::scan`].
     fn read(&mut self, records: &[u64], visit: &mut dyn FnMut(i64, DocumentRef<'_>) -> Result<()>) -> Result<()>;
 
-    /// Asks the postings that an index with that schema has of the documents; whether it has any at hand. From then on the
-    /// documents are those that the postings are of.
+    /// Passes the postings of an index with that schema to `ask`. Returns whether there are any. From then on, the
+    /// documents are those that the postings were made from.
     /// # Errors
-    /// Those of what is asked, of the storage and of the operation.
+    /// Errors of `ask`, of the storage and of the operation.
     fn ask(&mut self, _schema: &Arc<Schema>, _ask: &mut dyn FnMut(&Postings) -> Result<()>) -> Result<bool> {
         Ok(false)
     }
 }
 
-/// A document that was found.
+/// A matching document.
 pub type Hit = SequenceToken;
 
-/// What a search has found.
+/// The result of a search.
 #[derive(Debug)]
 pub struct Found {
-    /// The documents in their order.
+    /// The hits in order.
     pub hits: Vec<Hit>,
-    /// What is known of all of them: `$$SEARCH_META`.
+    /// Metadata of all hits: `$$SEARCH_META`.
     pub metadata: DocumentBuf,
 }
 
-/// A document as a search shows it.
+/// A hit in the form that the stage returns.
 #[derive(Debug)]
 pub struct Shown {
-    /// What of it is shown.
+    /// The returned document or part of it.
     pub document: DocumentBuf,
-    /// What `$meta` reads.
+    /// Metadata for `$meta`.
     pub metadata: DocumentBuf,
 }
 
-/// What the metadata of a search is where there is no such index.
+/// The metadata of a search whose index does not exist.
 pub fn metadata_of_nothing() -> DocumentBuf {
     DocumentBuf::new().with("count", &DocumentBuf::new().with("total", 0_i64))
 }
@@ -74,9 +74,9 @@ pub struct Search {
 }
 
 impl Search {
-    /// Makes a query ready for an index.
+    /// Prepares a query for an index.
     /// # Errors
-    /// `UnknownError` where the index lacks what is asked for.
+    /// `UnknownError` if the index lacks a field that the query needs.
     pub fn new(query: SearchQuery, definition: &Arc<Definition>, operation: Arc<OperationContext>) -> Result<Self> {
         let schema = Arc::new(Schema::new(definition, "definition")?);
         if let Some(clause) = &query.clause {
@@ -99,7 +99,7 @@ impl Search {
         Unit::of(document, &self.evaluation.schema.definition.mapping)
     }
 
-    /// The documents that may be found in one, each by its number.
+    /// The units of a document that may match: the document, or its embedded documents in the scope.
     fn each<'u, 'd>(&self, unit: &'u Unit<'d>) -> Vec<&'u Unit<'d>> {
         match &self.query.scope {
             None => vec![unit],
@@ -107,9 +107,9 @@ impl Search {
         }
     }
 
-    /// Finds all.
+    /// Finds all hits.
     /// # Errors
-    /// Those of the storage and the operation; `ExceededMemoryLimit` where more is found than can be kept.
+    /// Errors of the storage and of the operation; `ExceededMemoryLimit` if the hits need more memory than allowed.
     pub fn run(&self, documents: &mut dyn Documents, asked: Asked) -> Result<Found> {
         let (query, evaluation) = (&self.query, &self.evaluation);
         let candidates = self.candidates(documents)?;
@@ -135,7 +135,7 @@ impl Search {
                 let Some(score) = score else { continue };
                 count += 1;
                 for (facet, counts) in query.facets.iter().zip(&mut counts) {
-                    // Each looks for its values among all fields, and keeps those of the document.
+                    // Each facet searches all fields for its values, and keeps those of the document.
                     evaluation.operation.work(1 + unit.fields.len() / 4)?;
                     facet.count(unit, counts)?;
                 }
@@ -159,7 +159,7 @@ impl Search {
         Ok(Found { hits: self.ordered(hits), metadata: self.metadata(count, counts) })
     }
 
-    /// What an index knows of the documents that may be found.
+    /// The documents that may match, according to the postings.
     fn candidates(&self, documents: &mut dyn Documents) -> Result<Candidates> {
         let (query, evaluation) = (&self.query, &self.evaluation);
         let Some(clause) = &query.clause else { return Ok(Candidates::Unknown) };
@@ -206,9 +206,9 @@ impl Search {
         metadata
     }
 
-    /// A document that was found, as it is shown. The document may have been read anew, as it was when it was found.
+    /// Builds the result for a hit. The document may have been read again, as it was when it was found.
     /// # Errors
-    /// What the operation says.
+    /// Errors of counting work.
     pub fn show(&self, hit: &Hit, document: DocumentRef<'_>) -> Result<Option<Shown>> {
         let (query, evaluation) = (&self.query, &self.evaluation);
         evaluation.next_document();
@@ -242,13 +242,13 @@ impl Search {
     }
 }
 
-/// The documents that a search has to look at.
+/// The documents that a search must read.
 enum Candidates {
-    /// All of them, and before that once more to count words.
+    /// All documents; scores may need another scan first, to count words.
     Unknown,
-    /// All of them.
+    /// All documents.
     All,
-    /// Those of some records, which ascend.
+    /// The documents of these records, in ascending order.
     These(Vec<u64>),
 }
 

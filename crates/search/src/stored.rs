@@ -1,10 +1,10 @@
-//! What `returnStoredSource` shows of a document.
+//! The part of a document that `returnStoredSource` returns.
 
 use crate::StoredSource;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 
 impl StoredSource {
-    /// The same for documents at a path, whose own paths begin behind it.
+    /// The stored source of documents at a path; its own paths are then relative to it.
     pub(crate) fn below(&self, scope: &str) -> Self {
         let below = |paths: &[String]| {
             let strip = |path: &String| {
@@ -21,7 +21,7 @@ impl StoredSource {
     }
 }
 
-/// The fields of a document that are kept; `_id` always is.
+/// The stored fields of a document; `_id` is always one.
 pub(crate) fn shown(document: DocumentRef<'_>, source: &StoredSource) -> DocumentBuf {
     match source {
         StoredSource::Nothing => DocumentBuf::new(),
@@ -39,11 +39,11 @@ pub(crate) fn shown(document: DocumentRef<'_>, source: &StoredSource) -> Documen
     }
 }
 
-/// How a path stands to those that are named.
+/// The relation of a path to the named paths.
 enum Relation {
-    /// It is one, or inside of one.
+    /// It is a named path, or below one.
     Named,
-    /// One is inside of it.
+    /// A named path is below it.
     Above,
     None,
 }
@@ -56,7 +56,7 @@ fn relation(paths: &[String], path: &str) -> Relation {
     if paths.iter().any(|named| is_inside(named, path)) { Relation::Above } else { Relation::None }
 }
 
-/// How much of a field is kept.
+/// The stored part of a field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kept {
     Whole,

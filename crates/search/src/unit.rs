@@ -1,4 +1,4 @@
-//! A document as an index has it: values by their paths, and embedded documents, each for itself.
+//! The view that an index has of a document: values by path, and embedded documents as units of their own.
 
 use crate::schema::Types;
 use crate::{FieldType, Mapping};
@@ -7,10 +7,10 @@ use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use std::collections::{HashMap, HashSet};
 
-/// What an index has of one document, or of one that is embedded.
+/// A document, or an embedded document, as an index sees it.
 #[derive(Debug, Default)]
 pub(crate) struct Unit<'d> {
-    /// Values, those of arrays one after the other.
+    /// Values; those of arrays one after the other.
     pub fields: Vec<Field<'d>>,
     /// Embedded documents.
     pub children: Vec<Child<'d>>,
@@ -33,7 +33,7 @@ pub(crate) struct Child<'d> {
 }
 
 impl<'d> Unit<'d> {
-    /// What an index with that mapping has of a document.
+    /// The view that an index with `mapping` has of a document.
     pub fn of(document: DocumentRef<'d>, mapping: &'d Mapping) -> Self {
         let mut unit = Self::default();
         unit.add_document(document, mapping, "");
@@ -88,9 +88,9 @@ impl<'d> Unit<'d> {
         self.fields.iter().filter(move |field| field.path == path)
     }
 
-    /// The same for an operator, which may look at very many paths: each look goes over all fields.
+    /// As [`Self::values`], for operators that may read very many paths: each call iterates over all fields.
     /// # Errors
-    /// What the operation says.
+    /// Errors of counting work.
     pub fn values_within<'u>(
         &'u self,
         path: &'u str,
@@ -100,14 +100,14 @@ impl<'d> Unit<'d> {
         Ok(self.values(path))
     }
 
-    /// The paths that hold strings, each once.
+    /// The distinct paths with strings.
     pub fn text_paths(&self) -> Vec<&Field<'d>> {
         let mut known = HashSet::new();
         let strings = self.fields.iter().filter(|field| matches!(field.value, ValueRef::String(_)));
         strings.filter(|field| known.insert(field.path.as_str())).collect()
     }
 
-    /// The same, each with all its strings.
+    /// The distinct paths with strings, each with all its strings.
     pub fn texts(&self) -> Vec<(&Field<'d>, Vec<(&Field<'d>, &'d str)>)> {
         let mut places = HashMap::new();
         let mut found: Vec<(&Field<'d>, Vec<(&Field<'d>, &'d str)>)> = Vec::new();
@@ -122,7 +122,7 @@ impl<'d> Unit<'d> {
         found
     }
 
-    /// The embedded documents at a path, however deep it is.
+    /// The embedded documents at a path, at any depth.
     pub fn embedded<'u>(&'u self, path: &str, found: &mut Vec<&'u Child<'d>>) {
         for child in &self.children {
             if child.path == path {

@@ -1,4 +1,4 @@
-//! The definition of an index of type `vectorSearch`: which fields hold vectors, and by which it filters.
+//! The definition of an index of type `vectorSearch`: the fields with vectors, and the fields to filter by.
 
 use crate::{Reader, Refusal, StoredSource};
 use bunko_bson::DocumentRef;
@@ -7,43 +7,43 @@ use bunko_errors::{Failure, Result};
 /// Most dimensions of a vector. Source: MongoDB manual, "How to Index Fields for Vector Search".
 const DIMENSIONS_MAX: i64 = 8_192;
 
-/// What an index of type `vectorSearch` says.
+/// The definition of an index of type `vectorSearch`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VectorDefinition {
-    /// The fields that hold vectors, at least one, each path once.
+    /// The fields with vectors: at least one, each path once.
     pub vectors: Vec<VectorField>,
-    /// The paths by which a search may filter.
+    /// The paths that a search may filter by.
     pub filters: Vec<String>,
-    /// What `returnStoredSource` shows of a document.
+    /// The part of a document that `returnStoredSource` returns.
     pub stored_source: StoredSource,
 }
 
-/// A field that holds vectors.
+/// A field with vectors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VectorField {
-    /// Where it is, dotted.
+    /// Its dotted path.
     pub path: String,
-    /// How many numbers a vector has; others are left out.
+    /// Number of dimensions; other vectors are not indexed.
     pub dimensions: usize,
-    /// By what two vectors are near each other.
+    /// The similarity of two vectors.
     pub similarity: Similarity,
 }
 
-/// By what two vectors are near each other.
+/// The similarity of two vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Similarity {
-    /// Their angle.
+    /// By angle.
     Cosine,
-    /// Angle and length.
+    /// By angle and length.
     DotProduct,
-    /// Their distance.
+    /// By distance.
     Euclidean,
 }
 
 impl VectorDefinition {
-    /// Reads a definition, which messages call `path`.
+    /// Parses a definition; messages call it `path`.
     /// # Errors
-    /// `BadValue` for a malformed one; `CommandNotSupported` for what is not built.
+    /// `BadValue` for a malformed definition; `CommandNotSupported` for unsupported options.
     pub fn parse(definition: DocumentRef<'_>, path: &str) -> Result<Self> {
         let reader = Reader::new(definition, path, Refusal::Definition);
         let fields = reader.required(reader.inners("fields")?, "fields")?;
@@ -95,11 +95,11 @@ impl VectorField {
         let dimensions = field.integer_within("numDimensions", 1, DIMENSIONS_MAX)?;
         let dimensions = field.required(dimensions, "numDimensions")? as usize;
         let similarity = field.required(field.one_of("similarity", similarities)?, "similarity")?;
-        // Vectors are kept as they are.
+        // Vectors are stored without quantization.
         if field.one_of("quantization", &[("none", false), ("scalar", true), ("binary", true)])? == Some(true) {
             return Err(Failure::not_supported_yet(&field.at("quantization")));
         }
-        // `bunko_vector::Definition` reads these and `indexingMethod` again.
+        // `bunko_vector::Definition` parses these and `indexingMethod` again.
         if let Some(options) = field.inner("hnswOptions")? {
             options.integer_within("maxEdges", 16, 64)?;
             options.integer_within("numEdgeCandidates", 100, 3_200)?;

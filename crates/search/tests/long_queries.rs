@@ -276,7 +276,7 @@ fn many_paths_stop_soon_after_they_have_to() {
         let name = query.as_ref().first().expect("an operator").name;
         assert_stops(&mut collection, name, &query, &definition);
     }
-    // These come to their end soon, one of them by a refusal.
+    // These queries end soon, one of them with an error.
     let begun = Instant::now();
     let like = of("moreLikeThis", &nothing().with("like", &wide));
     let stopped = collection.found(&like, &definition, Duration::from_millis(100)).is_err();

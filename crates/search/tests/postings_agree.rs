@@ -1,5 +1,5 @@
-//! A search that asks postings finds what one that looks at all documents finds: the same documents in the same order, with
-//! the same scores to the last bit, also after documents were replaced and deleted.
+//! A search with postings and a search that scans all documents give the same documents in the same order, with scores
+//! equal to the last bit, also after documents were replaced and deleted.
 
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::Result;
@@ -30,7 +30,7 @@ fn initial(word: &str) -> &str {
     &word[..end]
 }
 
-/// Numbers that look like chance, the same in each run.
+/// Pseudorandom numbers, equal in each run.
 struct Dice(u64);
 
 impl Dice {
@@ -42,7 +42,7 @@ impl Dice {
     }
 
     fn word(&mut self) -> &'static str {
-        // The first ones are common.
+        // The first words are common.
         let most = 1 + self.below(WORDS.len());
         WORDS[self.below(most)]
     }
@@ -163,7 +163,7 @@ impl Dice {
     }
 }
 
-/// Documents by their records, with postings or without, and how many of them were looked at.
+/// Documents by record, with or without postings, and the number of documents read.
 struct Collection<'c> {
     documents: &'c BTreeMap<u64, DocumentBuf>,
     postings: Option<&'c Postings>,
@@ -190,8 +190,7 @@ impl Documents for Collection<'_> {
     }
 }
 
-/// What a search finds: record, part and the bits of the score of each hit, and what is known of all; how many documents
-/// it looked at.
+/// The result of a search: record, part and score bits of each hit, and the metadata; and the number of documents read.
 fn found(
     query: &str,
     schema: &Definition,

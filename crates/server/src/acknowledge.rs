@@ -1,4 +1,4 @@
-//! Waiting until what a reply says is true.
+//! Waiting until a reply's promise holds: the records that it acknowledges are written or durable.
 
 use bunko_command::{Acknowledgement, Service};
 use bunko_store::{Lag, STALL, STALLS_MAX, StorageError, Store};
@@ -15,7 +15,7 @@ pub(crate) fn stronger(one: Acknowledgement, other: Acknowledgement) -> Acknowle
     }
 }
 
-/// Returns once it holds.
+/// Waits until the acknowledgement holds.
 pub(crate) async fn wait(
     service: &Service,
     acknowledgement: Acknowledgement,
@@ -28,7 +28,7 @@ pub(crate) async fn wait(
     match acknowledgement {
         Acknowledgement::None => Ok(()),
         Acknowledgement::Written(lsn) => {
-            // Other connections that are ready append first, so that one write to the log serves them all.
+            // Other ready connections append first, so that one write to the log serves all of them.
             if peers > 1 {
                 let_the_ready_run().await;
             }
@@ -42,7 +42,7 @@ pub(crate) async fn wait(
     }
 }
 
-/// Where the engines' flushes are behind the writers, a reply waits, and with it whoever would write more.
+/// Delays a reply while the engines' flushes lag behind the writers. The delay slows down the client's next write.
 async fn keep_pace(store: &Store) {
     if store.lag() == Lag::None {
         return;
@@ -77,7 +77,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::{Duration, Instant};
 
-    /// Asks how long something took that the thread did beside what it waited for.
+    /// The longest time that the thread spent away from this task.
     async fn longest_turn(end: Instant) -> Duration {
         let mut longest = Duration::ZERO;
         while Instant::now() < end {

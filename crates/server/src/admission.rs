@@ -1,4 +1,4 @@
-//! Who may connect: how many all together, how many from one address, and who is let in when there are too many.
+//! Admission of connections: limits for all connections and per address, and exempt addresses.
 
 use crate::newcomer::Held;
 use crate::unread_replies::UnreadReplies;
@@ -12,24 +12,24 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is asked of connections.
+/// Limits of connections.
 #[derive(Clone, Debug)]
 pub struct AdmissionOptions {
-    /// Most connections at once (`net.maxIncomingConnections`), without those of [`Self::exempt`].
+    /// Most connections at once (`net.maxIncomingConnections`), not counting clients of [`Self::exempt`].
     pub connections_max: usize,
-    /// Most from one address at once; of IPv6, from one network of 64 bits. `None` where it is not limited.
+    /// Most connections from one address at once; IPv6 counts per network of 64 bits. `None` for no limit.
     pub by_address_max: Option<usize>,
-    /// From where clients are let in however many there are (`net.maxIncomingConnectionsOverride`).
+    /// Addresses that are always admitted (`net.maxIncomingConnectionsOverride`).
     pub exempt: Vec<AddressRange>,
-    /// How long a first frame, any frame, or a login may take before somebody has logged in.
+    /// Time limit of a first frame, of any frame and of a login, until the connection is logged in.
     pub login_patience: Duration,
 }
 
-/// Connections of the Unix domain socket that are let in beyond the limit: whoever may use it is on this machine, and is
-/// likely to come to see what is wrong.
+/// Connections of the Unix domain socket admitted beyond the limit: such a client is on this machine, and probably
+/// comes to see what is wrong.
 const LOCAL_RESERVE: usize = 16;
 
-/// Why a connection is not served.
+/// The reason why a connection is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Full,
@@ -47,7 +47,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What all connections share of that.
+/// The admission state that all connections share.
 pub(crate) struct Admission {
     options: AdmissionOptions,
     by_address: Mutex<HashMap<IpAddr, usize>>,
@@ -65,7 +65,7 @@ impl Admission {
         &self.unread
     }
 
-    /// What connections hold that nobody has logged in on.
+    /// Memory of connections that are not logged in.
     pub fn held(&self) -> &Held {
         &self.held
     }
@@ -74,7 +74,7 @@ impl Admission {
         self.options.login_patience
     }
 
-    /// Whether somebody is let in however many there are.
+    /// Whether the client is admitted regardless of the limits.
     pub fn is_exempt(&self, peer: Peer) -> bool {
         match peer {
             Peer::Tcp(address) => self.options.exempt.iter().any(|range| range.has(address.ip())),
@@ -82,7 +82,7 @@ impl Admission {
         }
     }
 
-    /// Lets somebody in, while `connections` are open.
+    /// Admits a client while `connections` are open.
     pub fn admit(self: &Arc<Self>, peer: Peer, connections: usize) -> Result<Admitted, Refusal> {
         let mut admitted = Admitted { admission: Arc::clone(self), counted: None };
         if self.is_exempt(peer) {
@@ -105,7 +105,7 @@ impl Admission {
     }
 }
 
-/// A connection's place, given back when it is dropped.
+/// A connection's place; dropping it gives the place back.
 pub(crate) struct Admitted {
     admission: Arc<Admission>,
     counted: Option<IpAddr>,
@@ -180,7 +180,7 @@ mod tests {
         drop(first);
         assert!(admit("10.0.0.1:3").is_ok());
         drop(other);
-        // One network of IPv6 is one address; so is an address of IPv4 in it.
+        // One IPv6 network counts as one address, and an IPv4-mapped address as its IPv4 address.
         let six = [admit("[2001:db8::1]:1").expect("admitted"), admit("[2001:db8::ffff:1]:1").expect("admitted")];
         assert!(admit("[2001:db8::2]:1").is_err() && admit("[2001:db8:0:1::1]:1").is_ok());
         let mapped = admit("[::ffff:10.0.0.1]:1").expect("the second");

@@ -1,4 +1,4 @@
-//! One connection: bytes in, frames out, in order.
+//! One connection: reads bytes, and executes frames in order.
 
 mod ended;
 mod receiving;
@@ -28,17 +28,17 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 use waiting::More;
 
-/// Reads that expect at least that much more of one frame bypass the shared buffer.
+/// A frame that lacks at least this many bytes is read without the shared buffer.
 const DIRECT_READ_BYTES: usize = 64 * 1024;
-/// Replies are sent once they reach that, even while more requests wait: a client must not fill the memory by asking
-/// without reading.
+/// Replies are sent once they reach this size, even if more requests wait: otherwise a client could fill the memory by
+/// sending requests without reading.
 const REPLY_BYTES_MAX: usize = 1 << 20;
-/// Only to read a longer request takes milliseconds: it does not keep the thread's other connections waiting.
+/// Parsing a longer request takes milliseconds, so it does not run on the thread that serves other connections.
 const LARGE_FRAME_BYTES: usize = 4 << 20;
-/// Reads of a client that sends without end, before the thread's other connections have their turn.
+/// Reads in a row from a client that never stops sending, before the thread's other connections have their turn.
 const STEPS_MAX: u32 = 16;
 
-/// Serves a connection to its end.
+/// Serves a connection until it ends.
 pub(crate) async fn serve(
     service: Arc<Service>,
     executor: Arc<Executor>,
@@ -86,60 +86,60 @@ struct Session {
     service: Arc<Service>,
     executor: Arc<Executor>,
     stream: Stream,
-    /// How TLS is spoken, where it is.
+    /// The server's TLS, if it is on.
     tls: Option<Arc<Tls>>,
     input: Input,
-    /// Whether it has begun with what may be a frame.
+    /// Whether the client has sent bytes that may be a frame.
     has_spoken: bool,
-    /// Away while a long command has it.
+    /// `None` while a long command has it.
     client: Option<ClientConnection>,
-    /// Its place among those that are connected.
+    /// Its admission.
     admitted: Admitted,
-    /// While a login is asked for and nobody has logged in.
+    /// Limits of a client that is not logged in; `None` after the login, or where none is required.
     newcomer: Option<Newcomer>,
-    /// Room for a large message that comes or is executed.
+    /// Memory for a large message that is received or executed.
     place: Option<Place>,
 }
 
-/// What came in.
+/// The result of a read.
 enum Arrived {
-    /// Frames, which were executed.
+    /// Frames, already executed.
     Frames(Vec<u8>, Pass),
-    /// Some more of one.
+    /// Part of a frame.
     Part,
     End,
 }
 
-/// What one pass over the bytes at hand came to.
+/// The result of one pass over the available bytes.
 struct Pass {
     consumed: usize,
     acknowledgement: Acknowledgement,
-    /// None where no whole frame is left, or enough replies wait. In a box: it is rare, and a pass is handed on with each
-    /// frame.
+    /// `None` if no whole frame is left, or enough replies wait. Boxed, because it is rare and a pass is moved with
+    /// each frame.
     stop: Option<Box<Stop>>,
 }
 
 impl Pass {
-    /// One over a frame that needs the others to wait.
+    /// A pass that ends at a frame for which the connection must stop.
     fn stopped(stop: Stop) -> Self {
         Self { consumed: 0, acknowledgement: Acknowledgement::None, stop: Some(Box::new(stop)) }
     }
 }
 
 enum Stop {
-    /// A frame whose reply, which begins at `start`, is held back.
+    /// A frame whose reply, which begins at `start`, is sent later.
     Hold { answer: Answer, start: usize },
     /// A frame whose reply is followed by others.
     Stream(Header, Vec<u8>, FollowUp),
-    /// A frame that would take long.
+    /// A frame whose command may take long.
     Long(Header, Vec<u8>),
-    /// A frame whose command has nothing to say yet.
+    /// A frame whose command has no reply yet.
     Await(Header, Vec<u8>, Box<Await>),
-    /// A frame that cannot be read; what came before it is answered first.
+    /// An unreadable frame; the frames before it are answered first.
     Malformed(WireError),
-    /// A frame whose command has the connection closed.
+    /// A frame whose command closes the connection.
     Close,
-    /// No frame at all.
+    /// Bytes of another protocol.
     Foreign(Foreign),
 }
 
@@ -169,7 +169,7 @@ impl Session {
                 self.finish(out, pass).await?;
                 continue;
             }
-            // What begins a handshake may look like the length of a long frame.
+            // The first bytes of a TLS handshake could be read as the length of a long frame.
             if self.has_spoken && self.has_begun_large_message() {
                 if !self.receive().await? {
                     return Ok(());
@@ -191,14 +191,14 @@ impl Session {
         }
     }
 
-    /// Holds whoever has not logged in to what they may send and hold.
+    /// Applies the limits of a client that is not logged in.
     fn mind_newcomer(&mut self) -> Result<(), Ended> {
         let client = self.client.as_ref().expect("no long command is running");
         if !self.service.asks_for_login(client) {
             self.newcomer = None;
             return Ok(());
         }
-        // Refused by its first bytes: nobody waits for the rest of it.
+        // A frame that is too long is refused by its header, before the rest arrives.
         if self.has_spoken || !first_bytes::is_undecided(self.input.bytes()) {
             split_frame(self.input.bytes(), FRAME_BYTES_MAX)?;
         }
@@ -212,7 +212,7 @@ impl Session {
         self.tls.as_ref().map_or(PlainClients::Served, |tls| tls.plain_clients())
     }
 
-    /// Waits for the first byte, as long as a handshake may take; whether one came.
+    /// Waits for the first byte, for at most the time of a handshake. Returns whether it came.
     async fn begins(&mut self) -> Result<bool, Ended> {
         match tokio::time::timeout(HANDSHAKE_TIME_MAX, self.stream.next()).await {
             Ok(next) => Ok(matches!(next?, Next::Bytes)),
@@ -220,7 +220,7 @@ impl Session {
         }
     }
 
-    /// Shakes hands with a client whose first bytes are in the input.
+    /// Performs the handshake with a client whose first bytes are in the input.
     async fn encrypt(&mut self, tls: &Tls) -> Result<(), Ended> {
         let session = shake_hands(self.stream.socket(), tls, self.input.take()).await.map_err(Ended::Handshake)?;
         self.service.counters.note_tls(session.version());
@@ -230,7 +230,7 @@ impl Session {
         Ok(())
     }
 
-    /// Reads into the thread's buffer. Usually whole frames come in, which are read and answered where they landed.
+    /// Reads into the thread's buffer. Usually these are whole frames, which are executed in place.
     fn poll_arrive(&mut self) -> Poll<io::Result<Arrived>> {
         scratch::with(|scratch| {
             let room = if self.newcomer.is_some() { FRAME_BYTES_MAX } else { scratch.read.len() };
@@ -255,7 +255,7 @@ impl Session {
         })
     }
 
-    /// Executes whole frames, in order, until one needs the others to wait.
+    /// Executes whole frames in order, until the connection must stop at one.
     fn pass(&mut self, bytes: &[u8], codec: &mut Codec, mut out: Vec<u8>) -> (Vec<u8>, Pass) {
         let mut pass = Pass { consumed: 0, acknowledgement: Acknowledgement::None, stop: None };
         if !self.has_spoken && !self.stream.is_encrypted() {
@@ -287,7 +287,7 @@ impl Session {
             self.service.counters.note_network(length as u64, 0, 1);
             let cost = Cost::of(&header, frame);
             if let Some(cost) = &cost {
-                // A message that was read on its own has drawn its place already.
+                // A message received on its own has its memory already.
                 self.place = self.place.take().or_else(|| cost.draw(&self.service.facts.memory_limits.server));
                 if self.place.is_none() || cost.content_bytes() > LARGE_FRAME_BYTES {
                     pass.stop = Some(Box::new(Stop::Long(header, frame.to_vec())));
@@ -324,7 +324,7 @@ impl Session {
         (out, pass)
     }
 
-    /// Does what the pass left to do, then sends the replies.
+    /// Handles the frame at which the pass stopped, then sends the replies.
     async fn finish(&mut self, mut out: Vec<u8>, mut pass: Pass) -> Result<(), Ended> {
         let mut ended = None;
         let mut held = None;
@@ -386,7 +386,8 @@ impl Session {
         ended.map_or(Ok(()), Err)
     }
 
-    /// Runs a command on a thread of its own, once there is room for its message; its frame, the replies, and what came of it.
+    /// Runs a command on its own thread, once there is memory for its message. Returns its frame, the replies, and the
+    /// outcome.
     async fn apart(
         &mut self,
         header: Header,

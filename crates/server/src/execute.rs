@@ -1,4 +1,4 @@
-//! From a frame to its reply's bytes.
+//! Executing a frame: from its bytes to the bytes of the reply.
 
 use crate::legacy;
 use crate::message_room::{LARGE_BYTES, count_copy};
@@ -17,38 +17,38 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
 
-/// What came of a frame.
+/// The outcome of a frame.
 pub(crate) enum Executed {
-    /// The reply, if there is one, stands in the buffer.
+    /// The reply, if there is one, is in the buffer.
     Done(Answer),
-    /// It would take long: run the frame again off the connections' thread. Nothing has been done.
+    /// The command may take long: the caller runs the frame again off the connections' threads. Nothing has been done.
     TooLong,
-    /// It waits: run the frame again once that is over.
+    /// The command waits: the caller runs the frame again when the wait is over.
     Awaits(Box<Await>),
-    /// The connection is to be closed without a reply.
+    /// The connection must be closed without a reply.
     ClosesConnection,
 }
 
 impl Executed {
-    /// What a command without a reply asks for.
+    /// The outcome of a command that halted without a reply.
     pub(crate) fn of(halt: Halt) -> Self {
         match halt {
             Halt::Awaits(wait) => Self::Awaits(wait),
             Halt::ClosesConnection => Self::ClosesConnection,
-            // Failures are replies.
+            // A failure has a reply, so none arrives here.
             Halt::TooLong | Halt::Failed(_) => Self::TooLong,
         }
     }
 }
 
-/// Numbers replies; clients do not look at it.
+/// The number of the reply. Clients ignore it.
 fn reply_id(header: &Header) -> i32 {
     header.request_id.wrapping_add(1)
 }
 
 /// Runs one whole frame and appends its reply, in the same form, to `out`.
 /// # Errors
-/// What makes a frame unreadable; the connection cannot go on.
+/// An unreadable frame, after which the connection must be closed.
 pub(crate) fn execute(
     service: &Service,
     connection: &mut ClientConnection,
@@ -98,7 +98,7 @@ fn message(
     };
     answer.follow_up = answer.follow_up.filter(|_| is_streaming_allowed);
     if message.flags.contains(MessageFlags::MORE_TO_COME) {
-        // The client does not listen.
+        // The client expects no reply.
         start.discard(out);
         return Ok(Executed::Done(Answer { acknowledgement: answer.acknowledgement, ..Answer::default() }));
     }
@@ -110,8 +110,7 @@ fn message(
     Ok(Executed::Done(answer))
 }
 
-/// Makes of a request with `exhaustAllowed`, whose reply said that more is to come, the one that the next reply answers: each
-/// answers the one before it.
+/// Turns a request with `exhaustAllowed` into the request of the next reply: each reply answers the previous one.
 /// Source: MongoDB wire protocol, "OP_MSG", "Flag Bits".
 pub(crate) fn ask_for_next(header: &mut Header, frame: &mut [u8]) {
     header.request_id = reply_id(header);
@@ -119,11 +118,11 @@ pub(crate) fn ask_for_next(header: &mut Header, frame: &mut [u8]) {
     frame[4..8].copy_from_slice(&header.request_id.to_le_bytes());
 }
 
-/// The answer to a frame that is whole, and of which only what is in it is wrong: the client hears why and may go on.
+/// The failure to send for a frame that is complete but has a wrong content: the connection may go on.
 /// # Errors
-/// The same, where the connection cannot go on.
-/// Source: MongoDB answers all but unknown flags and a wrong checksum, and has no limit of sequences; here lengths that lie are not
-/// answered either.
+/// `error` itself, where the connection must be closed.
+/// Source: MongoDB answers all errors except unknown flags and a wrong checksum, and does not limit sequences. Here,
+/// frames with false lengths are not answered either.
 fn from_wire(error: WireError) -> Result<Failure, WireError> {
     let (code, message) = match error {
         WireError::Document(error) => return Ok(from_bson(error)),
@@ -152,7 +151,7 @@ fn from_bson(error: BsonError) -> Failure {
     Failure::new(code, error.to_string())
 }
 
-/// Answers an OP_MSG that is no command, unless the client does not listen.
+/// Answers an OP_MSG that is no valid command, unless the client expects no reply.
 fn refuse(frame: &[u8], failure: &Failure, out: &mut Vec<u8>) -> Result<Executed, WireError> {
     let (header, content) = Header::of_whole(frame)?;
     let flags = content.first_chunk().map_or(MessageFlags::NONE, |&flags| MessageFlags(u32::from_le_bytes(flags)));
@@ -164,8 +163,8 @@ fn refuse(frame: &[u8], failure: &Failure, out: &mut Vec<u8>) -> Result<Executed
     Ok(Executed::Done(Answer::default()))
 }
 
-/// Answers a large message for which there was no room, of which the first bytes came; `false` where that cannot be done, because
-/// it is not known whether the client listens.
+/// Answers a large message that had no room, and of which only the first bytes arrived. Returns `false` if there can be
+/// no answer, because it is unknown whether the client expects a reply.
 pub(crate) fn refuse_for_memory(start: &[u8], header: &Header, out: &mut Vec<u8>) -> bool {
     let flags = start.get(HEADER_BYTES..).and_then(|content| content.first_chunk()).copied().map(u32::from_le_bytes);
     let Some(flags) = flags.filter(|_| header.op_code == OpCode::Message).map(MessageFlags) else { return false };
@@ -201,7 +200,7 @@ fn compressed(
         return Ok(executed);
     }
     let _copy = count_copy(&service.facts.memory_limits.server, reply.len());
-    // As the client compressed, so it can read.
+    // The client reads the compressor that it used.
     match Codec::compressor_of(frame).filter(|_| !is_never_compressed(&inner)) {
         Some(compressor) => drop(codec.compress(&reply, compressor, out)?),
         None => out.extend_from_slice(&reply),
@@ -209,15 +208,16 @@ fn compressed(
     Ok(executed)
 }
 
-/// Commands that run on threads of their own at once, besides those of [`NEVER_QUEUED`]. More wait for their turn.
+/// Long commands that run at once, not counting those of [`NEVER_QUEUED`]. Further ones wait for their turn.
 const APART_MAX: usize = 256;
-/// Threads that are kept for commands that may turn out to be short while all those are taken.
+/// Spare threads for commands that may turn out to be short while all `APART_MAX` turns are taken.
 const SPARE_MAX: usize = 32;
-/// How much less than others the threads of such commands count for where all want the processors. Whoever is woken for
-/// a small command then runs at once, however many of these there are. They still get a third of a fair share: they
-/// share locks with others, who would wait long for a thread that gets no processor.
+/// Niceness of the threads for long commands. A thread woken for a small command then runs at once, however many long
+/// commands there are. The threads still get a third of a fair share: they share locks with other threads, which would
+/// wait long for a thread that gets no processor.
 const NICENESS: i32 = 5;
-/// Commands by which somebody finds out what goes on, and ends it; others may wait for the end of a transaction.
+/// Commands that show what the server does, or end an operation; other operations may wait for the end of a
+/// transaction.
 const NEVER_QUEUED: [&str; 23] = [
     "ping",
     "hello",
@@ -244,26 +244,26 @@ const NEVER_QUEUED: [&str; 23] = [
     "top",
 ];
 
-/// Lets this thread, which is for long commands, count for less than others. It cannot be undone without privileges.
+/// Lowers the priority of this thread, which is for long commands. Only a privileged process can raise it again.
 pub(crate) fn lower_priority() {
     bunko_host::use_long_slices();
     let own = rustix::process::getpriority_process(None).unwrap_or(0);
-    // Where the system refuses, the thread serves as well, and small commands wait longer.
+    // If the system refuses, the thread works all the same, and small commands wait longer.
     let _ = rustix::process::setpriority_process(None, own + NICENESS);
 }
 
-/// Whether an OP_MSG's command is one whose reply is not compressed, even where a client compressed the request.
+/// Whether an OP_MSG's command has a reply that is never compressed, even if the request was.
 fn is_never_compressed(frame: &[u8]) -> bool {
     is_one_of(&NEVER_COMPRESSED, frame)
 }
 
 fn is_one_of(commands: &[&str], frame: &[u8]) -> bool {
-    // Behind the flags, the section's kind, the body's length and the first field's type.
+    // Skips the flags, the section's kind, the body's length and the first field's type.
     let Some(name) = frame.get(HEADER_BYTES + 4 + 1 + 4 + 1..) else { return false };
     commands.iter().any(|command| name.strip_prefix(command.as_bytes()).is_some_and(|rest| rest.starts_with(&[0])))
 }
 
-/// What comes back from a command on a thread of its own: what went along, and what came of it.
+/// The state that a command on its own thread returns, and its outcome.
 pub(crate) struct Returned {
     pub connection: ClientConnection,
     pub frame: Vec<u8>,
@@ -271,7 +271,7 @@ pub(crate) struct Returned {
     pub executed: Result<Executed, WireError>,
 }
 
-/// Turns on threads of their own, for commands that are long.
+/// Turns of long commands on their own threads.
 pub(crate) struct Apart {
     turns: Semaphore,
     spare: Semaphore,
@@ -285,18 +285,18 @@ impl Default for Apart {
 }
 
 impl Apart {
-    /// Long commands that run, but for those of [`NEVER_QUEUED`].
+    /// Long commands that run now, not counting those of [`NEVER_QUEUED`].
     pub fn running(&self) -> usize {
         APART_MAX - self.turns.available_permits()
     }
 
-    /// How many of them have begun so far.
+    /// Long commands begun so far.
     pub fn begun(&self) -> u64 {
         self.begun.load(Ordering::Relaxed)
     }
 }
 
-/// A command on its way to its end: the connection's state goes along.
+/// A command to execute, with the state of its connection.
 struct Run {
     service: Arc<Service>,
     connection: ClientConnection,
@@ -310,7 +310,7 @@ impl Run {
         let Self { service, connection, header, frame, out } = &mut self;
         let executed = execute(service, connection, &mut Codec::new(), header, frame, run_on, out);
         if out.len() > LARGE_BYTES {
-            // The operation holds it no longer, and the connection's thread may take a while to come to it.
+            // The operation's own draw is over, and the connection's thread may take a while to send the reply.
             let drawn = connection.take_reply_draw();
             let mut drawn = drawn.unwrap_or_else(|| service.facts.memory_limits.server.count(0, Purpose::Reply));
             drawn.set(out.len() as u64);
@@ -324,10 +324,10 @@ impl Run {
     }
 }
 
-/// Runs a long command on a thread of its own.
+/// Runs a long command on its own thread.
 ///
-/// Where all are taken, it may be a short one that had to wait for a processor, as one that is long by itself is not: so it
-/// is tried on a spare thread first. That is of ordinary priority, and of no use to whatever computes for long.
+/// If all turns are taken, the command may be a short one that was only delayed for lack of a processor. So it first
+/// runs on a spare thread, which has ordinary priority and stops commands that compute for long.
 pub(crate) async fn execute_apart(
     service: &Arc<Service>,
     apart: &Apart,
@@ -362,19 +362,19 @@ pub(crate) async fn execute_apart(
     run.returned(executed)
 }
 
-/// Runs a command on a spare thread; [`Executed::TooLong`] where it is long indeed, or where the system has no thread.
+/// Runs a command on a spare thread. [`Executed::TooLong`] if it is really long, or if the system has no thread.
 async fn try_briefly(apart: &Apart, run: Run) -> (Run, Result<Executed, WireError>) {
     let _turn = apart.spare.acquire().await;
     let (done, finished) = oneshot::channel();
     let run = Arc::new(Mutex::new(Some(run)));
     let taken = Arc::clone(&run);
     let runtime = Handle::current();
-    // Not one of the runtime's threads, whose priority is lower.
+    // Not a thread of the runtime, which would have a lower priority.
     let begun = std::thread::Builder::new().name("spare".to_owned()).spawn(move || {
         let _entered = runtime.enter();
         let run = taken.lock().take();
         if let Some(run) = run {
-            // Who asked may have gone with the server.
+            // The receiver may be gone if the server stopped.
             let _ = done.send(run.execute(RunOn::SpareThread));
         }
     });
@@ -398,7 +398,7 @@ mod tests {
         frame
     }
 
-    /// Whether a message is answered of which only the first bytes are known, and how.
+    /// Whether a message is answered when only its first bytes are known, and with which error.
     fn refused(frame: &[u8]) -> (bool, Option<ErrorCode>) {
         let (header, _) = Header::of_whole(frame).expect("a whole frame");
         let mut out = Vec::new();

@@ -1,30 +1,30 @@
-//! Clients that speak something else, told by the first bytes that they send.
+//! Recognizes clients of other protocols by their first bytes.
 
 use crate::tls::PlainClients;
 use bunko_wire::{HEADER_BYTES, OpCode};
 
-/// What a client speaks that is not the wire protocol.
+/// A protocol other than the wire protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Foreign {
-    /// A ClientHello came: it wants TLS.
+    /// A ClientHello: the client wants TLS.
     Tls,
-    /// A request of HTTP came.
+    /// An HTTP request.
     Http,
-    /// Anything else came where only TLS is spoken.
+    /// Any other bytes where only TLS is accepted.
     Plain,
 }
 
-/// The methods of HTTP, cut to four bytes: as the length of a frame each is far above the limit.
+/// The methods of HTTP, cut to four bytes. Read as the length of a frame, each is far above the limit.
 /// Source: RFC 9110, section 9; RFC 5789.
 const METHODS: [&[u8; 4]; 9] = [b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"CONN", b"OPTI", b"TRAC", b"PATC"];
 /// A record of a handshake, of TLS's only major version.
 /// Source: RFC 8446, section 5.1.
 const TLS_HANDSHAKE: [u8; 2] = [22, 3];
-/// Where a record's first message has its type, and which one ClientHello is.
+/// Position of the message type in a record, and the type ClientHello.
 /// Source: RFC 8446, section 4.
 const TLS_MESSAGE_TYPE: (usize, u8) = (5, 1);
 
-/// What mongod has answered since it has had no pages of its own; people search for that sentence.
+/// mongod's answer to HTTP since it has no web pages; people search for this sentence.
 pub(crate) const HTTP_ANSWER: &[u8] = b"HTTP/1.0 200 OK\r\n\
     Connection: close\r\n\
     Content-Type: text/plain\r\n\
@@ -32,7 +32,7 @@ pub(crate) const HTTP_ANSWER: &[u8] = b"HTTP/1.0 200 OK\r\n\
     \r\n\
     It looks like you are trying to access MongoDB over HTTP on the native driver port.\r\n";
 
-/// Looks at the beginning of what a client sent first.
+/// Recognizes the protocol from the first bytes that a client sent.
 pub(crate) fn recognise(bytes: &[u8], plain: PlainClients) -> Option<Foreign> {
     if bytes.first_chunk().is_some_and(|method| METHODS.contains(&method)) {
         return Some(Foreign::Http);
@@ -42,12 +42,12 @@ pub(crate) fn recognise(bytes: &[u8], plain: PlainClients) -> Option<Foreign> {
     }
     let (place, client_hello) = TLS_MESSAGE_TYPE;
     let is_client_hello = bytes.starts_with(&TLS_HANDSHAKE) && bytes.get(place) == Some(&client_hello);
-    // A frame can begin with the same six bytes; what stands for its opcode is chance in a ClientHello.
+    // A frame can begin with the same six bytes. In a ClientHello, the bytes at the opcode's place are random.
     let op_code = bytes.get(HEADER_BYTES - 4..)?.first_chunk().map(|&code| i32::from_le_bytes(code))?;
     (is_client_hello && OpCode::from_code(op_code).is_err()).then_some(Foreign::Tls)
 }
 
-/// Whether too little came to tell a ClientHello from a frame.
+/// Whether the bytes are too few to tell a ClientHello from a frame.
 pub(crate) fn is_undecided(bytes: &[u8]) -> bool {
     let known = bytes.len().min(TLS_HANDSHAKE.len());
     bytes.len() < HEADER_BYTES && bytes[..known] == TLS_HANDSHAKE[..known]
@@ -65,7 +65,7 @@ mod tests {
         let client_hello = [22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3, 9, 8, 7, 6, 5];
         assert_eq!(recognise(&client_hello, Served), Some(Foreign::Tls));
         assert_eq!(recognise(&client_hello[..12], Served), None);
-        // A frame of 66,326 bytes with the request number 256.
+        // A frame of 66,326 bytes with request number 256.
         let frame = [22, 3, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0xdd, 7, 0, 0];
         assert_eq!(recognise(&frame, Served), None);
         assert_eq!(recognise(b"", Served), None);

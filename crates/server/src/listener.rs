@@ -22,18 +22,18 @@ use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
-/// Where and how to listen.
+/// Options of the server.
 #[derive(Clone)]
 pub struct ServerOptions {
     /// Addresses to bind; port 0 asks the system for one.
     pub addresses: Vec<SocketAddr>,
     /// The Unix domain socket, named after the port of the first address.
     pub unix_socket: Option<UnixSocketOptions>,
-    /// Threads that serve connections.
+    /// Number of threads that serve connections.
     pub threads: usize,
-    /// Which connections are taken.
+    /// Limits of connections.
     pub admission: AdmissionOptions,
-    /// How TLS is spoken; `None` where it is not.
+    /// The server's TLS; `None` for plain connections.
     pub tls: Option<Arc<Tls>>,
 }
 
@@ -48,31 +48,31 @@ pub struct Server {
     listener: JoinHandle<()>,
 }
 
-/// How a server came to its end.
+/// The end of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Stopped {
-    /// Nothing works for a client any more.
+    /// No thread works for a client any more.
     InOrder,
-    /// Something does that would not hear.
+    /// A thread still works and ignored the interruption.
     StillWorking,
 }
 
-/// How long running commands have to hear that the server stops, and to answer.
+/// Time for running commands to notice that the server stops, and to answer.
 const END_OF_COMMANDS: Duration = Duration::from_secs(5);
-/// How long threads have to come to their end after that.
+/// Time for threads to end after that.
 const END_OF_THREADS: Duration = Duration::from_secs(5);
-/// How often a line says that connections are refused.
+/// Interval of log lines about refused connections.
 const REFUSALS_LINE: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
-/// Connections waiting to be accepted.
+/// Length of the queue of connections waiting to be accepted.
 pub(crate) const BACKLOG: i32 = 4096;
 
 impl Server {
     /// Binds and starts serving.
     /// # Errors
-    /// Where an address or the socket cannot be bound; the error names it.
+    /// If an address or the socket cannot be bound; the error names it.
     pub fn start(service: &Arc<Service>, options: &ServerOptions) -> io::Result<Self> {
         let mut listeners = Vec::with_capacity(options.addresses.len() + 1);
         let mut addresses = Vec::with_capacity(options.addresses.len());
@@ -82,7 +82,7 @@ impl Server {
             addresses.push(listener.local_addr()?);
             listeners.push(Bound::Tcp(listener));
         }
-        // After the port, which another server of this machine may have: its socket has the same name.
+        // Bound after the port: another server of this machine may have the port, and its socket has the same name.
         let mut socket_file = None;
         if let (Some(options), Some(address)) = (&options.unix_socket, addresses.first()) {
             let (listener, file) = unix_socket::bind(options, address.port())?;
@@ -92,7 +92,7 @@ impl Server {
         let (stop, stopped) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            // Its own thread is the caller's of `block_on`; what it starts are threads for long commands.
+            // The runtime's only own threads are those for long commands; the caller of `block_on` drives it.
             .on_thread_start(lower_priority)
             .build()?;
         let count = options.threads.max(1);
@@ -101,7 +101,7 @@ impl Server {
         for number in 0..count {
             let (executor, runtime) = (Arc::clone(&executor), runtime.handle().clone());
             threads.push(std::thread::Builder::new().name(format!("conn-{number}")).spawn(move || {
-                // Timers and threads for long commands are the runtime's.
+                // Timers and threads for long commands belong to the runtime.
                 let _entered = runtime.enter();
                 executor.work(number);
             })?);
@@ -124,7 +124,7 @@ impl Server {
         Ok(Self { addresses, socket_file, stop, service: Arc::clone(service), executor, threads, listener })
     }
 
-    /// The addresses bound, with the ports that the system chose.
+    /// The bound addresses, with the ports that the system chose.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
@@ -134,8 +134,8 @@ impl Server {
         self.socket_file.as_ref().map(SocketFile::path)
     }
 
-    /// Takes no more connections and commands, interrupts those that run, which answer `InterruptedAtShutdown`, and closes
-    /// all connections. Returns within ten seconds.
+    /// Stops accepting connections and commands, interrupts running commands, which answer `InterruptedAtShutdown`, and
+    /// closes all connections. Returns within 15 seconds.
     pub fn stop(self) -> Stopped {
         self.service.interrupt_all();
         let threads_serve = until(END_OF_COMMANDS, || self.service.operations.running() == 0);
@@ -145,13 +145,13 @@ impl Server {
             return Stopped::StillWorking;
         }
         self.executor.close();
-        // Its runtime waits for what runs on threads of its own.
+        // The listener's runtime waits for its threads of long commands.
         self.stop.send_replace(true);
         if until(END_OF_THREADS, || self.listener.is_finished()) { Stopped::InOrder } else { Stopped::StillWorking }
     }
 }
 
-/// Waits until something holds; whether it did in time.
+/// Waits until `holds` is true. Returns whether that was in time.
 fn until(patience: Duration, holds: impl Fn() -> bool) -> bool {
     let began = Instant::now();
     while !holds() {
@@ -166,7 +166,7 @@ fn until(patience: Duration, holds: impl Fn() -> bool) -> bool {
 fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     use socket2::{Domain, Protocol, Socket, Type};
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // A restarted server must not wait for the old connections' TIME_WAIT.
+    // A restarted server must not wait for connections in TIME_WAIT.
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
@@ -177,14 +177,14 @@ fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     Ok(socket.into())
 }
 
-/// What clients can already connect to.
+/// A listening socket that clients can already connect to.
 enum Bound {
     Tcp(std::net::TcpListener),
     Unix(std::os::unix::net::UnixListener),
 }
 
 impl Bound {
-    /// Within the acceptor's runtime.
+    /// Must be called in the acceptor's runtime.
     fn listen(self) -> io::Result<Listener> {
         Ok(match self {
             Self::Tcp(listener) => Listener::Tcp(TcpListener::from_std(listener)?),
@@ -203,7 +203,7 @@ impl Listener {
         match self {
             Self::Tcp(listener) => {
                 let (stream, address) = listener.accept().await?;
-                // Without it replies are late, and no worse.
+                // If this fails, replies are only delayed.
                 let _ = stream.set_nodelay(true);
                 Ok((Socket::new(stream.into_std()?), Peer::Tcp(address)))
             }
@@ -222,7 +222,7 @@ struct Acceptor {
     tls: Option<Arc<Tls>>,
 }
 
-/// Refused connections: one line says how many there were in a second, so that nobody fills the log.
+/// Counts refused connections. One line per second gives their number, so that refused clients cannot fill the log.
 #[derive(Default)]
 struct Refusals {
     last_line: Option<Instant>,
@@ -256,7 +256,7 @@ impl Acceptor {
             match listener.accept().await {
                 Ok((socket, peer)) => self.take(socket, peer),
                 Err(error) => {
-                    // Out of file descriptors, usually: what is open goes on, and some will close.
+                    // Usually there are no file descriptors left. Open connections go on, and some will close.
                     tracing::error!(target: "NETWORK", id = 22942, ctx = "listener", error = %error, "Error accepting new connection");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
@@ -264,7 +264,7 @@ impl Acceptor {
         }
     }
 
-    /// Has a connection served when its turn has come, or closes it.
+    /// Serves a connection when the rate limit allows it, or closes it.
     fn take(self: &Rc<Self>, socket: Socket, peer: Peer) {
         let pace = &self.service.pace;
         let Some(rate) = pace.rate() else { return self.serve(socket, peer) };
@@ -305,7 +305,7 @@ impl Acceptor {
         }
     }
 
-    /// Has a connection served, or closes it where there are too many.
+    /// Serves a connection, or closes it if there are too many.
     fn serve(&self, socket: Socket, peer: Peer) {
         if self.service.operations.are_interrupted() {
             return;

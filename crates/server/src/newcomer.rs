@@ -1,8 +1,8 @@
-//! Connections that nobody has logged in on, where a login is asked for: they may send little at a time, hold little
-//! all together, and not take for ever.
+//! Limits of connections that must log in and have not: on the size of a frame, on the memory of all of them, and on
+//! time.
 //!
-//! **Invariant:** what they hold of frames and replies that have not come to their end is at most [`HELD_BYTES_MAX`],
-//! beside what the kernel keeps for their sockets.
+//! **Invariant:** unfinished frames and replies of these connections take at most [`HELD_BYTES_MAX`] together, not
+//! counting the kernel's socket buffers.
 
 use crate::admission::{Admission, Admitted};
 use bunko_command::{ClientConnection, Service};
@@ -12,14 +12,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Largest frame of such a connection, in bytes, compressed or not. A handshake has a few hundred, and the commands that
-/// are taken before a login are no larger.
+/// Largest frame of such a connection, in bytes, compressed or not. A handshake has a few hundred bytes, and no command
+/// allowed before a login is larger.
 pub(crate) const FRAME_BYTES_MAX: usize = 16 * 1024;
-/// What they all hold together, in bytes. An honest client's frames come whole, and its replies leave at once: it holds
-/// nothing, so it is served also where this is used up.
+/// Memory of all these connections together, in bytes. The frames of an honest client arrive whole and its replies
+/// leave at once, so it holds nothing and is served even if the limit is reached.
 pub(crate) const HELD_BYTES_MAX: usize = 64 << 20;
 
-/// They hold too much together.
+/// The connections hold too much together.
 pub(crate) struct TooMuch;
 
 /// Largest frame that a connection may send now.
@@ -27,7 +27,7 @@ pub(crate) fn frame_bytes_max(service: &Service, client: &ClientConnection) -> u
     if service.asks_for_login(client) { FRAME_BYTES_MAX } else { MAX_FRAME_BYTES }
 }
 
-/// What all hold together.
+/// Memory of all these connections, in bytes.
 #[derive(Default)]
 pub(crate) struct Held(AtomicUsize);
 
@@ -44,12 +44,12 @@ impl Held {
     }
 }
 
-/// One such connection.
+/// A connection that is not logged in.
 pub(crate) struct Newcomer {
     admission: Arc<Admission>,
-    /// Bytes of its input that are counted.
+    /// Bytes of its input that are counted in [`Held`].
     held: usize,
-    /// Until when it must have said something whole, or have logged in, where it is at that.
+    /// The deadline of an unfinished first word, frame or login; `None` if nothing is unfinished.
     deadline: Option<Instant>,
 }
 
@@ -58,7 +58,7 @@ impl Newcomer {
         Self { admission: Arc::clone(admitted.admission()), held: 0, deadline: None }
     }
 
-    /// Notes whether it has begun with something that has not come to its end: a first word, a frame, a login.
+    /// Notes whether a first word, a frame or a login is unfinished.
     pub fn note(&mut self, is_at_something: bool) {
         self.deadline = match self.deadline {
             _ if !is_at_something => None,
@@ -71,12 +71,12 @@ impl Newcomer {
         self.deadline
     }
 
-    /// How long one thing may take.
+    /// Time limit of a first word, a frame or a login.
     pub fn patience(&self) -> Duration {
         self.admission.patience()
     }
 
-    /// Counts what its input takes now.
+    /// Sets the memory of its input.
     pub fn hold(&mut self, bytes: usize) -> Result<(), TooMuch> {
         if let Some(less) = self.held.checked_sub(bytes) {
             self.admission.held().give_back(less);
@@ -87,7 +87,7 @@ impl Newcomer {
         Ok(())
     }
 
-    /// Counts a reply that does not leave, until it is dropped.
+    /// Counts an unsent reply until the result is dropped.
     pub fn hold_reply(&self, bytes: usize) -> Result<HeldReply<'_>, TooMuch> {
         self.admission.held().take(bytes)?;
         Ok(HeldReply { held: self.admission.held(), bytes })
@@ -100,7 +100,7 @@ impl Drop for Newcomer {
     }
 }
 
-/// A reply that is counted.
+/// A counted reply.
 pub(crate) struct HeldReply<'a> {
     held: &'a Held,
     bytes: usize,

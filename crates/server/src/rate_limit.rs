@@ -1,25 +1,26 @@
-//! How fast connections are taken: a bucket of tokens, and a queue for those that find none.
+//! The rate limit of new connections: a token bucket, and a queue for connections that find no token.
 
 use bunko_command::ConnectionRate;
 use std::time::{Duration, Instant};
 
-/// What becomes of a connection that has come.
+/// The decision about a new connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Turn {
     Now,
-    /// It is served after that long.
+    /// It is served after that time.
     After(Duration),
     /// The queue is full.
     Refused,
 }
 
-/// A bucket that holds what its rate brings in [`ConnectionRate::burst_seconds`]. It may owe as many tokens as may wait.
+/// A bucket that holds the tokens of [`ConnectionRate::burst_seconds`]. It may owe one token for each waiting
+/// connection.
 #[derive(Debug)]
 pub(crate) struct RateLimit {
     /// Negative while connections wait.
     tokens: f64,
     filled_at: Instant,
-    /// The bucket that the tokens are of.
+    /// The rate of the last call; another rate refills the bucket.
     rate: Option<ConnectionRate>,
 }
 
@@ -28,7 +29,7 @@ impl RateLimit {
         Self { tokens: 0.0, filled_at: now, rate: None }
     }
 
-    /// Takes a token for one that comes `now`.
+    /// Takes a token for a connection that arrives `now`.
     pub fn take(&mut self, rate: ConnectionRate, now: Instant) -> Turn {
         let capacity = (rate.per_second * rate.burst_seconds).max(1.0);
         let elapsed = now.saturating_duration_since(self.filled_at).as_secs_f64();
@@ -42,7 +43,7 @@ impl RateLimit {
             self.tokens -= 1.0;
             return Turn::Now;
         }
-        // A token that is owed belongs to one that waits.
+        // An owed token belongs to a waiting connection.
         let waiting = (1.0 - self.tokens).ceil();
         if waiting > rate.queue_max as f64 {
             return Turn::Refused;
@@ -81,7 +82,7 @@ mod tests {
         let mut limit = RateLimit::new(began);
         let narrow = ConnectionRate { burst_seconds: 0.0, queue_max: 0, ..RATE };
         assert_eq!((limit.take(narrow, began), limit.take(narrow, began)), (Turn::Now, Turn::Refused));
-        // A part of a token is none.
+        // A fraction of a token does not count.
         assert_eq!(limit.take(narrow, began + Duration::from_millis(50)), Turn::Refused);
         assert_eq!(limit.take(RATE, began), Turn::Now);
     }

@@ -1,11 +1,11 @@
-//! What a thread lends to the connection that it serves, so that idle ones need no buffers.
+//! Buffers that a thread lends to the connection that it serves, so that idle connections need none.
 
 use bunko_wire::Codec;
 use std::cell::RefCell;
 
 /// Bytes taken from a socket at once.
 const READ_BYTES: usize = 256 * 1024;
-/// Reply buffers kept for reuse, and the largest that is kept.
+/// Most reply buffers kept for reuse, and the largest size kept.
 const BUFFERS_MAX: usize = 16;
 const BUFFER_BYTES_MAX: usize = 1 << 20;
 
@@ -16,7 +16,7 @@ thread_local! {
 
 /// Buffers and contexts of a thread.
 pub(crate) struct Scratch {
-    /// Where bytes from sockets land.
+    /// Receives bytes from sockets.
     pub read: Vec<u8>,
     /// Compression contexts.
     pub codec: Codec,
@@ -24,7 +24,7 @@ pub(crate) struct Scratch {
     pub replies: Buffers,
 }
 
-/// Lends the calling thread's, which is not to be asked for again meanwhile.
+/// Lends the calling thread's scratch. Calls must not nest.
 pub(crate) fn with<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
     SCRATCH.with_borrow_mut(work)
 }
@@ -34,12 +34,12 @@ pub(crate) fn with<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
 pub(crate) struct Buffers(Vec<Vec<u8>>);
 
 impl Buffers {
-    /// An empty one.
+    /// Takes an empty buffer.
     pub fn take(&mut self) -> Vec<u8> {
         self.0.pop().unwrap_or_default()
     }
 
-    /// Keeps one, unless it is large or one of many.
+    /// Returns a buffer. Large buffers, and buffers beyond the limit, are freed.
     pub fn give(&mut self, mut buffer: Vec<u8>) {
         if self.0.len() < BUFFERS_MAX && buffer.capacity() <= BUFFER_BYTES_MAX {
             buffer.clear();

@@ -1,4 +1,4 @@
-//! What a connection reads from and writes to.
+//! The socket of a connection.
 
 use bunko_command::LocalEnd;
 use rustix::buffer::spare_capacity;
@@ -12,28 +12,28 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
-/// A socket in non-blocking mode, and what it is ready for.
+/// A non-blocking socket, and its readiness.
 ///
-/// Nothing here takes a waker: what happens at the socket is [`note`](Self::note)d, and then its connection's task
-/// runs. It is told once, so what a flag says is taken back before it is tried.
+/// No waker is stored here: the executor [`note`](Self::note)s events of the socket and then runs its connection's
+/// task. Each event is reported once, so a flag is cleared before the call that it allows.
 pub(crate) struct Socket {
     file: OwnedFd,
-    /// Bytes may wait. A read that leaves room has emptied the socket: it takes no system call to find that out.
+    /// Bytes may be waiting. A read that does not fill its buffer has emptied the socket, which saves a system call.
     is_readable: AtomicBool,
     is_writable: AtomicBool,
-    /// The other side sends no more, or the connection failed: reads tell which.
+    /// The other side sends no more, or the connection failed; reads tell which.
     is_ended: AtomicBool,
 }
 
-/// What waits to be read.
+/// The next thing to read.
 pub(crate) enum Next {
     Bytes,
-    /// The client is gone, or will send nothing more.
+    /// The client is gone, or will send no more.
     End,
 }
 
 impl Socket {
-    /// `socket` is in non-blocking mode.
+    /// `socket` must be in non-blocking mode.
     pub fn new(socket: impl Into<OwnedFd>) -> Self {
         Self {
             file: socket.into(),
@@ -43,7 +43,7 @@ impl Socket {
         }
     }
 
-    /// The server's end of it; `None` where it has no name.
+    /// The server's address of the connection; `None` for a socket without a name.
     pub fn local_end(&self) -> Option<LocalEnd> {
         let address = getsockname(self).ok()?;
         match SocketAddr::try_from(address.clone()) {
@@ -55,7 +55,7 @@ impl Socket {
         }
     }
 
-    /// Notes what happened.
+    /// Notes events.
     pub fn note(&self, flags: EventFlags) {
         if flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR) {
             self.is_ended.store(true, Ordering::Release);
@@ -68,25 +68,25 @@ impl Socket {
         }
     }
 
-    /// Reads what there is room for; 0 is the end.
+    /// Reads as many bytes as `buffer` holds; 0 is the end.
     pub fn poll_read(&self, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         let room = buffer.len();
         self.poll_receive(room, || recv(self, &mut *buffer, RecvFlags::empty()))
     }
 
-    /// Appends to `buffer` what it has capacity for; 0 is the end.
+    /// Appends as many bytes as `buffer` has spare capacity; 0 is the end.
     pub async fn read_more(&self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         let room = buffer.capacity() - buffer.len();
         poll_fn(|_| self.poll_receive(room, || recv(self, spare_capacity(buffer), RecvFlags::empty()))).await
     }
 
-    /// Waits for what comes next, and leaves it there.
+    /// Waits for bytes or the end, without reading.
     pub async fn next(&self) -> io::Result<Next> {
         let received = poll_fn(|_| self.poll_receive(1, || recv(self, &mut [0], RecvFlags::PEEK))).await?;
         Ok(if received == 0 { Next::End } else { Next::Bytes })
     }
 
-    /// Waits until the client is gone, or will send nothing more.
+    /// Waits until the client is gone or will send no more.
     pub async fn ended(&self) {
         poll_fn(|_| if self.is_ended.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }).await;
     }
@@ -111,7 +111,7 @@ impl Socket {
         }
     }
 
-    /// Writes all of it.
+    /// Writes all bytes.
     pub async fn write_all(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             bytes = &bytes[self.write_some(bytes).await?..];
@@ -119,7 +119,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Writes some of it, once the socket takes any; how many bytes.
+    /// Writes some bytes once the socket takes any. Returns how many.
     pub async fn write_some(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {
             self.is_writable.store(false, Ordering::Release);
@@ -131,19 +131,19 @@ impl Socket {
         }
     }
 
-    /// How many bytes wait to be read.
+    /// Number of bytes that wait to be read.
     pub fn readable_bytes(&self) -> u64 {
         ioctl_fionread(self).unwrap_or(0)
     }
 
-    /// Writes what the socket takes at once; `WouldBlock` where that is nothing.
+    /// Writes the bytes that the socket takes at once; `WouldBlock` if it takes none.
     pub fn try_send(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         self.is_writable.store(false, Ordering::Release);
         let send = || sendmsg(self, parts, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL);
         Ok(retry_on_intr(send)?)
     }
 
-    /// Waits until it takes more.
+    /// Waits until the socket takes more bytes.
     pub async fn writable(&self) {
         poll_fn(|_| if self.is_writable.load(Ordering::Acquire) { Poll::Ready(()) } else { Poll::Pending }).await;
     }
@@ -179,7 +179,7 @@ mod tests {
         client.write_all(b"c").unwrap();
         assert!(socket.poll_read(&mut [0; 8]).is_pending());
         socket.note(EventFlags::IN);
-        // A full buffer may have left something.
+        // The buffer was full, so more bytes may be waiting.
         assert!(matches!(socket.poll_read(&mut [0; 1]), Poll::Ready(Ok(1))));
         client.write_all(b"d").unwrap();
         assert!(matches!(socket.poll_read(&mut [0; 8]), Poll::Ready(Ok(1))));
@@ -190,7 +190,7 @@ mod tests {
         let (mut client, socket) = pair();
         client.write_all(b"ab").unwrap();
         drop(client);
-        // One event tells both.
+        // One event reports both.
         socket.note(EventFlags::IN | EventFlags::RDHUP | EventFlags::HUP);
         assert!(matches!(socket.poll_read(&mut [0; 8]), Poll::Ready(Ok(2))));
         assert!(matches!(socket.poll_read(&mut [0; 8]), Poll::Ready(Ok(0))));

@@ -1,4 +1,4 @@
-//! What a connection's frames go through: the socket itself, or TLS on top of it.
+//! The stream of a connection: the plain socket, or TLS on top of it.
 
 use crate::socket::{Next, Socket};
 use crate::tls::TlsSession;
@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// Plain until a handshake; frames of plain connections pay for one branch.
+/// Plain until a handshake. Plain connections pay one branch per frame.
 pub(crate) struct Stream {
     socket: Arc<Socket>,
     layer: Layer,
@@ -31,12 +31,12 @@ impl Stream {
         matches!(self.layer, Layer::Tls(_))
     }
 
-    /// Goes on behind a handshake.
+    /// Switches to TLS after a handshake.
     pub fn encrypt(&mut self, session: TlsSession) {
         self.layer = Layer::Tls(session);
     }
 
-    /// Reads what there is room for; 0 is the end.
+    /// Reads as many bytes as `buffer` holds; 0 is the end.
     pub fn poll_read(&mut self, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
         match &mut self.layer {
             Layer::Plain => self.socket.poll_read(buffer),
@@ -50,7 +50,7 @@ impl Stream {
         }
     }
 
-    /// Appends to `buffer` what it has capacity for; 0 is the end.
+    /// Appends as many bytes as `buffer` has spare capacity; 0 is the end.
     pub async fn read_more(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
         match &mut self.layer {
             Layer::Plain => self.socket.read_more(buffer).await,
@@ -61,7 +61,7 @@ impl Stream {
         }
     }
 
-    /// Waits for what comes next, and leaves it there.
+    /// Waits for bytes or the end, without reading.
     pub async fn next(&mut self) -> io::Result<Next> {
         if let Layer::Tls(session) = &mut self.layer
             && session.has_plain()
@@ -71,18 +71,19 @@ impl Stream {
         self.socket.next().await
     }
 
-    /// Waits until the client is gone, or will send nothing more.
+    /// Waits until the client is gone or will send no more.
     pub async fn ended(&self) {
         self.socket.ended().await;
     }
 
-    /// Whether so many bytes may still come, though the client sends no more. It is not known how many encrypted bytes wait.
+    /// Whether `bytes` more bytes can still be read after the client stopped sending. `false` under TLS, where the
+    /// amount of plain text is unknown.
     pub fn may_bring(&self, bytes: u64) -> bool {
         !self.is_encrypted() && self.socket.readable_bytes() >= bytes
     }
 
-    /// Writes some of it, once the socket takes any; how many bytes. Bytes that TLS keeps leave with the next call, or with
-    /// [`Self::flush`].
+    /// Writes some bytes once the socket takes any. Returns how many. Bytes buffered by TLS leave with the next call,
+    /// or with [`Self::flush`].
     pub async fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.layer {
             Layer::Plain => self.socket.write_some(bytes).await,
@@ -90,7 +91,7 @@ impl Stream {
         }
     }
 
-    /// Waits until all that was written has left.
+    /// Waits until all written bytes have left.
     pub async fn flush(&mut self) -> io::Result<()> {
         match &mut self.layer {
             Layer::Plain => Ok(()),
@@ -98,7 +99,7 @@ impl Stream {
         }
     }
 
-    /// Writes all of it.
+    /// Writes all bytes.
     pub async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.layer {
             Layer::Plain => self.socket.write_all(bytes).await,

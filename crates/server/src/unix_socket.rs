@@ -8,16 +8,16 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-/// Where to listen for clients on the same machine.
+/// Location of the socket for clients on the same machine.
 #[derive(Clone, Debug)]
 pub struct UnixSocketOptions {
-    /// The directory of the socket, which is named after the port (`net.unixDomainSocket.pathPrefix`).
+    /// Directory of the socket file, whose name contains the port (`net.unixDomainSocket.pathPrefix`).
     pub directory: PathBuf,
-    /// Who may connect, as the mode of a file (`net.unixDomainSocket.filePermissions`).
+    /// File mode of the socket: the users that may connect (`net.unixDomainSocket.filePermissions`).
     pub permissions: u32,
 }
 
-/// A socket's name in the file system; removed when dropped.
+/// The socket file; dropping it removes the file.
 #[derive(Debug)]
 pub(crate) struct SocketFile(PathBuf);
 
@@ -35,7 +35,8 @@ impl Drop for SocketFile {
 
 /// Listens on `mongodb-PORT.sock`.
 /// # Errors
-/// `AddrInUse` where somebody listens there, `AlreadyExists` where something else has the name; the error names it.
+/// `AddrInUse` if another process listens there, `AlreadyExists` if the name belongs to a file that is no socket; the
+/// error names it.
 pub(crate) fn bind(options: &UnixSocketOptions, port: u16) -> io::Result<(UnixListener, SocketFile)> {
     let path = options.directory.join(format!("mongodb-{port}.sock"));
     let bound = remove_stale(&path).and_then(|()| listen(&path, options.permissions));
@@ -46,14 +47,14 @@ fn listen(path: &Path, permissions: u32) -> io::Result<(UnixListener, SocketFile
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.bind(&SockAddr::unix(path)?)?;
     let file = SocketFile(path.to_owned());
-    // Nobody can connect before `listen`, so nobody gets in with the wrong permissions.
+    // No client can connect before `listen`, so none connects under the wrong permissions.
     fs::set_permissions(path, Permissions::from_mode(permissions))?;
     socket.listen(BACKLOG)?;
     socket.set_nonblocking(true)?;
     Ok((socket.into(), file))
 }
 
-/// Removes the socket of a process that is gone.
+/// Removes the socket file of a process that has ended.
 fn remove_stale(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.file_type().is_socket() => {}
@@ -62,7 +63,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
         Err(error) => return Err(error),
     }
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-    // A listener that hangs must not hang us.
+    // Non-blocking, so that a listener that hangs cannot block this process.
     socket.set_nonblocking(true)?;
     match socket.connect(&SockAddr::unix(path)?) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path),

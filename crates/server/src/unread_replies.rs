@@ -1,8 +1,8 @@
-//! Replies that clients have not read. They count as the server's memory from when a write would block until the client has
-//! taken them.
+//! Replies that clients have not read. They count as the server's memory from the moment when a write would block until
+//! the client has taken them.
 //!
-//! **Invariant:** unread replies hold at most twice the part of the budget that replies may draw, and one reply more: beyond that
-//! the connection is closed whose client has read nothing for longest.
+//! **Invariant:** unread replies hold at most twice the part of the budget for replies, plus one reply. Beyond that,
+//! the connection whose client has read nothing for the longest time is closed.
 
 use bunko_operation::{Draw, Purpose, ServerMemory};
 use parking_lot::Mutex;
@@ -11,14 +11,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// While others wait for room, a client is closed that has read nothing for so long.
+/// While others wait for memory, a client that has read nothing for this long is closed.
 const UNREAD_MAX: Duration = Duration::from_secs(5);
-/// A client that reads less than that at a time reads nothing.
+/// Reading fewer bytes than this at a time does not count as reading.
 const PROGRESS_BYTES: usize = 256 * 1024;
-/// How often a connection that waits for its client asks whether it is to be closed.
+/// Interval at which a connection that waits for its client checks whether it must close.
 pub(crate) const LOOK: Duration = Duration::from_millis(250);
 
-/// When a client last read something, and a number that makes it unique.
+/// The time when a client last read something, and a number that makes it unique.
 type Age = (Instant, u64);
 
 struct Entry {
@@ -70,7 +70,7 @@ impl UnreadReplies {
         while entries.bytes > 2 * self.memory.own_limit(Purpose::Reply) && entries.by_age.len() > 1 {
             let Some((oldest, _)) = entries.by_age.first_key_value() else { break };
             let oldest = *oldest;
-            // It waits at its socket, and hears of it there.
+            // The connection waits at its socket, and this notification ends the wait.
             if let Some(entry) = entries.remove(oldest) {
                 entry.closed.notify_one();
             }

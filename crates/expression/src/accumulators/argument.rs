@@ -1,4 +1,4 @@
-//! How the argument of an accumulator is written, by its form, and how it is read.
+//! The forms of an accumulator's argument, and reading them.
 
 use super::custom::Custom;
 use super::{AccumulatorExpression, Asked, Kind};
@@ -9,7 +9,7 @@ use bunko_bson::{Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 
-/// How an accumulator's argument is written.
+/// The form of an accumulator's argument.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// `{$sum: expression}`.
@@ -18,7 +18,7 @@ pub(super) enum Form {
     Empty,
     /// `{$firstN: {input: expression, n: expression}}`.
     InputAndCount,
-    /// The same, of operators that rank values.
+    /// As `InputAndCount`, for operators that rank values.
     RankedInputAndCount,
     /// `{$top: {sortBy: pattern, output: expression}}`.
     Ordered,
@@ -34,9 +34,9 @@ pub(super) enum Form {
     Reduce,
 }
 
-/// Those of `$firstN` and `$lastN`, as accumulators and as expressions.
+/// Parameters of `$firstN` and `$lastN`, as accumulators and as expressions.
 pub(crate) const INPUT_AND_COUNT: Parameters = input_and_count(5_787_801);
-/// Those of `$maxN` and `$minN`.
+/// Parameters of `$maxN` and `$minN`.
 pub(crate) const RANKED_INPUT_AND_COUNT: Parameters = input_and_count(5_787_900);
 
 const fn input_and_count(not_an_object: i32) -> Parameters {
@@ -92,7 +92,7 @@ impl Kind {
                     let message = format!("{} takes no arguments, i.e. {}:{{}}", self.name, self.name);
                     return Err(Failure::type_mismatch(message));
                 }
-                // As a total, it is the sum of ones.
+                // A count is a total of ones.
                 parsed.input = Expression::literal(Value::Int32(1));
             }
             Form::InputAndCount | Form::RankedInputAndCount => {
@@ -152,7 +152,7 @@ impl AccumulatorExpression {
 
 /// Reads `n`.
 /// # Errors
-/// 5787902, 5787903 and 5787908 for what is no count.
+/// 5787902, 5787903 and 5787908 for an invalid count.
 pub(crate) fn read_count(value: &Evaluated<'_>) -> Result<usize> {
     let number = value.get().and_then(bunko_bson::number::as_i64_exact);
     let number = number.ok_or_else(|| {

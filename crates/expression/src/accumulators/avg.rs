@@ -1,4 +1,4 @@
-//! `$avg`: the mean of numbers; null of none.
+//! `$avg`: the mean of numbers; null without numbers.
 
 use super::{Accumulator, Form, Kind, Removal, Strings};
 use crate::Evaluated;
@@ -10,12 +10,12 @@ use bunko_errors::Result;
 pub(super) const KIND: Kind =
     Kind { name: "$avg", strings: Strings::AsBytes, form: Form::Expression, make: |_| make() };
 
-/// A new one.
+/// Makes the accumulator of groups.
 pub(crate) fn make() -> Box<dyn Accumulator> {
     Box::<Mean>::default()
 }
 
-/// One that adds longs as doubles, as MongoDB does where it computes no group.
+/// Makes an accumulator that adds longs as doubles, as MongoDB does outside groups.
 pub(crate) fn make_of_doubles() -> Box<dyn Accumulator> {
     Box::new(Mean { longs: Longs::Rounded, ..Mean::default() })
 }
@@ -26,7 +26,7 @@ struct Mean {
     longs: Longs,
 }
 
-/// How 64-bit integers are added.
+/// Adding 64-bit integers.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Longs {
     #[default]

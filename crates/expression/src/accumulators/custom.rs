@@ -1,4 +1,4 @@
-//! `$accumulator`: what a group keeps is the scripts' affair. And the reduction that `mapReduce` becomes a pipeline of.
+//! `$accumulator`, whose scripts keep a group's state, and the reduction in the pipeline of a `mapReduce`.
 
 use super::{Accumulator, Form, Kind, Settings, Strings, value_bytes};
 use crate::script::{self, Refusals};
@@ -12,14 +12,14 @@ pub(super) const ACCUMULATOR: Kind = Kind { name: "$accumulator", strings: Strin
 pub(super) const REDUCE: Kind =
     Kind { name: "$_internalJsReduce", strings: Strings::AsBytes, form: Form::Reduce, make };
 
-/// Bytes of values that a group keeps before they are reduced.
+/// Most bytes of values that a group keeps before they are reduced.
 const VALUES_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The scripts of an accumulator.
 pub(crate) enum Custom {
-    /// Of `$accumulator`.
+    /// `$accumulator`.
     States { init: Function, init_arguments: Expression, accumulate: Function, finalize: Option<Function> },
-    /// Of `mapReduce`.
+    /// `mapReduce`.
     Reduction(Function),
 }
 
@@ -46,8 +46,8 @@ fn check_language(language: ValueRef<'_>) -> Result<()> {
 }
 
 impl Custom {
-    /// Reads `$accumulator`; answers the expression that feeds it, too. Arguments are read in the order in which they are
-    /// written, so that the first wrong one is told; `initArgs`, `finalize` and `lang` may be missing.
+    /// Reads `$accumulator`; also returns the expression that feeds it. Arguments are read in written order, so that
+    /// the error is about the first wrong one. `initArgs`, `finalize` and `lang` are optional.
     pub(super) fn parse(argument: ValueRef<'_>, scope: &ParseScope) -> Result<(Self, Expression)> {
         let ValueRef::Document(specification) = argument else {
             let found = argument.kind().alias();
@@ -73,14 +73,14 @@ impl Custom {
         }
         let init = required(init, "init", 4_544_707)?;
         let accumulate = required(accumulate, "accumulate", 4_544_708)?;
-        // A group sees all its documents, so that there is nothing to merge.
+        // A group sees all its documents, so `merge` is never called.
         required(merge, "merge", 4_544_709)?;
         let input = required(input, "accumulateArgs", 4_544_710)?;
         let init_arguments = init_arguments.unwrap_or_else(|| Expression::literal(Value::Array(ArrayBuf::new())));
         Ok((Self::States { init, init_arguments, accumulate, finalize }, input))
     }
 
-    /// Reads `$_internalJsReduce`; answers the expression that feeds it, too.
+    /// Reads `$_internalJsReduce`; also returns the expression that feeds it.
     pub(super) fn parse_reduce(argument: ValueRef<'_>, scope: &ParseScope) -> Result<(Self, Expression)> {
         let failure = |code, message: &str| Failure::new(ErrorCode(code), message);
         let ValueRef::Document(specification) = argument else {
@@ -96,7 +96,7 @@ impl Custom {
         Ok((Self::Reduction(reduce), Expression::parse(data, scope)?))
     }
 
-    /// What a new group begins with.
+    /// The initial state of a new group.
     pub(super) fn initial(&self, group: &EvaluationContext<'_>) -> Result<Value> {
         let Self::States { init, init_arguments, .. } = self else { return Ok(Value::Null) };
         let arguments = init_arguments.evaluate(group)?;
@@ -116,7 +116,7 @@ fn make(settings: &Settings) -> Box<dyn Accumulator> {
     }
 }
 
-/// What `$accumulator` keeps of a group.
+/// The state of `$accumulator` for a group.
 struct States {
     custom: Option<Arc<Custom>>,
     state: Value,
@@ -150,7 +150,7 @@ impl Accumulator for States {
     }
 }
 
-/// The values that were emitted for a key, and not reduced yet.
+/// The emitted values of a key that are not reduced yet.
 struct Reduced {
     custom: Option<Arc<Custom>>,
     key: Value,
@@ -158,7 +158,7 @@ struct Reduced {
 }
 
 impl Reduced {
-    /// One value in the place of all; a value alone is its own.
+    /// Reduces all values to one; a single value is returned as it is.
     fn reduce(&mut self) -> Result<Value> {
         let values = std::mem::take(&mut self.values);
         let mut iterator = values.as_ref().iter();

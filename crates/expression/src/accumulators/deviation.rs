@@ -11,7 +11,7 @@ pub(super) struct Deviation {
     count: u64,
     mean: f64,
     squares: f64,
-    /// What is taken off the count: 1 for a sample (Bessel's correction), else 0.
+    /// Subtracted from the count: 1 for a sample (Bessel's correction), else 0.
     correction: u64,
 }
 

@@ -68,13 +68,13 @@ static KINDS: &[Kind] = &[
     top_bottom::TOP_N,
 ];
 
-/// The name of each accumulator, and how its entry says that it uses collations.
+/// The name of each accumulator, and its entry's declaration about collations.
 #[cfg(test)]
 pub(crate) fn uses_of_collation() -> impl Iterator<Item = (&'static str, Strings)> {
     KINDS.iter().map(|kind| (kind.name, kind.strings))
 }
 
-/// What a group keeps of its documents.
+/// The state that a group keeps of its documents.
 pub trait Accumulator: Send {
     /// Takes one document's value.
     /// # Errors
@@ -88,25 +88,25 @@ pub trait Accumulator: Send {
         self.add(value)
     }
 
-    /// Takes back the value that was added before all others that it still has.
+    /// Takes back the oldest value that it still holds.
     fn remove(&mut self, _value: ValueRef<'_>) -> Removal {
         Removal::Impossible
     }
 
-    /// The value of what was added up to now.
+    /// The value of all values added so far.
     fn value(&self) -> Value;
 
-    /// The group's value, of which nothing else is needed.
+    /// The group's final value; ends the accumulator.
     fn finish(self: Box<Self>) -> Value {
         self.value()
     }
 
-    /// Says in which order strings are; told once, before the first value. Only accumulators that compare listen.
+    /// Sets the order of strings, once, before the first value. Only accumulators that compare strings use it.
     fn collate(&mut self, _strings: &StringOrder) {}
 
-    /// The same where it may fail: what a script makes of it.
+    /// The group's final value where computing it may fail, as in a script.
     /// # Errors
-    /// Those of the script.
+    /// Errors of the script.
     fn outcome(self: Box<Self>) -> Result<Value> {
         Ok(self.finish())
     }
@@ -115,26 +115,26 @@ pub trait Accumulator: Send {
     fn memory_bytes(&self) -> usize;
 }
 
-/// Whether a value was taken back.
+/// The result of [`Accumulator::remove`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// It was.
+    /// The value was taken back.
     Done,
-    /// It was not: the accumulator must be made anew from the values that are left.
+    /// The value was not taken back: the accumulator must be rebuilt from the remaining values.
     Impossible,
 }
 
-/// What an accumulator is told beside its input.
+/// Settings of an accumulator beside its input.
 pub(crate) struct Settings {
     /// `n` where the form has it, else 0.
     pub(crate) count: usize,
     /// `p` of `$percentile`, else empty.
     pub(crate) percentiles: Arc<[f64]>,
-    /// Whose errors are told.
+    /// The engine whose error codes are used.
     pub(crate) engine: Engine,
-    /// The scripts that it is made of, else none.
+    /// The scripts of `$accumulator`, else none.
     pub(crate) custom: Option<Arc<Custom>>,
-    /// What the first of them was called with.
+    /// The state that the `init` script returned; null without one.
     pub(crate) initial: Value,
 }
 
@@ -142,13 +142,14 @@ pub(crate) struct Settings {
 struct Kind {
     /// With its `$`.
     name: &'static str,
-    /// Whether it compares strings, and so listens to [`Accumulator::collate`].
+    /// Whether it compares strings and so uses [`Accumulator::collate`].
     strings: Strings,
     form: Form,
     /// Makes one for a new group.
     make: fn(&Settings) -> Box<dyn Accumulator>,
 }
-/// That of a group at a pipeline's front, in MongoDB's slot-based engine; the classic one names what is wrong with `n`.
+/// The error of MongoDB's slot-based engine, which runs a group at a pipeline's front. The classic engine's errors say
+/// why `n` is wrong.
 const NO_COUNT: Refusal = (7_548_606, "parameter 'n' must be coercible to a positive 64-bit integer, found {}");
 
 /// An accumulator and the expression that feeds it.
@@ -157,17 +158,17 @@ pub struct AccumulatorExpression {
     input: Expression,
     /// `n`, or absent where the form has none.
     count: Expression,
-    /// Of an accumulator with an order of its own.
+    /// The order of `$top` and similar accumulators.
     order: Option<SortPattern>,
     /// `p` of `$percentile`, else empty.
     percentiles: Arc<[f64]>,
     /// The scripts of `$accumulator`, else none.
     custom: Option<Arc<Custom>>,
-    /// What is asked of a total, where one is all that it keeps of a group.
+    /// The result to take from a [`Total`], where the accumulator keeps nothing else of a group.
     asked: Option<Asked>,
 }
 
-/// What a total is kept for.
+/// The result to take from a total.
 #[derive(Clone, Copy)]
 enum Asked {
     Sum,
@@ -184,7 +185,7 @@ enum Arrays {
 impl AccumulatorExpression {
     /// Reads `name: {$accumulator: argument}` of `$group`.
     /// # Errors
-    /// 40234, 40235, 40236, 40238, 15952 as MongoDB; those of the argument.
+    /// 40234, 40235, 40236, 40238, 15952 as MongoDB; errors of the argument.
     pub fn parse(field: Element<'_>, scope: &ParseScope) -> Result<Self> {
         Self::parse_with(field, Arrays::Refused, scope)
     }
@@ -194,7 +195,7 @@ impl AccumulatorExpression {
         KINDS.iter().any(|kind| kind.name == name)
     }
 
-    /// The same for a window, where an array is an expression too.
+    /// As [`Self::parse`], for a window, where an array is an expression too.
     /// # Errors
     /// As [`Self::parse`].
     pub fn parse_in_window(field: Element<'_>, scope: &ParseScope) -> Result<Self> {
@@ -228,9 +229,10 @@ impl AccumulatorExpression {
         kind.parse(call.value, scope)
     }
 
-    /// An accumulator for a new group. The document of `group` is the group's `_id`: all that `n` may read.
+    /// Makes an accumulator for a new group. The document of `group` is the group's `_id`, the only document that `n`
+    /// may read.
     /// # Errors
-    /// For an `n` that is no count 7548606 in the slot-based engine, in the classic one 5787902, 5787903 or 5787908.
+    /// If `n` is no count: 7548606 in the slot-based engine; 5787902, 5787903 or 5787908 in the classic one.
     pub fn make(&self, group: &EvaluationContext<'_>) -> Result<Box<dyn Accumulator>> {
         let mut count = 0;
         if !self.count.is_absent() {
@@ -260,20 +262,20 @@ impl AccumulatorExpression {
         self.kind.name
     }
 
-    /// Whether it is fed by its expression alone, without a look at the document.
+    /// Whether it is fed by its expression alone and does not need the document itself.
     pub fn reads_paths_only(&self) -> bool {
         self.order.is_none()
     }
 
-    /// Whether a [`Total`] is all that it keeps of a group, so that it needs no [`Accumulator`].
+    /// Whether a [`Total`] is its only state for a group, so that it needs no [`Accumulator`].
     #[inline]
     pub fn keeps_total(&self) -> bool {
         self.asked.is_some()
     }
 
-    /// Adds what one document adds to the total that it keeps.
+    /// Adds one document's value to the total.
     /// # Errors
-    /// Those of the expression, what the operation says.
+    /// Errors of the expression and of counting work.
     #[inline]
     pub fn add_to(&self, total: &mut Total, context: &EvaluationContext<'_>) -> Result<()> {
         if let Operand::Number(number) = self.input.operand(context)? {
@@ -282,7 +284,7 @@ impl AccumulatorExpression {
         Ok(())
     }
 
-    /// The group's value, of the total that it keeps; null for one that keeps none.
+    /// The group's value from its total; null for an accumulator without a total.
     pub fn value_of(&self, total: Total) -> Value {
         match self.asked {
             None => Value::Null,
@@ -291,14 +293,14 @@ impl AccumulatorExpression {
         }
     }
 
-    /// What it is fed with.
+    /// The expression that feeds it.
     pub fn input_mut(&mut self) -> &mut Expression {
         &mut self.input
     }
 
-    /// Feeds an accumulator with what one document adds.
+    /// Feeds an accumulator with one document.
     /// # Errors
-    /// Those of the expression and of the accumulator, what the operation says.
+    /// Errors of the expression, of the accumulator and of counting work.
     #[inline]
     pub fn feed<'a>(&'a self, accumulator: &mut dyn Accumulator, context: &EvaluationContext<'a>) -> Result<()> {
         let value = self.input.evaluate(context)?;
@@ -309,9 +311,9 @@ impl AccumulatorExpression {
         accumulator.add_sorted(key, value)
     }
 
-    /// Takes back what the document added that was fed before all others that are left.
+    /// Takes back a document's value. The document must be the oldest one that the accumulator still holds.
     /// # Errors
-    /// Those of the expression, what the operation says.
+    /// Errors of the expression and of counting work.
     pub fn take_back<'a>(
         &'a self,
         accumulator: &mut dyn Accumulator,
@@ -322,7 +324,7 @@ impl AccumulatorExpression {
         Ok(accumulator.remove(value.comparable()))
     }
 
-    /// Adds the fields that it reads.
+    /// Adds the fields that its expressions read.
     pub fn add_dependencies(&self, dependencies: &mut Dependencies) {
         self.input.add_dependencies(dependencies);
         if let Some(order) = &self.order {
@@ -331,9 +333,9 @@ impl AccumulatorExpression {
     }
 }
 
-/// The array that `$concatArrays` or `$setUnion` is given; nothing for a missing value.
+/// The array that `$concatArrays` or `$setUnion` receives; `None` for a missing value.
 /// # Errors
-/// `TypeMismatch` for anything else, null too.
+/// `TypeMismatch` for any other value, null included.
 fn array_input<'v>(accumulator: &str, value: &'v Evaluated<'_>) -> Result<Option<ArrayRef<'v>>> {
     match value.get() {
         None => Ok(None),
@@ -345,19 +347,19 @@ fn array_input<'v>(accumulator: &str, value: &'v Evaluated<'_>) -> Result<Option
     }
 }
 
-/// Keeps at most `count` values.
+/// An accumulator that keeps at most `count` values.
 pub(crate) fn several(count: usize, which: Which) -> Box<dyn Accumulator> {
     Box::new(several::Several::new(count, which))
 }
 
-/// What a value takes in memory, about.
+/// Approximate memory of a value, in bytes.
 fn value_bytes(value: ValueRef<'_>) -> usize {
     size_of::<Value>() + value.content_bytes()
 }
 
-/// Checks a value that joins others in an array.
+/// Checks a value that is appended to an accumulator's array.
 /// # Errors
-/// `ExceededMemoryLimit` beyond 100 MiB, `Overflow` for one that is nested too deep.
+/// `ExceededMemoryLimit` beyond 100 MiB, `Overflow` for a value that is nested too deep.
 fn check_gathered(accumulator: &str, bytes: usize, value: ValueRef<'_>) -> Result<()> {
     made::check_depth(value, 1)?;
     if bytes + value.content_bytes() > made::CONTAINER_BYTES_MAX {

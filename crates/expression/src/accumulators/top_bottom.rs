@@ -1,4 +1,4 @@
-//! `$top`, `$bottom`, `$topN`, `$bottomN`: what the first or last documents of an order of their own yield.
+//! `$top`, `$bottom`, `$topN`, `$bottomN`: values of the first or last documents in an order of their own.
 
 use super::{Accumulator, Form, Kind, Settings, Strings, value_bytes};
 use crate::Evaluated;
@@ -27,21 +27,21 @@ fn several(end: End, settings: &Settings) -> Box<dyn Accumulator> {
     Ranking::make(end, Answer::Array, settings.count)
 }
 
-/// Which end of the order is kept.
+/// The end of the order that is kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     First,
     Last,
 }
 
-/// What comes out.
+/// The form of the result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Answer {
     Value,
     Array,
 }
 
-/// The values kept by their sort keys, equal ones in their turn.
+/// The kept values by sort key; equal keys in order of arrival.
 struct Ranking {
     end: End,
     answer: Answer,

@@ -1,4 +1,4 @@
-//! `$convert`: converts to a type, with values for failure and for null.
+//! `$convert`: converts to a type, with `onError` and `onNull`.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Refusal, Result, Strings, refuse};
 use crate::binary_number::{self, ByteOrder};
@@ -23,7 +23,7 @@ const PARAMETERS: Parameters = Parameters {
     ],
 };
 
-/// MongoDB's message has this word.
+/// MongoDB's message has this misspelling.
 const NO_FORMAT: Refusal = (4_341_115, "Format must be speficied when converting {}");
 
 pub(super) const OPERATOR: Operator =
@@ -32,7 +32,7 @@ pub(super) const OPERATOR: Operator =
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let value = call.argument(0, context)?;
     let target = call.argument(1, context)?;
-    // A wrong type is an error even where there is nothing to convert.
+    // A wrong type is an error even if the input is null.
     let kind = match target.get() {
         None | Some(ValueRef::Null | ValueRef::Undefined) => None,
         Some(ValueRef::Document(document)) => Some(target_type(&Evaluated::from(document.get("type")))?),
@@ -117,7 +117,7 @@ fn read_format(format: &Evaluated<'_>) -> Result<Option<Format>> {
     }
 }
 
-/// The subtype of binary data that `to` asks for, plain bytes where it names none.
+/// The subtype of binary data in `to`; generic without one.
 fn read_subtype(target: &Evaluated<'_>) -> Result<u8> {
     let document = target.get().and_then(ValueRef::as_document);
     let Some(subtype) = document.and_then(|document| document.get("subtype")) else {
@@ -129,7 +129,7 @@ fn read_subtype(target: &Evaluated<'_>) -> Result<u8> {
     }
     let refusal = (4_341_106, "In $convert, numeric 'subtype' argument is not an integer");
     let number = as_i32(subtype).ok_or_else(|| refuse(refusal, ""))?;
-    // Those that BSON defines, and those of users.
+    // Subtypes defined by BSON, and subtypes reserved for users.
     match u8::try_from(number) {
         Ok(subtype @ (0..=8 | 128..)) => Ok(subtype),
         _ => {
@@ -140,15 +140,15 @@ fn read_subtype(target: &Evaluated<'_>) -> Result<u8> {
     }
 }
 
-/// What is converted to.
+/// The target of a conversion.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
     Type(Type),
-    /// The number 0, which stands for no value at all, and which nothing can become.
+    /// The number 0, which is no type: every conversion to it fails.
     Nothing,
 }
 
-/// A type by its alias or its number on the wire.
+/// Reads a type's alias or its number in BSON.
 fn target_type(target: &Evaluated<'_>) -> Result<Target> {
     match target.get() {
         Some(ValueRef::String(alias)) => conversion::target_of_alias(alias).map(Target::Type),

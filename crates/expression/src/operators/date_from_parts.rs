@@ -1,4 +1,4 @@
-//! `$dateFromParts`: a date from its year, month and so on, or from its ISO week; parts out of their range carry over.
+//! `$dateFromParts`: a date from year, month and so on, or from an ISO week; parts out of range carry over.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings, refuse};
 use crate::calendar::{Civil, MS_PER_DAY};
@@ -25,7 +25,7 @@ const PARAMETERS: Parameters = Parameters {
         ("timezone", None),
     ],
 };
-/// Places among the parameters.
+/// Positions of the parameters.
 const YEAR: usize = 0;
 const MONTH: usize = 1;
 const DAY: usize = 2;
@@ -36,7 +36,7 @@ const HOUR: usize = 6;
 const ZONE: usize = 10;
 
 const YEARS: RangeInclusive<i64> = 1..=9999;
-/// What a month, a day, a week, an hour and a minute may be.
+/// Allowed values of a month, a day, a week, an hour and a minute.
 const SMALL_PARTS: RangeInclusive<i64> = -32_768..=32_767;
 
 pub(super) const OPERATOR: Operator =
@@ -80,7 +80,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     Ok(Value::DateTime(zone.utc_ms(local.ok_or_else(overflow)?)).into())
 }
 
-/// One part, its default where it was not given; nothing for null.
+/// Evaluates a part, or its default if it was not given; `None` for null.
 fn part(call: &Call, context: &EvaluationContext<'_>, index: usize, name: &str) -> Result<Option<i64>> {
     let Some(value) = call.optional(index, context)? else { return Ok(Some(i64::from(index < HOUR))) };
     if value.is_nullish() {

@@ -1,4 +1,4 @@
-//! `$dateToString`: a date in a format.
+//! `$dateToString`: formats a date.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings};
 use crate::calendar;
@@ -20,7 +20,7 @@ const PARAMETERS: Parameters = Parameters {
         ("onNull", None),
     ],
 };
-/// What may stand behind `%`: those of [`field`].
+/// Characters allowed after `%`; [`field`] has each.
 const SPECIFIERS: &str = "%YmdHMSLjwuUVGBbZz";
 pub(super) const OPERATOR: Operator =
     Operator { name: "$dateToString", strings: Strings::AsBytes, form: Form::Named(&PARAMETERS), evaluate };
@@ -56,7 +56,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     made::string(formatted(format, civil, offset / calendar::MS_PER_MINUTE, context)?, context)
 }
 
-/// Writes a format that was checked.
+/// Formats with a checked format.
 fn formatted(format: &str, civil: Civil, offset_minutes: i64, context: &EvaluationContext<'_>) -> Result<String> {
     let mut text = String::new();
     let mut characters = format.chars();
@@ -73,7 +73,7 @@ fn formatted(format: &str, civil: Civil, offset_minutes: i64, context: &Evaluati
     Ok(text)
 }
 
-/// What one specifier stands for.
+/// The text for one specifier.
 fn field(specifier: char, civil: Civil, offset_minutes: i64) -> Result<String> {
     let month = calendar::MONTHS[(civil.month - 1) as usize];
     Ok(match specifier {

@@ -1,5 +1,5 @@
-//! `$dateTrunc`: the beginning of the unit, or of the bin of several, that a date falls into. Bins are counted from
-//! 1 January 2000, those of weeks from the first beginning of a week after it.
+//! `$dateTrunc`: the beginning of the unit, or of the bin of several units, that contains a date. Bins are counted from
+//! 1 January 2000; bins of weeks from the first beginning of a week after it.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings, refuse};
 use crate::calendar::{Civil, MS_PER_DAY, days_from_civil};
@@ -94,8 +94,8 @@ fn bin_size(call: &Call, size: &Evaluated<'_>) -> Result<i64> {
     Err(call.failure(5_439_018, &format!(" requires 'binSize' to be greater than 0, but got value {size}")))
 }
 
-/// Bins of hours and shorter units all have the same length, also where the clock is set to summer time between them: they
-/// follow the offset that the zone had when the first of them began.
+/// Bins of hours and shorter units all have the same length, even if the clock is set to summer time between them: they
+/// use the zone's offset at the beginning of the first bin.
 /// # Errors
 /// 5439000 and 5439001 at the ends of the range of dates.
 fn within_days(zone: &Zone, bin: i64, utc_ms: i64) -> Result<i64> {

@@ -1,4 +1,4 @@
-//! `$function`: the answer of a script; and what `map` of `mapReduce` emits.
+//! `$function`, which runs a script, and the operator for the `map` of `mapReduce`.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::call::Prepared;
@@ -10,7 +10,7 @@ use bunko_javascript::Function;
 
 pub(super) const OPERATOR: Operator =
     Operator { name: "$function", strings: Strings::AsBytes, form: Form::Special(parse), evaluate };
-/// What `mapReduce` becomes a pipeline of.
+/// `map` in the pipeline of a `mapReduce`: emits keys and values.
 pub(super) const EMIT: Operator = Operator {
     name: "$_internalJsEmit",
     strings: Strings::AsBytes,

@@ -1,4 +1,4 @@
-//! `$ifNull`: the first that is neither null nor missing, else the last.
+//! `$ifNull`: the first argument that is neither null nor missing, else the last.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings, positional, refuse};
 use crate::{Expression, ParseScope};
@@ -27,7 +27,7 @@ fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -
     Ok(Call::new(operator, arguments))
 }
 
-/// What stands behind a constant that is not null is never evaluated.
+/// Parses the arguments. Those after a constant that is not null are never evaluated.
 fn arguments(value: ValueRef<'_>, scope: &ParseScope) -> Result<Vec<Expression>> {
     let Some(given) = value.as_array() else { return positional(value, scope) };
     let unreached = scope.unreached();

@@ -1,11 +1,11 @@
-//! The expression operators that MongoDB 8.2 has: one that is not here is called missing, and not unknown. Those of the
-//! table of operators need not stand here.
+//! Expression operators of MongoDB 8.2 that are not implemented. Their error says so instead of calling them unknown.
+//! Implemented operators need no entry.
 //! Source: MongoDB manual 8.2, "Aggregation Operators".
 
-/// Sorted, so that a name is found by halves.
+/// Sorted for a binary search.
 const NAMES: &[&str] = &["$encStrContains", "$encStrEndsWith", "$encStrNormalizedEq", "$encStrStartsWith"];
 
-/// Whether MongoDB has an operator of that name.
+/// Whether the name is in the list.
 pub(super) fn is_known(name: &str) -> bool {
     NAMES.binary_search(&name).is_ok()
 }

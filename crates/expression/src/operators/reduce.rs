@@ -1,4 +1,4 @@
-//! `$reduce`: folds an array: `$$value` so far, `$$this` element.
+//! `$reduce`: folds an array. `$$value` is the result so far, `$$this` the element.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings, cond, refuse};
 use crate::expression::Node;
@@ -46,7 +46,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     made::owned(value, context)
 }
 
-/// Whether a body reads `$$value` only as what it returns or adds to.
+/// Whether a body uses `$$value` only to return it or to append to it.
 fn only_adds(body: &Expression, value_slot: u32) -> bool {
     match &body.node {
         node if is_variable(node, value_slot) => true,
@@ -61,7 +61,7 @@ fn only_adds(body: &Expression, value_slot: u32) -> bool {
     }
 }
 
-/// The value of a body that [`only_adds`]: `$$value` is never copied.
+/// The value for a body that [`only_adds`]: `$$value` is never copied.
 fn gathered<'a>(call: &'a Call, array: ArrayRef<'_>, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let mut value = Gathered::Value(call.argument(1, context)?);
     for element in array.iter() {
@@ -81,13 +81,13 @@ fn gathered<'a>(call: &'a Call, array: ArrayRef<'_>, context: &EvaluationContext
     made::owned(value.settled(context)?, context)
 }
 
-/// What comes after one element.
+/// The new `$$value` after one element.
 enum Step {
-    /// `$$value` as it was.
+    /// `$$value` unchanged.
     Kept,
     /// `$$this`.
     Element,
-    /// `$$value` with this behind it.
+    /// `$$value` with this appended.
     Longer(Addition),
     Made(Evaluated<'static>),
 }
@@ -97,8 +97,8 @@ enum Addition {
     Text(String),
 }
 
-/// Evaluates the body. What only appends to `$$value` is taken apart, so that the value is not copied each time:
-/// gathering an array or a text is a common use of `$reduce`.
+/// Evaluates the body. An appended part is returned separately, so that `$$value` is not copied each time: gathering an
+/// array or a text is a common use of `$reduce`.
 fn step<'a>(body: &'a Expression, value_slot: u32, context: &EvaluationContext<'a>) -> Result<Step> {
     match &body.node {
         node if is_variable(node, value_slot) => return Ok(Step::Kept),
@@ -126,7 +126,7 @@ fn is_variable(node: &Node, slot: u32) -> bool {
     matches!(node, Node::Path { variable: Variable::Local(found), path, .. } if *found == slot && path.is_empty())
 }
 
-/// The elements that a `$concatArrays` puts behind its first argument; nothing where another one is no array.
+/// The elements that `$concatArrays` appends to its first argument; `None` if another argument is no array.
 fn elements_behind<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Option<Addition>> {
     let mut elements = MadeArray::new(call.name(), context);
     for index in 1..call.arguments.len() {
@@ -137,7 +137,7 @@ fn elements_behind<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Resul
     Ok(Some(Addition::Elements(elements.into_array())))
 }
 
-/// The text that a `$concat` puts behind its first argument; nothing where another one is no string.
+/// The text that `$concat` appends to its first argument; `None` if another argument is no string.
 fn text_behind<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Option<Addition>> {
     let mut text = String::new();
     for index in 1..call.arguments.len() {
@@ -150,7 +150,7 @@ fn text_behind<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Op
     Ok(Some(Addition::Text(text)))
 }
 
-/// The value with something behind it. One that was made here grows in its place.
+/// The value with an addition appended. A value that is already owned grows in place.
 fn extended<'v>(value: Evaluated<'v>, addition: Addition, context: &EvaluationContext<'_>) -> Result<Evaluated<'v>> {
     match (made::owned(value, context)?, addition) {
         (Evaluated::Owned(Value::Array(array)), Addition::Elements(elements)) => {
@@ -163,7 +163,7 @@ fn extended<'v>(value: Evaluated<'v>, addition: Addition, context: &EvaluationCo
             text.push_str(&behind);
             Ok(Evaluated::Owned(Value::String(text)))
         }
-        // An addition is made for a value of its own type only.
+        // An addition always has the type of the value.
         (value, _) => Ok(value),
     }
 }

@@ -73,7 +73,7 @@ fn at_path<'v>(document: DocumentRef<'v>, path: &str) -> Option<ValueRef<'v>> {
     })
 }
 
-/// Arguments are read in the order in which they are written, so that the first wrong one is told.
+/// Arguments are read in written order, so that the error is about the first wrong one.
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
     let ValueRef::Document(given) = value else { return Err(refuse(NOT_AN_OBJECT, value.kind().alias())) };
     let (mut input, mut order) = (None, None);

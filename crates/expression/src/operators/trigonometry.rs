@@ -1,4 +1,4 @@
-//! Trigonometric and hyperbolic functions: of one number all but `$atan2`.
+//! Trigonometric and hyperbolic functions. All but `$atan2` have one argument.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::decimal_functions as decimals;
@@ -9,11 +9,11 @@ use bunko_bson::{Decimal128, Value, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure};
 use std::cmp::Ordering;
 
-/// What a function may be applied to.
+/// The domain of a function.
 #[derive(Clone, Copy)]
 enum Domain {
     All,
-    /// Not infinite.
+    /// Finite numbers.
     Finite,
     /// From -1 to 1.
     Unit,
@@ -109,8 +109,8 @@ fn evaluate_degrees<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Resu
     evaluate_scaled(call, context, f64::to_degrees, "57.29577951308232087679815481410517")
 }
 
-/// An angle in another unit. For decimals it is one multiplication by 34 digits, as in MongoDB: that decides the last
-/// digit, and how many zeros a zero has.
+/// Converts an angle to another unit. A decimal is multiplied once by a factor of 34 digits, as on MongoDB: that
+/// decides the last digit, and the exponent of a zero.
 fn evaluate_scaled<'a>(
     call: &'a Call,
     context: &EvaluationContext<'a>,
@@ -129,7 +129,7 @@ fn evaluate_scaled<'a>(
 }
 
 impl Domain {
-    /// The interval that a number is not in.
+    /// The domain's interval, if the number is outside.
     fn outside(self, number: Number) -> Option<&'static str> {
         let value = Value::from(number);
         let beyond = |bound: ValueRef<'_>, side: Ordering| order::compare(value.as_ref(), bound) == side;
@@ -146,7 +146,7 @@ impl Domain {
     }
 }
 
-/// A large decimal is infinite as a double, but not itself.
+/// Not through a double: a large decimal would become infinite.
 fn is_infinite(number: Number) -> bool {
     match number {
         Number::Decimal(decimal) => decimal.is_infinite(),

@@ -7,26 +7,26 @@ use crate::variables::EvaluationContext;
 use bunko_bson::{ArrayRef, DocumentRef, EncodedElement, ValueRef, Writer};
 use bunko_errors::Result;
 
-/// One application: where the result goes, and what expressions see.
+/// One application of a projection: the output, and the context of its expressions.
 struct Application<'b, 'c> {
     mode: Mode,
     writer: Writer<'b>,
     context: EvaluationContext<'c>,
     matched: Option<usize>,
-    /// Whether the array that `a.$` cuts is around: those in it stay whole.
+    /// Whether the walk is inside the array that `a.$` cuts: arrays in it stay whole.
     is_in_cut_array: bool,
-    /// Whether an array directly in an array is around, where `$slice` does not go.
+    /// Whether the walk is inside an array directly in an array, where `$slice` does not apply.
     is_in_nested_array: bool,
 }
 
 impl Projection {
-    /// Appends the projected document to `buffer`. Expressions see `context`, whose root is the document.
+    /// Appends the projected document to `buffer`. Expressions are evaluated in `context`, whose root is the document.
     ///
     /// `matched` is the position of the array element that the filter matched, for `a.$`.
     /// # Errors
-    /// Those of its expressions; what the operation says; `Overflow` for a document that becomes too deep, 10334 for one
-    /// that becomes far too large; 51246 and 51247 where `a.$` has no matched element. The buffer then holds an unfinished
-    /// document, which the caller cuts off.
+    /// Errors of its expressions and of counting work; `Overflow` for a result that is too deep, 10334 for one that is
+    /// far too large; 51246 and 51247 where `a.$` has no matched element. After an error the buffer ends in an
+    /// incomplete document, which the caller truncates.
     pub fn apply(&self, context: &EvaluationContext<'_>, matched: Option<usize>, buffer: &mut Vec<u8>) -> Result<()> {
         let document = context.root();
         let found = self.slots.read(document);
@@ -81,7 +81,7 @@ impl Application<'_, '_> {
         Ok(())
     }
 
-    /// The same where nothing is computed: no field appears that the document lacks.
+    /// As `document`, for a node without computed fields: no field is added that the document lacks.
     fn fields_alone(&mut self, node: &Node, document: DocumentRef<'_>) -> Result<()> {
         let mut rest = if self.mode == Mode::Inclusion { node.children.len() } else { usize::MAX };
         for element in document.iter().encoded() {
@@ -107,7 +107,7 @@ impl Application<'_, '_> {
         self.context.operation().work(steps)
     }
 
-    /// Writes a value as the document has it.
+    /// Copies a value.
     fn copy(&mut self, name: &str, value: ValueRef<'_>) -> Result<()> {
         self.work(made::steps(value))?;
         made::check_stage_bytes(self.writer.len_bytes() + value.content_bytes())?;
@@ -115,7 +115,7 @@ impl Application<'_, '_> {
         Ok(())
     }
 
-    /// Writes a field as the document has it, without a look inside.
+    /// Copies a field without decoding its value.
     fn copy_encoded(&mut self, element: &EncodedElement<'_>) -> Result<()> {
         self.work(made::bytes_steps(element.value_bytes()))?;
         made::check_stage_bytes(self.writer.len_bytes() + element.value_bytes())?;
@@ -123,13 +123,13 @@ impl Application<'_, '_> {
         Ok(())
     }
 
-    /// Writes a value that was computed.
+    /// Writes a computed value.
     fn put(&mut self, name: &str, value: ValueRef<'_>) -> Result<()> {
         made::check_depth(value, self.writer.depth())?;
         self.copy(name, value)
     }
 
-    /// Opens a document for what is computed inside.
+    /// Opens a document for computed fields.
     fn begin_document(&mut self, name: &str) -> Result<()> {
         made::check_depth(ValueRef::Document(DocumentRef::EMPTY), self.writer.depth())?;
         self.writer.begin_document(name);
@@ -154,7 +154,7 @@ impl Application<'_, '_> {
         Ok(Written::Done)
     }
 
-    /// Writes what becomes of an array; only `$elemMatch` leaves out what is none.
+    /// Writes an array after its operator. A value that is no array is copied, but `$elemMatch` leaves it out.
     fn array(&mut self, name: &str, value: ValueRef<'_>, operator: &ArrayOperator) -> Result<()> {
         let stays = match operator {
             ArrayOperator::Slice { .. } => self.is_in_nested_array,
@@ -173,7 +173,7 @@ impl Application<'_, '_> {
         Ok(())
     }
 
-    /// Writes a field that the document lacks, or that stands behind the others.
+    /// Writes a field that the document lacks, or that comes after the others.
     fn missing_field(&mut self, name: &str, child: &Child, document: DocumentRef<'_>) -> Result<()> {
         match child {
             Child::Computed(expression) => {
@@ -214,15 +214,15 @@ impl Application<'_, '_> {
                 self.document(node, DocumentRef::EMPTY)?;
                 self.writer.end();
             }
-            // A computed field inside takes the place of what is no document, behind the included ones.
+            // A computed field inside replaces a value that is no document, and comes after the included fields.
             _ if self.mode == Mode::Inclusion => return Ok(Written::NotYet),
             other => self.copy(name, other)?,
         }
         Ok(Written::Done)
     }
 
-    /// Projects inside an array's elements. An inclusion leaves out those that are neither documents nor arrays, unless
-    /// something is computed inside, which then takes their place.
+    /// Projects inside an array's elements. An inclusion leaves out elements that are neither documents nor arrays,
+    /// unless a field inside is computed, which then replaces them.
     fn elements(&mut self, node: &Node, array: ArrayRef<'_>) -> Result<()> {
         let elements = array.iter().map(|element| match element {
             ValueRef::Document(_) | ValueRef::Array(_) => element,
@@ -257,7 +257,7 @@ impl Application<'_, '_> {
     }
 }
 
-/// Which fields of a node are marked; a few without an allocation.
+/// The set of a node's fields that are marked; the first 64 need no allocation.
 #[derive(Default)]
 struct Marks {
     few: u64,
@@ -281,10 +281,10 @@ impl Marks {
     }
 }
 
-/// Whether a field stands in the result already.
+/// Whether a field is already in the result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Written {
     Done,
-    /// It comes behind the others, or not at all.
+    /// It comes after the others, or not at all.
     NotYet,
 }

@@ -1,4 +1,4 @@
-//! What only `find`'s projections do to arrays: `$slice`, `$elemMatch`, `a.$`.
+//! Array operators of `find`'s projections: `$slice`, `$elemMatch`, `a.$`.
 
 use super::ElementPredicate;
 use crate::array::steps;
@@ -8,7 +8,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use std::sync::Arc;
 
-/// What becomes of an array.
+/// Treatment of an array.
 pub(super) enum ArrayOperator {
     /// A run of elements.
     Slice { skip: Option<i64>, limit: i64 },
@@ -19,9 +19,10 @@ pub(super) enum ArrayOperator {
 }
 
 impl ArrayOperator {
-    /// Reads the argument of `$slice`: a count, or how many to skip and a count.
+    /// Parses the argument of `$slice`: a count, or a number to skip and a count.
     /// # Errors
-    /// Anything else, which may be the arguments of the expression `$slice`; `SLICE_LIMIT` where they cannot.
+    /// 31257, 31258, 31272 and 31273 for any other argument, which may still be the expression `$slice`; `SLICE_LIMIT`
+    /// for two numbers, which cannot be.
     pub(super) fn parse_slice(argument: ValueRef<'_>) -> Result<Self> {
         let ValueRef::Array(pair) = argument else {
             let message = "$slice only supports numbers and [skip, limit] arrays";
@@ -47,7 +48,7 @@ impl ArrayOperator {
         Ok(Self::Slice { skip: Some(skip), limit })
     }
 
-    /// The array that stands instead; nothing where none does.
+    /// The array for the result; `None` to leave the field out.
     pub(super) fn apply(
         &self,
         array: ArrayRef<'_>,
@@ -74,19 +75,19 @@ impl ArrayOperator {
     }
 }
 
-/// The code of two numbers that leave nothing.
+/// The code for a limit that selects nothing.
 pub(super) const SLICE_LIMIT: ErrorCode = ErrorCode(31259);
 
-/// A number without its fraction, the nearest of 32 bits; 0 for `NaN`.
+/// A number truncated and clamped to 32 bits; 0 for `NaN`.
 fn count(value: ValueRef<'_>) -> Option<i64> {
     let double = number::as_f64(value)?;
-    // A double beyond the range becomes its end, and `NaN` becomes 0.
+    // The cast clamps a double to the range of 64 bits, and turns `NaN` into 0.
     Some(number::truncate_to_i64(value).unwrap_or(double as i64).clamp(i32::MIN.into(), i32::MAX.into()))
 }
 
 /// The element that the filter matched.
 /// # Errors
-/// 51246 where it matched none, 51247 where it matched one of another array that is longer than this.
+/// 51246 where the filter matched no element; 51247 where it matched an element of another, longer array.
 pub(super) fn matched_element<'e>(
     matched: Option<usize>,
     mut elements: impl Iterator<Item = ValueRef<'e>>,

@@ -12,32 +12,33 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Whose projection it is.
+/// The command or stage of a projection.
 #[derive(Clone, Copy)]
 pub enum ProjectionKind<'c> {
     /// `$project`.
     Aggregate,
-    /// `find`: `$slice`, `$elemMatch` (compiled by this function) and `a.$` too; an empty projection is none.
+    /// `find`: also allows `$slice`, `$elemMatch` (compiled by this function) and `a.$`. An empty projection keeps all
+    /// fields.
     Find(&'c ElementCompiler),
 }
 
 /// Compiles the condition of `$elemMatch`, which this crate cannot read.
 pub type ElementCompiler = dyn Fn(DocumentRef<'_>) -> Result<Arc<dyn ElementPredicate>>;
 
-/// A condition on an array's element.
+/// A condition on an array element.
 pub trait ElementPredicate: Send + Sync {
     /// Whether the element satisfies it.
     fn matches(&self, element: ValueRef<'_>) -> bool;
 }
 
-/// What happens to fields that no path names.
+/// Treatment of fields that no path names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
-    /// They are left out; computed fields stand behind the included ones.
+    /// They are left out; computed fields come after the included ones.
     Inclusion,
     /// They stay.
     Exclusion,
-    /// They stay; a computed field takes the place of the one it replaces.
+    /// They stay; a computed field keeps the position of the field that it replaces.
     Addition,
 }
 
@@ -46,28 +47,28 @@ pub struct Projection {
     mode: Mode,
     root: Node,
     positional: Option<String>,
-    /// The paths that computed fields are made of.
+    /// The paths that the computed fields read.
     slots: PathSlots,
 }
 
-/// So many fields are found faster by looking at each.
+/// Up to this many fields, a linear search is fastest.
 const FEW_CHILDREN: usize = 8;
 
 /// Fields of one level.
 #[derive(Default)]
 struct Node {
     children: Vec<(Box<str>, Child)>,
-    /// Where each name is, where there are more than a few.
+    /// The position of each name, if there are more than `FEW_CHILDREN`.
     positions: BTreeMap<Box<str>, usize>,
-    /// How many of them are not computed: where a document has had them, an inclusion reads no more of it.
+    /// Number of fields that are not computed. Once a document has had all of them, an inclusion stops reading it.
     fields: usize,
-    /// Whether something below is computed, so that it appears even where the document has no such field.
+    /// Whether a field below is computed, so that this one appears even if the document lacks it.
     computes: bool,
-    /// Whether `a.$` leads through it, so that an array in its place is cut.
+    /// Whether the path of `a.$` leads through this field, so that an array there is cut.
     is_cut: bool,
 }
 
-/// What happens to one field.
+/// Treatment of one field.
 enum Child {
     Include,
     Exclude,
@@ -84,8 +85,7 @@ impl Projection {
         Self { mode, root, positional, slots }
     }
 
-    /// Whether [`apply`](Self::apply) needs the position of the array element that the filter matched, and of which
-    /// path.
+    /// The path of `a.$`, if [`apply`](Self::apply) needs the position of the array element that the filter matched.
     pub fn positional_path(&self) -> Option<&str> {
         self.positional.as_deref()
     }
@@ -98,14 +98,14 @@ impl Projection {
         }
     }
 
-    /// The dotted paths at which it shows the values that documents were sorted by.
+    /// The dotted paths of fields that show `{$meta: "sortKey"}`.
     pub fn sort_key_paths(&self) -> Vec<String> {
         let mut paths = Vec::new();
         self.root.add_sort_key_paths("", &mut paths);
         paths
     }
 
-    /// Whether the result holds nothing beyond the named fields, so that what they depend on is all that is needed.
+    /// Whether the result has only the named fields, so that nothing else of the document is needed.
     pub fn is_inclusion(&self) -> bool {
         self.mode == Mode::Inclusion
     }
@@ -165,7 +165,7 @@ impl Node {
                 Child::Computed(expression) => expression.add_dependencies(dependencies),
                 Child::Nested(node) => {
                     node.add_dependencies(&path, dependencies);
-                    // What stands around a nested field decides whether it is a document or an array.
+                    // A nested field is a document or an array depending on the value that contains it.
                     if node.computes {
                         dependencies.add(path);
                     }

@@ -16,7 +16,7 @@ impl Projection {
     /// Reads the projection of `find` or `$project`.
     /// # Errors
     /// 31253 and 31254 where inclusion and exclusion mix, 31249 and 31250 where paths collide, 31252 and 31310 for an
-    /// expression in an exclusion, 31325 for one that is unknown, 51270 and 51272 for empty documents; those of
+    /// expression in an exclusion, 31325 for an unknown expression, 51270 and 51272 for empty documents; errors of
     /// expressions, paths, `$slice`, `$elemMatch` and `a.$`.
     pub fn parse(specification: DocumentRef<'_>, kind: ProjectionKind<'_>, scope: &ParseScope) -> Result<Self> {
         if specification.is_empty() && matches!(kind, ProjectionKind::Aggregate) {
@@ -37,7 +37,7 @@ impl Projection {
         Ok(reader.finish())
     }
 
-    /// Reads what `$addFields` adds.
+    /// Reads the specification of `$addFields`.
     /// # Errors
     /// As [`Self::parse`].
     pub fn parse_addition(specification: DocumentRef<'_>, scope: &ParseScope) -> Result<Self> {
@@ -48,7 +48,7 @@ impl Projection {
 
     /// A projection that excludes these dotted paths.
     /// # Errors
-    /// 31249 and 31250 where paths collide; those of the paths.
+    /// 31249 and 31250 where paths collide; errors of the paths.
     pub fn excluding<'p>(paths: impl IntoIterator<Item = &'p str>) -> Result<Self> {
         let mut root = Node::default();
         for path in paths {
@@ -62,13 +62,13 @@ fn joined(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") }
 }
 
-/// Reads fields one by one: the first that says so decides whether the projection includes or excludes.
+/// Reads fields one by one. The first field that includes or excludes decides the projection's mode.
 struct Reader<'s, 'c> {
     kind: ProjectionKind<'c>,
     scope: &'s ParseScope,
     root: Node,
     mode: Option<Mode>,
-    /// What `_id` says, which may contradict the others, and decides where they are silent.
+    /// The mode of `_id`, which may differ from the other fields' mode and counts only where they set none.
     id: Option<Mode>,
     positional: Option<String>,
     slices: bool,
@@ -123,7 +123,7 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Takes what a field says of all others, unless one before it said the contrary.
+    /// Sets the projection's mode, unless an earlier field set the other one.
     fn agree(&mut self, mode: Mode, refusal: impl FnOnce() -> Failure) -> Result<()> {
         if *self.mode.get_or_insert(mode) == mode { Ok(()) } else { Err(refusal()) }
     }
@@ -184,7 +184,7 @@ impl Reader<'_, '_> {
         }
         match (self.kind, first.name) {
             (_, "$meta") => {
-                // It may stand beside fields of either sense.
+                // It is allowed in inclusions and in exclusions.
                 self.shows_metadata = true;
                 self.insert_expression(path, document)
             }
@@ -232,7 +232,7 @@ impl Reader<'_, '_> {
             ))
         })?;
         if refusal.code() == SLICE_LIMIT {
-            // An expression on two numbers, which is known to fail for every document.
+            // An expression on two numbers fails for every document.
             let kind = argument.as_array().and_then(|pair| pair.get(0)).map_or("missing", |first| first.kind().alias());
             let message = format!("First argument to $slice must be an array, but is of type: {kind}");
             return Err(failure(28724, message));
@@ -272,7 +272,7 @@ fn add_fields(root: &mut Node, fields: DocumentRef<'_>, prefix: &str, scope: &Pa
             ValueRef::Document(nested) if nested.first().is_some_and(|first| !first.name.starts_with('$')) => {
                 add_fields(root, nested, &path, scope)?;
             }
-            // An empty document is a value here, not a projection without fields.
+            // An empty document is a value here, not an empty projection.
             ValueRef::Document(empty) if empty.is_empty() => {
                 root.insert(&path, Child::Computed(Expression::literal(Value::Document(empty.to_owned()))))?;
             }

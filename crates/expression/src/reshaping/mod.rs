@@ -1,5 +1,5 @@
-//! Changes of one document that need nothing but the document: what `$addFields`, `$project`, `$unset` and `$replaceRoot`
-//! do as stages of a pipeline, and of an update.
+//! Stages that transform each document on its own: `$addFields`, `$project`, `$unset` and `$replaceRoot`, in pipelines
+//! and in updates.
 
 mod added_fields;
 mod new_root;
@@ -27,7 +27,7 @@ static KINDS: &[Kind] = &[
     Kind { name: "$unset", parse: unset::parse },
 ];
 
-/// A parsed stage that makes one document of another.
+/// A parsed stage that makes one document from another.
 pub struct Reshaping {
     name: &'static str,
     change: Change,
@@ -39,9 +39,9 @@ enum Change {
 }
 
 impl Reshaping {
-    /// Reads the specification of the stage of that name; nothing where it is none of these.
+    /// Parses the specification of the stage `name`; `None` if `name` is not in the table.
     /// # Errors
-    /// Those that MongoDB has for each stage.
+    /// MongoDB's errors of each stage.
     pub fn parse(name: &str, specification: ValueRef<'_>, scope: &ParseScope) -> Option<Result<Self>> {
         let kind = KINDS.iter().find(|kind| kind.name == name)?;
         let change = (kind.parse)(kind.name, specification, scope);
@@ -53,13 +53,13 @@ impl Reshaping {
         self.name
     }
 
-    /// What it makes of the context's document.
+    /// Applies the stage to the context's document.
     /// # Errors
-    /// Those of the expressions; 40228 for a new root that is no document.
+    /// Errors of the expressions; 40228 for a new root that is no document.
     pub fn apply(&self, context: &EvaluationContext<'_>) -> Result<DocumentBuf> {
         match &self.change {
             Change::Fields(projection) => {
-                // Room for a few fields at once: what it grows by costs more than the fields do.
+                // Reserves room for a few fields: growing the buffer costs more than writing them.
                 let mut bytes = Vec::with_capacity(context.root().len_bytes().clamp(32, 256));
                 projection.apply(context, None, &mut bytes)?;
                 Ok(DocumentBuf::from_trusted(bytes))
@@ -68,10 +68,10 @@ impl Reshaping {
         }
     }
 
-    /// Shows it to `take` instead, without a copy where it lies in the context's document; what has to be made is made
-    /// in `buffer`.
+    /// Passes the result to `take`. A result that lies in the context's document is not copied; a computed document is
+    /// written to `buffer`.
     /// # Errors
-    /// As [`Self::apply`], and those of `take`.
+    /// As [`Self::apply`], and errors of `take`.
     pub fn lend<T>(
         &self,
         context: &EvaluationContext<'_>,
@@ -88,7 +88,7 @@ impl Reshaping {
         }
     }
 
-    /// Adds the fields that it reads, where nothing else of the document is left; all fields otherwise.
+    /// Adds the fields that it reads if the result contains nothing else of the document; all fields otherwise.
     pub fn add_dependencies(&self, dependencies: &mut Dependencies) {
         match &self.change {
             Change::Fields(projection) if projection.is_inclusion() => projection.add_dependencies(dependencies),
@@ -97,7 +97,7 @@ impl Reshaping {
         }
     }
 
-    /// Whether nothing is left of the document but what it makes of the fields that it reads.
+    /// Whether the result contains only values made of the fields that it reads.
     pub fn leaves_nothing_else(&self) -> bool {
         match &self.change {
             Change::Fields(projection) => projection.is_inclusion(),

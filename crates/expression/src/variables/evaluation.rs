@@ -1,4 +1,4 @@
-//! What an expression is evaluated against: a document, and what the variables are worth there.
+//! The context of an evaluation: a document, and the values of the variables.
 
 use super::{Variable, Variables};
 use crate::metadata::AtHand;
@@ -11,19 +11,19 @@ use bunko_operation::OperationContext;
 /// The variables that one operator binds, on the evaluating function's stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Binding<'a> {
-    /// That of the first value; the others follow.
+    /// Slot of the first value; the other values have the slots after it.
     pub(crate) first_slot: u32,
     pub(crate) values: &'a [Option<ValueRef<'a>>],
     pub(crate) outer: Option<&'a Binding<'a>>,
 }
 
-/// Which of MongoDB's engines would evaluate an expression: a few errors have another code in each.
+/// The engine of MongoDB that would evaluate an expression: a few errors have a different code in each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// That of most stages.
+    /// Runs most stages.
     #[default]
     Classic,
-    /// That of the groups at a pipeline's front.
+    /// Runs a group at a pipeline's front.
     SlotBased,
 }
 
@@ -34,7 +34,7 @@ impl Engine {
     }
 }
 
-/// What an expression is evaluated against. Cheap to copy.
+/// The context of an evaluation. Cheap to copy.
 #[derive(Clone, Copy, Debug)]
 pub struct EvaluationContext<'a> {
     root: DocumentRef<'a>,
@@ -50,7 +50,7 @@ pub struct EvaluationContext<'a> {
 }
 
 impl<'a> EvaluationContext<'a> {
-    /// Evaluation over `root` for `operation`, at `now_ms` (milliseconds since 1970), with the variables of the parse.
+    /// A context over `root` for `operation`, at `now_ms` (milliseconds since 1970), with the variables of the parse.
     #[inline]
     pub fn new(root: DocumentRef<'a>, variables: &'a Variables, now_ms: i64, operation: &'a OperationContext) -> Self {
         Self {
@@ -67,21 +67,22 @@ impl<'a> EvaluationContext<'a> {
         }
     }
 
-    /// The same where a value takes the place of the document's own. Only paths heed it: whoever reads the document as a
-    /// whole, or a document that the value is in, must not be evaluated with it; see [`StandIn::is_apart_from`].
+    /// Replaces one value of the document by a stand-in. Only paths see the stand-in: an expression that reads the
+    /// whole document, or a document that contains the value, must not be evaluated with it; see
+    /// [`StandIn::is_apart_from`].
     #[must_use]
     #[inline]
     pub fn with_stand_in(self, stand_in: &'a StandIn<'a>) -> Self {
         Self { stand_in: Some(stand_in), ..self }
     }
 
-    /// What takes the place of a value of the document.
+    /// The stand-in for a value of the document.
     #[inline]
     pub fn stand_in(&self) -> Option<&'a StandIn<'a>> {
         self.stand_in
     }
 
-    /// The same where values at paths of the document are found already: for the expressions whose [`crate::PathSlots`]
+    /// Uses values found earlier at paths of the document. Valid only for expressions of the [`crate::PathSlots`] that
     /// found them.
     #[must_use]
     #[inline]
@@ -89,50 +90,50 @@ impl<'a> EvaluationContext<'a> {
         Self { found: Some(found), ..self }
     }
 
-    /// What was found for a slot.
+    /// The value found for a slot.
     #[inline]
     pub(crate) fn found_at(&self, slot: PathSlot) -> PathValue<'a> {
         self.found.map_or(PathValue::Unknown, |found| found.at(slot))
     }
 
-    /// The same with the errors of that engine.
+    /// Uses the error codes of `engine`.
     #[must_use]
     #[inline]
     pub fn in_engine(self, engine: Engine) -> Self {
         Self { engine, ..self }
     }
 
-    /// Whose errors are told.
+    /// The engine whose error codes are used.
     pub(crate) fn engine(&self) -> Engine {
         self.engine
     }
 
-    /// The same with strings in another order than that of their bytes.
+    /// Orders strings by `strings` instead of by their bytes.
     #[must_use]
     #[inline]
     pub fn with_strings(self, strings: &'a StringOrder) -> Self {
         Self { strings, ..self }
     }
 
-    /// The same where something is known of the document beside its fields.
+    /// Adds the document's metadata.
     #[must_use]
     #[inline]
     pub fn with_metadata(self, at_hand: &'a AtHand) -> Self {
         Self { at_hand: Some(at_hand), ..self }
     }
 
-    /// What is known of the document under a name of `$meta`.
+    /// The document's metadata under a name of `$meta`.
     pub(crate) fn metadata(&self, name: &str) -> Option<Value> {
         self.at_hand?.value(name)
     }
 
-    /// In which order strings are.
+    /// The order of strings.
     #[inline]
     pub fn strings(&self) -> &'a StringOrder {
         self.strings
     }
 
-    /// The same over another document: a stage makes one context and moves it along.
+    /// The context over another document. A stage makes one context and moves it from document to document.
     #[must_use]
     pub fn at<'b>(&self, root: DocumentRef<'b>) -> EvaluationContext<'b>
     where
@@ -147,7 +148,7 @@ impl<'a> EvaluationContext<'a> {
         self.root
     }
 
-    /// The same with more variables bound; `binding.outer` must be [`Self::locals`].
+    /// The context with more variables bound; `binding.outer` must be [`Self::locals`].
     pub(crate) fn bound<'b>(&self, binding: &'b Binding<'b>) -> EvaluationContext<'b>
     where
         'a: 'b,
@@ -155,7 +156,7 @@ impl<'a> EvaluationContext<'a> {
         EvaluationContext { locals: Some(binding), ..*self }
     }
 
-    /// For whom it is evaluated: whatever loops counts its work there.
+    /// The operation that evaluates. Every loop counts its work there.
     #[inline]
     pub fn operation(&self) -> &'a OperationContext {
         self.operation

@@ -1,25 +1,26 @@
-//! A worker gives up its rights before it runs a script: a script that breaks out of the engine finds a process that can do little.
+//! A worker gives up its rights before it runs a script, so a script that breaks out of the engine can do little.
 #![allow(unsafe_code)]
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit};
 use std::os::unix::net::UnixStream;
 
-/// The most that a worker's address space may grow, in bytes: the heap of its scripts twice, and what is read and answered.
+/// Most bytes by which a worker's address space may grow: twice the heap of its scripts, and its input and output.
 const GROWTH_BYTES_MAX: u64 = 384 << 20;
 /// The kernel ends a worker before any other process where memory is short.
 const OOM_SCORE: &str = "1000";
-/// Signals that a terminal or a service manager sends to all processes of a group. The server decides when its workers end.
+/// Signals that a terminal or a service manager sends to a whole process group. Workers ignore them: the server ends
+/// its workers.
 const PASSED_OVER: [libc::c_int; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE];
 
-/// Closes all files but the standard ones.
+/// Closes all files except the standard ones.
 pub(super) fn close_other_files() {
     // SAFETY: takes three numbers. No object of this process owns a file yet.
     unsafe { libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, 0_u32) };
 }
 
-/// Sets the limits of a worker; whether its server is still there. A kernel or a container that refuses a limit leaves those that it grants:
-/// the server ends a worker in any case.
+/// Sets the limits of a worker. Returns whether its server still exists. A limit that the kernel or a container refuses
+/// is skipped: the server ends the worker in any case.
 pub(super) fn confine(server: &UnixStream) -> bool {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     for signal in PASSED_OVER {
@@ -31,7 +32,8 @@ pub(super) fn confine(server: &UnixStream) -> bool {
     let _ = std::env::set_current_dir("/");
     let _ = std::fs::write("/proc/self/oom_score_adj", OOM_SCORE);
     let address_space = address_space_bytes().map(|bytes| bytes + GROWTH_BYTES_MAX);
-    // A server that ended before the signal was asked for has closed its end; and without files `poll` is refused.
+    // The server may have ended before the death signal was requested: its end of the socket is then closed. This is
+    // checked before files are forbidden, which also forbids `poll`.
     let is_served = !has_hung_up(server);
     for resource in [Resource::Core, Resource::Fsize, Resource::Nproc, Resource::Nofile] {
         limit(resource, 0);

@@ -1,4 +1,4 @@
-//! Draws of an operation on the server's memory, before it takes the memory.
+//! An operation's draws on the server's memory, made before it takes the memory.
 
 use super::{OperationContext, WAIT, Waiting};
 use crate::patience::Patience;
@@ -7,10 +7,11 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long an operation waits at most to be allowed to hold much.
+/// Longest wait of an operation for a grant.
 const GRANT_WAIT_MAX: Duration = Duration::from_mins(1);
 
-/// Bytes that were drawn for memory that an operation is about to take. Memory that it then takes counts as these bytes first.
+/// Bytes drawn for memory that an operation is about to take. Memory that it then takes counts against these bytes
+/// first.
 #[derive(Debug)]
 #[must_use]
 pub struct OperationDraw<'o> {
@@ -19,7 +20,7 @@ pub struct OperationDraw<'o> {
 }
 
 impl OperationDraw<'_> {
-    /// How many were drawn.
+    /// The bytes drawn.
     pub fn bytes(&self) -> u64 {
         self.draw.bytes()
     }
@@ -32,24 +33,24 @@ impl Drop for OperationDraw<'_> {
 }
 
 impl OperationContext {
-    /// The server's budget, for what outlives the operation or is held by others.
+    /// The server's budget, for memory that outlives the operation or is held by others.
     pub fn server_memory(&self) -> Arc<ServerMemory> {
         Arc::clone(self.turn.lock().memory.server())
     }
 
     /// Draws bytes that this thread is about to take for the operation.
     /// # Errors
-    /// `ExceededMemoryLimit` where there is no room, or where it would be too much for one operation.
+    /// `ExceededMemoryLimit` where there is no room, or where one operation would hold too much.
     pub fn draw(&self, bytes: u64) -> Result<OperationDraw<'_>> {
         let draw = self.turn.lock().memory.draw(bytes)?;
         Ok(OperationDraw { operation: self, draw })
     }
 
-    /// As [`Self::draw`], but holds the thread until there is room. To be called before the operation holds much, and once: others
-    /// may wait for the bytes that it has drawn already.
+    /// As [`Self::draw`], but blocks the thread until there is room. Must be called before the operation holds much,
+    /// and only once: other operations may wait for the bytes that it already holds.
     /// # Errors
-    /// As [`Self::check`] while it waits; `ExceededMemoryLimit` where it would be too much for one operation, or where it may
-    /// not leave a shared thread; [`Failure::too_long`] on a thread that is not its own.
+    /// As [`Self::check`] while it waits; `ExceededMemoryLimit` where one operation would hold too much, or where it
+    /// cannot leave a shared thread; [`Failure::too_long`] on a thread that is not its own.
     pub fn draw_in_turn(&self, bytes: u64) -> Result<OperationDraw<'_>> {
         let refused = match self.draw(bytes) {
             Ok(draw) => return Ok(draw),
@@ -79,9 +80,9 @@ impl OperationContext {
         }
     }
 
-    /// Waits for the bytes that the operation needs to hold much. It holds little meanwhile, and no draw that others wait for.
+    /// Waits for a grant. Meanwhile the operation holds little memory, and no draw that others wait for.
     /// # Errors
-    /// What the interruption says; `ExceededMemoryLimit` where there was no room for long.
+    /// Errors of the interruption; `ExceededMemoryLimit` after a minute without room.
     pub(super) fn wait_for_grant(&self, bytes: u64) -> Result<()> {
         let memory = self.server_memory();
         let mut drawing = memory.draw_in_turn(bytes, Purpose::Grant);
@@ -106,12 +107,12 @@ impl OperationContext {
         }
     }
 
-    /// Notes that so many bytes more of what the operation takes have been drawn for it already.
+    /// Notes bytes that have been drawn for the operation.
     pub fn prepay(&self, bytes: u64) {
         self.turn.lock().memory.prepay(bytes);
     }
 
-    /// Counts bytes that another process is about to hold for the operation, as if the operation held them itself.
+    /// Counts bytes that another process is about to hold for the operation.
     /// # Errors
     /// As [`Self::check`].
     pub fn hold_elsewhere(&self, bytes: usize) -> Result<()> {
@@ -120,12 +121,12 @@ impl OperationContext {
         Ok(())
     }
 
-    /// The other process holds them no longer.
+    /// The other process has freed the bytes.
     pub fn let_go_elsewhere(&self, bytes: usize) {
         self.turn.lock().memory.let_go_elsewhere(bytes);
     }
 
-    /// Whether a part of it that can take less memory, such as a batch, is to take less.
+    /// Whether memory is short, so that a part that can take less, such as a batch, should.
     pub fn is_memory_short(&self) -> bool {
         self.turn.lock().memory.server().is_short()
     }

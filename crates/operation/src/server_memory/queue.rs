@@ -52,7 +52,8 @@ impl Queue {
         waker
     }
 
-    /// Whether a draw has been given its bytes, which it takes with that; else `waker` is told later.
+    /// Takes the bytes granted to a draw, and returns whether there were any. If not, `waker` is woken once it is
+    /// granted.
     pub fn take(&mut self, purpose: Purpose, ticket: Ticket, waker: &Waker) -> bool {
         if self.granted.remove(&ticket).is_some() {
             return true;

@@ -1,9 +1,9 @@
-//! What to know before believing a comparison.
+//! Facts to know before believing a comparison.
 
 use crate::result::{Completion, Finding, Machine, Outcome, Report, Severity, Step, TargetRecord, WorkerShare};
 use crate::{step_label, text};
 
-/// What makes two reports unlike besides the server.
+/// Differences of two reports besides the server.
 pub(super) fn of_reports(a: &Report, b: &Report) -> Vec<String> {
     let mut cautions = Vec::new();
     cautions.extend(incomplete("A", &a.completion));
@@ -17,7 +17,7 @@ pub(super) fn of_reports(a: &Report, b: &Report) -> Vec<String> {
     cautions
 }
 
-/// What makes two targets of one report unlike besides the server.
+/// Differences of two targets of one report besides the server.
 pub(super) fn of_run(report: &Report, (a, b): (&TargetRecord, &TargetRecord)) -> Vec<String> {
     let mut cautions = Vec::new();
     cautions.extend(incomplete("the run", &report.completion));
@@ -25,7 +25,7 @@ pub(super) fn of_run(report: &Report, (a, b): (&TargetRecord, &TargetRecord)) ->
     cautions
 }
 
-/// Steps without figures, figures that mean nothing, and latencies that are the machine's.
+/// Steps without figures, invalid figures, and latencies caused by the machine.
 pub(super) fn of_steps(pairs: &[(&Step, &Step)], (label_a, label_b): (&str, &str)) -> Vec<String> {
     let mut cautions = Vec::new();
     for (label, steps) in [(label_a, side(pairs, |pair| pair.0)), (label_b, side(pairs, |pair| pair.1))] {
@@ -42,7 +42,7 @@ fn side<'a>(pairs: &[(&'a Step, &'a Step)], pick: fn(&(&'a Step, &'a Step)) -> &
     pairs.iter().map(pick).collect()
 }
 
-/// The first step that something is wrong with, and how many more there are.
+/// The first step with a problem, and the number of others.
 fn with_others(label: &str, what: &str, steps: &[&Step], wrong: fn(&Step) -> Option<String>) -> Option<String> {
     let mut found = steps.iter().filter_map(|step| Some((step, wrong(step)?)));
     let (step, detail) = found.next()?;
@@ -89,7 +89,7 @@ fn incomplete(label: &str, completion: &Completion) -> Option<String> {
     }
 }
 
-/// Another promise is another price, and so are other caches.
+/// Differences between the servers, such as durability, transports and settings.
 fn servers_unlike((label_a, a): (&str, &TargetRecord), (label_b, b): (&str, &TargetRecord)) -> Vec<String> {
     let promises = (a.durability != b.durability).then(|| {
         format!(

@@ -1,13 +1,13 @@
-//! The machine between A and B.
+//! The change of the machine between A and B.
 //!
-//! Runs one after the other on a shared machine meet different neighbours. The generator is the same program and does
-//! the same work per request in both, so its processor time per request tells how fast the machine was.
+//! Two runs on a shared machine, one after the other, have different neighbours. The generator is the same program and
+//! does the same work per request in both, so its processor time per request shows the machine's speed.
 
 use super::metric::GENERATOR_COST;
 use super::{Direction, MetricComparison, StepComparison};
 use bunko_statistics::Ratio;
 
-/// A change of the generator's cost beyond this factor is the machine's; below it is noise.
+/// A larger change of the generator's cost is due to the machine; a smaller one is noise.
 const NOTABLE: f64 = 1.05;
 
 /// The generator's cost in B over that in A, the median of all steps; `None` where it is unknown.
@@ -21,7 +21,7 @@ pub(super) fn of_machine(steps: &[StepComparison]) -> Option<f64> {
     Some((lower * upper).sqrt())
 }
 
-/// What to say of it, if it is notable.
+/// The caution about the change, if it is notable.
 pub(super) fn caution(drift: f64) -> Option<String> {
     let (factor, speed) = if drift > 1.0 { (drift, "slower") } else { (1.0 / drift, "faster") };
     (factor > NOTABLE).then(|| {
@@ -32,8 +32,8 @@ pub(super) fn caution(drift: f64) -> Option<String> {
     })
 }
 
-/// Whether a difference goes beyond what the machine's change may explain. A slower machine explains a worse B, never
-/// a better one.
+/// Whether a difference exceeds the one that the machine's change may explain. A slower machine explains a worse B,
+/// never a better one.
 pub(crate) fn exceeded(direction: Direction, ratio: &Ratio, drift: Option<f64>) -> bool {
     let Some(drift) = drift.filter(|drift| drift.max(drift.recip()) > NOTABLE) else { return true };
     let slower = match direction {

@@ -1,13 +1,12 @@
-//! Which of many differences stand.
+//! Decides which of many differences are significant.
 //!
-//! An interval of 95 % is wrong once in twenty times; forty metrics that are equal would show two differences. So the
-//! metrics are judged together by the procedure of Benjamini and Hochberg: of the differences that it lets stand, 5 %
-//! are expected to be false, and where nothing differs at all it finds something in at most 5 % of comparisons. It
-//! needs tests that are independent or depend positively, as throughput and latency of one step do. Holm's procedure,
-//! which bounds the chance of even one false difference, was rejected: with five repetitions it finds hardly any.
+//! A 95 % interval is wrong once in twenty times, so forty equal metrics would show two differences. The metrics are
+//! judged together by the procedure of Benjamini and Hochberg: of the differences that it accepts, 5 % are expected to
+//! be false, and if nothing differs, it accepts any in at most 5 % of comparisons. It needs tests that are independent
+//! or positively dependent, as throughput and latency of one step are. Holm's procedure, which bounds the chance of
+//! even one false difference, was rejected: with five repetitions it accepts hardly any.
 //!
-//! Headline metrics, details and controls are judged each among themselves, so that details do not cost the headlines
-//! power.
+//! Headline metrics, details and controls are judged separately, so that details do not cost the headlines power.
 //!
 //! Source: Benjamini & Hochberg 1995, "Controlling the False Discovery Rate"; Benjamini & Yekutieli 2001 for
 //! dependence.
@@ -16,10 +15,10 @@ use super::drift;
 use super::{Direction, MetricComparison, Role, StepComparison, Verdict};
 use bunko_statistics::Significance;
 
-/// The share of false ones among the differences that stand.
+/// Expected share of false differences among the accepted ones.
 pub(crate) const FALSE_DISCOVERY_RATE: f64 = 0.05;
 
-/// What the procedure is called where its verdicts are shown.
+/// The procedure's name where verdicts are shown.
 pub(crate) const PROCEDURE: &str = "Benjamini-Hochberg at 5 % over documents/s and p99 of all steps";
 
 /// Sets every metric's verdict.
@@ -35,8 +34,8 @@ pub(super) fn judge(steps: &mut [StepComparison], drift: Option<f64>) {
     }
 }
 
-/// The probability of such a difference by chance; `None` with too few samples to tell, or too short ones. Certain for one that is too
-/// small to matter: standing, it would only help larger ones that chance made to stand.
+/// The probability of such a difference by chance; `None` if the samples are too few or too short. 1 for a difference
+/// too small to matter: if accepted, it would only help to accept larger differences that are due to chance.
 fn chance(metric: &MetricComparison) -> Option<f64> {
     match metric.ratio.significance {
         _ if metric.verdict == Verdict::TooShort => None,
@@ -46,7 +45,7 @@ fn chance(metric: &MetricComparison) -> Option<f64> {
     }
 }
 
-/// The probability up to which a difference stands; `None` if none does.
+/// The largest probability at which a difference is accepted; `None` if none is.
 pub(crate) fn benjamini_hochberg(mut probabilities: Vec<f64>) -> Option<f64> {
     probabilities.sort_by(f64::total_cmp);
     let count = probabilities.len() as f64;

@@ -1,11 +1,11 @@
-//! What is compared.
+//! The metrics of a comparison.
 
 use super::{MetricComparison, Pairing, Verdict};
 use crate::result::{Measurement, Run, Step};
 use bunko_statistics::{Estimate, Ratio};
 use serde::Serialize;
 
-/// Which way a metric is better.
+/// The better direction of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
@@ -15,15 +15,15 @@ pub enum Direction {
     LowerIsBetter,
 }
 
-/// What a metric is for.
+/// The role of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// [`super::Comparison::summary`] speaks of it.
+    /// Named in [`super::Comparison::summary`].
     Headline,
     /// Explains the headline.
     Detail,
-    /// Should not depend on the server.
+    /// Independent of the server.
     Control,
 }
 
@@ -35,10 +35,10 @@ pub(crate) struct Metric {
     figure: fn(&Measurement) -> Option<f64>,
 }
 
-/// The generator's processor time per request, which tells of the machine.
+/// The generator's processor time per request, which shows the machine's speed.
 pub(super) const GENERATOR_COST: &str = "generator us/request";
 
-/// What the server spends on a document.
+/// The server's processor time per document.
 pub(crate) const SERVER_COST: &str = "server us/document";
 
 pub(crate) const METRICS: [Metric; 6] = [
@@ -80,7 +80,7 @@ pub(crate) const METRICS: [Metric; 6] = [
     },
 ];
 
-/// The metrics that both steps have, not yet judged.
+/// Compares the metrics that both steps have, without verdicts.
 pub(super) fn compare_all(a: &Step, b: &Step, pairing: Pairing) -> Vec<MetricComparison> {
     METRICS.iter().filter_map(|metric| compare_one(metric, a, b, pairing)).collect()
 }
@@ -110,7 +110,7 @@ fn samples(metric: &Metric, step: &Step) -> Vec<f64> {
     step.runs.iter().filter_map(|run| sample(metric, run)).collect()
 }
 
-/// The samples of the repetitions that both have.
+/// The samples of the repetitions that both steps have.
 fn pairs(metric: &Metric, a: &Step, b: &Step) -> (Vec<f64>, Vec<f64>) {
     let pair = |run: &Run| {
         let counterpart = b.runs.iter().find(|other| other.repetition == run.repetition)?;
@@ -119,7 +119,7 @@ fn pairs(metric: &Metric, a: &Step, b: &Step) -> (Vec<f64>, Vec<f64>) {
     a.runs.iter().filter_map(pair).unzip()
 }
 
-/// A run's figure. A figure of nothing (0, or a division by 0) has no ratio and is no sample.
+/// A run's figure. Zero or a division by zero has no ratio and is no sample.
 pub(crate) fn sample(metric: &Metric, run: &Run) -> Option<f64> {
     (metric.figure)(run.measurement()?).filter(|figure| figure.is_finite() && *figure > 0.0)
 }

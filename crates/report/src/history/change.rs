@@ -1,9 +1,8 @@
-//! Where levels changed, and what may have done it.
+//! Changes of levels, and their possible causes.
 //!
-//! Each metric's series has its change points at a false alarm rate of 5 %; forty series that did not change would show
-//! two. So the rate is lowered to what the procedure of Benjamini and Hochberg leaves of it for headline metrics and
-//! for the server's cost, each among themselves, as in `compare::judgement`: of the series that seem to have
-//! changed, 5 % are expected not to have.
+//! Each metric's series has change points at a false alarm rate of 5 %, so forty unchanged series would show two. So
+//! the rate is lowered by the procedure of Benjamini and Hochberg, separately for headline metrics and for the server's
+//! cost, as in `compare::judgement`: among the series that seem to have changed, 5 % are expected to be false.
 
 use super::{Members, MetricHistory, StepHistory, Value, provenance};
 use crate::compare::{Direction, FALSE_DISCOVERY_RATE, Role, benjamini_hochberg, exceeds_drift};
@@ -21,58 +20,58 @@ pub struct Change {
     pub started_at_ms: u64,
     /// Median of the level before it.
     pub before: f64,
-    /// Median of the level from it on.
+    /// Median of the new level.
     pub after: f64,
     /// `after` over `before`.
     pub ratio: f64,
     /// The probability that noise alone makes a change as clear as this one anywhere in the series.
     pub chance: f64,
-    /// Which way it went.
+    /// Whether the change is good or bad.
     pub effect: Effect,
-    /// What the machine did at the same time.
+    /// The machine's change at the same time.
     pub machine: MachineChange,
-    /// What else that report says otherwise than the one before: the server's version, what an acknowledgement
-    /// promised, ...; one line each.
+    /// Other differences of that report from the one before: the server's version, the promise of an acknowledgement,
+    /// ...; one line each.
     pub besides: Vec<String>,
 }
 
-/// Which way a change went.
+/// Whether a change is good or bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
-    /// For the better.
+    /// An improvement.
     Better,
-    /// For the worse.
+    /// A deterioration.
     Worse,
-    /// Of a control, which is neither.
+    /// A change of a control, which is neither.
     Differs,
 }
 
-/// What the machine did when a metric changed.
+/// The machine's change at the time of a metric's change.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "change", rename_all = "kebab-case")]
 pub enum MachineChange {
-    /// Nothing that can be seen.
+    /// None that is visible.
     None,
-    /// From that report on the generator ran on another processor, or on more or fewer cores.
+    /// The generator ran on another processor or on another number of cores from that report on.
     Replaced,
-    /// The generator's cost per request changed, too, enough to explain the metric's change.
+    /// The generator's cost per request also changed, enough to explain the metric's change.
     Explains {
         /// After over before.
         generator_cost: f64,
     },
-    /// The generator's cost changed, too, but by too little or the other way.
+    /// The generator's cost also changed, but too little or in the other direction.
     ExplainsNot {
         /// After over before.
         generator_cost: f64,
     },
 }
 
-/// Change points of a metric and of the control that are so many reports apart are one event: neither place is exact.
+/// Change points of a metric and of the control within this many reports are one event: neither place is exact.
 pub(super) const SAME_TIME_REPORTS: usize = 1;
 
 impl Change {
-    /// Whether the machine's own change may be the whole reason.
+    /// Whether the machine's change may be the whole reason.
     pub fn is_of_machine(&self) -> bool {
         matches!(self.machine, MachineChange::Replaced | MachineChange::Explains { .. })
     }
@@ -99,7 +98,7 @@ pub(super) fn judge(steps: &mut [StepHistory], control: &mut MetricHistory, memb
     }
 }
 
-/// The false alarm rate of one series, such that 5 % of the series that seem to have changed have not.
+/// The false alarm rate per series at which 5 % of the series that seem to have changed have not.
 fn false_alarms_max<'a>(family: impl Iterator<Item = &'a MetricHistory>) -> f64 {
     let judged = family.filter(|metric| metric.values.len() >= super::VALUES_MIN);
     let chances: Vec<_> = judged.map(clearest_change).collect();
@@ -108,7 +107,7 @@ fn false_alarms_max<'a>(family: impl Iterator<Item = &'a MetricHistory>) -> f64 
     FALSE_DISCOVERY_RATE * standing as f64 / chances.len() as f64
 }
 
-/// The chance of the series' clearest change; certain where there is none.
+/// The chance of the series' clearest change; 1 if there is none.
 fn clearest_change(metric: &MetricHistory) -> f64 {
     let found = ChangePoint::all(&medians(metric), FALSE_DISCOVERY_RATE);
     found.iter().map(|point| point.chance).fold(1.0, f64::min)
@@ -147,7 +146,7 @@ impl MetricHistory {
         }
     }
 
-    /// Says of every change what the machine did.
+    /// Sets the machine's change for every change.
     fn look_at_machine(&mut self, control: &MetricHistory, members: &Members<'_>) {
         let machines: Vec<_> = (0..self.changes.len())
             .map(|index| {
@@ -169,14 +168,14 @@ impl MetricHistory {
         self.changes.iter_mut().zip(machines).for_each(|(change, machine)| change.machine = machine);
     }
 
-    /// Whether a change goes beyond what a generator's cost of so much more explains, by the rule of comparisons.
+    /// Whether a change exceeds the one that this change of the generator's cost explains, by the rule of comparisons.
     fn exceeds(&self, change: usize, generator_cost: f64) -> bool {
         let (before, after) = self.levels(change);
         let ratio = Ratio::of(&before, &after);
         ratio.is_none_or(|ratio| exceeds_drift(self.direction, &ratio, Some(generator_cost)))
     }
 
-    /// The values between a change and those before and after it.
+    /// The values of the level before a change and of the level after it.
     fn levels(&self, change: usize) -> (Vec<f64>, Vec<f64>) {
         let place = self.changes[change].report;
         let begin = if change == 0 { 0 } else { self.changes[change - 1].report };

@@ -1,11 +1,11 @@
-//! What reports that follow each other say of where they come from.
+//! Differences in the origin of consecutive reports.
 
 use super::Members;
 use super::change::SAME_TIME_REPORTS;
 use crate::result::{Report, TargetRecord};
 use crate::text;
 
-/// Whether the report before was made on another machine.
+/// Whether the previous report was made on another machine.
 pub(super) fn is_other_machine(members: &Members<'_>, report: usize) -> bool {
     let machine = |index: usize| {
         let machine = &members[index].1.machine;
@@ -14,14 +14,14 @@ pub(super) fn is_other_machine(members: &Members<'_>, report: usize) -> bool {
     report > 0 && machine(report) != machine(report - 1)
 }
 
-/// Whether about there the generator became another program: then its cost says nothing of the machine.
+/// Whether the generator's program changed near this report: its cost then says nothing about the machine.
 pub(super) fn is_other_program(members: &Members<'_>, report: usize) -> bool {
     let begin = report.saturating_sub(SAME_TIME_REPORTS + 1);
     let end = members.len().min(report + SAME_TIME_REPORTS + 1);
     members[begin..end].windows(2).any(|pair| pair[0].1.lab_version != pair[1].1.lab_version)
 }
 
-/// What a target says otherwise than in the report before, one line each: `durability: w: 1 -> w: 1, j: true`.
+/// The differences of a target from the previous report, one line each: `durability: w: 1 -> w: 1, j: true`.
 pub(super) fn differences(members: &Members<'_>, report: usize, target: &str) -> Vec<String> {
     let Some(before) = report.checked_sub(1) else { return Vec::new() };
     let ((_, before), (_, after)) = (members[before], members[report]);

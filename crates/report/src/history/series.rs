@@ -8,10 +8,10 @@ use bunko_statistics::Estimate;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What the control is called.
+/// The name of the control.
 pub(super) const CONTROL: &str = "generator's cost";
 
-/// Every step that any of the reports has valid figures of, in the order of the newest; and the control.
+/// Every step with valid figures in any report, in the order of the newest report; and the control.
 pub(super) fn collect(members: &Members<'_>) -> (Vec<StepHistory>, MetricHistory) {
     let mut steps: Vec<StepHistory> = Vec::new();
     for (_, report) in members.iter().rev() {
@@ -33,10 +33,10 @@ pub(super) fn collect(members: &Members<'_>) -> (Vec<StepHistory>, MetricHistory
     (steps, control)
 }
 
-/// The generator's cost relative to the first report's, see [`super::ScenarioHistory::control`].
+/// The generator's cost relative to the first report; see [`super::ScenarioHistory::control`].
 fn control(steps: &[StepHistory]) -> MetricHistory {
     let of_steps = steps.iter().flat_map(|step| &step.metrics).filter(|metric| metric.role == Role::Control);
-    // A step that came later is relative to something else.
+    // A series with fewer values has its median over other reports, so it is left out.
     let most = of_steps.clone().map(|metric| metric.values.len()).max().unwrap_or_default();
     let mut relative: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for metric in of_steps.filter(|metric| metric.values.len() == most) {
@@ -62,7 +62,7 @@ fn median(samples: impl Iterator<Item = f64>) -> Option<f64> {
     Estimate::of(&samples.collect::<Vec<_>>()).map(|estimate| estimate.median)
 }
 
-/// Runs whose figures mean nothing.
+/// Number of runs with invalid figures.
 pub(super) fn invalid_runs(members: &Members<'_>) -> usize {
     let runs = members.iter().flat_map(|(_, report)| &report.steps).flat_map(|step| &step.runs);
     runs.filter(|run| !is_valid(run)).count()
@@ -73,7 +73,7 @@ fn is_valid(run: &Run) -> bool {
     findings.map(crate::result::Finding::severity).all(|severity| severity != Severity::Invalid)
 }
 
-/// Details are left to comparisons, but for the server's cost: it sees what a server with time to spare hides.
+/// Details are left to comparisons, except the server's cost: it shows changes that an idle server hides.
 fn is_followed(metric: &Metric) -> bool {
     metric.role != Role::Detail || metric.name == SERVER_COST
 }

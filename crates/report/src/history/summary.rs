@@ -4,10 +4,10 @@ use super::change::SAME_TIME_REPORTS;
 use super::{Change, Effect, Ending, MetricHistory, REPORTS_MIN, ScenarioHistory, StepHistory, VALUES_MIN};
 use crate::number::{self, utc};
 
-/// Steps that the sentence names each way; the others are counted.
+/// Most steps that the sentence names per direction; further ones are counted.
 const NAMED_MAX: usize = 3;
 
-/// A change with its place.
+/// A change, with its step and metric.
 type Placed<'a> = (&'a StepHistory, &'a MetricHistory, &'a Change);
 
 pub(super) fn of_all(scenarios: &[ScenarioHistory]) -> String {
@@ -17,7 +17,7 @@ pub(super) fn of_all(scenarios: &[ScenarioHistory]) -> String {
     scenarios.iter().map(|scenario| scenario.summary.as_str()).collect::<Vec<_>>().join("; ")
 }
 
-/// What the newest change means, and the sentence on it.
+/// The meaning of the newest change, and the sentence about it.
 pub(super) fn of_scenario(history: &ScenarioHistory) -> (Ending, String) {
     let named = |rest: String| format!("{}: {rest}", history.title());
     let reports = count(history.reports.len(), "report", "reports");
@@ -53,7 +53,7 @@ pub(super) fn of_scenario(history: &ScenarioHistory) -> (Ending, String) {
 }
 
 impl ScenarioHistory {
-    /// The scenario's name, and what sets the history apart from others of that name.
+    /// The scenario's name, and the settings that distinguish the history from others of that name.
     pub(crate) fn title(&self) -> String {
         if self.settings.is_empty() {
             return self.scenario.clone();
@@ -77,7 +77,7 @@ fn changes(history: &ScenarioHistory) -> impl Iterator<Item = Placed<'_>> {
     metrics(history).flat_map(|(step, metric)| metric.changes.iter().map(move |change| (step, metric, change)))
 }
 
-/// Each step with the first metric that changed, throughput before the others; the largest changes first.
+/// Each step with its first changed metric, throughput first; the largest changes first.
 fn list(changes: &[&Placed<'_>]) -> String {
     let mut steps = changes.to_vec();
     steps.dedup_by_key(|(step, _, _)| std::ptr::from_ref(*step));

@@ -45,7 +45,7 @@ fn header(comparison: &Comparison, a: &Report) -> Markup {
     }
     let class = if comparison.cautions.is_empty() { "verdict neutral" } else { "verdict caution" };
     markup.within("div", &[("class", class), ("id", "verdict")], |verdict| {
-        // It begins with the name of a side, which is not to be changed.
+        // The sentence begins with the label of a side, which must not be capitalized.
         verdict.element("p", &[], &format!("{}.", comparison.summary));
         if !comparison.cautions.is_empty() {
             verdict.within("ul", &[("class", "cautions")], |list| {
@@ -86,7 +86,7 @@ fn steps(comparison: &Comparison) -> Markup {
     markup
 }
 
-/// A step's metrics; the step's name spans them.
+/// The rows of a step's metrics; the step's name spans them.
 fn rows(body: &mut Markup, step: &StepComparison, axis: &RatioAxis) {
     let span = step.metrics.len().to_string();
     for (index, metric) in step.metrics.iter().enumerate() {
@@ -136,7 +136,7 @@ fn unmatched(comparison: &Comparison) -> Markup {
     markup
 }
 
-/// What a reader would look up in the run's own report.
+/// Facts from a run's own report.
 fn side(report: &Report) -> Markup {
     let mut markup = Markup::new();
     markup.element("p", &[], &sentence(&report.verdict()));

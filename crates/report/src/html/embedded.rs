@@ -1,4 +1,4 @@
-//! The data that a page carries for its script, and for whoever finds it without the JSON file.
+//! The data in a page, for its script and for readers without the JSON file.
 
 use super::charts::with_curves;
 use crate::conclusions::Concluded;
@@ -12,10 +12,10 @@ use serde::Serialize;
 #[derive(Serialize)]
 struct Curve {
     label: String,
-    /// What curves are grouped by where there are many.
+    /// The group of the curve, for pages with many curves.
     group: String,
     samples: u64,
-    /// Quantile and microseconds.
+    /// Quantiles and microseconds.
     points: Vec<(f64, f64)>,
 }
 
@@ -29,7 +29,7 @@ pub(super) fn documents(report: &Report) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The step's, then those of the operations that it mixes.
+/// The curve of a step, followed by the curves of its mixed operations.
 fn curves_of(report: &Report, step: &Step) -> Vec<Curve> {
     let label = step_label::full(report, step);
     let group = step_label::group(report, step);
@@ -44,8 +44,8 @@ fn curves_of(report: &Report, step: &Step) -> Vec<Curve> {
     .collect()
 }
 
-/// Without the histogram of every second, which is for merging; and figures of a second with six digits, which is more
-/// than they hold and half the size.
+/// Omits the histograms of seconds, which serve merging, and rounds figures of seconds to six digits. That is more than
+/// their precision, and half the size.
 fn slim(report: &Report) -> Report {
     let mut slim = report.clone();
     for run in slim.steps.iter_mut().flat_map(|step| &mut step.runs) {

@@ -7,12 +7,12 @@ use crate::result::{Report, Severity, Step};
 use crate::step_label;
 use bunko_statistics::Estimate;
 
-/// The style sheet's steps of the colour scale.
+/// Shades of the colour scale in the style sheet.
 const SHADES: usize = 9;
-/// Maps shown; a sweep of more settings is for the table.
+/// Most maps shown; larger sweeps are left to the table.
 const MAPS_MAX: usize = 12;
 
-/// Something in which steps differ.
+/// A property in which steps differ.
 #[derive(Clone, PartialEq)]
 enum Dimension {
     Setting(String),
@@ -22,9 +22,9 @@ enum Dimension {
     Target,
 }
 
-/// One map: the steps that agree in everything but its two dimensions.
+/// One map: steps that differ only in its two dimensions.
 struct Map<'a> {
-    /// What they agree in.
+    /// The values that the steps share.
     title: String,
     steps: Vec<&'a Step>,
 }
@@ -33,7 +33,7 @@ pub(super) fn section(report: &Report) -> Markup {
     matrix(report).unwrap_or_default()
 }
 
-/// `None` where nothing forms a matrix.
+/// The heat maps; `None` if the steps form no matrix.
 fn matrix(report: &Report) -> Option<Markup> {
     let (down, across) = axes(report)?;
     let maps = maps(report, &down, &across);
@@ -59,11 +59,11 @@ fn matrix(report: &Report) -> Option<Markup> {
     Some(markup)
 }
 
-/// The two that most likely matter: swept settings first, then concurrency, then phases.
+/// The two most important dimensions: swept settings first, then concurrency, then phases.
 fn axes(report: &Report) -> Option<(Dimension, Dimension)> {
     let settings = step_label::settings(report).into_iter().map(|setting| Dimension::Setting(setting.to_owned()));
     let mut varying: Vec<_> = settings.filter(|dimension| varies(report, dimension)).collect();
-    // A sweep is drawn over the phases unless the levels of concurrency form a matrix of their own.
+    // A sweep is shown over the phases, unless the levels of concurrency form a matrix of their own.
     let concurrency = [Dimension::Connections, Dimension::InFlight];
     if varying.is_empty() && concurrency.iter().all(|dimension| varies(report, dimension)) {
         return Some((Dimension::Connections, Dimension::InFlight));

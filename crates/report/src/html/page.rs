@@ -21,7 +21,7 @@ pub(super) struct Page {
     pub(super) header: Markup,
     pub(super) sections: Vec<Section>,
     pub(super) footer: String,
-    /// What draws its charts; [`REPORT_SCRIPT`], [`HISTORY_SCRIPT`], or nothing.
+    /// The script of its charts: [`REPORT_SCRIPT`], [`HISTORY_SCRIPT`], or none.
     pub(super) script: Option<&'static str>,
     /// JSON documents for the script, with their ids.
     pub(super) data: Vec<(&'static str, String)>,
@@ -80,12 +80,12 @@ impl Page {
     }
 }
 
-/// JSON that no HTML parser takes for markup: `<` stands only in strings, where JSON has another spelling for it.
+/// JSON that no HTML parser can read as markup: `<` occurs only in strings, where JSON allows an escape.
 fn within_script(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 
-/// Nothing is loaded, and only this program's scripts and styles are obeyed.
+/// The page loads nothing, and only this program's scripts and styles take effect.
 fn content_security_policy(script: Option<&str>) -> String {
     let scripts = match script {
         Some(script) => format!("{} {}", source_hash(UPLOT_SCRIPT), source_hash(script)),
@@ -95,7 +95,7 @@ fn content_security_policy(script: Option<&str>) -> String {
     format!("default-src 'none'; script-src {scripts}; style-src {styles}; base-uri 'none'; form-action 'none'")
 }
 
-/// How the policy names an element's contents.
+/// The source expression of an element's contents in the policy.
 fn source_hash(contents: &str) -> String {
     format!("'sha256-{}'", STANDARD.encode(Sha256::digest(contents.as_bytes())))
 }

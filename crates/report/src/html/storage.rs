@@ -1,4 +1,4 @@
-//! What the data took on the server.
+//! Size of the data on the server.
 
 use super::markup::Markup;
 use super::steps::{heading, micro, scrolling};

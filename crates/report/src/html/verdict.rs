@@ -1,4 +1,4 @@
-//! What stands at the top: what was run, and what to think of it.
+//! The top of the page: the scenario and the verdict.
 
 use super::badge;
 use super::markup::Markup;
@@ -27,14 +27,14 @@ pub(super) fn header(report: &Report) -> Markup {
     markup
 }
 
-/// With a capital, as a sentence of its own.
+/// The text with a capital first letter.
 pub(super) fn sentence(text: &str) -> String {
     let mut characters = text.chars();
     let first = characters.next().map(char::to_uppercase);
     first.into_iter().flatten().chain(characters).chain(['.']).collect()
 }
 
-/// Everything that speaks against the figures, and why steps were left out.
+/// All findings, and the reasons why steps were skipped.
 pub(super) fn findings(report: &Report) -> Markup {
     let flaws = report.flaws();
     let skipped: Vec<_> = report.steps.iter().filter_map(|step| Some((step, step.skip_reason()?))).collect();
@@ -51,7 +51,7 @@ pub(super) fn findings(report: &Report) -> Markup {
         };
         for flaw in &flaws {
             let found = flaw.finding.badge();
-            // The badge says the first words already.
+            // The badge already contains the first words.
             let finding = flaw.finding.to_string();
             let rest = finding.strip_prefix(&format!("{}: ", found.text)).unwrap_or(&finding);
             let of_first = if flaw.says_the_same { "" } else { " (the first; the others with other figures)" };

@@ -1,4 +1,4 @@
-//! The sum of the workers' figures.
+//! Sums the workers' figures.
 
 use super::{MergeRefusal, finding, interval, pauses, provenance};
 use crate::p999_trend;
@@ -10,16 +10,16 @@ use bunko_statistics::LatencyHistogram;
 pub(super) struct Part<'a> {
     /// Its index.
     pub worker: u32,
-    /// Its starting signal after the earliest one, by the server's clock.
+    /// Delay of its starting signal after the earliest one, by the server's clock.
     pub late_seconds: f64,
     /// Its figures.
     pub measurement: &'a Measurement,
 }
 
-/// What all workers did together; `run` names it in refusals.
+/// The sum of all workers; errors name it `run`.
 ///
 /// # Errors
-/// A histogram that cannot be read.
+/// An undecodable histogram.
 pub(super) fn sum(run: &str, parts: &[Part<'_>]) -> Result<Measurement, MergeRefusal> {
     let of = || parts.iter().map(|part| part.measurement);
     let histogram = histogram(run, parts)?;
@@ -59,7 +59,7 @@ pub(super) fn sum(run: &str, parts: &[Part<'_>]) -> Result<Measurement, MergeRef
         journal_syncs: observed(parts, &observer, |share| share.journal_syncs),
         generator_cpu_seconds: of().map(|share| share.generator_cpu_seconds).sum(),
         generator_threads: of().map(|share| share.generator_threads).sum(),
-        // One generator alone dumps and restores.
+        // Dumps and restores run on a single generator.
         transfer: None,
         cache: provenance::distinct(of().map(|share| share.cache.as_str())),
         verified_documents: of().map(|share| share.verified_documents).sum(),
@@ -108,10 +108,11 @@ pub(super) fn decode(run: &str, worker: u32, encoded: &str) -> Result<LatencyHis
     })
 }
 
-/// The worker that saw most of the server. Samples of several are never added, for all saw the same server.
+/// The worker with most samples of the server. Samples of several workers are never added, because all measured the
+/// same server.
 fn observer<'a>(parts: &[Part<'a>]) -> Part<'a> {
     let samples = |part: &Part<'_>| part.measurement.server.len();
-    // Of several with as many samples the first.
+    // The first of several workers with equally many samples.
     parts
         .iter()
         .copied()
@@ -127,7 +128,7 @@ fn server_samples(observer: &Part<'_>) -> Vec<ServerSample> {
     observer.measurement.server.iter().map(from_earliest).collect()
 }
 
-/// A figure of the server: the observer's, or that of the first worker that has it.
+/// A figure of the server: from the observer, or from the first worker that has it.
 fn observed<T>(parts: &[Part<'_>], observer: &Part<'_>, figure: impl Fn(&Measurement) -> Option<T>) -> Option<T> {
     figure(observer.measurement).or_else(|| parts.iter().find_map(|part| figure(part.measurement)))
 }

@@ -1,19 +1,19 @@
-//! What the generators saw of their machines.
+//! Merges the generators' observations of their machines.
 
 use super::MergeRefusal;
 use super::measurement::{Part, decode};
 use crate::result::MachinePauses;
 use bunko_statistics::LatencyHistogram;
 
-/// All sleepers of all workers, bucket by bucket. Workers on one machine saw the same pauses, which changes no percentile.
-/// `None` where no worker could watch its machine.
+/// Adds the sleeping threads of all workers, bucket by bucket. Workers on one machine observed the same pauses, which
+/// changes no percentile. `None` if no worker measured pauses.
 ///
 /// # Errors
-/// A histogram that cannot be read.
+/// An undecodable histogram.
 pub(super) fn sum(run: &str, parts: &[Part<'_>]) -> Result<Option<MachinePauses>, MergeRefusal> {
     let shares: Vec<(u32, &MachinePauses)> =
         parts.iter().filter_map(|part| Some((part.worker, part.measurement.pauses.as_ref()?))).collect();
-    // The sum is worth no more than its least share.
+    // The sum is worth only as much as its weakest share.
     let Some(priority) = shares.iter().map(|(_, share)| share.priority).min() else { return Ok(None) };
     let mut milliseconds = LatencyHistogram::default();
     for (worker, share) in &shares {

@@ -1,58 +1,58 @@
-//! Why reports cannot be summed.
+//! Reasons why reports cannot be merged.
 
 use std::fmt;
 
-/// Why reports are not the shares of one run.
+/// The reason why reports are not the shares of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MergeRefusal {
     /// There is no report.
     Nothing,
     /// A report of another version of the JSON format.
     Format {
-        /// Which, from 1.
+        /// Number of the report, from 1.
         report: usize,
         /// Its format.
         found: u32,
     },
-    /// A report of a generator that ran alone, or one that is merged already.
+    /// A report of a single generator, or a merged report.
     NotAShare {
-        /// Which, from 1.
+        /// Number of the report, from 1.
         report: usize,
     },
-    /// Shares of different numbers of workers.
+    /// Shares of runs with different numbers of workers.
     CountsDiffer {
-        /// Two of the numbers.
+        /// Two of these numbers.
         counts: (u32, u32),
     },
-    /// Two reports of one worker.
+    /// Two reports of the same worker.
     Duplicate {
         /// Its index.
         worker: u32,
     },
-    /// No report of a worker.
+    /// The report of a worker is missing.
     Missing {
         /// Its index.
         worker: u32,
         /// How many workers there are.
         count: u32,
     },
-    /// A worker that cannot be one of so many.
+    /// A worker whose index is not below the number of workers.
     IndexBeyondCount {
         /// Its index.
         worker: u32,
         /// How many workers there are.
         count: u32,
     },
-    /// Two workers did different work, or against different servers.
+    /// Two workers did different work, or used different servers.
     Differs {
-        /// In what.
+        /// The property that differs.
         what: &'static str,
         /// Their indexes.
         workers: (u32, u32),
         /// The values.
         values: (String, String),
     },
-    /// Every worker that starts its own server measures another one.
+    /// A worker started a server of its own, so the workers measured different servers.
     EmbeddedServer {
         /// The worker's index.
         worker: u32,
@@ -63,7 +63,7 @@ pub enum MergeRefusal {
     StepsDiffer {
         /// Their indexes.
         workers: (u32, u32),
-        /// What one has and the other lacks.
+        /// The steps that only one of them has.
         detail: String,
     },
     /// A worker could not compare its clock with the server's.
@@ -71,7 +71,7 @@ pub enum MergeRefusal {
         /// Its index.
         worker: u32,
     },
-    /// The starting signals of one run lie too far apart for its seconds to be added.
+    /// The starting signals of one run are too far apart to add up its seconds.
     StartsApart {
         /// The step and repetition.
         run: String,
@@ -86,7 +86,7 @@ pub enum MergeRefusal {
         worker: u32,
         /// The step and repetition.
         run: String,
-        /// What is wrong with it.
+        /// The error.
         detail: String,
     },
 }

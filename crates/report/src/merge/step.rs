@@ -5,7 +5,7 @@ use super::{MergeRefusal, run};
 use crate::result::{Run, Step};
 use crate::step_label;
 
-/// Every step that all workers ran, summed.
+/// The sums of the steps that all workers ran.
 pub(super) fn merge(workers: &[Worker<'_>]) -> Result<Vec<Step>, MergeRefusal> {
     if all_complete(workers) {
         workers[1..].iter().try_for_each(|worker| same_steps(&workers[0], worker))?;
@@ -18,10 +18,10 @@ pub(super) fn merge(workers: &[Worker<'_>]) -> Result<Vec<Step>, MergeRefusal> {
         let Some(counterparts) = counterparts else { continue };
         let runs = runs(workers, &counterparts)?;
         if !runs.is_empty() {
-            // A worker opens its share of the sockets.
+            // Each worker opens its share of the sockets.
             let connections = counterparts.iter().map(|step| step.connections).sum();
             let first = &of_first[position];
-            // A published figure belongs to a number of connections.
+            // A published figure applies to one number of connections.
             let reference = first.reference.clone().filter(|_| connections == first.connections);
             merged.push(Step { connections, reference, runs, ..first.clone() });
         }
@@ -29,8 +29,8 @@ pub(super) fn merge(workers: &[Worker<'_>]) -> Result<Vec<Step>, MergeRefusal> {
     Ok(merged)
 }
 
-/// What `steps[position]` is in another worker's steps. The number of connections does not tell: workers may have
-/// unequal shares of it. So among steps that are otherwise alike the n-th is the counterpart of the n-th.
+/// The counterpart of `steps[position]` in another worker's steps. Workers may have unequal shares of the connections,
+/// so their number is not compared: among otherwise equal steps, the n-th is the counterpart of the n-th.
 fn counterpart<'a>(steps: &[Step], position: usize, others: &'a [Step]) -> Option<&'a Step> {
     let step = &steps[position];
     let alike = |other: &&Step| {

@@ -1,4 +1,4 @@
-//! The shares of one run: all of them, each once.
+//! The shares of one run: checks that all are present, each once.
 
 use super::MergeRefusal;
 use crate::result::{Completion, FORMAT, Report, TargetRecord, WorkerShare};
@@ -6,22 +6,22 @@ use crate::result::{Completion, FORMAT, Report, TargetRecord, WorkerShare};
 /// One generator's report.
 #[derive(Clone, Copy)]
 pub(super) struct Worker<'a> {
-    /// From 0.
+    /// Index, from 0.
     pub index: u32,
     /// Its clock minus the server's, in milliseconds.
     clock_offset_ms: f64,
-    /// What it measured.
+    /// Its report.
     pub report: &'a Report,
 }
 
 impl Worker<'_> {
-    /// A time of this worker's clock by the server's clock; both in milliseconds since 1970.
+    /// Converts a time from this worker's clock to the server's; both in milliseconds since 1970.
     pub(super) fn server_time_ms(&self, worker_time_ms: u64) -> f64 {
         worker_time_ms as f64 - self.clock_offset_ms
     }
 }
 
-/// Whether every worker reached the scenario's end.
+/// Whether every worker completed the scenario.
 pub(super) fn all_complete(workers: &[Worker<'_>]) -> bool {
     workers.iter().all(|worker| worker.report.completion == Completion::Complete)
 }
@@ -29,7 +29,7 @@ pub(super) fn all_complete(workers: &[Worker<'_>]) -> bool {
 /// All workers of a run in the order of their indexes; at least one.
 ///
 /// # Errors
-/// What keeps the reports from being all the shares of one run.
+/// The reason why the reports are not exactly the shares of one run.
 pub(super) fn gather(reports: &[Report]) -> Result<Vec<Worker<'_>>, MergeRefusal> {
     let mut workers = Vec::with_capacity(reports.len());
     let mut counts = Vec::with_capacity(reports.len());
@@ -95,8 +95,7 @@ fn same_work(first: &Worker<'_>, other: &Worker<'_>) -> Result<(), MergeRefusal>
     }
 }
 
-/// What the servers say of themselves. Not their addresses: one worker may reach by the loopback what others reach by
-/// name.
+/// The servers' own descriptions. Addresses are left out: one worker may use the loopback where others use a name.
 fn servers(targets: &[TargetRecord]) -> String {
     let server = |target: &TargetRecord| {
         let or_unknown = |value: &Option<String>| value.clone().unwrap_or_else(|| "?".to_owned());

@@ -1,38 +1,38 @@
-//! Reasons not to trust figures, and the badges that show them.
+//! Reasons to doubt figures, and the badges that show them.
 
 use crate::number::duration;
 use bunko_statistics::{LatencySummary, SAMPLES_MIN};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Something that a reader must know about a run's figures.
+/// A fact that a reader must know about a run's figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "finding", rename_all = "kebab-case")]
 pub enum Finding {
     /// Requests failed.
     Errors {
-        /// How many.
+        /// Number of failed requests.
         count: u64,
-        /// What the first said.
+        /// The first error.
         first: String,
     },
-    /// The collection holds another number of documents than it must.
+    /// The number of documents in the collection is wrong.
     CountsDiffer {
-        /// What was counted: documents in the collection, documents acknowledged, ...
+        /// The counted documents: documents in the collection, documents acknowledged, ...
         what: String,
-        /// Expected.
+        /// Expected number.
         expected: u64,
-        /// Found.
+        /// Number found.
         found: u64,
     },
-    /// A document read back is not what was written.
+    /// A document read back differs from the written one.
     ContentsDiffer {
-        /// Which document and which field, or that it is missing.
+        /// The document and the field, or that the document is missing.
         detail: String,
     },
     /// The generator, not the server, may have set the pace.
     GeneratorBound {
-        /// What shows it.
+        /// The evidence.
         detail: String,
     },
     /// The server did not keep up with the open loop.
@@ -44,14 +44,14 @@ pub enum Finding {
     },
     /// Throughput or latency moved during the run, so that its mean says little.
     NotSteady {
-        /// What moved, from where to where.
+        /// The figure that moved, from where to where.
         detail: String,
     },
-    /// The machine woke threads that only slept so late that the slow requests may be as late as that.
+    /// The machine woke sleeping threads so late that slow requests may be due to that.
     MachinePauses {
-        /// 999 of 1,000 wake-ups were at most so late, in microseconds.
+        /// Delay that 999 of 1,000 wake-ups did not exceed, in microseconds.
         pause_us: f64,
-        /// 999 of 1,000 requests took at most so long, in microseconds.
+        /// Latency that 999 of 1,000 requests did not exceed, in microseconds.
         latency_us: f64,
     },
     /// The run was too short to show steadiness, or for a journal and compaction to take part.
@@ -59,31 +59,31 @@ pub enum Finding {
         /// Its length.
         seconds: f64,
     },
-    /// The step has fewer runs than an interval needs. No run has this finding: it follows from their number.
+    /// The step has too few runs for an interval. No run has this finding: it follows from their number.
     FewRuns {
-        /// How many have figures.
+        /// Number of runs with figures.
         runs: usize,
     },
-    /// The files lie on a filesystem in an image file, so the loop device has a part in every latency.
+    /// The files are in a filesystem in an image file, so the loop device is part of every latency.
     LoopDevice(LoopDeviceUse),
     /// The server's background work did not end while the lab waited for it.
     NotSettled {
-        /// How long that was.
+        /// How long the lab waited.
         seconds: f64,
     },
-    /// A figure is beyond a limit that the scenario sets.
+    /// A figure exceeds a limit of the scenario.
     LimitExceeded {
-        /// Which figure and which limit.
+        /// The figure and the limit.
         detail: String,
     },
-    /// Whether a limit was kept cannot be seen from here.
+    /// The lab cannot tell whether a limit was kept.
     LimitUnchecked {
-        /// Which, and why.
+        /// The limit, and the reason.
         detail: String,
     },
-    /// The state of caches that the scenario declares could not be brought about.
+    /// The lab could not prepare the state of caches that the scenario declares.
     CacheNotAsDeclared {
-        /// Why.
+        /// The reason.
         detail: String,
     },
 }
@@ -93,25 +93,25 @@ pub enum Finding {
 pub struct LoopDeviceUse {
     /// `loop0`
     pub device: String,
-    /// Processor time of kernel threads while they worked for this device alone, in seconds; `None` where this process
-    /// sees no kernel threads, as in a container.
+    /// Processor time of kernel threads that worked for this device alone, in seconds; `None` where this process sees
+    /// no kernel threads, as in a container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_seconds: Option<f64>,
-    /// Processor time of kernel threads that worked for this device and for others, and of those that write pages back
-    /// to the device below the image: how much of it this device caused is unknown.
+    /// Processor time of kernel threads that worked for this device and for others, and of threads that write pages
+    /// back to the device below the image. This device's share of it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_cpu_seconds: Option<f64>,
 }
 
-/// A run below it shows nothing of a steady state, whatever ended it.
+/// A shorter run shows nothing about a steady state.
 pub const BRIEF_SECONDS: f64 = 1.0;
-/// A run that is cut off by the clock must last as long, or journal and compaction have no part in it.
+/// Least length of a run that the clock ends. In a shorter one, journal and compaction take no part.
 const CUT_OFF_SECONDS_MIN: f64 = 5.0;
 
-/// An open loop must reach this share of the offered rate.
+/// Share of the offered rate that an open loop must reach.
 pub const RATE_KEPT_MIN: f64 = 0.97;
-/// From this share of the latency on, the machine's pauses may be all that there is to see at that percentile: a request
-/// needs two wake-ups at least, the server's and the generator's.
+/// From this share of the latency on, the percentile may show only the machine's pauses: a request needs at least two
+/// wake-ups, the server's and the generator's.
 const PAUSES_SHARE_MAX: f64 = 0.5;
 
 /// The end of a run.
@@ -123,21 +123,21 @@ pub enum Ended {
     ByItself,
 }
 
-/// How much a finding weighs.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// Nothing speaks against the figures.
+    /// No reason for doubt.
     Good,
-    /// The figures hold for what they say, with a restriction.
+    /// The figures are valid, with a restriction.
     Caution,
-    /// The figures hold, but one of them is beyond a limit that the scenario sets.
+    /// The figures are valid, but one exceeds a limit of the scenario.
     Exceeded,
-    /// The figures mean nothing.
+    /// The figures are meaningless.
     Invalid,
 }
 
-/// A word or two that stand beside a result.
+/// A label of one or two words beside a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Badge {
     /// `valid`, `generator-bound`, `not steady`, `rate not kept`, `errors`, `counts differ`, ...
@@ -152,7 +152,7 @@ impl Finding {
         (achieved < offered * RATE_KEPT_MIN).then_some(Self::RateNotKept { offered, achieved })
     }
 
-    /// The finding on a run's length. A run that the clock ended must be longer than a run that had done its work.
+    /// The finding on a run's length. A run that the clock ended must be longer than a run that finished its work.
     pub fn of_length(seconds: f64, ended: Ended) -> Option<Self> {
         let least = match ended {
             Ended::ByClock => CUT_OFF_SECONDS_MIN,
@@ -161,18 +161,18 @@ impl Finding {
         (seconds < least).then_some(Self::Short { seconds })
     }
 
-    /// The finding on the number of a step's runs that have figures, if it is too small for an interval.
+    /// The finding on the number of runs with figures, if it is too small for an interval.
     pub fn of_runs(runs: usize) -> Option<Self> {
         (1..SAMPLES_MIN).contains(&runs).then_some(Self::FewRuns { runs })
     }
 
-    /// The finding on the machine's pauses, if p99.9 of requests is hardly more than they are.
+    /// The finding on the machine's pauses, if they are a large part of the requests' p99.9.
     pub fn of_pauses(lateness: &LatencySummary, latency: &LatencySummary) -> Option<Self> {
         let (pause_us, latency_us) = (lateness.p999_us?, latency.p999_us?);
         (pause_us > latency_us * PAUSES_SHARE_MAX).then_some(Self::MachinePauses { pause_us, latency_us })
     }
 
-    /// How much it weighs.
+    /// Its severity.
     pub fn severity(&self) -> Severity {
         match self {
             Self::Short { .. }
@@ -282,7 +282,7 @@ mod tests {
         let finding = found(Some(501.0), Some(1_000.0)).expect("more than half");
         assert_eq!(finding, Finding::MachinePauses { pause_us: 501.0, latency_us: 1_000.0 });
         assert_eq!(finding.badge(), Badge { text: "machine pauses".into(), severity: Severity::Caution });
-        // Percentiles that have too few samples say nothing.
+        // Percentiles without enough samples are no evidence.
         assert_eq!((found(None, Some(1.0)), found(Some(1e6), None)), (None, None));
     }
 

@@ -1,4 +1,4 @@
-//! What was measured in one step.
+//! The figures of one step.
 
 use super::{BRIEF_SECONDS, Finding, LoopDeviceUse, MachinePauses, TransferRecord};
 use bunko_statistics::{LatencySummary, Trend};
@@ -14,13 +14,13 @@ pub struct Step {
     pub variant: Vec<(String, String)>,
     /// The phase's name.
     pub phase: String,
-    /// What it did: a name from the lab's table of operations.
+    /// The operation, by its name in the lab's table.
     pub operation: String,
-    /// Sockets.
+    /// Number of sockets.
     pub connections: usize,
-    /// Requests in flight on each.
+    /// Requests in flight on each socket.
     pub in_flight: usize,
-    /// What others measured for the same step.
+    /// A published figure for the same step.
     pub reference: Option<ReferenceFigure>,
     /// Its repetitions, in the order of running.
     pub runs: Vec<Run>,
@@ -31,10 +31,10 @@ pub struct Step {
 pub struct ReferenceFigure {
     /// Documents per second.
     pub documents_per_second: f64,
-    /// Bytes of documents per second, where that is what was published.
+    /// Bytes of documents per second, if they were published.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_second: Option<f64>,
-    /// System and machine, in a few words.
+    /// System and machine in a few words.
     pub source: String,
 }
 
@@ -45,11 +45,11 @@ pub struct Run {
     pub repetition: u32,
     /// Milliseconds since 1970, by the generator's clock: the starting signal.
     pub started_at_ms: u64,
-    /// What came of it.
+    /// The result.
     pub outcome: Outcome,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "kebab-case")]
 pub enum Outcome {
@@ -57,7 +57,7 @@ pub enum Outcome {
     Measured(Box<Measurement>),
     /// Not run, because the server cannot do it or the scenario's condition cannot be met here.
     Skipped {
-        /// In words, naming what lacks.
+        /// The reason, naming the missing condition.
         reason: String,
     },
 }
@@ -73,7 +73,7 @@ pub struct Measurement {
     pub document_bytes: Option<u64>,
     /// Requests that failed.
     pub errors: u64,
-    /// Attempts that failed for a reason that passes, after which the request began anew: of a transaction that met another.
+    /// Attempts that failed temporarily and were retried, such as transactions with a conflict.
     #[serde(default, skip_serializing_if = "is_none_at_all")]
     pub begun_anew: u64,
     /// From the starting signal to the last reply.
@@ -84,11 +84,11 @@ pub struct Measurement {
     pub offered_rate: Option<f64>,
     /// Requests per second reached.
     pub achieved_rate: f64,
-    /// From a request's start, in an open loop the intended one, to its reply.
+    /// Time from a request's start (in an open loop, its intended start) to its reply.
     pub latency: LatencySummary,
     /// The whole histogram, HdrHistogram V2 deflated, base64.
     pub histogram: String,
-    /// How late the machine woke threads that slept meanwhile; `None` where nobody could watch it.
+    /// How late the machine woke sleeping threads meanwhile; `None` where the lab could not measure it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pauses: Option<MachinePauses>,
     /// The operations that a mixed phase consists of; empty elsewhere.
@@ -104,28 +104,28 @@ pub struct Measurement {
     pub server_resident_bytes: Option<u64>,
     /// Syncs of the journal that the server counted during the run; `None` where it does not count them.
     pub journal_syncs: Option<u64>,
-    /// What the server still did after the last reply; `None` where the scenario did not wait for it.
+    /// Background work of the server after the last reply; `None` where the scenario did not wait for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settling: Option<Settling>,
-    /// Where p99.9 went during the run, in microseconds; `None` where the run is too short or has too few requests.
+    /// Trend of p99.9 during the run, in microseconds; `None` where the run is too short or has too few requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p999_trend: Option<Trend>,
     /// User and system time of the generator's threads.
     pub generator_cpu_seconds: f64,
     /// Generator threads.
     pub generator_threads: usize,
-    /// What dumping or restoring says of itself; `None` of everything else.
+    /// The tool's own record of a dump or a restore; `None` for other operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer: Option<TransferRecord>,
-    /// The state of caches that the run began with, as it was brought about.
+    /// The state of caches at the start of the run, as the lab prepared it.
     pub cache: String,
     /// Documents whose contents were read back and compared.
     pub verified_documents: u64,
-    /// What speaks against the figures.
+    /// Reasons to doubt the figures.
     pub findings: Vec<Finding>,
 }
 
-/// The server's background work after a run: flushes, compaction, whatever the run left to be done.
+/// The server's background work after a run, such as flushes and compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settling {
     /// From the last reply to the last sign of work.
@@ -137,7 +137,7 @@ pub struct Settling {
 /// One operation's share of a mixed phase.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OperationPart {
-    /// A name from the lab's table of operations.
+    /// The operation, by its name in the lab's table.
     pub operation: String,
     /// Requests answered.
     pub requests: u64,
@@ -156,7 +156,7 @@ pub struct Interval {
     pub seconds: f64,
     /// Requests answered in it.
     pub requests: u64,
-    /// Documents of those.
+    /// Documents of these requests.
     pub documents: u64,
     /// Requests that failed.
     pub errors: u64,
@@ -167,7 +167,7 @@ pub struct Interval {
     pub histogram: Option<String>,
 }
 
-/// The server, once a second. Rates are over the time since the sample before.
+/// One second of the server's side. Rates are over the time since the previous sample.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerSample {
     /// Seconds from the run's starting signal.
@@ -184,18 +184,18 @@ pub struct ServerSample {
     pub device_written_bytes_per_second: Option<f64>,
     /// Bytes that the data directory takes on disk.
     pub disk_bytes: Option<u64>,
-    /// What `serverStatus` counts, per second, and its gauges: name with dots, value.
+    /// Counters of `serverStatus`, per second, and its gauges: name with dots, value.
     pub status: BTreeMap<String, f64>,
 }
 
-/// Most operations never begin anew, and say nothing of it.
+/// Whether to leave the field out: most operations are never retried.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_none_at_all(count: &u64) -> bool {
     *count == 0
 }
 
 impl Measurement {
-    /// Which share of all attempts was in vain; `None` where none was.
+    /// Share of all attempts that were retried; `None` if none was.
     pub fn vain_share(&self) -> Option<f64> {
         (self.begun_anew > 0).then(|| self.begun_anew as f64 / (self.begun_anew + self.requests) as f64)
     }
@@ -208,13 +208,13 @@ impl Measurement {
         })
     }
 
-    /// The server's resident memory when it had most, as far as single seconds tell.
+    /// The server's highest resident memory, from samples once a second.
     pub fn server_resident_max_bytes(&self) -> Option<u64> {
         let seconds = self.server.iter().filter_map(|sample| sample.resident_bytes);
         seconds.chain(self.server_resident_bytes).max()
     }
 
-    /// The server's processor time for the run and for what it left to be done, in seconds.
+    /// The server's processor time for the run and for its background work after it, in seconds.
     pub fn settled_cpu_seconds(&self) -> Option<f64> {
         Some(self.server_cpu_seconds? + self.settling?.server_cpu_seconds?)
     }
@@ -236,12 +236,12 @@ impl Step {
         self.runs.iter().filter_map(Run::measurement)
     }
 
-    /// Its name where the target is known: `bytes 400, insert, 100 x 1`.
+    /// The step's name where the target is known: `bytes 400, insert, 100 x 1`.
     pub fn label(&self) -> String {
         crate::step_label::without_target(self)
     }
 
-    /// Whether one of its runs is too short to conclude anything from, however often it is repeated.
+    /// Whether one of its runs is too short to conclude anything from, even with many repetitions.
     pub fn is_brief(&self) -> bool {
         self.measurements().any(|run| run.elapsed_seconds < BRIEF_SECONDS)
     }

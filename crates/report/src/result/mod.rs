@@ -1,4 +1,4 @@
-//! The result of one run of a scenario, as it stands in the report's JSON.
+//! The result of one run of a scenario, as in the report's JSON.
 
 mod finding;
 mod measurement;
@@ -18,7 +18,7 @@ pub use transfer::{ActivityTime, TransferRecord};
 
 use serde::{Deserialize, Serialize};
 
-/// The version of the JSON format; a report of another is refused.
+/// The version of the JSON format. Reports of other versions are refused.
 pub const FORMAT: u32 = 1;
 
 /// A scenario's whole result.
@@ -28,9 +28,9 @@ pub struct Report {
     pub format: u32,
     /// Version of the program that wrote it.
     pub lab_version: String,
-    /// The command line that repeats the run, the program's name first.
+    /// The command line that repeats the run, with the program's name.
     pub command: Vec<String>,
-    /// What was run.
+    /// The scenario that was run.
     pub scenario: ScenarioRecord,
     /// Milliseconds since 1970, by the generator's clock.
     pub started_at_ms: u64,
@@ -38,17 +38,17 @@ pub struct Report {
     pub ended_at_ms: u64,
     /// Whether the run reached its end.
     pub completion: Completion,
-    /// Where several generators share the load: which one this is, or how many were merged.
+    /// If several generators share the load: the index of this one, or the number of merged ones.
     pub worker: Option<WorkerShare>,
-    /// Where the generator ran.
+    /// The generator's machine.
     pub machine: Machine,
-    /// What was measured; more than one where servers or engines are compared.
+    /// The measured servers; several where servers or engines are compared.
     pub targets: Vec<TargetRecord>,
     /// Every step of every target, in the order of the scenario.
     pub steps: Vec<Step>,
-    /// What the data took on the server at the end, per target and variant.
+    /// Size of the data on the server at the end, per target and variant.
     pub storage: Vec<StorageRecord>,
-    /// How long file allocation took, where the scenario asked.
+    /// Times of file allocation, if the scenario measures them.
     pub allocations: Vec<AllocationRecord>,
 }
 
@@ -58,11 +58,11 @@ pub struct Report {
 pub enum Completion {
     /// Every step was run.
     Complete,
-    /// The user stopped it; what was measured until then is in the report.
+    /// The user stopped the run; figures measured until then are in the report.
     Interrupted,
-    /// A step failed so that the following ones could not run.
+    /// A step failed, so the following ones could not run.
     Failed {
-        /// In words.
+        /// The reason, in words.
         reason: String,
     },
 }

@@ -1,40 +1,39 @@
-//! How late the generator's machine woke those who slept.
+//! How late the generator's machine woke sleeping threads.
 
 use bunko_statistics::{LatencyHistogram, LatencySummary};
 use serde::{Deserialize, Serialize};
 
-/// What threads saw that did nothing but sleep, one on each processor of the generator's machine: it, and no server, is
-/// what kept them waiting.
+/// Wake-ups of threads that only slept, one on each processor of the generator's machine. Their delays are caused by
+/// the machine, not by a server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MachinePauses {
-    /// How many threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Who ran before them.
+    /// Their scheduling priority.
     pub priority: SleepPriority,
-    /// How often they were woken, all together. Where that is less than once in a millisecond each wake-up stands for
-    /// all milliseconds up to the next.
+    /// Number of wake-ups of all threads. If there was less than one per millisecond, each wake-up stands for all
+    /// milliseconds until the next.
     pub wake_ups: u64,
-    /// Their user and system time, all together.
+    /// User and system time of all threads.
     pub cpu_seconds: f64,
-    /// How late a wake-up was that was due in a millisecond, of all milliseconds and all processors. A pause of 20 ms is
-    /// 20 of them. See [`lateness`].
+    /// Delay of wake-ups, per millisecond and processor: a pause of 20 ms counts as 20 milliseconds. See [`lateness`].
     pub lateness: LatencySummary,
     /// As [`super::Measurement::histogram`].
     pub histogram: String,
 }
 
-/// Who ran before threads that slept, once they had been woken; the better the larger.
+/// Scheduling priority of the sleeping threads; a larger one is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SleepPriority {
-    /// Whoever had the processor; what they waited for that was taken off.
+    /// Ordinary: the delays caused by other threads were subtracted.
     Ordinary,
-    /// Nobody: they had the highest real-time priority.
+    /// The highest real-time priority: no other thread delays them.
     RealTime,
 }
 
 impl MachinePauses {
-    /// What so many wake-ups saw, which speak for these milliseconds.
+    /// From the milliseconds that `wake_ups` wake-ups stand for.
     pub fn new(
         threads: usize,
         priority: SleepPriority,
@@ -47,8 +46,8 @@ impl MachinePauses {
     }
 }
 
-/// The percentiles of milliseconds that so many wake-ups speak for. Beyond each lies at least one wake-up, however many
-/// milliseconds it stands for.
+/// The percentiles of milliseconds that `wake_ups` wake-ups stand for. A percentile is given only if at least one
+/// wake-up lies beyond it, however many milliseconds that one stands for.
 pub fn lateness(milliseconds: &LatencyHistogram, wake_ups: u64) -> LatencySummary {
     let LatencySummary { samples, mean_us, p50_us, p90_us, p99_us, p999_us, p9999_us, max_us } = milliseconds.summary();
     let one_in = |count: u64, percentile: Option<f64>| percentile.filter(|_| wake_ups >= count);
@@ -78,7 +77,7 @@ mod tests {
         assert!(of(999).p999_us.is_none() && of(999).p99_us.is_some());
         let few = of(9);
         assert!(few.p90_us.is_none() && few.p50_us.is_some() && few.max_us.is_some(), "{few:?}");
-        // As many as milliseconds: their own rule holds.
+        // There are as many wake-ups as milliseconds, so their own rule applies.
         assert_eq!(of(20_000), milliseconds.summary());
     }
 }

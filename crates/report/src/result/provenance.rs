@@ -1,21 +1,21 @@
-//! Where figures come from.
+//! The origin of figures: scenario, machine, servers.
 
 use serde::{Deserialize, Serialize};
 
-/// What was run.
+/// The scenario that was run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScenarioRecord {
     /// Its name.
     pub name: String,
-    /// One line.
+    /// A description in one line.
     pub about: String,
-    /// What it does and why, for whoever reads the report in ten years.
+    /// The purpose of the scenario, for a reader in ten years.
     pub prose: String,
     /// The published experiment that it repeats (`E1` .. `E5`).
     pub experiment: Option<String>,
     /// Seed of all its random choices.
     pub seed: u64,
-    /// SHA-256 of [`Self::resolved`]: equal where two runs did the same.
+    /// SHA-256 of [`Self::resolved`]: two runs with equal hashes did the same work.
     pub hash: String,
     /// The scenario as TOML after `--set`.
     pub resolved: String,
@@ -25,18 +25,18 @@ pub struct ScenarioRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum WorkerShare {
-    /// One of several.
+    /// One generator of several.
     Share {
-        /// From 0.
+        /// Index of the generator, from 0.
         index: u32,
-        /// How many there are.
+        /// Number of generators.
         count: u32,
         /// This machine's clock minus the server's, in milliseconds.
         clock_offset_ms: f64,
     },
-    /// The sum of all.
+    /// The sum of all generators.
     Merged {
-        /// How many.
+        /// Number of generators.
         count: u32,
     },
 }
@@ -54,17 +54,17 @@ pub struct Machine {
     pub kernel: String,
 }
 
-/// A server that was measured; `None` where it did not say.
+/// A measured server. `None` for facts that it did not report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TargetRecord {
-    /// What tables call it: `A`, `lsm`, an address.
+    /// Name in tables: `A`, `lsm`, an address.
     pub label: String,
     /// `host:port` or the path of a socket, without credentials.
     pub address: String,
-    /// What bytes travelled over; several where variants differ in it.
+    /// Transports used; several where variants differ in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub transports: Vec<Transport>,
-    /// Whether the lab started it itself.
+    /// Whether the lab started it.
     pub embedded: bool,
     /// Whether it runs on the generator's machine.
     pub local: bool,
@@ -72,10 +72,10 @@ pub struct TargetRecord {
     pub version: Option<String>,
     /// `serverStatus.storageEngine.name`
     pub storage_engine: Option<String>,
-    /// What an acknowledgement promised: w, j, engine, journal interval.
+    /// The promise of an acknowledgement: w, j, engine, journal interval.
     pub durability: String,
-    /// What sets it apart from a server with default settings: setting, value. Of a server that the lab started what it
-    /// was given, of others what `getCmdLineOpts` says of storage.
+    /// Settings that differ from the defaults: setting, value. For a server that the lab started, the settings given;
+    /// for others, the storage settings in `getCmdLineOpts`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub settings: Vec<(String, String)>,
     /// Directory of its data files.
@@ -84,7 +84,7 @@ pub struct TargetRecord {
     pub filesystem: Option<String>,
 }
 
-/// What a client and a server are connected by.
+/// The connection between a client and a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
@@ -97,7 +97,7 @@ pub enum Transport {
 }
 
 impl TargetRecord {
-    /// Notes that bytes travelled over this, too.
+    /// Notes a transport.
     pub fn add_transport(&mut self, transport: Transport) {
         if let Err(place) = self.transports.binary_search(&transport) {
             self.transports.insert(place, transport);

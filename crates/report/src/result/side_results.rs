@@ -1,9 +1,10 @@
-//! Results that are not a load's.
+//! Results besides those of a load.
 
 use super::{Finding, LoopDeviceUse};
 use serde::{Deserialize, Serialize};
 
-/// `dbStats` of the scenario's database at the end of a variant; bytes. `None` where the server did not say.
+/// `dbStats` of the scenario's database at the end of a variant, in bytes. `None` for values that the server did not
+/// report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StorageRecord {
     /// Index into [`super::Report::targets`].
@@ -20,17 +21,17 @@ pub struct StorageRecord {
     pub storage_size: Option<f64>,
     /// `indexSize`
     pub index_size: Option<f64>,
-    /// `fileSize` (MMAPv1) or what the data directory takes on disk, where it can be seen.
+    /// `fileSize` (MMAPv1), or the size of the data directory on disk, if the lab can see it.
     pub file_size: Option<f64>,
-    /// What the documents come to at the ratio by which the scenario says that they compress.
+    /// Size of the documents at the compression ratio that the scenario declares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live_size: Option<f64>,
-    /// What others published for the same.
+    /// Published sizes for the same data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<StorageReference>,
 }
 
-/// Published sizes, in bytes, of the engine whose role the target's plays.
+/// Published sizes, in bytes, of the corresponding engine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StorageReference {
     /// System and engine, in a few words.
@@ -49,10 +50,10 @@ pub struct StorageReference {
     pub file_size: Option<f64>,
 }
 
-/// How long one file's allocation took.
+/// Time of allocating one file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AllocationRecord {
-    /// Where.
+    /// Directory of the file.
     pub directory: String,
     /// Its filesystem, as the kernel names it.
     pub filesystem: String,
@@ -60,19 +61,19 @@ pub struct AllocationRecord {
     pub method: String,
     /// The file's size in bytes.
     pub bytes: u64,
-    /// One entry per repetition, until the file has its size.
+    /// Seconds until the file has its size, one entry per repetition.
     pub seconds: Vec<f64>,
-    /// One entry per repetition: `fdatasync` after it.
+    /// Seconds of the `fdatasync` after it, one entry per repetition.
     pub sync_seconds: Vec<f64>,
-    /// Why there are no figures, such as "fallocate: Operation not supported".
+    /// The reason why there are no figures, such as "fallocate: Operation not supported".
     pub refused: Option<String>,
-    /// The loop device that the files lay on, and its use over all repetitions; `None` elsewhere.
+    /// The loop device below the files, and its use over all repetitions; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loop_device: Option<LoopDeviceUse>,
 }
 
 impl AllocationRecord {
-    /// The findings on its figures; none where it has no figures.
+    /// The findings on its figures; empty without figures.
     pub fn findings(&self) -> Vec<Finding> {
         let few = Finding::of_runs(self.seconds.len());
         let on_loop = self.loop_device.clone().filter(|_| !self.seconds.is_empty()).map(Finding::LoopDevice);

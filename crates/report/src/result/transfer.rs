@@ -1,21 +1,21 @@
-//! What a dump or a restore says of itself.
+//! The own record of a dump or a restore.
 
 use serde::{Deserialize, Serialize};
 
-/// A dump's or a restore's own account.
+/// The record that a dump or a restore tool writes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TransferRecord {
-    /// Bytes that the dump takes on its filesystem.
+    /// Size of the dump on its filesystem, in bytes.
     pub archive_bytes: u64,
-    /// The time of all the tool's threads, by what they did or waited for.
+    /// Time of the tool's threads, by activity or wait.
     pub spent: Vec<ActivityTime>,
 }
 
-/// How long a tool's threads did one thing.
+/// Time of one activity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ActivityTime {
-    /// In the tool's words: `server`, `decompression`, ...
+    /// The tool's name for it: `server`, `decompression`, ...
     pub activity: String,
-    /// Of all threads together.
+    /// Sum over all threads.
     pub seconds: f64,
 }

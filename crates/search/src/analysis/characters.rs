@@ -1,38 +1,38 @@
-//! What is done to the characters of a text before it is cut.
+//! Character filters, applied to a text before the tokenizer.
 
 use super::count_made;
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 
-/// A change of characters.
+/// A character filter.
 #[derive(Clone, Debug)]
 pub(super) enum CharFilter {
-    /// Tags of HTML become line breaks, and entities their characters; but these tags stay.
+    /// Replaces HTML tags by line breaks, and entities by their characters. These tags stay.
     HtmlStrip(Vec<String>),
-    /// Unicode's normal form KC, in small letters.
+    /// Unicode normalization form KC, in lower case.
     IcuNormalize,
-    /// Parts become others; the longest first.
+    /// Replaces substrings, the longest first.
     Mapping(Vec<(String, String)>),
-    /// The Persian joiner becomes a space.
+    /// Replaces the zero-width non-joiner of Persian by a space.
     Persian,
 }
 
-/// A text with its characters changed, which knows where they stood before.
+/// A filtered text, with the original offset of each byte.
 pub(super) struct Changed {
     pub text: String,
-    /// For each byte of the text, and its end: where it stood; none where nothing was changed.
+    /// The original offset of each byte and of the end; `None` if nothing was changed.
     origins: Option<Vec<usize>>,
 }
 
 impl Changed {
-    /// Where a place of the text was before.
+    /// The original offset of a byte.
     pub fn before(&self, at: usize) -> usize {
         self.origins.as_ref().map_or(at, |origins| origins[at])
     }
 }
 
-/// A text in the making.
+/// A text under construction.
 struct Making<'o> {
     text: String,
     origins: Vec<usize>,
@@ -49,7 +49,7 @@ impl Making<'_> {
 }
 
 /// # Errors
-/// What the operation says.
+/// Errors of counting work.
 pub(super) fn changed(text: &str, filters: &[CharFilter], operation: &OperationContext) -> Result<Changed> {
     let mut changed = Changed { text: text.to_owned(), origins: None };
     for filter in filters {
@@ -105,13 +105,13 @@ fn copy_letter(text: &str, at: usize, making: &mut Making<'_>) -> Result<usize> 
     Ok(length)
 }
 
-/// Entities by their names.
+/// Entities by name.
 const ENTITIES: &[(&str, &str)] =
     &[("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&nbsp;", " ")];
 
 fn strip(text: &str, kept: &[String], making: &mut Making<'_>) -> Result<()> {
     let mut at = 0;
-    // Nothing behind it ends a tag: whoever looked for that at each `<` would go over the rest of the text again and again.
+    // No tag ends after the last `>`. Without this check, each later `<` would search the rest of the text again.
     let last_end = text.rfind('>').unwrap_or(0);
     while at < text.len() {
         let rest = &text[at..];
@@ -132,7 +132,7 @@ fn strip(text: &str, kept: &[String], making: &mut Making<'_>) -> Result<()> {
     Ok(())
 }
 
-/// How long the tag is that a text begins with; `None` where it does not, or that tag is kept.
+/// The length of the tag at the front of a text; `None` if there is none, or it must stay.
 fn tag(text: &str, kept: &[String]) -> Option<usize> {
     let inside = text.strip_prefix('<')?;
     if let Some(comment) = inside.strip_prefix("!--") {

@@ -1,4 +1,4 @@
-//! The analyzers that a definition makes, and those that it may name.
+//! Custom analyzers of a definition, and the analyzers that it may name.
 
 use super::characters::CharFilter;
 use super::filters::Filter;
@@ -11,7 +11,7 @@ use bunko_pattern::Pattern;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-/// The names that no analyzer of a client's may begin with.
+/// Prefixes that names of custom analyzers must not have.
 const NAMES_RESERVED: [&str; 4] = ["lucene.", "builtin.", "mongodb.", "$"];
 
 /// All analyzers that an index may name.
@@ -21,9 +21,9 @@ pub struct Analyzers {
 }
 
 impl Analyzers {
-    /// Those of definitions, beside those that need none.
+    /// Parses custom analyzers; built-in ones need no definition.
     /// # Errors
-    /// `BadValue` for a malformed one; `CommandNotSupported` for parts that are not built.
+    /// `BadValue` for a malformed analyzer; `CommandNotSupported` for unsupported parts.
     pub fn parse(definitions: &[DocumentBuf], path: &str) -> Result<Self> {
         let mut custom = BTreeMap::new();
         for (position, definition) in definitions.iter().enumerate() {
@@ -40,9 +40,9 @@ impl Analyzers {
         Ok(Self { custom })
     }
 
-    /// The analyzer with that name.
+    /// The analyzer of that name.
     /// # Errors
-    /// `BadValue` where there is none; `CommandNotSupported` for one of MongoDB's that is not built.
+    /// `BadValue` for an unknown name; `CommandNotSupported` for an analyzer of MongoDB that is not supported.
     pub fn get(&self, name: &str) -> Result<Arc<Analyzer>> {
         if let Some(own) = self.custom.get(name) {
             return Ok(Arc::clone(own));
@@ -137,7 +137,7 @@ fn tokenizer(reader: &Reader<'_>) -> Result<Tokenizer> {
     Ok(parsed)
 }
 
-/// The filters of MongoDB's that are not built.
+/// Filters of MongoDB that are not supported.
 const FILTERS_MISSING: &[&str] = &[
     "daitchMokotoffSoundex",
     "flattenGraph",

@@ -1,4 +1,4 @@
-//! What is done to tokens.
+//! Token filters.
 
 use super::{Token, count_made, folding, grams, next_match};
 use bunko_errors::Result;
@@ -8,46 +8,46 @@ use rust_stemmers::{Algorithm, Stemmer};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// A change of tokens.
+/// A token filter.
 #[derive(Clone, Debug)]
 pub(super) enum Filter {
-    /// Small letters.
+    /// Changes to lower case.
     Lowercase,
-    /// Capitals.
+    /// Changes to upper case.
     Uppercase,
-    /// Letters of Latin for their kin; the token as it was beside it where the second says so.
+    /// Replaces accented Latin letters by plain ones; optionally keeps the original token beside it.
     AsciiFolding { keeps_original: bool },
-    /// Letters without marks and case.
+    /// Removes accents and case.
     IcuFolding,
-    /// Unicode's normal form KC, without case.
+    /// Unicode normalization form KC, without case.
     IcuNormalize,
-    /// No `'s` at the end.
+    /// Removes `'s` at the end.
     EnglishPossessive,
-    /// Without these words.
+    /// Removes these words.
     Stop(Arc<HashSet<String>>),
-    /// Stems.
+    /// Replaces words by their stems.
     Stem(Algorithm),
-    /// Tokens of so many characters.
+    /// Keeps tokens with this many characters, least and most.
     Length(usize, usize),
-    /// Beginnings of tokens; a token that has none stays where the third says so.
+    /// Replaces tokens by their prefixes; the third argument keeps tokens that are too short for one.
     EdgeGram(usize, usize, bool),
-    /// Parts of tokens.
+    /// Replaces tokens by their parts; the third argument keeps tokens that are too short for one.
     NGram(usize, usize, bool),
-    /// Without white space around.
+    /// Removes white space at both ends.
     Trim,
-    /// From its end to its beginning.
+    /// Reverses the characters.
     Reverse,
-    /// What matches becomes something else: once, or wherever it is.
+    /// Replaces matches of a pattern: the first one, or all.
     Regex { pattern: Pattern, by: String, everywhere: bool },
-    /// Neighbours together.
+    /// Joins neighbouring tokens.
     Shingle(usize, usize),
-    /// Each twice at one position; the second one is not stemmed.
+    /// Removes repeated texts at one position.
     RemoveDuplicates,
 }
 
 impl Filter {
     /// # Errors
-    /// What the operation says.
+    /// Errors of counting work.
     pub fn apply(&self, mut tokens: Vec<Token>, operation: &OperationContext) -> Result<Vec<Token>> {
         operation.work(1 + tokens.len() / 16)?;
         let each =
@@ -110,7 +110,7 @@ fn each(
     Ok(tokens)
 }
 
-/// Changed tokens with the unchanged ones beside them, where they differ.
+/// Changed tokens, each followed by the original if it differs.
 fn beside(tokens: Vec<Token>, change: impl Fn(&str) -> String, operation: &OperationContext) -> Result<Vec<Token>> {
     let mut all = Vec::with_capacity(tokens.len());
     for token in tokens {
@@ -124,7 +124,7 @@ fn beside(tokens: Vec<Token>, change: impl Fn(&str) -> String, operation: &Opera
     Ok(all)
 }
 
-/// Parts of tokens, each at its token's position.
+/// Parts of tokens, each at the position of its token.
 fn parts(
     tokens: Vec<Token>,
     keeps: bool,
@@ -169,7 +169,7 @@ fn replaced(text: &str, pattern: &Pattern, by: &str, everywhere: bool, operation
     Ok(made + &text[from.min(text.len())..])
 }
 
-/// Each token, and its neighbours with it.
+/// Each token, followed by its shingles: joined with its next neighbours.
 fn shingles(tokens: &[Token], least: usize, most: usize, operation: &OperationContext) -> Result<Vec<Token>> {
     let mut all = Vec::new();
     for (at, token) in tokens.iter().enumerate() {

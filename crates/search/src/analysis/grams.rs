@@ -1,20 +1,20 @@
-//! Parts of a text by the number of their characters.
+//! Parts of a text by number of characters.
 
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
 
-/// Where each character of a text begins, and where the last one ends.
+/// The offsets of all characters, and the end.
 fn borders(text: &str) -> Vec<usize> {
     text.char_indices().map(|(at, _)| at).chain([text.len()]).collect()
 }
 
-/// The beginnings of a text with `least` to `most` characters.
+/// The prefixes of a text with `least` to `most` characters.
 pub(crate) fn edges(text: &str, least: usize, most: usize) -> Vec<(usize, usize)> {
     let borders = borders(text);
     (least..=most).map_while(|length| borders.get(length)).map(|end| (0, *end)).collect()
 }
 
-/// The ends of a text with `least` to `most` characters.
+/// The suffixes of a text with `least` to `most` characters.
 pub(crate) fn right_edges(text: &str, least: usize, most: usize) -> Vec<(usize, usize)> {
     let borders = borders(text);
     let starts = (least..=most).map_while(|length| borders.len().checked_sub(length + 1));
@@ -23,7 +23,7 @@ pub(crate) fn right_edges(text: &str, least: usize, most: usize) -> Vec<(usize, 
 
 /// All parts of a text with `least` to `most` characters.
 /// # Errors
-/// What the operation says.
+/// Errors of counting work.
 pub(crate) fn all(text: &str, least: usize, most: usize, operation: &OperationContext) -> Result<Vec<(usize, usize)>> {
     let borders = borders(text);
     let mut spans = Vec::new();

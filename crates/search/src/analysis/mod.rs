@@ -1,6 +1,7 @@
-//! How a text becomes tokens: characters are changed, the text is cut, and the tokens are changed.
+//! Analysis of a text: character filters, a tokenizer, and token filters.
 //!
-//! Source: MongoDB Atlas Search manual, "Process Data with Analyzers"; Unicode annex 29 for the words of `lucene.standard`.
+//! Source: MongoDB Atlas Search manual, "Process Data with Analyzers"; Unicode annex 29 for the words of
+//! `lucene.standard`.
 
 mod characters;
 mod custom;
@@ -22,27 +23,27 @@ use characters::CharFilter;
 use filters::Filter;
 use tokenizers::Tokenizer;
 
-/// A piece of a text.
+/// A token of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// What an index has of it, and searches compare.
+    /// The text that is indexed and compared.
     pub text: String,
-    /// The number of its place among the pieces; left out ones count.
+    /// Its position among the tokens; removed tokens count.
     pub position: u32,
-    /// Where it begins in the text, in bytes.
+    /// Start in the text, in bytes.
     pub start: usize,
-    /// Where it ends.
+    /// End in the text, in bytes.
     pub end: usize,
 }
 
 impl Token {
-    /// The same place with another text.
+    /// A copy with another text.
     fn with_text(&self, text: String) -> Self {
         Self { text, position: self.position, start: self.start, end: self.end }
     }
 }
 
-/// A way to make tokens of a text.
+/// An analyzer, which makes tokens of a text.
 #[derive(Clone, Debug)]
 pub struct Analyzer {
     characters: Vec<CharFilter>,
@@ -55,10 +56,10 @@ impl Analyzer {
         Self { characters: Vec::new(), tokenizer, filters }
     }
 
-    /// The tokens of a text, by their positions. A short text may have more tokens than fit into memory: parts of parts, or
-    /// parts that become longer ones.
+    /// The tokens of a text, by position. A short text may give more tokens than fit into memory: parts of parts, or
+    /// shingles of parts.
     /// # Errors
-    /// What the operation says.
+    /// Errors of counting work.
     pub fn analyze(&self, text: &str, operation: &OperationContext) -> Result<Vec<Token>> {
         let mut tokens = if self.characters.is_empty() {
             self.tokenizer.cut(text, operation)?
@@ -76,21 +77,21 @@ impl Analyzer {
         Ok(tokens)
     }
 
-    /// Whether texts are left whole.
+    /// Whether texts stay whole.
     pub fn is_keyword(&self) -> bool {
         matches!(self.tokenizer, Tokenizer::Keyword)
     }
 }
 
-/// What a match is counted for, in steps, before the pattern itself asks.
+/// Steps counted for a match, before the pattern itself counts.
 const MATCH_STEPS: usize = 16;
 
-/// Counts a text that is made.
+/// Counts a new text.
 fn count_made(text: &str, operation: &OperationContext) -> Result<()> {
     operation.work(1 + text.len() / 64)
 }
 
-/// The next match of a pattern of a definition; none where it takes too long.
+/// The next match of a definition's pattern; `None` if it takes too long.
 fn next_match(pattern: &Pattern, text: &str, from: usize, operation: &OperationContext) -> Result<Option<Groups>> {
     operation.work(MATCH_STEPS)?;
     match pattern.find(text, from, |steps| operation.work(steps)) {

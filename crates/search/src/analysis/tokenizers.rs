@@ -1,29 +1,29 @@
-//! Where a text is cut.
+//! Tokenizers, which split a text.
 
 use super::{Token, count_made, grams, next_match, words};
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use bunko_pattern::Pattern;
 
-/// A longer token is cut where the definition says nothing. Source: Lucene, `StandardAnalyzer`, `CharTokenizer`.
+/// Default length at which longer tokens are split. Source: Lucene, `StandardAnalyzer`, `CharTokenizer`.
 pub(super) const TOKEN_CHARACTERS_MAX: usize = 255;
 
-/// What cuts a text.
+/// A tokenizer.
 #[derive(Clone, Debug)]
 pub(super) enum Tokenizer {
-    /// Unicode's words; a longer one than so many characters is cut.
+    /// Unicode words; longer ones than this many characters are split.
     Standard(usize),
     /// Runs of letters.
     Letters,
-    /// Texts between white space; a longer one than so many characters is cut.
+    /// Texts between white space; longer ones than this many characters are split.
     Whitespace(usize),
-    /// Nothing: the text is one token.
+    /// The whole text as one token.
     Keyword,
-    /// What stands between matches of a pattern.
+    /// The texts between matches of a pattern.
     RegexSplit(Pattern),
     /// A group of each match of a pattern.
     RegexGroup(Pattern, usize),
-    /// Beginnings of the text.
+    /// Prefixes of the text.
     EdgeGram(usize, usize),
     /// Parts of the text.
     NGram(usize, usize),
@@ -31,7 +31,7 @@ pub(super) enum Tokenizer {
 
 impl Tokenizer {
     /// # Errors
-    /// What the operation says.
+    /// Errors of counting work.
     pub fn cut(&self, text: &str, operation: &OperationContext) -> Result<Vec<Token>> {
         match self {
             Self::Standard(most) => words::words(text, *most, operation),
@@ -47,7 +47,7 @@ impl Tokenizer {
     }
 }
 
-/// The longest parts all of whose characters are `of`, in pieces of `most` characters.
+/// The longest parts whose characters all satisfy `of`, in pieces of at most `most` characters.
 fn runs(text: &str, most: usize, of: impl Fn(char) -> bool, operation: &OperationContext) -> Result<Vec<Token>> {
     let mut spans: Vec<(usize, usize)> = Vec::new();
     let mut began = None;
@@ -71,7 +71,7 @@ fn runs(text: &str, most: usize, of: impl Fn(char) -> bool, operation: &Operatio
     numbered(text, &spans, operation)
 }
 
-/// Where a group of each match of a pattern stands; nothing more once the pattern is stopped.
+/// The spans of a group in each match of a pattern. Ends early if the pattern is stopped.
 fn matches(text: &str, pattern: &Pattern, group: usize, operation: &OperationContext) -> Result<Vec<(usize, usize)>> {
     let (mut spans, mut from) = (Vec::new(), 0);
     while from <= text.len() {

@@ -1,5 +1,5 @@
-//! The words of a text by Unicode annex 29, as `lucene.standard` cuts them: what has no letter, digit or picture in it is
-//! none, and letters of scripts without spaces stand alone.
+//! Words of a text by Unicode annex 29, as `lucene.standard` splits them. A piece without a letter, digit or pictograph
+//! is no word, and letters of scripts without spaces are words of their own.
 
 use super::{Token, count_made};
 use bunko_errors::Result;
@@ -8,9 +8,9 @@ use icu_properties::props::{ExtendedPictographic, GeneralCategory, Script};
 use icu_properties::{CodePointMapData, CodePointSetData};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// The words of a text; a longer one than `most` characters is cut.
+/// The words of a text; words of more than `most` characters are split.
 /// # Errors
-/// What the operation says.
+/// Errors of counting work.
 pub(super) fn words(text: &str, most: usize, operation: &OperationContext) -> Result<Vec<Token>> {
     let mut tokens: Vec<Token> = Vec::new();
     let mut push = |start: usize, piece: &str| {
@@ -34,11 +34,11 @@ pub(super) fn words(text: &str, most: usize, operation: &OperationContext) -> Re
     Ok(tokens)
 }
 
-/// What the rules come to where all characters are ASCII.
+/// The rules for text that is all ASCII.
 fn ascii_words<'t>(text: &'t str, push: &mut impl FnMut(usize, &'t str) -> Result<()>) -> Result<()> {
     let bytes = text.as_bytes();
     let in_word = |at: usize| bytes.get(at).is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
-    // A mark between two letters, or between two digits, parts no word.
+    // Some marks between two letters, or between two digits, do not split a word.
     let joins = |at: usize| {
         let Some((before, behind)) =
             at.checked_sub(1).and_then(|before| Some((bytes.get(before)?, bytes.get(at + 1)?)))
@@ -71,7 +71,7 @@ fn ascii_words<'t>(text: &'t str, push: &mut impl FnMut(usize, &'t str) -> Resul
     Ok(())
 }
 
-/// A word, or the parts of one that is too long, with where each begins.
+/// A word, or the parts of one that is too long, each with its offset.
 pub(super) fn parts(word: &str, most: usize) -> Vec<(usize, &str)> {
     if word.len() <= most {
         return vec![(0, word)];
@@ -92,7 +92,7 @@ fn is_of_word(letter: char) -> bool {
     if letter.is_alphanumeric() {
         return true;
     }
-    // Marks of scripts whose words are cut nowhere are letters to them.
+    // In scripts without word boundaries, marks count as letters.
     let is_asian = || {
         let script = CodePointMapData::<Script>::new().get(letter);
         matches!(script, Script::Thai | Script::Lao | Script::Khmer | Script::Myanmar)

@@ -1,24 +1,24 @@
-//! As what an index may have a field.
+//! The types that an index may give a field.
 
 use super::{Mapping, StoredSource};
 use crate::Reader;
 use bunko_errors::{Failure, Result};
 use std::collections::BTreeMap;
 
-/// As what an index has a field.
+/// The type of a field in an index.
 #[derive(Clone, Debug)]
 pub enum FieldType {
     /// Words of strings.
     String(StringField),
-    /// Prefixes, or parts, of words.
+    /// Prefixes or other parts of words.
     Autocomplete(Autocomplete),
-    /// Strings as wholes.
+    /// Whole strings.
     Token(NormalizerName),
-    /// Numbers; which of them.
+    /// Numbers.
     Number {
-        /// Whether whole numbers are there.
+        /// Whether integers are indexed.
         integers: bool,
-        /// Whether others are.
+        /// Whether other numbers are indexed.
         doubles: bool,
     },
     /// Dates.
@@ -29,93 +29,93 @@ pub enum FieldType {
     ObjectId,
     /// UUIDs.
     Uuid,
-    /// Points; shapes too where it says so.
+    /// Points, and optionally shapes.
     Geo {
-        /// Whether shapes other than points are there.
+        /// Whether shapes other than points are indexed.
         shapes: bool,
     },
-    /// Fields of documents, those inside arrays among them.
+    /// Fields of documents, including documents in arrays.
     Document(Mapping),
-    /// Documents of an array, each for itself.
+    /// Documents of an array, each indexed on its own.
     EmbeddedDocuments {
-        /// What of each.
+        /// The mapping of each document.
         mapping: Mapping,
-        /// What `returnScope` shows of each.
+        /// The part of each document that `returnScope` returns.
         stored_source: StoredSource,
     },
-    /// Numbers, for facets alone.
+    /// Numbers, only for facets.
     NumberFacet,
-    /// Dates, for facets alone.
+    /// Dates, only for facets.
     DateFacet,
-    /// Strings, for facets alone.
+    /// Strings, only for facets.
     StringFacet,
 }
 
-/// How a string field cuts its texts.
+/// The analysis and options of a string field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StringField {
-    /// How strings are cut; as the index says where it does not.
+    /// The analyzer; `None` for the index's own.
     pub analyzer: Option<String>,
-    /// How what is searched for is cut.
+    /// The analyzer of searched texts.
     pub search_analyzer: Option<String>,
-    /// Further ways of cutting, by name.
+    /// Alternative analyses, by name.
     pub multi: BTreeMap<String, StringField>,
-    /// Strings of more bytes are left out.
+    /// Strings with more bytes are not indexed.
     pub ignore_above: Option<usize>,
-    /// Whether the length of the text counts in scores.
+    /// Whether the length of the text affects scores.
     pub has_norms: bool,
     /// Whether the text is kept for highlighting.
     pub is_stored: bool,
-    /// What is kept of words beside the documents that have them.
+    /// The information kept about words.
     pub words: KeptOfWords,
 }
 
-/// What an index keeps of a field's words, each with what stands before it.
+/// The information that an index keeps about a field's words. Each level includes the previous ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KeptOfWords {
-    /// Which documents have them: scores know no frequencies.
+    /// The documents with a word; scores use no frequencies.
     Documents,
-    /// How often.
+    /// The frequency of a word.
     Frequencies,
-    /// Their places: phrases and spans need them.
+    /// The positions of a word, for phrases and spans.
     Positions,
-    /// Their places in the text: highlights need them.
+    /// The offsets of a word in the text, for highlights.
     #[default]
     Offsets,
 }
 
-/// How a field for autocompletion is cut.
+/// The analysis of a field for autocompletion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Autocomplete {
-    /// How strings are cut before parts are taken.
+    /// The analyzer that splits strings into words first.
     pub analyzer: Option<String>,
-    /// Characters of the longest part.
+    /// Length of the longest part, in characters.
     pub grams_max: usize,
-    /// Characters of the shortest part.
+    /// Length of the shortest part, in characters.
     pub grams_min: usize,
-    /// Which parts there are.
+    /// The kind of parts.
     pub tokenization: Tokenization,
-    /// Whether letters lose their marks.
+    /// Whether accents are removed.
     pub folds: bool,
 }
 
-/// Which parts of words a field for autocompletion has.
+/// The parts of words in a field for autocompletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tokenization {
-    /// Those at the beginning of a word.
+    /// Prefixes of a word.
     EdgeGram,
-    /// Those at its end.
+    /// Suffixes of a word.
     RightEdgeGram,
-    /// All.
+    /// All parts of a word.
     NGram,
 }
 
-/// What becomes of a string of type `token` before it is kept.
+/// The normalization of a string of type `token`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NormalizerName {
-    /// Nothing.
+    /// None.
     None,
-    /// It is in lower case.
+    /// Lower case.
     Lowercase,
 }
 
@@ -136,7 +136,7 @@ impl FieldType {
                 if !integers && !doubles {
                     return Err(reader.failure("must have one of [indexIntegers, indexDoubles] set to true"));
                 }
-                // It would round doubles to whole numbers.
+                // It would round doubles to integers.
                 if is_int64 && doubles {
                     return Err(Failure::not_supported_yet("representation int64 without indexDoubles false"));
                 }
@@ -165,26 +165,26 @@ impl FieldType {
     }
 }
 
-/// Whether a string field may have further ways of cutting.
+/// Whether a string field may have alternative analyses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Multi {
     Allowed,
-    /// It is one of them itself.
+    /// It is itself an alternative analysis.
     Inside,
 }
 
 impl StringField {
-    /// Whether phrases and spans can be found in it.
+    /// Whether phrases and spans can be searched in it.
     pub(crate) fn has_positions(&self) -> bool {
         self.words >= KeptOfWords::Positions
     }
 
-    /// Whether highlights can be shown of it.
+    /// Whether highlights of it are possible.
     pub(crate) fn can_be_highlighted(&self) -> bool {
         self.is_stored && self.words == KeptOfWords::Offsets
     }
 
-    /// A string field of which nothing is said.
+    /// A string field with default options.
     pub fn usual() -> Self {
         Self { has_norms: true, is_stored: true, ..Self::default() }
     }

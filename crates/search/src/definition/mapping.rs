@@ -21,7 +21,7 @@ impl Mapping {
         Self { is_dynamic: true, fields: BTreeMap::new() }
     }
 
-    /// Reads `mappings` to its end.
+    /// Parses all of `mappings`.
     pub(super) fn parse(reader: &Reader<'_>, depth: usize) -> Result<Self> {
         let mapping = Self::parse_part(reader, depth)?;
         reader.done()?;

@@ -1,4 +1,4 @@
-//! The definition of an index of type `search`: which fields it has, as what, and how texts are cut.
+//! The definition of an index of type `search`: its fields with their types, and its analyzers.
 
 mod fields;
 mod mapping;
@@ -12,44 +12,44 @@ use crate::{Reader, Refusal};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{Failure, Result};
 
-/// The analyzer of a string field where none is named.
+/// The default analyzer of string fields.
 pub(crate) const ANALYZER_USUAL: &str = "lucene.standard";
 
-/// How deep documents may stand inside each other in a definition.
+/// Deepest nesting of documents in a definition.
 pub(crate) const DEPTH_MAX: usize = 64;
 
-/// A synonym mapping: words that stand for each other, from another collection.
+/// A synonym mapping. Its words come from another collection.
 #[derive(Clone, Debug)]
 pub struct Synonyms {
-    /// How a search names it.
+    /// Its name in searches.
     pub name: String,
-    /// How its words are cut.
+    /// The analyzer of its words.
     pub analyzer: String,
-    /// The collection of its words, in the same database.
+    /// The collection with its words, in the same database.
     pub source: String,
 }
 
-/// What an index of type `search` says.
+/// The definition of an index of type `search`.
 #[derive(Clone, Debug)]
 pub struct Definition {
-    /// What it has of a document.
+    /// The indexed fields.
     pub mapping: Mapping,
-    /// How strings are cut whose field does not say.
+    /// The analyzer of string fields without one of their own.
     pub analyzer: String,
-    /// The same of what is searched for; as documents are where nothing is said.
+    /// The analyzer of searched texts; `None` for the analyzer of the documents.
     pub search_analyzer: Option<String>,
-    /// The definitions of analyzers, as they were sent.
+    /// The definitions of custom analyzers, as sent.
     pub analyzers: Vec<DocumentBuf>,
-    /// What `returnStoredSource` shows of a document.
+    /// The part of a document that `returnStoredSource` returns.
     pub stored_source: StoredSource,
     /// Synonym mappings.
     pub synonyms: Vec<Synonyms>,
 }
 
 impl Definition {
-    /// Reads a definition, which messages call `path`.
+    /// Parses a definition; messages call it `path`.
     /// # Errors
-    /// `BadValue` for a malformed one; `CommandNotSupported` for what is not built.
+    /// `BadValue` for a malformed definition; `CommandNotSupported` for unsupported options.
     pub fn parse(definition: DocumentRef<'_>, path: &str) -> Result<Self> {
         let reader = Reader::new(definition, path, Refusal::Definition);
         let analyzer = reader.word("analyzer")?.unwrap_or(ANALYZER_USUAL).to_owned();
@@ -82,7 +82,7 @@ fn parse_synonyms(reader: &Reader<'_>) -> Result<Synonyms> {
     Ok(Synonyms { name, analyzer, source: collection })
 }
 
-/// Refuses what nests too deep.
+/// Checks the depth of nesting.
 fn check_depth(depth: usize) -> Result<()> {
     if depth > DEPTH_MAX {
         return Err(Failure::bad_value(format!("the mappings of a search index nest {DEPTH_MAX} levels deep at most")));
@@ -90,7 +90,7 @@ fn check_depth(depth: usize) -> Result<()> {
     Ok(())
 }
 
-/// Whether a value says `true`, where a boolean or something else may stand.
+/// The value of a boolean, `false` if missing; `None` for a value of another type.
 fn is_true(value: Option<ValueRef<'_>>) -> Option<bool> {
     match value {
         None => Some(false),

@@ -1,25 +1,25 @@
-//! What an index keeps of a document, for `returnStoredSource`.
+//! The part of a document that an index stores, for `returnStoredSource`.
 
 use crate::Reader;
 use bunko_bson::ValueRef;
 use bunko_errors::Result;
 
-/// What `returnStoredSource` shows of a document; `_id` is always there.
+/// The stored part of a document; `_id` is always included.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StoredSource {
-    /// There is none.
+    /// Nothing.
     #[default]
     Nothing,
     /// The whole document.
     All,
-    /// These paths alone.
+    /// Only these paths.
     Include(Vec<String>),
-    /// All but these paths.
+    /// All except these paths.
     Exclude(Vec<String>),
 }
 
 impl StoredSource {
-    /// Reads `storedSource`.
+    /// Parses `storedSource`.
     pub(crate) fn parse(reader: &Reader<'_>) -> Result<Self> {
         match reader.value("storedSource") {
             None | Some(ValueRef::Boolean(false)) => return Ok(Self::Nothing),

@@ -1,4 +1,4 @@
-//! `autocomplete`: words by their beginnings, or by other parts where the field says so.
+//! `autocomplete`: words by their prefixes, or by other parts if the field's definition says so.
 
 use super::{Operator, UseOfPostings, only_path, queries};
 use crate::analysis::{Token, right_edges};
@@ -22,7 +22,7 @@ struct Completion {
     fuzzy: Option<Fuzzy>,
 }
 
-/// Where the words of a string have to stand.
+/// The required order of the words of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TokenOrder {
     Any,
@@ -43,7 +43,7 @@ fn field(types: &[FieldType]) -> Option<&Autocomplete> {
     })
 }
 
-/// A text as its field has it, before parts are taken.
+/// The words of a text, before parts are taken.
 fn cut_words(field: &Autocomplete, text: &str, schema: &Schema, operation: &OperationContext) -> Result<Vec<Token>> {
     operation.work(1 + text.len() / 16)?;
     let usual = StringField { analyzer: field.analyzer.clone(), ..StringField::usual() };
@@ -58,9 +58,9 @@ fn cut_words(field: &Autocomplete, text: &str, schema: &Schema, operation: &Oper
     Ok(tokens)
 }
 
-/// The words of a string of a document, where its field is one for autocompletion.
+/// The words of a string of a document, if its field is one for autocompletion.
 /// # Errors
-/// What the operation says.
+/// Errors of counting work.
 pub(crate) fn words<'f>(
     value: &Field<'f>,
     text: &str,
@@ -71,22 +71,22 @@ pub(crate) fn words<'f>(
     Ok(Some((field, cut_words(field, text, schema, operation)?)))
 }
 
-/// The words of a text of the query, which are cut once for all documents.
+/// The words of a text of the query, analyzed once for all documents.
 fn parts(field: &Autocomplete, query: &str, evaluation: &Evaluation) -> Result<Arc<Searched>> {
     evaluation.cut_completed(field, query, || cut_words(field, query, &evaluation.schema, &evaluation.operation))
 }
 
 impl Completion {
-    /// Whether a word of a text has the part that is searched for.
+    /// Whether a word of a text has the searched part.
     /// # Errors
-    /// What the operation says.
+    /// Errors of counting work.
     fn has(&self, field: &Autocomplete, word: &str, part: &str, operation: &OperationContext) -> Result<bool> {
         operation.work(1 + word.len() / 16 + part.len() / 16)?;
         let length = part.chars().count();
         if length < field.grams_min {
             return Ok(false);
         }
-        // No part of a word that is longer was taken.
+        // The index has no longer part of a word.
         let part: String = part.chars().take(field.grams_max).collect();
         let is_there = match field.tokenization {
             Tokenization::EdgeGram => word.starts_with(&part),
@@ -99,7 +99,7 @@ impl Completion {
         }
     }
 
-    /// Whether a part of a word is nearly what is searched for.
+    /// Whether a part of a word is nearly the searched part.
     fn nearly(
         field: &Autocomplete,
         word: &str,
@@ -126,7 +126,7 @@ impl Completion {
 
     /// Whether each of some words has its part.
     /// # Errors
-    /// What the operation says.
+    /// Errors of counting work.
     fn stands(
         &self,
         field: &Autocomplete,
@@ -142,9 +142,9 @@ impl Completion {
         Ok(true)
     }
 
-    /// How many words of a text the words of a string stand for; 0 where one of them stands for none.
+    /// Number of matches between the words of a text and the parts of a string; 0 if one of the parts has no match.
     /// # Errors
-    /// What the operation says, which is asked for each word.
+    /// Errors of counting work, which is counted for each word.
     fn count(
         &self,
         field: &Autocomplete,
@@ -225,7 +225,7 @@ impl Operator for Completion {
                         evaluation.operation.work(1 + tokens.len() / 16)?;
                         whole += usize::from(tokens.iter().any(|token| token.text == part.text));
                     }
-                    // A word that is there as it is counts more than one that only begins so.
+                    // A complete word counts more than a word that only begins with the part.
                     let share = (count + whole) as f32 / (1 + tokens.len()) as f32;
                     best = Some(best.unwrap_or(0.0) + 1.0 + share);
                 }

@@ -1,4 +1,4 @@
-//! `compound`: clauses that must, should, must not match, or only select.
+//! `compound`: clauses `must`, `should`, `mustNot` and `filter`.
 
 use super::{Clause, Operator, UseOfPostings};
 use crate::Reader;
@@ -16,7 +16,7 @@ pub(super) struct Compound {
     pub must_not: Vec<Clause>,
     pub should: Vec<Clause>,
     pub filter: Vec<Clause>,
-    /// How many of `should` have to match.
+    /// Number of `should` clauses that must match.
     pub should_least: usize,
     pub spares_facets: bool,
 }
@@ -81,7 +81,7 @@ impl Operator for Compound {
         if self.should_least > 0 {
             rows = rows.and(any);
         }
-        // What they have to say is known once a document is scored; the evaluation has to know how often their words occur.
+        // They exclude documents only when those are scored, but the evaluation needs the statistics of their words.
         for clause in &self.must_not {
             clause.operator.candidates(postings, evaluation)?;
         }

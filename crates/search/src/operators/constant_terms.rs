@@ -1,4 +1,4 @@
-//! `wildcard` and `regex`: words that look like something. Each that matches scores the same.
+//! `wildcard` and `regex`: words that match a pattern. All matches have the same score.
 
 use super::{Operator, UseOfPostings, queries};
 use crate::evaluation::{Cut, Evaluation};
@@ -11,15 +11,15 @@ use bunko_errors::Result;
 use bunko_pattern::{Pattern, Stopped};
 use std::fmt::Write as _;
 
-/// What a match is counted for, in steps, before the pattern itself asks: one that backtracks takes long for few characters.
+/// Steps counted for a match before the pattern itself counts: a pattern that backtracks takes long for few characters.
 const MATCH_STEPS: usize = 64;
 
-/// Words that look like something.
+/// Words that match patterns.
 #[derive(Debug)]
 pub(super) struct ConstantTerms {
     pub patterns: Vec<Pattern>,
     pub paths: Vec<Path>,
-    /// Whether fields may be searched whose texts are cut.
+    /// Whether analyzed fields may be searched.
     pub allows_analyzed: bool,
 }
 
@@ -40,19 +40,20 @@ fn parse(reader: &Reader<'_>, compile: fn(&str) -> Result<Pattern, String>) -> R
     Ok(Box::new(ConstantTerms { patterns, paths, allows_analyzed }))
 }
 
-/// A pattern that has to match a word from its beginning to its end.
+/// A pattern that must match a whole word.
 pub(super) fn compile(pattern: &str) -> Result<Pattern, String> {
     Pattern::compile(&format!("\\A(?:{pattern})\\z"), "s")
 }
 
-/// The same for a pattern of Lucene's. It has to be one by itself: a parenthesis too many must not end the one around it.
+/// A Lucene pattern that must match a whole word. It is first compiled alone: an unmatched parenthesis must not end the
+/// group around it.
 pub(super) fn compile_regex(query: &str) -> Result<Pattern, String> {
     let pattern = of_regex(query);
     Pattern::compile(&pattern, "s")?;
     compile(&pattern)
 }
 
-/// `?` is any character, `*` any number of them, and what follows `\` is itself.
+/// `?` matches any character, `*` any number of characters, and `\` escapes the next character.
 pub(super) fn of_wildcard(query: &str) -> String {
     let mut pattern = String::new();
     let mut letters = query.chars();
@@ -75,7 +76,7 @@ fn push_literal(pattern: &mut String, letter: char) {
     }
 }
 
-/// A pattern of Lucene's, which knows no anchors: outside of brackets `^` and `$` are themselves.
+/// Translates a Lucene pattern, which has no anchors: outside of brackets, `^` and `$` are literal.
 fn of_regex(query: &str) -> String {
     let mut pattern = String::new();
     let (mut inside, mut escaped) = (false, false);
@@ -105,7 +106,7 @@ impl ConstantTerms {
                 Ok(true) => return Ok(true),
                 Ok(false) => {}
                 Err(Stopped::Told(failure)) => return Err(failure),
-                // A word that the pattern takes too long for counts as another one.
+                // A word for which the pattern takes too long does not match.
                 Err(_) => {}
             }
         }

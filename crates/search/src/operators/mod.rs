@@ -1,4 +1,4 @@
-//! The operators of a search: one file each, and one line in the table.
+//! The operators of a search: one file and one line of the table each.
 
 mod autocomplete;
 mod compound;
@@ -37,7 +37,7 @@ use std::fmt;
 /// Most strings of `query`. Source: Lucene, `IndexSearcher.getMaxClauseCount`.
 const QUERIES_MAX: usize = 1_024;
 
-/// Reads the fields of an operator but `score`.
+/// Parses the fields of an operator, except `score`.
 type Parse = fn(&Reader<'_>) -> Result<Box<dyn Operator>>;
 
 /// Source: MongoDB Atlas Search manual, "Operators and Collectors".
@@ -66,76 +66,77 @@ const OPERATORS: &[(&str, Parse)] = &[
     ("wildcard", constant_terms::parse_wildcard),
 ];
 
-/// What an index can do for an operator.
+/// The use of postings for an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum UseOfPostings {
-    /// It asks for no words.
+    /// The operator reads no words, so postings do not help.
     Unneeded,
-    /// It tells which documents may match.
+    /// Postings give the documents that may match.
     Wanted,
-    /// It does not have what the operator counts.
+    /// Postings lack the counts that the operator needs.
     Impossible,
 }
 
-/// What an operator says of documents.
+/// An operator, which matches and scores documents.
 pub(crate) trait Operator: fmt::Debug + Send + Sync {
-    /// Refuses what the index does not have.
+    /// Checks the operator against the fields of the index.
     /// # Errors
     /// `UnknownError`.
     fn check(&self, _schema: &Schema) -> Result<()> {
         Ok(())
     }
 
-    /// Counts what scores need to know of all documents.
+    /// Counts the words that scores depend on.
     /// # Errors
-    /// What the operation says.
+    /// Errors of counting work.
     fn count(&self, _unit: &Unit<'_>, _evaluation: &Evaluation) -> Result<()> {
         Ok(())
     }
 
-    /// What an index can do for it.
+    /// The use of postings for this operator.
     fn use_of_postings(&self) -> UseOfPostings {
         UseOfPostings::Unneeded
     }
 
-    /// The rows of an index that may match; other documents do not. The evaluation learns what [`Operator::count`] counts.
+    /// The rows of the postings that may match; no other document matches. The evaluation learns the counts of
+    /// [`Operator::count`].
     /// # Errors
-    /// What the operation says.
+    /// Errors of counting work.
     fn candidates(&self, _postings: &Postings, _evaluation: &Evaluation) -> Result<Rows> {
         Ok(Rows::All)
     }
 
-    /// The score of a document; `None` where it does not match.
+    /// The score of a document; `None` if it does not match.
     /// # Errors
-    /// What the operation says.
+    /// Errors of counting work.
     fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>>;
 
-    /// Marks the tokens of a field because of which the document matches.
+    /// Marks the tokens of a field that make the document match.
     /// # Errors
-    /// What the operation says.
+    /// Errors of counting work.
     fn mark(&self, _field: &TextField<'_>, _cut: &Cut, _evaluation: &Evaluation, _marks: &mut [bool]) -> Result<()> {
         Ok(())
     }
 
-    /// What the score of a document that matches was made of.
+    /// The parts of a matching document's score.
     /// # Errors
-    /// What the operation says.
+    /// Errors of counting work.
     fn details(&self, _unit: &Unit<'_>, _evaluation: &Evaluation) -> Result<Vec<Details>> {
         Ok(Vec::new())
     }
 
-    /// Whether it is left out where certain facets count.
+    /// Whether some facets ignore this operator.
     fn spares_facets(&self) -> bool {
         false
     }
 
-    /// The path of the embedded documents that it looks at, if it looks at such.
+    /// The path of the embedded documents that it reads, if any.
     fn embedded_path(&self) -> Option<&str> {
         None
     }
 }
 
-/// An operator, and what becomes of its score.
+/// An operator with the change of its score.
 #[derive(Debug)]
 pub(crate) struct Clause {
     pub name: &'static str,
@@ -144,15 +145,15 @@ pub(crate) struct Clause {
 }
 
 impl Clause {
-    /// The operators of a document, by their names; null counts as missing.
+    /// The names of the operators in a document; null counts as missing.
     pub fn names(reader: &Reader<'_>) -> Vec<&'static str> {
         let names = OPERATORS.iter().map(|(name, _)| *name);
         names.filter(|name| reader.document().get(name).is_some_and(|value| !matches!(value, ValueRef::Null))).collect()
     }
 
-    /// Reads the one operator of a document, in which other fields may stand too.
+    /// Parses the only operator of a document that may have other fields too.
     /// # Errors
-    /// There is none or more than one, or it is malformed.
+    /// If there is no operator or more than one, or it is malformed.
     pub fn parse(reader: &Reader<'_>) -> Result<Self> {
         let all = || OPERATORS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         match Self::names(reader).as_slice() {
@@ -162,7 +163,7 @@ impl Clause {
         }
     }
 
-    /// The same for a document that has nothing else.
+    /// As [`Self::parse`], for a document without other fields.
     pub fn parse_alone(reader: &Reader<'_>) -> Result<Self> {
         let clause = Self::parse(reader)?;
         reader.done()?;
@@ -177,14 +178,14 @@ impl Clause {
         Ok(Self { name, operator, score })
     }
 
-    /// The score of a document; `None` where it does not match.
+    /// The score of a document; `None` if it does not match.
     pub fn score(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<f32>> {
         evaluation.operation.work(1)?;
         let score = self.operator.score(unit, evaluation)?;
         Ok(score.map(|score| self.score.apply(score, unit)))
     }
 
-    /// What the score of a document was made of.
+    /// The parts of a document's score.
     pub fn details(&self, unit: &Unit<'_>, evaluation: &Evaluation) -> Result<Option<Details>> {
         let Some(raw) = self.operator.score(unit, evaluation)? else { return Ok(None) };
         let made = Details {
@@ -196,9 +197,9 @@ impl Clause {
     }
 }
 
-/// The strings of `query`, of which there is at least one.
+/// The strings of `query`, at least one.
 /// # Errors
-/// They are missing, empty, too many, or no strings.
+/// If they are missing, empty, too many, or no strings.
 pub(crate) fn queries(reader: &Reader<'_>) -> Result<Vec<String>> {
     let value = reader.required(reader.value("query"), "query")?;
     let read = |value: ValueRef<'_>| match value {
@@ -219,16 +220,16 @@ pub(crate) fn queries(reader: &Reader<'_>) -> Result<Vec<String>> {
     Ok(queries)
 }
 
-/// A path that has to be a string.
+/// A path that must be a string.
 /// # Errors
-/// It is missing, or something else.
+/// If it is missing or no string.
 pub(crate) fn only_path(reader: &Reader<'_>) -> Result<String> {
     Ok(reader.required(reader.string("path")?, "path")?.to_owned())
 }
 
 /// One path or several, each a string.
 /// # Errors
-/// They are missing, or something else.
+/// If they are missing or no strings.
 pub(crate) fn string_paths(reader: &Reader<'_>) -> Result<Vec<String>> {
     match reader.required(reader.value("path"), "path")? {
         ValueRef::String(path) => Ok(vec![path.to_owned()]),
@@ -240,9 +241,9 @@ pub(crate) fn string_paths(reader: &Reader<'_>) -> Result<Vec<String>> {
     }
 }
 
-/// Reads `doesNotAffect`: the facets that count as if the operator were not there.
+/// Parses `doesNotAffect`: the facets that ignore the operator.
 /// # Errors
-/// It is no string and no array of strings.
+/// If it is neither a string nor an array of strings.
 pub(crate) fn does_not_affect(reader: &Reader<'_>) -> Result<Vec<String>> {
     match reader.value("doesNotAffect") {
         None => Ok(Vec::new()),

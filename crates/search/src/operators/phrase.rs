@@ -1,4 +1,4 @@
-//! `phrase`: words in their order, next to each other or nearly so.
+//! `phrase`: words in order, adjacent or nearly so.
 
 use super::{Operator, UseOfPostings, queries};
 use crate::Reader;
@@ -11,12 +11,12 @@ use bunko_errors::{Failure, Result};
 use bunko_operation::OperationContext;
 use std::collections::HashMap;
 
-/// Phrases that are searched for: any of them.
+/// Searched phrases, one of which must match.
 #[derive(Debug)]
 pub(super) struct Phrase {
     pub queries: Vec<String>,
     pub paths: Vec<Path>,
-    /// How far words may be from their places.
+    /// Most positions by which words may be displaced.
     pub slop: i64,
 }
 
@@ -29,9 +29,9 @@ pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
     Ok(Box::new(Phrase { queries, paths, slop }))
 }
 
-/// How often words stand in their order in a text, an inexact place counting less; the numbers of their tokens.
+/// The number of occurrences of a phrase in a text, where displaced words count less; and the indexes of their tokens.
 /// # Errors
-/// What the operation says.
+/// Errors of counting work.
 pub(super) fn occurrences(
     words: &[Token],
     tokens: &[Token],
@@ -39,11 +39,11 @@ pub(super) fn occurrences(
     operation: &OperationContext,
 ) -> Result<(f32, Vec<usize>)> {
     let (mut frequency, mut found) = (0.0, Vec::new());
-    // One token is not two words.
+    // A token cannot match two words.
     if words.is_empty() || words.len() > tokens.len() {
         return Ok((frequency, found));
     }
-    // For each word, where its phrase would begin, and which token it is.
+    // For each word, the possible starts of its phrase, each with the index of the token.
     let mut places: Vec<Vec<(i64, usize)>> = Vec::with_capacity(words.len());
     for word in words {
         operation.work(1 + tokens.len() / 16)?;
@@ -55,7 +55,8 @@ pub(super) fn occurrences(
         }
         places.push(places_of_word);
     }
-    // The word before each that is the same: its token has to come first. Any other order of the two is further apart.
+    // The previous equal word of each word: its token must come first. With the two exchanged, both would be further
+    // displaced.
     let mut last_of = HashMap::new();
     let same_before: Vec<Option<usize>> =
         words.iter().enumerate().map(|(number, word)| last_of.insert(word.text.as_str(), number)).collect();
@@ -80,8 +81,8 @@ pub(super) fn occurrences(
     Ok((frequency, found))
 }
 
-/// Moves each word behind the one before it that is the same, so that no token stands for both. The places stay the least
-/// that are left, so that none that are near enough are passed over.
+/// Moves each word behind its previous equal word, so that no token matches both. Each word takes the first remaining
+/// place, so no possible match is skipped.
 fn part_same(same_before: &[Option<usize>], at: &mut [usize]) {
     for (word, before) in same_before.iter().enumerate() {
         if let Some(before) = before {
@@ -184,7 +185,7 @@ mod tests {
         assert_eq!(occurrences("a a", "a", 5).0, 0.0);
     }
 
-    /// How far the words are from their places where they stand nearest, each at a token of its own.
+    /// The least displacement of the words, where each has a token of its own.
     fn nearest(words: &[Token], tokens: &[Token], taken: &mut Vec<usize>) -> Option<i64> {
         let Some(word) = words.get(taken.len()) else {
             let begins = taken.iter().enumerate().map(|(place, token)| *token as i64 - place as i64);

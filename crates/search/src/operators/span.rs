@@ -1,4 +1,4 @@
-//! `span`: words and how they stand to each other.
+//! `span`: words at certain distances and in certain order.
 
 use super::{Operator, UseOfPostings, queries};
 use crate::evaluation::{Cut, Evaluation};
@@ -17,7 +17,7 @@ struct Span {
     clause: SpanClause,
 }
 
-/// What finds places in a text.
+/// A clause that finds places in a text.
 #[derive(Debug)]
 enum SpanClause {
     Term { paths: Vec<Path>, queries: Vec<String> },
@@ -34,7 +34,7 @@ enum Returned {
     Outer,
 }
 
-/// From a position to the one behind the last.
+/// A range of positions; the end is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Place {
     start: u32,
@@ -54,7 +54,7 @@ impl SpanClause {
         Ok(clause)
     }
 
-    /// The same where `score` may stand beside it.
+    /// Parses a clause that may have a `score` beside it.
     fn parse_part(reader: &Reader<'_>) -> Result<Self> {
         let found: Vec<&str> = WAYS.into_iter().filter(|way| reader.value(way).is_some()).collect();
         let [way] = found[..] else {
@@ -96,7 +96,7 @@ impl SpanClause {
         Ok(parsed)
     }
 
-    /// The words that are searched for, at the paths where they are.
+    /// The searched words, with the paths to search.
     fn terms<'s>(&'s self, found: &mut Vec<(&'s [Path], &'s [String])>) {
         match self {
             Self::Term { paths, queries } => found.push((paths, queries)),
@@ -180,9 +180,9 @@ fn words(string: &StringField, queries: &[String], evaluation: &Evaluation) -> R
     Ok(words)
 }
 
-/// Places that take one of each clause's, with no more than `slop` other positions between them.
+/// Combinations of one place of each clause, with at most `slop` other positions between them.
 fn near(each: &[Vec<Place>], slop: u32, in_order: bool, evaluation: &Evaluation) -> Result<Vec<Place>> {
-    // What a combination covers, and how many positions of it the clauses' own places do.
+    // The range of a combination, the number of its positions that the clauses cover, and the end of the last clause.
     let mut combined: Vec<(Place, u32, u32)> = Vec::new();
     for (number, places) in each.iter().enumerate() {
         if number == 0 {
@@ -201,7 +201,7 @@ fn near(each: &[Vec<Place>], slop: u32, in_order: bool, evaluation: &Evaluation)
                 }
                 let both = Place { start: whole.start.min(place.start), end: whole.end.max(place.end) };
                 let own = own + place.end - place.start;
-                // More clauses fill more of what is between in any order, so that only then it is known.
+                // Without order, later clauses may fill the gaps, so only ordered combinations can be dropped here.
                 if in_order && (both.end - both.start).saturating_sub(own) > slop {
                     continue;
                 }
@@ -231,7 +231,7 @@ impl Span {
         Ok(fields)
     }
 
-    /// All words that are searched for. Scores sum up over them, in one order.
+    /// All searched words. The sum of scores depends on their order, so it is fixed.
     fn words(&self, string: &StringField, evaluation: &Evaluation) -> Result<BTreeSet<String>> {
         let mut terms = Vec::new();
         self.clause.terms(&mut terms);

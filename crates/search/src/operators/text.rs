@@ -1,4 +1,4 @@
-//! `text`: words, all or any, as they are or nearly so; and `term`, which takes what is searched for as one word.
+//! `text`: any or all of some words, exact or fuzzy; and `term`, which treats the query as one word.
 
 use super::{Operator, UseOfPostings, queries};
 use crate::details::Details;
@@ -12,7 +12,7 @@ use bunko_errors::{Failure, Result};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Words that are searched for.
+/// Searched words.
 #[derive(Debug)]
 pub(super) struct Text {
     pub queries: Vec<String>,
@@ -22,21 +22,21 @@ pub(super) struct Text {
     pub form: Form,
 }
 
-/// How many words of a string have to be there.
+/// The number of words of a string that must match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Criteria {
     Any,
     All,
 }
 
-/// Whether what is searched for is cut.
+/// Whether the searched text is analyzed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Cut,
     Whole,
 }
 
-/// A word that is there: how often, and its part of the score.
+/// A matching word: its frequency, and its part of the score.
 struct Found {
     word: String,
     frequency: u32,
@@ -65,7 +65,7 @@ pub(super) fn parse_term(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
 }
 
 impl Text {
-    /// What each string searches for.
+    /// The searched words of each string.
     fn searched(&self, field: &StringField, evaluation: &Evaluation) -> Result<Vec<Arc<Searched>>> {
         let searched = |query: &String| match self.form {
             Form::Whole => evaluation.searched_whole(query),
@@ -74,7 +74,7 @@ impl Text {
         self.queries.iter().map(searched).collect()
     }
 
-    /// Whether some of the strings search for a word.
+    /// Whether one of the strings searches for the word.
     fn searches(&self, searched: &[Arc<Searched>], word: &str, evaluation: &Evaluation) -> Result<bool> {
         let Some(fuzzy) = &self.fuzzy else { return Ok(searched.iter().any(|searched| searched.has(word))) };
         for token in searched.iter().flat_map(|searched| &searched.tokens) {
@@ -86,19 +86,19 @@ impl Text {
         Ok(false)
     }
 
-    /// The words of a text that one stands for, and what each is worth.
+    /// The words of a text that match a fuzzy word, each with its weight.
     fn nearly(fuzzy: &Fuzzy, key: &str, word: &str, cut: &Cut, evaluation: &Evaluation) -> Result<Vec<(String, f32)>> {
         let chosen = evaluation.expansions(key, word, fuzzy)?;
         evaluation.operation.work(1 + cut.frequencies.len() / 16)?;
         let there = cut.frequencies.keys().filter_map(|word| Some((word.clone(), *chosen.get(word)?)));
         let mut there: Vec<(String, f32)> = there.collect();
-        // A sum of floating point numbers depends on their order.
+        // A sum of floating-point numbers depends on their order.
         there.sort_by(|one, other| one.0.cmp(&other.0));
         Ok(there)
     }
 
-    /// The words of a text that a string stands for, in its order, and what each is worth; whether some of its own stand for
-    /// none.
+    /// The words of a text that match a string, in the string's order, each with its weight; and whether a word of the
+    /// string has no match.
     fn meant(
         &self,
         searched: &Searched,
@@ -121,7 +121,7 @@ impl Text {
         Ok((all, missing))
     }
 
-    /// The rows that may have the words of one string.
+    /// The rows that may match one string.
     fn candidates_of(
         &self,
         searched: &Searched,

@@ -1,11 +1,11 @@
-//! The words of a collection's documents in memory: for each field and word the documents that have it.
+//! Postings of a collection in memory: for each field and word, the documents that contain it.
 //!
-//! An index tells what scores need to know of all documents, and which documents may match. These are then read, cut and
-//! scored as a search without an index does with all, so that both give the same scores. Documents inside of embedded
-//! documents are not in it: what asks for those looks at all documents.
+//! Postings give the statistics that scores need, and the documents that may match. The search then reads, analyzes and
+//! scores these documents as a search without postings does with all, so both give equal scores. Embedded documents are
+//! not included: an operator that needs them scans all documents.
 //!
-//! Rejected: to keep how often and where each word stands, so that documents need not be cut again. It takes several times
-//! the memory, and a second way to compute each score.
+//! Rejected: storing the frequency and the positions of each word, so that documents need not be analyzed again. It
+//! takes several times the memory, and a second way to compute each score.
 
 mod list;
 mod rows;
@@ -26,49 +26,49 @@ use list::PostingList;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Fewer rows than this are not sorted out, however many of them are gone.
+/// Smaller postings are never rebuilt, however many rows are dead.
 const WORN_FROM: usize = 4_096;
-/// About what a word takes beside its letters and its rows, in bytes: its place in the table, and two allocations.
+/// Approximate memory of a word besides its letters and rows, in bytes: its place in the table, and two allocations.
 const WORD_BYTES: usize = 112;
-/// The same for a row: its record in both directions, and its list of fields.
+/// Approximate memory of a row, in bytes: its record in both directions, and its list of fields.
 const ROW_BYTES: usize = 64;
-/// The same for a field of an index.
+/// Approximate memory of a field, in bytes.
 const FIELD_BYTES: usize = 512;
 
-/// What an index has of the words of its documents.
+/// The postings of an index.
 #[derive(Debug)]
 pub struct Postings {
     schema: Arc<Schema>,
-    /// By row.
+    /// The record of each row.
     records: Vec<u64>,
     rows: HashMap<u64, u32>,
-    /// The rows whose documents are still there: a bit for each.
+    /// The rows whose documents still exist, one bit each.
     alive: Vec<u64>,
-    /// By row: the numbers of its fields, and how many words each has.
+    /// For each row: the numbers of its fields, and the number of words in each.
     texts: Vec<Box<[(u32, u32)]>>,
     fields: Vec<FieldPostings>,
-    /// The number of each field, by its key.
+    /// The number of each field, by key.
     numbers: HashMap<String, u32>,
     bytes: usize,
-    /// Whether all documents cut each field in one way, and there is a row for each.
+    /// Whether all documents analyze each field in one way, and each has a row.
     is_usable: bool,
 }
 
-/// The words of one field, in one way of cutting.
+/// The words of one field under one analysis.
 #[derive(Debug)]
 pub(crate) struct FieldPostings {
     pub key: String,
     pub path: String,
     multi: Option<String>,
     pub cutting: Cutting,
-    /// Documents that have it.
+    /// Number of documents with the field.
     documents: u64,
-    /// Words in all of them.
+    /// Number of words in all of them.
     words: u64,
     terms: HashMap<Box<str>, PostingList>,
 }
 
-/// How a field is cut.
+/// The analysis of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Cutting {
     Text(StringField),
@@ -86,7 +86,7 @@ struct Cut {
 }
 
 impl Postings {
-    /// An index without documents.
+    /// Postings without documents.
     pub fn new(schema: &Arc<Schema>) -> Self {
         Self {
             schema: Arc::clone(schema),
@@ -101,9 +101,9 @@ impl Postings {
         }
     }
 
-    /// Takes a document in the place of the one that the record had. One without words leaves no trace.
+    /// Replaces a record's document. A document without words is not stored.
     /// # Errors
-    /// What the operation says; the record then has no document.
+    /// Errors of counting work; the record then has no document.
     pub fn put(&mut self, record: u64, document: DocumentRef<'_>, operation: &OperationContext) -> Result<()> {
         self.remove(record);
         let cuts = self.cuts(document, operation)?;
@@ -157,7 +157,7 @@ impl Postings {
         number
     }
 
-    /// Forgets a record's document.
+    /// Removes a record's document.
     pub fn remove(&mut self, record: u64) {
         let Some(row) = self.rows.remove(&record) else { return };
         self.alive[row as usize / 64] &= !(1 << (row % 64));
@@ -196,23 +196,23 @@ impl Postings {
         Ok(cuts)
     }
 
-    /// Whether most of it is of documents that are gone, so that it should be made anew.
+    /// Whether most rows are dead, so that the postings should be rebuilt.
     pub fn is_worn(&self) -> bool {
         self.records.len() >= WORN_FROM && self.rows.len() < self.records.len() / 2
     }
 
-    /// About the bytes that it takes.
+    /// Approximate memory, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Whether it can be asked. It cannot where documents have a field of one path that is mapped in two ways, as
-    /// `{"a.b": 1}` and `{a: {b: 1}}` may be.
+    /// Whether searches may use the postings. They may not if documents have a field of one path that is mapped in two
+    /// ways, as in `{"a.b": 1}` and `{a: {b: 1}}`.
     pub(crate) fn is_usable(&self) -> bool {
         self.is_usable
     }
 
-    /// The records of rows that are still there, ascending.
+    /// The records of the rows that still exist, ascending.
     pub(crate) fn records(&self, bits: &[u64]) -> Vec<u64> {
         let rows = Rows::numbers(bits).filter(|row| Rows::has(&self.alive, *row));
         let mut records: Vec<u64> = rows.map(|row| self.records[row as usize]).collect();
@@ -220,7 +220,7 @@ impl Postings {
         records
     }
 
-    /// The texts that paths take in.
+    /// The text fields that the paths match.
     pub(crate) fn texts<'p>(&'p self, paths: &'p [Path]) -> impl Iterator<Item = (&'p FieldPostings, &'p StringField)> {
         self.fields.iter().filter_map(|field| match &field.cutting {
             Cutting::Text(string) if paths.iter().any(|path| field.is_at(path)) => Some((field, string)),
@@ -228,7 +228,7 @@ impl Postings {
         })
     }
 
-    /// The words of a field for autocompletion.
+    /// A field for autocompletion, by path.
     pub(crate) fn completion(&self, path: &str) -> Option<(&FieldPostings, &Autocomplete)> {
         let field = &self.fields[*self.numbers.get(&completion_key(path))? as usize];
         match &field.cutting {
@@ -237,7 +237,7 @@ impl Postings {
         }
     }
 
-    /// The rows of a word. The evaluation learns how often it occurs.
+    /// The rows of a word. Passes its statistics to the evaluation.
     pub(crate) fn word(&self, field: &FieldPostings, word: &str, evaluation: &Evaluation) -> Result<Rows> {
         evaluation.learn_field(&field.key, field.documents, field.words);
         evaluation.operation.work(1)?;
@@ -247,7 +247,7 @@ impl Postings {
         Ok(Rows::These(bits))
     }
 
-    /// The rows of the words that a fuzzy one stands for. The evaluation learns how often they occur.
+    /// The rows of the words that match a fuzzy word. Passes their statistics to the evaluation.
     pub(crate) fn nearly(
         &self,
         field: &FieldPostings,
@@ -270,7 +270,7 @@ impl Postings {
         Ok(rows)
     }
 
-    /// The rows of the words that look like something, of which nobody asks how often they occur.
+    /// The rows of the words that `is_like` accepts. Their statistics are not needed.
     pub(crate) fn words_like(
         &self,
         field: &FieldPostings,
@@ -287,9 +287,9 @@ impl Postings {
         Ok(Rows::These(bits))
     }
 
-    /// Adds the rows of a list that are still there, and counts them.
+    /// Adds the rows of a list that still exist, and counts them.
     fn alive(&self, list: &PostingList, mut bits: Vec<u64>, evaluation: &Evaluation) -> Result<(Vec<u64>, u64)> {
-        // Sets that are put together are gone through, however few rows the list has.
+        // Merging sets later iterates over all their bits, even if the list has few rows.
         evaluation.operation.work(1 + (list.count() + self.alive.len()) / 64)?;
         let mut count = 0;
         for row in list.iter().filter(|row| Rows::has(&self.alive, *row)) {
@@ -310,7 +310,7 @@ impl FieldPostings {
     }
 }
 
-/// No key of a text begins so, as no name of a field has zero bytes.
+/// The key of a field for autocompletion. No text field's key begins so, because names of fields contain no zero bytes.
 fn completion_key(path: &str) -> String {
     format!("\0\0{path}")
 }

@@ -1,11 +1,11 @@
-//! Which rows may match.
+//! Sets of rows that may match.
 
-/// Rows of an index.
+/// A set of rows of the postings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Rows {
-    /// Any row, and documents that have none.
+    /// All rows, and documents without a row.
     All,
-    /// These alone: a bit for each row.
+    /// Only these rows, one bit each.
     These(Vec<u64>),
 }
 
@@ -24,7 +24,7 @@ impl Rows {
         bits.get(row as usize / 64).is_some_and(|word| word >> (row % 64) & 1 == 1)
     }
 
-    /// Those in both.
+    /// The intersection.
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::All, rows) | (rows, Self::All) => rows,
@@ -36,7 +36,7 @@ impl Rows {
         }
     }
 
-    /// Those in either.
+    /// The union.
     pub fn or(self, other: Self) -> Self {
         let (Self::These(mut one), Self::These(mut other)) = (self, other) else { return Self::All };
         if one.len() < other.len() {
@@ -46,7 +46,7 @@ impl Rows {
         Self::These(one)
     }
 
-    /// The numbers of rows in a set, ascending.
+    /// The numbers of the rows in a set, ascending.
     pub fn numbers(bits: &[u64]) -> impl Iterator<Item = u32> + '_ {
         bits.iter().enumerate().flat_map(|(at, word)| {
             let mut word = *word;

@@ -1,4 +1,4 @@
-//! Why a connection cannot go on, and what the log says of it.
+//! Reasons why a connection ends, and their log lines.
 
 use crate::first_bytes::Foreign;
 use crate::newcomer::{Newcomer, TooMuch};
@@ -7,27 +7,27 @@ use bunko_command::Peer;
 use bunko_wire::WireError;
 use std::io::{self, ErrorKind};
 
-/// Why a connection cannot go on.
+/// The reason why a connection ends.
 pub(super) enum Ended {
-    /// The client hung up while it was being answered, or without a word of goodbye.
+    /// The client hung up while it was being answered, or without closing properly.
     HungUp,
     Socket,
-    /// By TLS came what it cannot read.
+    /// The TLS records cannot be read.
     Unreadable(io::Error),
     Malformed(WireError),
     Foreign(Foreign),
     Handshake(HandshakeError),
     Storage,
     FailPoint,
-    /// Before a login it took too long.
+    /// Before the login, it took too long.
     Late,
-    /// Before a login all together hold too much.
+    /// Before the login, all such connections together hold too much.
     Crowded,
-    /// It did not read its replies, and others want the room that they take.
+    /// It did not read its replies, whose memory others need.
     Unread,
-    /// It stopped amid a message, and others want the room that the message takes.
+    /// It stopped in the middle of a message, whose memory others need.
     Stalled,
-    /// There was no room for its message, and no way to answer.
+    /// There was no memory for its message, and no way to answer.
     NoRoom,
 }
 
@@ -40,7 +40,7 @@ impl From<TooMuch> for Ended {
 impl From<io::Error> for Ended {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            // No socket fails so.
+            // Only TLS fails with this kind, never the socket.
             ErrorKind::InvalidData => Self::Unreadable(error),
             ErrorKind::BrokenPipe
             | ErrorKind::ConnectionAborted
@@ -59,7 +59,7 @@ impl From<WireError> for Ended {
 }
 
 impl Ended {
-    /// Warns of it where somebody should know, and names the reason in a few words.
+    /// Logs a warning if an operator should know, and returns the reason in a few words.
     pub(super) fn tell(&self, id: i32, peer: Peer, newcomer: Option<&Newcomer>) -> &'static str {
         match self {
             Self::HungUp => "the client hung up",

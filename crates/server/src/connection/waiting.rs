@@ -1,5 +1,5 @@
-//! What a connection does while a reply is to come: it waits for what the command waits for, or for the reply's time, and asks on
-//! for the batches and heartbeats that follow one.
+//! Waiting of a connection before a reply: for the event that a command waits for, or for the reply's time. Also runs a
+//! request again for the batches and heartbeats that follow its reply.
 
 use super::{Ended, Session};
 use crate::acknowledge::let_the_ready_run;
@@ -9,17 +9,17 @@ use crate::socket::Next;
 use bunko_command::{Answer, Await, ClientConnection, FollowUp, RunOn};
 use bunko_wire::Header;
 
-/// Why a frame is run again.
+/// The reason why a frame runs again.
 pub(super) enum More {
-    /// It has nothing to say yet.
+    /// It has no reply yet.
     Later(Box<Await>),
     /// Its reply is followed by another.
     Next(FollowUp),
 }
 
 impl Session {
-    /// Waits for what a command waits for, runs it again, and so on until it has something to say; or runs it again for the
-    /// next batch or heartbeat, and so on until there is none. No thread waits with it: a bell, a timer or the socket wakes the
+    /// Waits for the event that a command waits for and runs it again, until it has a reply. Or runs it for the next
+    /// batch or heartbeat, until there is none. No thread is blocked: a bell, a timer or the socket wakes the
     /// connection's task.
     pub(super) async fn go_on(&mut self, mut header: Header, mut frame: Vec<u8>, mut more: More) -> Result<(), Ended> {
         loop {
@@ -49,7 +49,8 @@ impl Session {
                 Executed::Done(Answer { follow_up: Some(follow_up), .. }) => {
                     self.send_followed(&out, follow_up).await?;
                     if is_client_gone && follow_up == FollowUp::Heartbeat {
-                        // Nobody hears the next one, which would meet failpoints that are meant for others.
+                        // The client would not receive the next heartbeat, whose command could trigger failpoints meant
+                        // for other clients.
                         return Err(Ended::Socket);
                     }
                     Some(More::Next(follow_up))
@@ -70,7 +71,7 @@ impl Session {
         }
     }
 
-    /// Whether the client went away meanwhile.
+    /// Waits for the event. Returns whether the client went away meanwhile.
     async fn wait_for_news(&mut self, wait: Await) -> bool {
         let Await { news, stop, until, turn: _turn } = wait;
         tokio::select! {
@@ -78,7 +79,7 @@ impl Session {
             () = stop => false,
             () = tokio::time::sleep_until(until.into()) => false,
             () = self.stream.ended() => {
-                // The command hears of it, and gives its cursor back.
+                // The command sees the absence and closes its cursor.
                 if let Some(absence) = self.client.as_ref().and_then(ClientConnection::absence) {
                     absence.note();
                 }
@@ -87,7 +88,7 @@ impl Session {
         }
     }
 
-    /// Waits for what a reply waits for.
+    /// Delays a reply until its event or its time.
     pub(super) async fn hold(&mut self, answer: Answer) -> Result<(), Ended> {
         match self.client.as_mut().and_then(ClientConnection::take_hold).filter(|_| answer.is_held) {
             Some(wait) => {
@@ -98,14 +99,14 @@ impl Session {
         Ok(())
     }
 
-    /// Waits, or ends early where the client goes away.
+    /// Waits for `delay`, or fails early if the client goes away.
     async fn pause(&mut self, delay: std::time::Duration) -> Result<(), Ended> {
         let deadline = tokio::time::Instant::now() + delay;
         tokio::select! {
             () = tokio::time::sleep_until(deadline) => Ok(()),
             next = self.stream.next() => match next? {
                 Next::End => Err(Ended::Socket),
-                // The client asks on without waiting for the reply: it gets both in order.
+                // The client sent another request without waiting for the reply; it gets both replies in order.
                 Next::Bytes => {
                     tokio::time::sleep_until(deadline).await;
                     Ok(())
@@ -114,7 +115,7 @@ impl Session {
         }
     }
 
-    /// Sends a reply that others follow. A cursor is closed whose client does not take its batch.
+    /// Sends a reply that others follow. Closes the cursor of a client that does not take its batch.
     pub(super) async fn send_followed(&mut self, bytes: &[u8], follow_up: FollowUp) -> Result<(), Ended> {
         let sent = self.send(bytes).await;
         if let (Err(_), FollowUp::Batch(cursor)) = (&sent, follow_up) {

@@ -1,28 +1,28 @@
-//! Requests beside long commands.
+//! Requests that compete with long commands for processors.
 
 use bunko_host::{Crowding, usable_processors};
 use bunko_store::busy_threads;
 
-/// For so many looks after the last request another one is awaited.
+/// Looks without a request after which no further request is expected.
 const LOOKS: u32 = 5;
-/// For so many looks after processors were last crowded, they are taken to be so: one long command often follows another.
+/// Looks after the last crowded one until the throttling ends: one long command often follows another.
 const LOOKS_AFTER: u32 = 50;
 
-/// Has threads that work for long rest every now and then, while those have all processors but one and requests come beside
-/// them.
+/// Makes long-working threads pause now and then, while they occupy all processors but one and requests arrive.
 #[derive(Default)]
 pub(super) struct Crowd {
     signs: Signs,
     crowding: Option<Crowding>,
-    /// Since processors were crowded.
+    /// Looks since the last crowded one.
     looks: u32,
 }
 
 impl Crowd {
-    /// Looks at how many long commands run and how many have begun so far, and how often requests were served so far.
+    /// Updates the throttling: `running` long commands run now, `begun` have begun so far, and `served` turns have
+    /// found events so far.
     pub fn look(&mut self, (running, begun): (usize, u64), served: u64) {
-        // Asked each time: they may be others by now. One that nobody uses is not enough: the kernel does not always have
-        // who wakes run there.
+        // The usable processors may change, so they are read each time. One free processor is not enough: the kernel
+        // does not always put a woken thread there.
         let is_crowded =
             self.signs.say_so((running, begun), served) && running + busy_threads() + 1 >= usable_processors().len();
         self.note(is_crowded);
@@ -39,17 +39,18 @@ impl Crowd {
     }
 }
 
-/// What was seen at earlier looks.
+/// The state of earlier looks.
 #[derive(Default)]
 struct Signs {
     begun: u64,
     served: u64,
-    /// Since the last request.
+    /// Looks since the last request.
     looks: u32,
 }
 
 impl Signs {
-    /// Whether requests come beside a long command that ran at the last look already: what is over soon keeps nobody waiting.
+    /// Whether requests arrive while a long command runs that ran at the last look already. Shorter commands delay no
+    /// request.
     fn say_so(&mut self, (running, begun): (usize, u64), served: u64) -> bool {
         self.looks = if served == self.served { self.looks.saturating_add(1) } else { 0 };
         self.served = served;

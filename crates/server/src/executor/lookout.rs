@@ -1,10 +1,11 @@
-//! How many threads serve.
+//! Deciding how many threads serve.
 //!
-//! One thread always does. While the load is light the others wait beside it, and the system wakes whoever waited last:
-//! a second one only where the first is at something. Under load that would be a wake-up for every few requests, so all
-//! but one rest. That one is on the lookout: it wakes once a tick, and serves where nobody came back for events for a
-//! whole tick, because that thread is long at a command or has no processor. Where the threads that serve stay behind,
-//! it serves beside them for a stint, and the next one takes the lookout over.
+//! The first thread always serves. While the load is light, the other threads wait for events beside it. The kernel
+//! wakes the thread that began to wait last, so a second thread runs only while the first is busy. Under load this
+//! would cost a wake-up for every few requests, so all threads but the first rest, and one of those is on the lookout:
+//! it wakes once a tick. If no thread came back for events for a whole tick (because the serving thread is in a long
+//! command or has no processor), the lookout serves itself. If the serving threads fall behind, it serves beside them
+//! for a stint, and the next resting thread becomes the lookout.
 
 #[cfg(all(test, feature = "models"))]
 mod model;
@@ -14,62 +15,62 @@ use bunko_store::sync::Mutex;
 use bunko_store::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// How often the lookout looks.
+/// Interval between two looks.
 pub(super) const TICK: Duration = Duration::from_millis(1);
-/// The load is light while fewer turns find events in so much time.
+/// The load is light while fewer than `LIGHT_TURNS` turns find events in `LIGHT_TIME`.
 const LIGHT_TURNS: u64 = 50;
 const LIGHT_TIME: Duration = Duration::from_millis(100);
-/// Ticks behind after which the threads that serve are too few. They are behind where nobody waits and there are more
-/// events than one takes at once, or a turn takes longer than a tick.
+/// After this many ticks behind, more threads must serve. The threads are behind in a tick if none waits and either
+/// there were more events than a turn takes at once, or a turn took longer than a tick.
 const BEHIND_TICKS: u32 = 20;
-/// Ticks behind that one makes good at which somebody waited.
+/// Ticks behind that are forgiven for a tick in which a thread waited.
 const WAITED: u32 = 5;
-/// How long a thread serves before it sees whether it is needed: at first, and at most. Twice as long every time that
-/// it was.
+/// Length of a stint, after which a thread looks whether it is still needed: at first, and at most. It doubles each
+/// time the thread is needed again soon.
 const STINT: Duration = Duration::from_millis(50);
 const STINT_MAX: Duration = Duration::from_millis(1600);
 
-/// One of the threads, as the lookout sees it.
+/// A thread, as seen by the lookout.
 pub(super) trait Serving {
     fn is_stopped(&self) -> bool;
 
-    /// Takes the next events and runs what is ready; whether there was anything.
+    /// Takes the next events and runs the ready tasks. Returns whether there were any.
     fn turn(&mut self, patience: Patience) -> bool;
 
-    /// Turns so far.
+    /// Turns of this thread so far.
     fn turns(&self) -> u64;
 
-    /// Leaves to others what it has not come to.
+    /// Hands its remaining tasks to other threads.
     fn leave(&mut self);
 
-    /// Waits until it is needed.
+    /// Calls `wait`, and counts as resting until it returns.
     fn rest<T>(&self, wait: impl FnOnce() -> T) -> T;
 
-    /// The time since some moment.
+    /// The time since a fixed moment.
     fn now(&self) -> Duration;
 
     fn sleep(&self, duration: Duration);
 }
 
-/// What the threads know about each other.
+/// State that the threads share.
 #[derive(Default)]
 pub(super) struct Lookout {
     is_loaded: AtomicBool,
-    /// Threads that serve for a stint, or in place of another.
+    /// Threads that serve for a stint, or as a substitute.
     helpers: AtomicUsize,
     /// Threads that wait for events.
     waiting: AtomicUsize,
     /// Times that a thread came for events.
     turns: AtomicU64,
-    /// Those that found some.
+    /// Turns that found events.
     served: AtomicU64,
-    /// Those that found as many as are taken at once.
+    /// Turns that found as many events as are taken at once.
     full_turns: AtomicU64,
     /// Held by the thread on the lookout.
     post: Mutex<()>,
 }
 
-/// What was counted at a tick.
+/// Counters at a tick.
 #[derive(Clone, Copy)]
 struct Progress {
     waiting: usize,
@@ -77,29 +78,29 @@ struct Progress {
     full_turns: u64,
 }
 
-/// Where a count of turns began.
+/// The start of a period in which turns are counted.
 struct Load {
     since: Duration,
     served: u64,
 }
 
 impl Lookout {
-    /// How long a thread that serves waits.
+    /// How long a serving thread waits for events.
     pub fn patience(&self) -> Patience {
         if self.helpers() == 0 { Patience::Endless } else { Patience::Tick }
     }
 
-    /// Whether all threads wait.
+    /// Whether the load is light, so that all threads serve.
     pub fn is_light(&self) -> bool {
         !self.is_loaded.load(Ordering::Relaxed)
     }
 
-    /// Threads that serve for a stint, or in place of another.
+    /// Threads that serve for a stint, or as a substitute.
     pub fn helpers(&self) -> usize {
         self.helpers.load(Ordering::Relaxed)
     }
 
-    /// Serves for a while by `serve`.
+    /// Counts the thread as a helper while `serve` runs.
     pub fn help(&self, serve: impl FnOnce()) {
         self.helpers.fetch_add(1, Ordering::Relaxed);
         serve();
@@ -111,29 +112,29 @@ impl Lookout {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Turns so far of all threads.
+    /// Turns of all threads so far.
     pub fn turns(&self) -> u64 {
         self.turns.load(Ordering::Relaxed)
     }
 
-    /// Turns so far that found events.
+    /// Turns of all threads so far that found events.
     pub fn served(&self) -> u64 {
         self.served.load(Ordering::Relaxed)
     }
 
-    /// A thread comes for events.
+    /// Counts a turn.
     pub fn came(&self) {
         self.turns.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits for events by `wait`.
+    /// Counts the thread as waiting while `wait` runs.
     pub fn wait(&self, wait: impl FnOnce()) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         wait();
         self.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// So many events were taken.
+    /// Counts a turn that took `events` events.
     pub fn took(&self, events: usize) {
         self.served.fetch_add(u64::from(events > 0), Ordering::Relaxed);
         if events >= EVENTS_MAX {
@@ -141,7 +142,7 @@ impl Lookout {
         }
     }
 
-    /// The life of a thread that serves where it is needed.
+    /// The main loop of a thread that serves when it is needed.
     pub fn keep(&self, worker: &mut impl Serving) {
         let mut stint = STINT;
         let mut load = self.load(worker.now());
@@ -163,7 +164,8 @@ impl Lookout {
         }
     }
 
-    /// Looks until one more thread is needed: how long that took. `None` where there is nothing more to look for.
+    /// Looks until one more thread is needed, and returns how long that took. `None` once the load is light or the
+    /// server stops.
     fn look(&self, worker: &mut impl Serving) -> Option<Duration> {
         let _post = worker.rest(|| self.post.lock());
         let began = worker.now();
@@ -182,7 +184,7 @@ impl Lookout {
             if behind_ticks >= BEHIND_TICKS {
                 return Some(worker.now().saturating_sub(began));
             }
-            // Who waits may have been woken, and have no processor to wake up on.
+            // A waiting thread may have been woken without getting a processor.
             if turns == 0 || now.waiting > 0 && worker.turn(Patience::None) {
                 self.stand_in(worker);
             }
@@ -213,11 +215,11 @@ impl Lookout {
         Load { since: now, served: self.served() }
     }
 
-    /// Sees whether the load is light.
+    /// Updates whether the load is light.
     fn weigh(&self, load: &mut Load, now: Duration) {
         let is_light = self.served() - load.served < LIGHT_TURNS;
         let is_over = now.saturating_sub(load.since) >= LIGHT_TIME;
-        // Many turns say something only where the time is short, few only once it is over.
+        // Many turns are a sign before the time is over; few turns are one only after it.
         if is_light == is_over {
             self.is_loaded.store(!is_light, Ordering::Relaxed);
         }

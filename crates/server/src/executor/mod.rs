@@ -1,15 +1,15 @@
 //! The threads that serve connections.
 //!
-//! A connection is a task, and all threads wait on one epoll set. Who takes an event queues its task and runs it, unless
-//! somebody else takes the task over, because that thread is long at another one or has no processor. So no connection
-//! depends on one thread.
+//! A connection is a task, and all threads wait on one epoll set. The thread that takes an event queues its task and
+//! runs it, unless another thread takes the task over because the first one is in a long task or has no processor. So
+//! no connection depends on one thread.
 //!
-//! How many threads serve follows the load. While one keeps up it is alone: a second one would be woken for a request
-//! that the first has come to by then, and a wake-up costs more than most requests. And where a request holds a thread,
-//! another serves in its place.
+//! The number of serving threads follows the load. While one thread keeps up, it serves alone: a second thread would be
+//! woken for a request that the first has reached by then, and a wake-up costs more than most requests. If a request
+//! holds a thread, another one serves in its place.
 //!
-//! **Invariant:** a task is run by one thread at a time, and once more after whatever happened while it ran.
-//! **Invariant:** a thread that waits, or rests, has left nothing in its queue.
+//! **Invariant:** a task is run by one thread at a time, and runs once more after any event that arrives while it runs.
+//! **Invariant:** a thread that waits or rests has an empty queue.
 
 mod crowd;
 mod lookout;
@@ -39,23 +39,23 @@ use task::Task;
 use worker::Worker;
 
 thread_local! {
-    /// The executor that the thread works for, as an address, and its number there.
+    /// The executor of this thread, as an address, and the thread's number there.
     static EMPLOYER: Cell<(usize, usize)> = const { Cell::new(NOBODY) };
 }
 
 const NOBODY: (usize, usize) = (0, 0);
 
-/// Tasks, and what their threads share.
+/// The tasks, and the state that the threads share.
 pub(crate) struct Executor {
     poller: Poller,
     tasks: RwLock<FxHashMap<u64, Arc<Task>>>,
-    /// How many threads there are as a rule.
+    /// Number of threads without substitutes.
     threads: usize,
-    /// Theirs, and behind them those of substitutes.
+    /// Seats of the threads, followed by those of substitutes.
     seats: Vec<Seat>,
-    /// Seats behind these have never been taken since all substitutes had left.
+    /// Number of seats in use: seats behind these were not taken since all substitutes left.
     seats_used: AtomicUsize,
-    /// Tasks that others woke.
+    /// Tasks woken by threads outside the executor.
     woken: Mutex<Queue>,
     connections: AtomicUsize,
     lookout: Lookout,
@@ -64,7 +64,7 @@ pub(crate) struct Executor {
 }
 
 impl Executor {
-    /// For so many `threads`.
+    /// An executor for `threads` threads.
     pub fn new(threads: usize) -> io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
             poller: Poller::new()?,
@@ -80,18 +80,18 @@ impl Executor {
         }))
     }
 
-    /// Connections that are open.
+    /// Open connections.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 
-    /// Turns on threads of their own, for commands that are long.
+    /// Turns of long commands on their own threads.
     pub fn apart(&self) -> &Apart {
         &self.apart
     }
 
-    /// Serves a connection by `work`, which is run whenever something happens at its socket, before others where `haste`
-    /// says so. `id` is its own. Closes it where the threads have been stopped.
+    /// Serves a connection with `work`, which runs on each event of its socket, before others while `haste` is on. `id`
+    /// is unique. Closes the connection if the threads have been stopped.
     pub fn spawn(
         self: &Arc<Self>,
         id: u64,
@@ -110,7 +110,7 @@ impl Executor {
         self.poller.add(socket, id).inspect_err(|_| self.forget(id)).map_err(Into::into)
     }
 
-    /// Works as the thread `number`, the first of which never rests, until all are stopped.
+    /// Works as thread `number` until the executor stops. Thread 0 never rests.
     pub fn work(self: &Arc<Self>, number: usize) {
         EMPLOYER.set((Arc::as_ptr(self).addr(), number));
         self.seats[number].take();
@@ -122,16 +122,16 @@ impl Executor {
         } else {
             self.lookout.keep(&mut worker);
         }
-        // A ring wakes one.
+        // A ring wakes only one thread, so each passes it on.
         self.poller.ring();
         self.seats[number].leave();
         EMPLOYER.set(NOBODY);
     }
 
-    /// A task that was woken.
+    /// Queues a task that was woken.
     fn queue(&self, task: Arc<Task>) {
         let (employer, number) = EMPLOYER.get();
-        // A thread looks at its queue before it waits.
+        // The thread looks at its queue before it waits.
         if employer == std::ptr::from_ref(self).addr() {
             return self.seats[number].ready.lock().push(task);
         }
@@ -139,7 +139,7 @@ impl Executor {
         let was_empty = woken.is_empty();
         woken.push(task);
         drop(woken);
-        // Whoever takes one of these takes all, or rings.
+        // A thread that takes one woken task takes all of them, or wakes another thread.
         if was_empty {
             self.poller.ring();
         }
@@ -151,13 +151,13 @@ impl Executor {
         }
     }
 
-    /// Has the threads return, each after what it is at.
+    /// Stops the threads, each after its current task.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         self.poller.ring();
     }
 
-    /// Closes all connections; no thread works any more.
+    /// Closes all connections. No thread may be working any more.
     pub fn close(&self) {
         let tasks: Vec<_> = self.tasks.write().drain().collect();
         for (_, task) in tasks {
@@ -182,7 +182,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(20);
 
-    /// An executor with its threads, stopped when dropped.
+    /// An executor with running threads; dropping it stops them.
     struct Running {
         executor: Arc<Executor>,
         threads: Vec<JoinHandle<()>>,
@@ -201,7 +201,7 @@ mod tests {
             Self { executor, threads }
         }
 
-        /// A connection that `work` serves; the client's end of it.
+        /// Opens a connection served by `work`, and returns the client's end.
         fn connect<F: Future<Output = ()> + Send + 'static>(&self, work: impl FnOnce(Arc<Socket>) -> F) -> UnixStream {
             static LAST_ID: AtomicUsize = AtomicUsize::new(0);
             let (client, server) = UnixStream::pair().unwrap();
@@ -291,7 +291,7 @@ mod tests {
         for holder in &mut hostile {
             holder.read_exact(&mut [0]).unwrap();
         }
-        // Nobody serves in their place any more.
+        // The substitutes leave.
         while running.executor.seats[2..].iter().any(Seat::is_taken) {
             assert!(began.elapsed() < PATIENCE);
             std::thread::sleep(Duration::from_millis(1));
@@ -310,7 +310,7 @@ mod tests {
             held.recv().unwrap();
         });
         let mut second = running.connect(echo);
-        // Both stand in the queue of the one thread that there is.
+        // Both tasks are in the queue of the only thread.
         first.write_all(b"?").unwrap();
         second.write_all(b"?").unwrap();
         for number in 0..2 {
@@ -348,7 +348,7 @@ mod tests {
                 client.read_exact(&mut [0]).unwrap();
             }
         }
-        // It rests once one thread keeps up.
+        // The second thread rests once one thread keeps up.
         while running.executor.lookout.helpers() > 0 {
             assert!(began.elapsed() < PATIENCE);
             std::thread::sleep(Duration::from_millis(1));
@@ -361,7 +361,7 @@ mod tests {
         let running = Running::new(1);
         let began = Instant::now();
         let _endless = running.connect(move |_| async move {
-            // Longer than any client here waits.
+            // Longer than the clients of this test wait.
             while began.elapsed() < 2 * PATIENCE {
                 let_the_ready_run().await;
             }
@@ -403,7 +403,7 @@ mod tests {
     #[test]
     fn a_stop_closes_what_is_open() {
         let running = Running::new(4);
-        // Who will wake it outlives the threads, and keeps no connection open.
+        // The sender outlives the threads but keeps no connection open.
         let (_sender, receiver) = tokio::sync::oneshot::channel::<()>();
         let mut waiting = running.connect(|_| async { drop(receiver.await) });
         let mut client = running.connect(echo);
@@ -415,7 +415,7 @@ mod tests {
         drop(late);
         assert_eq!(waiting.read(&mut [0]).unwrap(), 0);
         assert_eq!(client.read(&mut [0]).unwrap(), 0);
-        // Nothing keeps the executor but this: its tasks are gone.
+        // Only this reference is left: all tasks are gone.
         assert_eq!(Arc::strong_count(&executor), 1);
     }
 }

@@ -8,13 +8,13 @@ use rustix::fd::OwnedFd;
 use rustix::io::{self, Errno};
 use std::time::Duration;
 
-/// The bell's place among the tasks' numbers.
+/// The bell's number among the tasks' numbers.
 const BELL: u64 = u64::MAX;
 
-/// What the threads sleep in.
+/// The epoll set and its bell.
 pub(super) struct Poller {
     epoll: OwnedFd,
-    /// Ends a wait. Edge-triggered, as the sockets are: every ring is one event, and nobody reads it.
+    /// Ends a wait. It is edge-triggered like the sockets: every ring is one event, and the counter is never read.
     bell: OwnedFd,
 }
 
@@ -26,13 +26,13 @@ impl Poller {
         Ok(Self { epoll, bell })
     }
 
-    /// Reports what happens at a socket from now on, and at once what it is ready for.
+    /// Reports events of a socket from now on; its present readiness is reported at once.
     pub fn add(&self, socket: &Socket, id: u64) -> io::Result<()> {
         let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         epoll::add(&self.epoll, socket, EventData::new_u64(id), interest)
     }
 
-    /// Takes events, as many as there is room for; waits for the first, for `timeout` at most.
+    /// Takes as many events as `events` has capacity. Waits at most `timeout` for the first one.
     pub fn take(&self, events: &mut Vec<Event>, timeout: Option<Duration>) {
         events.clear();
         let timeout = timeout.map(|timeout| Timespec::try_from(timeout).expect("a tick at most"));
@@ -42,15 +42,15 @@ impl Poller {
         }
     }
 
-    /// Whose event it is, and what happened; `None` for the bell.
+    /// The task's number and the event flags; `None` for the bell.
     pub fn read(event: Event) -> Option<(u64, EventFlags)> {
         let (data, flags) = (event.data, event.flags);
         (data.u64() != BELL).then_some((data.u64(), flags))
     }
 
-    /// Ends the wait of one thread, now or when next one waits.
+    /// Ends the wait of one thread: of a waiting thread now, else of the next that waits.
     pub fn ring(&self) {
-        // It fails where the bell was rung 2^64 times.
+        // Fails only after 2^64 rings.
         let _ = io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 }

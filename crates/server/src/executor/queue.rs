@@ -1,18 +1,18 @@
-//! Tasks that are ready, in the order in which they run.
+//! Ready tasks, in the order in which they run.
 
 use super::task::Task;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Hurried tasks that run in a row where others wait: whoever hurries cannot keep them out.
+/// Most hurried tasks in a row while others wait, so that hurried tasks cannot starve them.
 const IN_A_ROW_MAX: u32 = 4;
 
-/// Those that are hurried run first, all others as they came.
+/// Hurried tasks run first; each kind runs in order of arrival.
 #[derive(Default)]
 pub(super) struct Queue {
     hurried: VecDeque<Arc<Task>>,
     others: VecDeque<Arc<Task>>,
-    /// Hurried ones that ran since another did.
+    /// Hurried tasks that ran since another task did.
     in_a_row: u32,
 }
 
@@ -48,7 +48,7 @@ impl Queue {
         *self = Self::default();
     }
 
-    /// Takes over all that another one has.
+    /// Appends all tasks of another queue.
     pub fn append(&mut self, mut other: Self) {
         self.hurried.append(&mut other.hurried);
         self.others.append(&mut other.others);

@@ -1,33 +1,33 @@
-//! A thread's place among those that serve, as the others see it.
+//! The state of a thread that other threads see.
 
 use super::queue::Queue;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What one thread tells the others. It is written for every task, so no two stand in one cache line.
+/// One thread's shared state. It is written for every task, so each seat has cache lines of its own.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct Seat {
-    /// Tasks to run, in order: others take them only where it does not come to them.
+    /// Tasks to run, in order. Other threads take them only if this thread does not get to them.
     pub ready: Mutex<Queue>,
-    /// Odd while the thread runs a task. Only that thread writes it.
+    /// Odd while the thread runs a task. Written only by that thread.
     steps: AtomicU64,
-    /// Whether the thread waits until it is needed.
+    /// Whether the thread rests until it is needed.
     rests: AtomicBool,
     /// Whether a thread has the seat.
     is_taken: AtomicBool,
-    /// Whether that thread is to leave after what it is at.
+    /// Whether the thread must leave after its current task.
     is_dismissed: AtomicBool,
 }
 
-/// What a thread does.
+/// The activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
-    /// It serves, or comes to it at once.
+    /// It serves, or will at once.
     Serves,
-    /// It is inside the task in which it was at the last look.
+    /// It is still in the task of the last look.
     IsHeld,
-    /// It waits until it is needed.
+    /// It rests until it is needed.
     Rests,
 }
 
@@ -41,7 +41,7 @@ impl Seat {
         ran
     }
 
-    /// Waits until the thread is needed.
+    /// Rests while `wait` runs.
     pub fn rest<T>(&self, wait: impl FnOnce() -> T) -> T {
         self.rests.store(true, Ordering::Relaxed);
         let waited = wait();
@@ -49,7 +49,7 @@ impl Seat {
         waited
     }
 
-    /// What the thread does; `last` is what it had come to at the last look.
+    /// The thread's activity. `last` is its step count at the last look, and is updated.
     pub fn look(&self, last: &mut u64) -> Activity {
         let steps = self.steps.load(Ordering::Relaxed);
         let before = std::mem::replace(last, steps);
@@ -62,7 +62,7 @@ impl Seat {
         }
     }
 
-    /// Takes it for a new thread; whether it was free.
+    /// Takes the seat for a new thread. Returns whether it was free.
     pub fn take(&self) -> bool {
         let is_free = !self.is_taken.swap(true, Ordering::AcqRel);
         if is_free {
@@ -71,7 +71,7 @@ impl Seat {
         is_free
     }
 
-    /// The thread leaves it.
+    /// Frees the seat.
     pub fn leave(&self) {
         self.is_taken.store(false, Ordering::Release);
     }
@@ -80,7 +80,7 @@ impl Seat {
         self.is_taken.load(Ordering::Acquire)
     }
 
-    /// Has the thread leave after what it is at; whether it had not been told before.
+    /// Tells the thread to leave after its current task. Returns whether this is the first time.
     pub fn dismiss(&self) -> bool {
         !self.is_dismissed.swap(true, Ordering::Relaxed)
     }

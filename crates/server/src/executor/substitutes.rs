@@ -1,9 +1,9 @@
-//! Threads that serve in place of those that are held.
+//! Threads that serve in place of held threads.
 //!
-//! Whatever is long asks to run elsewhere, but somebody may wait for the disk, for a lock after its first change, or in
-//! code that asks too late. So one thread looks every few milliseconds whether any thread is left that serves. Where none
-//! is, substitutes begin, as many as are held, and leave once they are not needed. The same thread looks whether requests
-//! wait for a processor beside long commands.
+//! Long commands ask to run elsewhere, but a thread may still wait for the disk, for a lock after its first change, or
+//! in code that asks too late. So one thread checks every few milliseconds whether any thread still serves. If none
+//! does, as many substitutes start as threads are held, and they leave when they are no longer needed. The same thread
+//! checks whether requests compete with long commands for processors.
 
 use super::crowd::Crowd;
 use super::seat::Activity;
@@ -15,14 +15,14 @@ use std::thread::Scope;
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-/// Most substitutes at once. Beyond that whoever asks waits until one of the held threads comes back.
+/// Most substitutes at once. Beyond that, requests wait until a held thread returns.
 pub(super) const SUBSTITUTES_MAX: usize = 64;
-/// How often is looked while a thread runs a task, and else. A thread that is inside one task at two looks is held.
+/// Interval of the checks, and the interval while the threads are idle. A thread in one task at two checks is held.
 const TICK: Duration = Duration::from_millis(4);
 const IDLE_TICK: Duration = Duration::from_millis(20);
 
 impl Executor {
-    /// Looks after the threads until all are stopped, and returns after the last substitute.
+    /// Watches the threads until all are stopped. Returns after the last substitute.
     pub fn watch(self: &Arc<Self>) {
         let mut last = vec![0; self.seats.len()];
         let mut crowd = Crowd::default();
@@ -45,7 +45,7 @@ impl Executor {
         self.lookout.helpers() == 0 && self.lookout.is_light() && self.lookout.waiting() == self.threads
     }
 
-    /// Threads that serve, and that are held.
+    /// The numbers of threads that serve and that are held.
     fn look(&self, last: &mut [u64]) -> (usize, usize) {
         let (mut serving, mut held) = (0, 0);
         for (seat, last) in self.seats.iter().zip(last).filter(|(seat, _)| seat.is_taken()) {
@@ -69,7 +69,7 @@ impl Executor {
                 self.substitute(number);
             });
             if begun.is_err() {
-                // The system has no threads left; the next look tries again.
+                // The system has no threads left; the next check tries again.
                 self.seats[number].leave();
                 return;
             }
@@ -84,7 +84,7 @@ impl Executor {
         }
     }
 
-    /// Serves as one until it is dismissed.
+    /// Serves as a substitute until dismissed.
     fn substitute(self: &Arc<Self>, number: usize) {
         EMPLOYER.set((Arc::as_ptr(self).addr(), number));
         let mut worker = Worker::new(self, number);

@@ -1,4 +1,4 @@
-//! A connection's future, and who may run it next.
+//! The future of a connection, and the state that decides which thread may run it.
 
 use super::Executor;
 use crate::socket::Socket;
@@ -11,15 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Nothing happened since it last ran.
+/// No event since it last ran.
 const IDLE: u8 = 0;
-/// It stands in the queue, once.
+/// In a queue, once.
 const QUEUED: u8 = 1;
-/// A thread runs it.
+/// Run by a thread.
 const RUNNING: u8 = 2;
-/// A thread runs it, and something happened meanwhile: it must run once more.
+/// Run by a thread, with an event since: it must run once more.
 const NOTIFIED: u8 = 3;
-/// Its future is gone.
+/// The future is dropped.
 const ENDED: u8 = 4;
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -34,14 +34,14 @@ pub(super) struct Task {
     executor: Arc<Executor>,
 }
 
-/// What became of a task that was run.
+/// The result of running a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ran {
-    /// It waits for an event.
+    /// The task waits for an event.
     Waits,
-    /// It asked to run again, or something happened while it ran: it belongs at the end of the queue.
+    /// The task asked to run again, or an event arrived while it ran: it goes to the end of the queue.
     Again,
-    /// It came to its end, or panicked.
+    /// The task finished or panicked.
     Ended,
 }
 
@@ -51,9 +51,9 @@ impl Task {
         Arc::new(Self { id, socket, haste, state: AtomicU8::new(IDLE), work: Mutex::new(Some(work)), executor })
     }
 
-    /// Notes that something happened; whether the caller must queue it.
+    /// Notes an event. Returns whether the caller must queue the task.
     pub fn notify(&self) -> bool {
-        // Written even where nothing changes: what the caller did before is then seen by whoever runs the task next.
+        // Written even if the state stays: the thread that next runs the task then sees the caller's earlier writes.
         let previous = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, |state| match state {
             IDLE => Some(QUEUED),
             RUNNING => Some(NOTIFIED),
@@ -63,7 +63,7 @@ impl Task {
         previous == Ok(IDLE)
     }
 
-    /// Runs it; it was taken from the queue.
+    /// Runs the task, which was taken from a queue.
     pub fn run(self: &Arc<Self>) -> Ran {
         if self.state.compare_exchange(QUEUED, RUNNING, Ordering::AcqRel, Ordering::Acquire).is_err() {
             return Ran::Ended;
@@ -71,7 +71,7 @@ impl Task {
         let waker = Waker::from(Arc::clone(self));
         let mut work = self.work.lock();
         let Some(future) = work.as_mut() else { return Ran::Ended };
-        // A command that panics ends its own connection and no other.
+        // A panic in a command ends only its own connection.
         let polled = catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut Context::from_waker(&waker))));
         if !matches!(polled, Ok(Poll::Pending)) {
             *work = None;
@@ -88,7 +88,7 @@ impl Task {
         }
     }
 
-    /// Drops its future; nobody runs it.
+    /// Drops the future. No thread may be running it.
     pub fn cancel(&self) {
         self.state.store(ENDED, Ordering::Release);
         *self.work.lock() = None;

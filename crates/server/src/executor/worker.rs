@@ -1,4 +1,4 @@
-//! What one of the threads does.
+//! The work of one thread.
 
 use super::Executor;
 use super::lookout::{Serving, TICK};
@@ -12,30 +12,30 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Events taken at once: the rest is left to others.
+/// Most events taken at once: the rest is left to other threads.
 pub(super) const EVENTS_MAX: usize = 16;
-/// Tasks run before a look at the sockets: new requests matter as much as replies.
+/// Tasks run before the next look at the sockets: new requests matter as much as replies.
 const RUNS_MAX: usize = 64;
 
-/// How a thread takes events.
+/// How long a thread waits for events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Patience {
-    /// It takes what is there.
+    /// Not at all.
     None,
-    /// It waits a tick at most: others serve as well, and may have left it something.
+    /// At most a tick: other threads serve too, and may have left tasks behind.
     Tick,
-    /// It waits until something happens.
+    /// Until an event arrives.
     Endless,
 }
 
-/// A thread at its work.
+/// A thread of the executor.
 pub(super) struct Worker<'e> {
     executor: &'e Executor,
     number: usize,
     events: Vec<Event>,
     turns: u64,
     began: Instant,
-    /// Whether a queue may hold something.
+    /// Whether a queue may hold tasks.
     is_left: bool,
 }
 
@@ -55,7 +55,7 @@ impl<'e> Worker<'e> {
         self.executor.stopped.load(Ordering::Acquire)
     }
 
-    /// Takes the next events and runs what is ready; whether there was anything.
+    /// Takes the next events and runs the ready tasks. Returns whether there were any.
     pub fn turn(&mut self, patience: Patience) -> bool {
         let lookout = &self.executor.lookout;
         lookout.came();
@@ -70,7 +70,7 @@ impl<'e> Worker<'e> {
         found || self.is_left
     }
 
-    /// Leaves to others what it has not come to.
+    /// Hands its remaining tasks to other threads.
     pub fn leave(&mut self) {
         if std::mem::take(&mut self.is_left) {
             let left = std::mem::take(&mut *self.own().lock());
@@ -94,7 +94,7 @@ impl<'e> Worker<'e> {
             Patience::Tick => {
                 poller.take(events, Some(Duration::ZERO));
                 if events.is_empty() {
-                    // The processors are busy: who asks for more is likely to wait for this one.
+                    // The processors are busy: clients about to send a request are probably waiting for this one.
                     std::thread::yield_now();
                     lookout.wait(|| poller.take(events, Some(TICK)));
                 }
@@ -103,7 +103,7 @@ impl<'e> Worker<'e> {
         }
     }
 
-    /// Queues the tasks whose events were taken; whether there were any.
+    /// Queues the tasks of the events taken. Returns whether there were any.
     fn sort(&mut self) -> bool {
         let tasks = self.executor.tasks.read();
         let mut ready = self.own().lock();
@@ -120,14 +120,14 @@ impl<'e> Worker<'e> {
         !ready.is_empty()
     }
 
-    /// Has another thread that waits take over what this one does not come to.
+    /// Wakes a waiting thread to take over tasks that this one does not get to.
     fn share(&self) {
         if self.executor.threads > 1 && self.executor.lookout.is_light() {
             self.executor.poller.ring();
         }
     }
 
-    /// Takes what other threads have not come to; whether there was anything.
+    /// Takes the tasks that other threads have not run yet. Returns whether there were any.
     fn take_over(&self) -> bool {
         let mut found = false;
         let used = self.executor.seats_used.load(Ordering::Acquire);
@@ -141,7 +141,7 @@ impl<'e> Worker<'e> {
         found
     }
 
-    /// Runs what is in the queues; whether something may be left.
+    /// Runs the queued tasks. Returns whether some may be left.
     fn run_ready(&self) -> bool {
         let own = self.own();
         for _ in 0..RUNS_MAX {

@@ -1,4 +1,4 @@
-//! Whose certificates are taken.
+//! Verification of client certificates.
 
 use bunko_certificates::is_for_clients;
 use rustls::client::danger::HandshakeSignatureValid;
@@ -7,23 +7,24 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 use std::sync::Arc;
 
-/// What rustls says, in another crate's words, of a client that shows the certificate of an authority.
+/// Text of the error from webpki, inside rustls's error, for a client that shows the certificate of an authority.
 const USED_BY_AUTHORITY: &str = "CaUsedAsEndEntity";
 
-/// Whether a certificate was refused because it is one of an authority.
+/// Whether a certificate was refused because it is the certificate of an authority.
 pub(super) fn is_of_authority(error: &CertificateError) -> bool {
     matches!(error, CertificateError::Other(other) if other.to_string().contains(USED_BY_AUTHORITY))
 }
 
-/// Takes what rustls takes, and besides a certificate with `CA:TRUE` that stands itself in the file of authorities, as
-/// `openssl req -x509` makes it and OpenSSL takes it: whoever has its key could issue another one that is taken anyway.
+/// Accepts the certificates that rustls accepts. It also accepts a certificate with `CA:TRUE` that is itself in the
+/// file of authorities, as `openssl req -x509` makes it and OpenSSL accepts it: the owner of its key could issue
+/// another certificate that is accepted anyway.
 ///
-/// One that an authority of the file has issued stays refused. That would take the building of a chain anew, with names that
-/// authorities are limited to, which rustls does for all but these.
+/// A certificate with `CA:TRUE` that an authority of the file issued stays refused. Accepting it would mean to build
+/// the chain here, with the authorities' name constraints, as rustls does for all other certificates.
 #[derive(Debug)]
 pub(super) struct ClientVerifier {
     pub usual: Arc<dyn ClientCertVerifier>,
-    /// Those of the file; none where lists say what is revoked, as none of them is asked for these.
+    /// The authorities of the file. Empty where revocation lists are used: no list is checked for these certificates.
     pub trusted_itself: Vec<CertificateDer<'static>>,
 }
 
@@ -34,7 +35,7 @@ impl ClientCertVerifier for ClientVerifier {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        // That it is well-formed, known in all that is critical, and valid now, is looked at before that refusal.
+        // rustls checks form, critical extensions and dates before it refuses an authority's certificate.
         match self.usual.verify_client_cert(end_entity, intermediates, now) {
             Err(Error::InvalidCertificate(error))
                 if is_of_authority(&error)

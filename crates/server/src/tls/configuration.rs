@@ -1,4 +1,4 @@
-//! From files to what rustls needs.
+//! Builds the rustls configuration from the files.
 
 use super::client_verifier::ClientVerifier;
 use super::{ClientCertificates, Current, TlsOptions};
@@ -24,14 +24,14 @@ pub(super) fn read(options: &TlsOptions) -> Result<Current, String> {
         .map_err(|error| error.to_string())?
         .with_client_cert_verifier(verifier(options, provider)?);
     let mut configuration = builder.with_single_cert(chain, key).map_err(|error| at(own, &error))?;
-    // No session is resumed: a certificate that was revoked since would not be looked at again.
+    // No sessions are resumed: resumption would skip the check of a certificate that was revoked since.
     configuration.session_storage = Arc::new(NoServerSessionStorage {});
     configuration.send_tls13_tickets = 0;
     Ok(Current { configuration: Arc::new(configuration), certificate })
 }
 
-/// Takes certificates that an authority of `CAFile` has issued, and which no list names as revoked. As with OpenSSL, the
-/// list of whoever issued the client's own certificate must be there, and must not be out of date.
+/// Accepts certificates issued by an authority of `CAFile` that no list revokes. As with OpenSSL, the list of the
+/// issuer of the client's own certificate must be present and current.
 fn verifier(options: &TlsOptions, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ClientCertVerifier>, String> {
     let mut roots = RootCertStore::empty();
     let authorities = certificates(&options.ca_file)?;
@@ -46,7 +46,7 @@ fn verifier(options: &TlsOptions, provider: Arc<CryptoProvider>) -> Result<Arc<d
     if options.client_certificates == ClientCertificates::Optional {
         builder = builder.allow_unauthenticated();
     }
-    // What cannot be read by now are lists.
+    // The authorities have been read, so an error is about the revocation lists.
     let file = options.crl_file.as_ref().unwrap_or(&options.ca_file);
     let usual = builder.build().map_err(|error| at(file, &error))?;
     let trusted_itself = if options.crl_file.is_none() { authorities } else { Vec::new() };

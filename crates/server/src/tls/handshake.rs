@@ -1,4 +1,4 @@
-//! Handshakes, which cost more than most commands: they are reckoned on threads of their own.
+//! Handshakes. They cost more than most commands, so they are computed on threads of their own.
 
 use super::client_verifier::is_of_authority;
 use super::{Tls, TlsSession};
@@ -8,17 +8,17 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-/// How long a client has to come to its end, from its first byte on; with `requireTLS` from the connection on.
+/// Time limit of a handshake, from the client's first byte on; with `requireTLS`, from the connection on.
 pub(crate) const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
-/// Most bytes that a client may send until its end: chains of certificates take a few kilobytes.
+/// Most bytes that a client may send in a handshake. Certificate chains take a few kilobytes.
 const HANDSHAKE_BYTES_MAX: usize = 64 * 1024;
 /// Bytes read at once.
 const READ_BYTES: usize = 4096;
 
-/// Why a handshake failed.
+/// The reason why a handshake failed.
 #[derive(Debug)]
 pub(crate) enum HandshakeError {
-    /// What came from the client was refused, or it refused what came from us.
+    /// One side refused the other's messages.
     Tls(Error),
     /// The connection failed, or the client closed it.
     Io(io::Error),
@@ -27,7 +27,7 @@ pub(crate) enum HandshakeError {
 }
 
 impl fmt::Display for HandshakeError {
-    /// What an operator can do something about.
+    /// The reason, in words that help an operator.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let error = match self {
             Self::Tls(error) => error,
@@ -79,7 +79,7 @@ impl From<io::Error> for HandshakeError {
     }
 }
 
-/// Comes to terms with a client whose first bytes have been read.
+/// Performs the handshake with a client whose first bytes have been read.
 pub(crate) async fn shake_hands(socket: &Socket, tls: &Tls, first: Vec<u8>) -> Result<TlsSession, HandshakeError> {
     tokio::time::timeout(HANDSHAKE_TIME_MAX, converse(socket, tls, first)).await.unwrap_or(Err(HandshakeError::TooSlow))
 }
@@ -104,7 +104,7 @@ async fn converse(socket: &Socket, tls: &Tls, first: Vec<u8>) -> Result<TlsSessi
         .expect("a handshake does not panic");
         drop(turn);
         if let Err(error) = outcome {
-            // The client hears why, unless it does not read.
+            // Tells the client the reason, unless it does not read.
             session.try_flush(socket);
             return Err(HandshakeError::Tls(error));
         }

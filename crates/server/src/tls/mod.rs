@@ -1,7 +1,7 @@
-//! TLS of the server: with which certificate it shows itself, and whose certificates it takes.
+//! TLS of the server: its certificate, and the client certificates that it accepts.
 //!
-//! **Invariant:** a handshake has as much time as [`HANDSHAKE_TIME_MAX`], takes at most [`HANDSHAKE_BYTES_MAX`] from the
-//! client, and is reckoned on threads that serve no connection.
+//! **Invariant:** a handshake takes at most [`HANDSHAKE_TIME_MAX`], reads at most [`HANDSHAKE_BYTES_MAX`] from the
+//! client, and is computed on threads that serve no connection.
 
 mod client_verifier;
 mod configuration;
@@ -19,10 +19,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Most handshakes that are reckoned at once; others wait for their turn, and their time runs.
+/// Most handshakes computed at once; others wait for their turn, within their time limit.
 const HANDSHAKES_AT_ONCE: usize = 16;
 
-/// What becomes of clients that do not speak TLS.
+/// Treatment of clients that do not use TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlainClients {
     /// They are served on the same port.
@@ -31,7 +31,7 @@ pub enum PlainClients {
     Refused,
 }
 
-/// What becomes of clients without a certificate. One that is shown must be valid in any case.
+/// Treatment of clients without a certificate. A certificate that a client shows must always be valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientCertificates {
     /// They are refused.
@@ -40,33 +40,33 @@ pub enum ClientCertificates {
     Optional,
 }
 
-/// How TLS is spoken.
+/// Options of TLS.
 #[derive(Clone, Debug)]
 pub struct TlsOptions {
-    /// What becomes of clients that do not speak it.
+    /// Treatment of clients that do not use TLS.
     pub plain_clients: PlainClients,
-    /// PEM: the server's certificate, those between it and its authority, its key.
+    /// PEM: the server's certificate, the intermediate certificates, and the private key.
     pub certificate_key_file: PathBuf,
-    /// What opens that key, where it is encrypted.
+    /// The password of an encrypted key.
     pub certificate_key_password: Option<Password>,
-    /// PEM: the authorities that certificates of clients are issued by.
+    /// PEM: the authorities that issue client certificates.
     pub ca_file: PathBuf,
-    /// PEM: which certificates are revoked.
+    /// PEM: lists of revoked certificates.
     pub crl_file: Option<PathBuf>,
-    /// What becomes of clients without a certificate.
+    /// Treatment of clients without a certificate.
     pub client_certificates: ClientCertificates,
-    /// Those that are spoken; at least one.
+    /// Accepted versions; at least one.
     pub versions: Vec<TlsVersion>,
 }
 
-/// What the server knows of its TLS, and new connections are made with.
+/// The server's TLS, which new connections use.
 pub struct Tls {
     options: TlsOptions,
     current: RwLock<Arc<Current>>,
     turns: Semaphore,
 }
 
-/// What was on disk when it was last read.
+/// The files as last read.
 struct Current {
     configuration: Arc<ServerConfig>,
     certificate: Details,
@@ -81,16 +81,16 @@ impl Tls {
         Ok(Self { options, current, turns: Semaphore::new(HANDSHAKES_AT_ONCE) })
     }
 
-    /// Reads the files anew, for connections that come from now on.
+    /// Reads the files again, for new connections.
     /// # Errors
-    /// A sentence that names the file; then what was read before stays in force.
+    /// A sentence that names the file; the files read before then stay in force.
     pub fn rotate(&self) -> Result<(), String> {
         let read = Arc::new(configuration::read(&self.options)?);
         *self.current.write() = read;
         Ok(())
     }
 
-    /// Of the server's own certificate.
+    /// Details of the server's own certificate.
     pub fn certificate(&self) -> Details {
         self.current.read().certificate.clone()
     }

@@ -1,4 +1,4 @@
-//! An encrypted connection: plain text on this side, records on the socket.
+//! An encrypted connection: plain text on this side, TLS records on the socket.
 
 use crate::socket::Socket;
 use bunko_certificates::Details;
@@ -12,16 +12,16 @@ use std::task::{Poll, ready};
 const READ_BYTES: usize = 64 * 1024;
 
 thread_local! {
-    /// Where records land; idle connections need no buffer of their own.
+    /// Receives records; shared, so that idle connections need no buffer.
     static RECORDS: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
 }
 
-/// What two sides agreed on.
+/// A TLS session after or during its handshake.
 ///
-/// Nothing readable stays behind in it while the socket is waited for.
+/// While the connection waits for the socket, the session holds no unread plain text.
 pub(crate) struct TlsSession {
     connection: Box<ServerConnection>,
-    /// Records that were read, and for whose text there was no room; usually none.
+    /// Records that were read but not decrypted for lack of room; usually none.
     unopened: Vec<u8>,
 }
 
@@ -30,7 +30,7 @@ impl TlsSession {
         Self { connection: Box::new(connection), unopened: Vec::new() }
     }
 
-    /// Takes what the client sent of its handshake.
+    /// Takes the client's bytes of the handshake.
     pub fn accept(&mut self, records: &[u8]) -> Result<(), Error> {
         let mut rest = records;
         while !rest.is_empty() {
@@ -54,12 +54,12 @@ impl TlsSession {
         }
     }
 
-    /// Whom the certificate names that the client showed.
+    /// The subject of the client's certificate.
     pub fn client_subject(&self) -> Option<String> {
         self.connection.peer_certificates()?.first().and_then(Details::of).map(|details| details.subject)
     }
 
-    /// Hands plain text to `sink`, at most `room` bytes of it; 0 is the end.
+    /// Passes at most `room` bytes of plain text to `sink`. 0 is the end of the stream.
     pub fn poll_read(&mut self, socket: &Socket, room: usize, mut sink: impl FnMut(&[u8])) -> Poll<io::Result<usize>> {
         RECORDS.with_borrow_mut(|records| {
             loop {
@@ -77,7 +77,8 @@ impl TlsSession {
                 let length = records.len().min(room);
                 let length = ready!(socket.poll_read(&mut records[..length]))?;
                 if length == 0 {
-                    // Many clients close without TLS's own farewell. Frames have lengths, so nothing is cut unnoticed.
+                    // Many clients close without a TLS close_notify. Frames have lengths, so a truncation is still
+                    // noticed.
                     return Poll::Ready(Ok(0));
                 }
                 let taken = self.open(socket, &records[..length], room, &mut sink)?;
@@ -107,7 +108,7 @@ impl TlsSession {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, error));
             }
             taken += self.take_plain(room - taken, sink)?.taken;
-            // Nothing counts behind the client's farewell.
+            // Bytes after the client's close_notify are ignored.
             if read == 0 {
                 break;
             }
@@ -135,12 +136,12 @@ impl TlsSession {
         Ok(Plain { taken, is_end: false })
     }
 
-    /// Whether plain text waits to be read.
+    /// Whether plain text can be read without the socket.
     pub fn has_plain(&mut self) -> bool {
         !self.unopened.is_empty() || self.connection.reader().fill_buf().is_ok_and(|bytes| !bytes.is_empty())
     }
 
-    /// Writes all of it.
+    /// Writes all bytes.
     pub async fn write_all(&mut self, socket: &Socket, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             bytes = &bytes[self.write_some(socket, bytes).await?..];
@@ -149,16 +150,16 @@ impl TlsSession {
         Ok(())
     }
 
-    /// Takes some of it, once what was taken before has left; how many bytes.
+    /// Sends the earlier bytes, then takes some of `bytes`. Returns how many.
     pub async fn write_some(&mut self, socket: &Socket, bytes: &[u8]) -> io::Result<usize> {
         self.flush(socket).await?;
-        // It takes what its buffer has room for, which is all of most replies.
+        // The writer takes as much as its buffer holds, which is all of most replies.
         let taken = self.connection.writer().write(bytes)?;
         self.try_flush(socket);
         Ok(taken)
     }
 
-    /// Sends what waits for it.
+    /// Sends all buffered records.
     pub async fn flush(&mut self, socket: &Socket) -> io::Result<()> {
         while self.connection.wants_write() {
             match self.connection.write_tls(&mut Outgoing(socket)) {
@@ -170,19 +171,19 @@ impl TlsSession {
         Ok(())
     }
 
-    /// Sends what the socket takes at once.
+    /// Sends as many buffered records as the socket takes at once.
     pub fn try_flush(&mut self, socket: &Socket) {
         while self.connection.wants_write() && self.connection.write_tls(&mut Outgoing(socket)).is_ok() {}
     }
 
-    /// Says that nothing more comes.
+    /// Sends a close_notify.
     pub fn close(&mut self, socket: &Socket) {
         self.connection.send_close_notify();
         self.try_flush(socket);
     }
 }
 
-/// What a reading came to.
+/// The result of a read.
 struct Plain {
     taken: usize,
     is_end: bool,

@@ -1,4 +1,4 @@
-//! Two threads that serve, one of them on the lookout, and a command that takes until all others are over.
+//! A model of two threads, one of them on the lookout, and a command that ends only after all other events are served.
 
 use super::{LIGHT_TURNS, Lookout, Serving};
 use crate::executor::worker::Patience;
@@ -7,21 +7,21 @@ use bunko_store::sync::{explore, thread};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Enough in no time for the load not to be light.
+/// Enough events at one moment that the load is not light.
 const EVENTS: usize = LIGHT_TURNS as usize + 30;
 
 struct Model {
     lookout: Lookout,
-    /// Events that nobody has taken.
+    /// Events not taken yet.
     pending: AtomicUsize,
     served: AtomicUsize,
-    /// Which event, counted down from the last, is the command that takes long.
+    /// The event that is the long command, counted down from the last.
     long: usize,
     now_ms: AtomicU64,
     is_stopped: AtomicBool,
 }
 
-/// One of the threads.
+/// A thread of the model.
 struct Worker {
     model: Arc<Model>,
     turns: u64,
@@ -43,7 +43,7 @@ impl Model {
         self.pending.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).ok()
     }
 
-    /// The command that takes long ends once all other events have been served, whoever does that.
+    /// Serves an event. The long command ends once all other events have been served.
     fn serve(&self, event: usize) {
         while event == self.long && self.served.load(Ordering::SeqCst) < EVENTS - 1 {
             thread::yield_now();
@@ -107,10 +107,10 @@ impl Serving for Worker {
     }
 }
 
-/// An order in which nobody serves beside the long command never ends, which the scheduler reports.
+/// If no thread serves beside the long command, the run never ends, which the scheduler reports.
 #[test]
 fn a_command_that_takes_long_keeps_nobody_waiting() {
-    // Early, when the load is still light; late, when one is on the lookout; and as the last.
+    // Early, while the load is light; late, while a thread is on the lookout; and as the last event.
     for long in [EVENTS, 10, 1] {
         explore(300, move || {
             let model = Model::new(long);
