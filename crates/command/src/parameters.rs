@@ -1,5 +1,5 @@
-//! What `getParameter` and `setParameter` see. A parameter that is set has its effect; what cannot be set is as it is
-//! here, and where nothing here depends on it as in MongoDB.
+//! Server parameters, for `getParameter` and `setParameter`. A parameter that can be set has its effect. One that cannot
+//! shows the server's value, or MongoDB's where nothing in this server depends on it.
 
 mod at_startup;
 mod known;
@@ -39,7 +39,7 @@ use std::time::Duration;
 const ITERATIONS_MIN: i64 = 5_000;
 /// Most of them: a login must not take a client longer than some seconds.
 const ITERATIONS_MAX: i64 = 10_000_000;
-/// How long somebody waits for the refusal of a login, and the most of it.
+/// Parameter for the delay before a failed login is refused, and its largest value in milliseconds.
 /// Source: MongoDB manual, parameter `authFailedDelayMs`.
 const LOGIN_DELAY: &str = "authFailedDelayMs";
 const LOGIN_DELAY_MS_MAX: u64 = 5_000;
@@ -55,20 +55,20 @@ const TRANSACTION_LIFETIME_S: i64 = 60;
 #[derive(Debug)]
 pub struct Parameters {
     cursor_timeout_ms: AtomicI64,
-    /// What may be kept for cursors alone, in MB; 0 where engines decide.
+    /// Most deleted data that is kept only because cursors may still read it, in MB; 0 if engines decide.
     kept_for_cursors_max_mb: AtomicI64,
     journal_commit_interval_ms: i32,
     is_quiet: AtomicBool,
     /// Whether queries with conditions may not read all documents.
     refuses_scans: AtomicBool,
-    /// The cluster parameter `defaultMaxTimeMS`; 0 where there is no limit.
+    /// The cluster parameter `defaultMaxTimeMS`; 0 for no limit.
     default_read_time_ms: AtomicI64,
     descriptor: Mutex<String>,
     transaction_lifetime_s: AtomicI64,
-    /// After how many seconds change streams show no document before a change any more; 0 where they show all. It is the
-    /// cluster parameter `changeStreamOptions`, and streams keep it.
+    /// Age in seconds up to which change streams show the document before a change; 0 for no limit. It comes from the
+    /// cluster parameter `changeStreamOptions`, and streams hold it.
     pub(crate) image_expiry_s: Arc<AtomicI64>,
-    /// What stages may gather in memory, by [`Gatherer`].
+    /// Most bytes that a stage may gather in memory, by [`Gatherer`].
     stage_bytes_max: [AtomicU64; Gatherer::ALL.len()],
     allows_disk_use: AtomicBool,
     /// Most threads that work for one operation at once.
@@ -101,7 +101,7 @@ impl Parameters {
         Duration::from_millis(self.cursor_timeout_ms.load(Ordering::Relaxed).unsigned_abs())
     }
 
-    /// What may be kept for cursors alone, in bytes, where that was set.
+    /// Most bytes of deleted data that are kept only for cursors, if the parameter is set.
     pub(crate) fn kept_for_cursors_max(&self) -> Option<u64> {
         let megabytes = self.kept_for_cursors_max_mb.load(Ordering::Relaxed);
         u64::try_from(megabytes).ok().filter(|megabytes| *megabytes > 0).map(|megabytes| megabytes << 20)
@@ -112,36 +112,36 @@ impl Parameters {
         Duration::from_secs(self.transaction_lifetime_s.load(Ordering::Relaxed).unsigned_abs())
     }
 
-    /// Sets it, in seconds.
+    /// Sets how long a transaction may be open, in seconds.
     pub fn set_transaction_lifetime(&self, seconds: u32) {
         self.transaction_lifetime_s.store(seconds.into(), Ordering::Relaxed);
     }
 
-    /// How long a read may take that does not say so itself.
+    /// Time limit of reads without `maxTimeMS`.
     pub(crate) fn default_read_time(&self) -> Option<Duration> {
         let milliseconds = self.default_read_time_ms.load(Ordering::Relaxed);
         u64::try_from(milliseconds).ok().filter(|limit| *limit > 0).map(Duration::from_millis)
     }
 
-    /// Sets it to what the cluster parameter `defaultMaxTimeMS` says.
+    /// Sets that limit from the cluster parameter `defaultMaxTimeMS`.
     pub(crate) fn set_default_read_time(&self, parameter: DocumentRef<'_>) {
         let milliseconds = parameter.get("readOperations").and_then(number::clamp_to_i64).unwrap_or(0);
         self.default_read_time_ms.store(milliseconds, Ordering::Relaxed);
     }
 
-    /// Takes what the cluster parameter `changeStreamOptions` says of documents before a change.
+    /// Sets the age of documents before a change from the cluster parameter `changeStreamOptions`.
     pub(crate) fn set_image_expiry(&self, parameter: DocumentRef<'_>) {
         let images = parameter.get("preAndPostImages").and_then(ValueRef::as_document);
         let seconds = images.and_then(|images| images.get("expireAfterSeconds")).and_then(number::as_i64_exact);
         self.image_expiry_s.store(seconds.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// What a stage may gather in memory, in bytes.
+    /// Most bytes that a stage may gather in memory.
     pub(crate) fn stage_bytes_max(&self, gatherer: Gatherer) -> u64 {
         self.stage_bytes_max[gatherer as usize].load(Ordering::Relaxed)
     }
 
-    /// Puts what stages may do now into the limits of an operation that begins.
+    /// Puts the current limits of stages into the limits of an operation that begins.
     pub(crate) fn limit_stages(&self, limits: &mut StageLimits) {
         for gatherer in Gatherer::ALL {
             limits.set_bytes_max(gatherer, self.stage_bytes_max(gatherer));
@@ -156,12 +156,12 @@ impl Parameters {
         if self.refuses_scans.load(Ordering::Relaxed) { CollectionScans::Refused } else { CollectionScans::Allowed }
     }
 
-    /// Whether connections that come and go are not logged.
+    /// Whether the log leaves out connections that are opened and closed.
     pub fn is_quiet(&self) -> bool {
         self.is_quiet.load(Ordering::Relaxed)
     }
 
-    /// What `hello` says of whoever manages the server, where that has been set.
+    /// The text about the automation service that `hello` shows, if it is set.
     pub(crate) fn automation_service_descriptor(&self) -> Option<String> {
         let descriptor = self.descriptor.lock();
         (!descriptor.is_empty()).then(|| descriptor.clone())

@@ -211,8 +211,8 @@ fn every_command_is_allowed_to_its_roles_and_to_no_other() {
                 wrong.push(format!("{} on {against} before a login: let in: {is_let_in}", row.label));
             }
             columns[number] = match allowed.len() {
-                0 => "nobody".to_owned(),
-                some if some == count => "everybody".to_owned(),
+                0 => "no role".to_owned(),
+                some if some == count => "every user".to_owned(),
                 _ => allowed.join(" "),
             };
         }
