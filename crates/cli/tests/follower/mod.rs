@@ -114,7 +114,8 @@ impl Follower {
     }
 
     fn opening(&mut self) -> DocumentBuf {
-        let mut stage = DocumentBuf::new().with("showExpandedEvents", true);
+        // The copies that `convertToCapped` makes are events of a migration.
+        let mut stage = DocumentBuf::new().with("showExpandedEvents", true).with("showMigrationEvents", true);
         if self.scope.database == "admin" {
             stage.append("allChangesForCluster", true);
         }
