@@ -1,4 +1,4 @@
-//! Sort keys, and key strings made of them, are to each other as the strings are.
+//! Sort keys, and key strings made of them, have the same order as their strings.
 
 use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, StringOrder, ValueRef};
