@@ -78,8 +78,9 @@ fn turn_of_near(a: Vector, b: Vector, c: Vector) -> i8 {
     }
 }
 
-/// The turn of three points that cannot be told from points on a great circle, because of rounding. All are moved by
-/// one infinitely small vector, whose part along each axis is infinitely smaller than along the axis before.
+/// The turn of three points that cannot be told from points on a great circle, because of rounding. It is computed as
+/// though all were moved by one infinitely small vector, whose part along each axis is infinitely smaller than along
+/// the axis before.
 fn turn_of_coplanar(a: Vector, b: Vector, c: Vector) -> i8 {
     let planes: [fn(Vector) -> (f64, f64); 3] = [|it| (it.y, it.z), |it| (it.z, it.x), |it| (it.x, it.y)];
     planes

@@ -202,7 +202,7 @@ fn signed(magnitude: f64, sign: Sign) -> f64 {
     if sign == Sign::Negative { -magnitude } else { magnitude }
 }
 
-/// An integer and 63 binary digits after the point: a double if it holds them, else a decimal whose fraction happened
+/// An integer and 63 binary digits after the point: a double if one holds both, else a decimal whose fraction happens
 /// to be binary.
 fn whole_and_binary_fraction(sign: Sign, integer: u64, fraction: u64) -> Option<Value> {
     let fraction_bits = 63 - fraction.trailing_zeros().min(63);
