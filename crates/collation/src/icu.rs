@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// The locale that compares accents from the end.
 const BACKWARDS: &str = "fr-CA";
 
-/// A collator and what it was made from.
+/// A collator and its collation document.
 struct IcuCollator {
     collator: CollatorBorrowed<'static>,
     specification: DocumentBuf,

@@ -16,7 +16,7 @@ use std::time::Duration;
 const NOW_MS: u64 = 1_767_225_600_000;
 const HOUR: Duration = Duration::from_hours(1);
 
-/// Caches are too small to hide the files behind them.
+/// Options with caches too small to hide the files below them.
 const OPTIONS: EngineOptions =
     EngineOptions { cache_bytes: 1 << 20, compression: bunko_engines::Compression::None, memory_limit_bytes: 1 << 30 };
 

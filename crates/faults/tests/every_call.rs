@@ -148,9 +148,9 @@ fn case(engine: &'static Entry, fault: Option<Fault>) -> Result<Option<(String, 
     Ok(hit.map(|hit| (hit, Inventory::of(scratch.path()))))
 }
 
-/// A flush or merge that failed must leave no tables for the next start to remove, unless a removal failed, or the sync
-/// of the file that names the tables: then that file may name the new tables on disk, and the next start follows it. On
-/// a full disk, any call after the one that was hit may have failed too.
+/// A flush or merge that failed must leave no tables for the next start to remove, unless a removal failed, or a call
+/// on `trees` or `trees/current`, which name the tables: then the disk may name the new tables, and the next start
+/// follows it. On a full disk, any call after the one that was hit may have failed too.
 fn left_of_tables(directory: &Path, tables: Option<i64>, failed: &[String]) -> Result<(), String> {
     let Some(tables) = tables else { return Ok(()) };
     let is_kept =

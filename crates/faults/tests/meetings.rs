@@ -52,7 +52,7 @@ fn delete(id: i32) -> Step {
     Step::Delete { collection: NAME, id, journal: Journal::Synced }
 }
 
-/// A server that holds what its model says.
+/// A server and the model of its data.
 struct Meeting {
     scratch: TempDir,
     engine: &'static Entry,

@@ -3,8 +3,8 @@
 //! Each node is in the layers from 0 up to a level that is drawn at random, so that each layer has about one in
 //! `edges_max` of the nodes of the layer below. A search goes down greedily to layer 0, and there keeps the best
 //! `width` nodes that it visits. Nodes are numbered in the order in which they were added, and never removed.
-//! Source: Y. Malkov, D. Yashunin, "Efficient and robust approximate nearest neighbor search using Hierarchical Navigable
-//! Small World graphs", 2016.
+//! Source: Y. Malkov, D. Yashunin, "Efficient and robust approximate nearest neighbor search using Hierarchical
+//! Navigable Small World graphs", 2016.
 
 use crate::bitmap::Bitmap;
 use crate::nearest::Ordered;

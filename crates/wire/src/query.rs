@@ -75,7 +75,7 @@ mod tests {
     use super::*;
     use bunko_bson::DocumentBuf;
 
-    /// `isMaster` as drivers spell it, encoded by hand, so that the reader is not tested by the writer alone.
+    /// `isMaster` as drivers spell it, encoded by hand: the writer must not be the proof of the reader.
     fn is_master() -> Vec<u8> {
         let command = DocumentBuf::new().with("isMaster", 1_i32);
         let mut frame = Vec::new();

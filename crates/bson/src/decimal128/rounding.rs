@@ -114,7 +114,8 @@ fn wide_digits(number: Wide) -> u32 {
 
 /// Rounds an exact result half to even into 34 digits and the range of exponents.
 ///
-/// With a non-zero `tail`, `coefficient` must have more than 34 digits, so that the tail is never the first dropped digit.
+/// With a non-zero `tail`, `coefficient` must have more than 34 digits, so that the tail is never the first dropped
+/// digit.
 pub(super) fn round(sign: Sign, coefficient: Wide, exponent: i32, tail: Tail) -> Decimal128 {
     let excess = wide_digits(coefficient) as i32 - DIGITS as i32;
     let drop = excess.max(EXPONENT_MIN - exponent);

@@ -79,7 +79,7 @@ pub(super) fn put_double(buffer: &mut Vec<u8>, number: f64) {
         let fraction = magnitude - whole as f64;
         put_whole(buffer, whole, More::unless(fraction == 0.0));
         if fraction != 0.0 {
-            // From 1 on, a double has at most 52 binary digits behind the point.
+            // From 1 on, a double has at most 52 binary digits after the point.
             put_u64(buffer, (fraction * TWO_TO_63) as u64, More::Nothing);
         }
     } else if magnitude.is_finite() {
