@@ -1,4 +1,4 @@
-//! Whatever is given to `bunko restore`: an archive or a .bson file, compressed or not, and a collection's metadata.
+//! Arbitrary input of `bunko restore`: an archive or a .bson file, compressed or not, and a collection's metadata.
 #![no_main]
 
 use bunko_archive::archive::{Part, Reader};
@@ -8,7 +8,7 @@ use libfuzzer_sys::fuzz_target;
 use std::io::{Cursor, Read};
 use std::num::NonZeroUsize;
 
-/// What a stream may become: a bomb is read bit by bit and need not be read to its end.
+/// Greatest decoded length of a stream, in bytes: a bomb is read bit by bit and need not be read to its end.
 const DECODED_BYTES_MAX: u64 = 4 << 20;
 
 fuzz_target!(|input: &[u8]| {

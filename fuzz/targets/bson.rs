@@ -1,4 +1,4 @@
-//! Whatever claims to be a document: checked, read to the leaves, written again.
+//! Arbitrary bytes as a document: checked, read to the leaves, written again.
 #![no_main]
 
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
@@ -9,14 +9,14 @@ fuzz_target!(|input: &[u8]| {
         read(document);
         assert!(!format!("{document:?}").is_empty());
     }
-    // Bytes that were taken on trust and are rotten all the same: no panic, no endless walk.
+    // Trusted bytes may be rotten: reading them must neither panic nor go on for ever.
     let rotten = DocumentRef::trusted(input);
     assert!(rotten.iter().count() <= rotten.len_bytes());
     assert!(rotten.count() <= rotten.len_bytes());
     let _ = rotten.get("a");
 });
 
-/// Every value of a parsed document, by every way to reach it.
+/// Reads every value of a parsed document, in every way to reach it.
 fn read(document: DocumentRef<'_>) {
     let mut again = DocumentBuf::new();
     let mut count = 0;
@@ -36,6 +36,6 @@ fn read(document: DocumentRef<'_>) {
         assert!(document.get(element.name).is_some());
     }
     assert_eq!(count, document.count());
-    // Nothing was passed over and nothing decoded wrongly: the copy has the same bytes.
+    // The copy has the same bytes, so nothing was left out and nothing decoded wrongly.
     assert_eq!(again.as_ref(), document);
 }

@@ -1,5 +1,5 @@
-//! Whatever a client sends as a command, to a server that holds everything in memory: without access control, and on one
-//! that asks for a login, where nobody has logged in.
+//! Arbitrary commands to two servers that hold everything in memory: one without access control, and one that asks for
+//! a login on a connection that has not logged in.
 #![no_main]
 
 #[path = "command/shape.rs"]
@@ -21,14 +21,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What may be done before a login, as docs/privileges.md has it.
+/// Commands that may run before a login, as in docs/privileges.md.
 const BEFORE_LOGIN: &[&str] = &[
     "authenticate", "buildInfo", "buildinfo", "connectionStatus", "getnonce", "hello", "isMaster", "ismaster", "logout",
     "ping", "saslContinue", "saslStart",
 ];
-/// What holds up everybody, as it should, and what only fails here.
+/// Commands that block every client, as they should, and commands that fail only here.
 const LEFT_OUT: &[&str] = &["fsync", "fsyncUnlock", "setUserWriteBlockMode", "shutdown", "configureFailPoint"];
-/// A server is made anew after so many inputs, so that what one left behind does not make the next slow.
+/// Number of inputs after which the servers are replaced, so that data left by some inputs does not slow down the next.
 const INPUTS_MAX: u32 = 500;
 const FRAME_BYTES_MAX: usize = 1 << 20;
 
@@ -100,7 +100,7 @@ fn run(
         match service.run(connection, Request::new(database, body, message), run_on, &mut reply) {
             Ok(_) => break,
             Err(Halt::TooLong) => run_on = RunOn::OwnThread,
-            // Nobody does here what it waits for.
+            // The command waits for another client's action, and there is no other client.
             Err(Halt::Awaits(_) | Halt::ClosesConnection) => return,
             Err(Halt::Failed(failure)) => panic!("failures are replies: {failure}"),
         }

@@ -1,4 +1,4 @@
-//! Whatever a peer sends: frames cut off, unwrapped and read to the leaves.
+//! Arbitrary bytes from a peer: frames cut off, unwrapped and read to the leaves.
 #![no_main]
 
 #[path = "../../crates/wire/tests/frames/everything.rs"]
@@ -8,7 +8,7 @@ use bunko_wire::{Codec, Message, MessageFlags, OpCode, put_sequence, split_frame
 use libfuzzer_sys::fuzz_target;
 use std::cell::RefCell;
 
-/// A claimed size above this is refused: zeroing 48 MB again and again would find nothing new.
+/// Greatest claimed size that is accepted, in bytes: zeroing 48 MB again and again would find nothing new.
 const LIMIT_BYTES: usize = 1 << 20;
 
 thread_local! {
@@ -17,7 +17,7 @@ thread_local! {
 
 fuzz_target!(|input: &[u8]| {
     CODEC.with_borrow_mut(|codec| {
-        // Refusing is right; panicking, and holding less than promised, are not.
+        // An error is right; a panic, or a value that does not hold what it promises, is not.
         let _ = everything::read_frames(codec, input, LIMIT_BYTES);
     });
     if let Ok(Some((header, _, consumed))) = split_frame(input, LIMIT_BYTES)

@@ -1,4 +1,4 @@
-//! What somebody sends who wants to log in: messages of SCRAM, certificates, restrictions, and stored credentials.
+//! Arbitrary input of a login: messages of SCRAM, certificates, restrictions, and stored credentials.
 #![no_main]
 
 use bunko_access::{ClientFirst, Conversation, Mechanism, Privilege, Restrictions, ScramCredential, Standing};
@@ -51,7 +51,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// The client's messages, parted by a zero byte. Nobody who does not know the password gets in.
+/// Plays a client's messages, separated by a zero byte. Without the password, no client gets in.
 fn converse(input: &[u8]) {
     let mut messages = input.splitn(2, |byte| *byte == 0);
     let (first, last) = (messages.next().unwrap_or_default(), messages.next().unwrap_or_default());
@@ -61,7 +61,7 @@ fn converse(input: &[u8]) {
             let credential = ScramCredential::parse(*mechanism, credential.to_document().as_ref()).expect("a credential");
             let (conversation, challenge) = Conversation::begin(*mechanism, &first, "server", credential, standing);
             let nonce = challenge.split(',').next().expect("a nonce");
-            // Most of what is sent has the right frame, so that the proof is looked at.
+            // An odd length gets the right frame, so that the server checks the proof.
             let proof = base64::encode(&last.iter().copied().cycle().take(mechanism.key_bytes()).collect::<Vec<_>>());
             let framed = format!("c=biws,{nonce},p={proof}");
             let payload = if last.len() % 2 == 0 { last } else { framed.as_bytes() };

@@ -26,9 +26,10 @@ import pymongo
 from bson.raw_bson import RawBSONDocument
 
 PROCESSES = 4
-# How long a bystander may wait, in seconds: the figures say how long it did, and no test may depend on how busy a machine is.
+# How long a bystander may wait, in seconds. The figures show how long it did wait, and no test may depend on how busy a
+# machine is.
 BYSTANDER_PATIENCE = 60
-# How long what a crowd left behind may stay, in seconds.
+# How long the work that a crowd left behind may go on, in seconds.
 AFTERMATH = 60
 OP_MSG, OP_COMPRESSED, OP_QUERY, ZLIB = 2013, 2012, 2004, 2
 EXHAUST_ALLOWED = 1 << 16

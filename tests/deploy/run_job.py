@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-# A small run of two variants: the manifest leaves the scenario as it is.
+# A small run of two variants. The manifest does not change the scenario.
 SMALL = ["--repetitions=1", "--set=load.connections=1,5", "--set=load.in-flight=1,2", "--set=load.warm-up=100ms",
          "--set=load.duration=1s"]
 STEPS = 2
@@ -39,7 +39,7 @@ def pods(job, binary, folder):
         arguments = [argument.replace("/reports/", f"{folder}/reports/") for argument in arguments]
         log = folder / f"pod-{index}.log"
         with log.open("wb") as file:
-            # The lab needs nothing of the environment: it is given nothing.
+            # The lab needs no environment variables, so it gets none.
             process = subprocess.Popen([binary, *arguments, *SMALL], stdout=file, stderr=file, env=environment)
         yield process, log
 
@@ -71,7 +71,7 @@ def check(reports, merged):
             total = sum(share[figure] for share in shares)
             assert outcome[figure] == total, f"{name}: {figure}: {outcome[figure]} merged, {total} summed"
         assert min(share["requests"] for share in shares) > 0, f"{name}: a worker did nothing"
-        # In an exact histogram every request is there once.
+        # An exact histogram counts every request once.
         assert outcome["latency"]["samples"] == outcome["requests"], name
         wrong = [found for found in outcome["findings"] if found["finding"] in DATA_FINDINGS]
         assert not wrong, f"{name}: {wrong}"

@@ -1,7 +1,7 @@
-# The suites of logins, certificates and TLS: part of tests/driver_suites/run, which tells what they share.
+# The suites of logins, certificates and TLS: part of tests/driver_suites/run, which has the shared functions.
 #
-# Three servers: one that asks for logins, one that takes nothing but TLS, and one that does both. The certificates are those
-# that come with PyMongo's source; Go's tests want a user of the same name, and the key in more forms.
+# Three servers: one asks for logins, one accepts only TLS, and one does both. The certificates come with PyMongo's
+# source. Go's tests want a user of the same name, and the key in more forms.
 
 GO_ACCESS_DRIVER='./x/mongo/driver/auth/... ./x/mongo/driver/integration/...'
 GO_ACCESS_CLIENT='TestClient$|TestHandshake|TestErrors|TestSDAMErrorHandling|TestSessions'
@@ -33,7 +33,7 @@ start_access_servers() {
   of_tls=$port
 }
 
-# go_access_tests LOG PACKAGES PATTERN: what those packages have that the pattern names.
+# go_access_tests LOG PACKAGES PATTERN: runs the tests of those packages that match the pattern.
 go_access_tests() {
   # shellcheck disable=SC2086
   (cd "$module" && go test -mod=mod -count=1 -v -timeout 20m -run "$3" $2 || true) >>"$1" 2>&1
@@ -76,7 +76,7 @@ pymongo_access_suite() {
   python3 "$here/judge.py" pymongo "$log" "$here/exceptions.pymongo_access"
 }
 
-# pymongo_tests PORT NAME...: PyMongo leaves its tests of logins out unless all of them are asked for.
+# pymongo_tests PORT NAME...: PyMongo skips its tests of logins unless all of them are requested.
 pymongo_tests() {
   local name at=$1
   for name in "${@:2}"; do

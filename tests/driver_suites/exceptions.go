@@ -10,17 +10,17 @@ not run: TestUnifiedSpecs/transactions/legacy/transaction-options.json/startTran
 not run: TestUnifiedSpecs/server-discovery-and-monitoring/integration/rediscover-quickly-after-step-down.json
 # 'replSetStepDown' with 'force' is refused as not supported yet.
 TestConnectionsSurvivePrimaryStepDown/getMore_iteration
-# It looks up names of MongoDB's own in the network's DNS, and panics where they are not found.
+# It looks up names of MongoDB's own in the network's DNS, and panics if they are not found.
 not run: TestInitialDNSSeedlistDiscoverySpec
-# A collection's indexes are all compressed in one way: 'indexOptionDefaults.storageEngine' with a compressor for them, and
-# 'storageEngine' of an index, are refused as not supported yet. The first one panics then.
+# All indexes of a collection are compressed in one way: 'indexOptionDefaults.storageEngine' with a compressor for them,
+# and 'storageEngine' of an index, are refused as not supported yet. The first test then panics.
 not run: TestDatabase/create_collection/options/all_options_except_collation_and_csppi
 TestIndexView/create_one/all_options
-# In a container the driver says so in its first message, and they expect that it does not.
+# In a container, the driver says so in its first message, which they do not expect.
 TestHandshakeProse/
 # They start a mongocryptd.
 TestSessionsMongocryptdProse
 # The command testVersion2 is one of mongod's own tests.
 TestUnifiedSpec/versioned-api/test-commands-strict-mode.json/Running_a_command_that_is_not_part_of_the_versioned_API_results_in_an_error
-# They want a refusal that names Atlas, where search indexes are kept here.
+# They expect a refusal that names Atlas. Bunko has search indexes.
 TestUnifiedSpec/index-management/

@@ -16,10 +16,10 @@ def go(text):
     found = re.findall(r"^ *--- (PASS|FAIL|SKIP): (\S+)", text, re.M)
     names = [name for _, name in found]
     inner = {name.rsplit("/", 1)[0] for name in names if "/" in name}
-    # What runs on several servers fails where it does on one.
+    # A test that runs on several servers fails if it fails on one.
     weight = {"SKIP": 0, "PASS": 1, "FAIL": 2}.get
     outcomes = {name: outcome for outcome, name in sorted(found, key=lambda each: weight(each[0])) if name not in inner}
-    # A package that panics, or is not built, says nothing of its other tests.
+    # A package that panics or does not build says nothing of its other tests.
     for sign in (r"^panic: ", r"\[build failed\]", r"\[setup failed\]"):
         if re.search(sign, text, re.M):
             outcomes[sign] = "FAIL"
@@ -80,7 +80,7 @@ def main():
     for prefix in excepted:
         if any(name.startswith(prefix) for name in outcomes) and not any(name.startswith(prefix) for name in failed):
             print(f"  no longer fails: {prefix}")
-    # Where nothing passed nothing was tried.
+    # If no test passed, none was run.
     sys.exit(bool(unexpected) or not count["PASS"])
 
 

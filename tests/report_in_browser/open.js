@@ -1,4 +1,4 @@
-// Opens the reports in a browser and looks for what must be there: node open.js PAGES SCREENSHOTS
+// Opens the reports in a browser and checks their contents: node open.js PAGES SCREENSHOTS
 import chromium from "@sparticuz/chromium";
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
@@ -8,7 +8,7 @@ import puppeteer from "puppeteer-core";
 
 const [pages, screenshots] = process.argv.slice(2);
 const PHONE_WIDTH = 360;
-// How long closing may take, and one call to the browser.
+// Time limits of closing the browser, and of one call to it.
 const CLOSING_MS = 10_000;
 const CALL_MS = 60_000;
 const VIEWS = {
@@ -20,7 +20,7 @@ const VIEWS = {
 const launch = async () => {
   try {
     const executablePath = process.env.CHROMIUM ?? (await chromium.executablePath());
-    // From LANG=C a headless Chromium makes the language "en-US@posix", which its own Intl refuses.
+    // With LANG=C, a headless Chromium chooses the language "en-US@posix", which its own Intl refuses.
     const env = { ...process.env, LANG: "en_US.UTF-8", LC_ALL: "en_US.UTF-8" };
     const args = [...chromium.args, "--lang=en-US"];
     return await puppeteer.launch({ executablePath, args, headless: "shell", env, protocolTimeout: CALL_MS });
@@ -30,7 +30,7 @@ const launch = async () => {
   }
 };
 
-// What the pages of the fixture must show.
+// Contents that the pages of the fixture must show.
 const EXPECTED = {
   plain: { rows: 1, panels: 6, curves: 1, maps: 0 },
   engines: { rows: 8, panels: 6, curves: 8, maps: 2 },
@@ -74,7 +74,7 @@ const faults = () => {
   return found;
 };
 
-// What a phone shows before anybody scrolls, in either direction.
+// Checks the part that a phone shows before scrolling, in either direction.
 const firstScreen = () => {
   const found = [];
   const isSeen = (element) => {
@@ -84,7 +84,7 @@ const firstScreen = () => {
   const verdict = document.querySelector("#verdict p");
   if (verdict.getBoundingClientRect().top > innerHeight / 3) found.push("the verdict is not what a phone shows first");
   const figure = document.querySelector("#steps tbody .main-figure");
-  // Many badges, as only a page of bad figures has them, leave no room.
+  // Many badges, which only a page of bad figures has, leave no room.
   const hasRoom = document.querySelector("#verdict").getBoundingClientRect().height < innerHeight / 3;
   if (figure && hasRoom && !isSeen(figure)) found.push("no figure on a phone's first screen");
   return found;
@@ -118,7 +118,7 @@ const visit = async (browser, name, [view, { width, height, scheme }]) => {
   await page.close();
 };
 
-// Chooses, hovers, unchecks, moves the cursor by keyboard.
+// Chooses, hovers, unchecks, and moves the cursor by keyboard.
 const interact = async (page, name) => {
   if (EXPECTED[name].panels === 0 || name === "nightly") return;
   const last = await page.$eval("#series-step", (select) => select.options[select.options.length - 1].value);
@@ -134,7 +134,7 @@ const interact = async (page, name) => {
   const values = await page.$$eval("#curves-lines output", (outputs) => outputs.map((output) => output.value));
   assert.match(values.join(""), /\d (µs|ms|s)/, `${name}: latencies at the cursor`);
   const { curves } = EXPECTED[name];
-  // One curve is not chosen from anything.
+  // A single curve has no choices.
   assert.equal((await page.$$("#curves-lines input")).length, curves > 1 ? curves : 0, `${name}: choices among curves`);
   if (curves > 1) await page.click("#curves-lines input");
   if ((await page.$("#curves-page")) !== null) {
@@ -143,7 +143,7 @@ const interact = async (page, name) => {
   }
 };
 
-// Without scripts the figures must still be there.
+// Checks that the figures are there without scripts.
 const withoutScripts = async (browser) => {
   const page = await browser.newPage();
   await page.setJavaScriptEnabled(false);
@@ -154,7 +154,7 @@ const withoutScripts = async (browser) => {
   await page.close();
 };
 
-// A browser that does not close by itself is killed: a failure must not become a hang.
+// Closes the browser, and kills it if it does not close by itself: a failure must not become a hang.
 const close = async (browser) => {
   const killer = setTimeout(() => browser.process()?.kill("SIGKILL"), CLOSING_MS);
   await browser.close().catch(() => {});

@@ -1,5 +1,6 @@
-//! `cargo xtask advisories`: does a package of a lock file have a known weakness? Needs no network: what is known stands in
-//! `xtask/advisories.txt`. `cargo xtask advisories CHECKOUT` writes that list anew from a clone of the database.
+//! `cargo xtask advisories`: does a package of a lock file have a known weakness? Needs no network: the known
+//! weaknesses are in `xtask/advisories.txt`. `cargo xtask advisories CHECKOUT` rewrites that list from a clone of the
+//! database.
 //! Source: RustSec Advisory Database, "Advisory Format".
 
 use std::collections::BTreeSet;
@@ -13,7 +14,7 @@ use crate::version::{Version, meets};
 
 const LIST: &str = "xtask/advisories.txt";
 const ACCEPTED: &str = "xtask/advisories_accepted.txt";
-/// Everything that is built from this repository.
+/// Lock files of everything that is built from this repository.
 const LOCK_FILES: &[&str] = &["Cargo.lock", "fuzz/Cargo.lock", "tests/clients/rust/Cargo.lock"];
 
 /// One line of the list.
@@ -97,7 +98,7 @@ fn parse_line(line: &str) -> Option<Advisory> {
     })
 }
 
-/// Writes the list anew from a clone of the database; how many advisories it has then.
+/// Rewrites the list from a clone of the database. Returns the number of advisories in it.
 pub fn renew(root: &Path, database: &Path) -> Result<usize, String> {
     let list = root.join(LIST);
     let before = fs::read_to_string(&list).map_err(|error| format!("{LIST}: {error}"))?;
@@ -130,14 +131,14 @@ pub fn renew(root: &Path, database: &Path) -> Result<usize, String> {
     Ok(count)
 }
 
-/// What a file of the database says.
+/// The contents of an advisory's file.
 #[derive(Debug, PartialEq)]
 enum Said {
     Holds(Advisory),
     Withdrawn,
 }
 
-/// Reads the front matter of an advisory's file; `None` where it is none.
+/// Reads the front matter of an advisory's file; `None` if the file has none.
 fn read_advisory(content: &str) -> Option<Said> {
     let front = content.split_once("```toml")?.1.split_once("```")?.0;
     let text = |name: &str| {
@@ -146,7 +147,7 @@ fn read_advisory(content: &str) -> Option<Said> {
     };
     let list = |name: &str| -> Vec<String> {
         let versions = front.split_once("[versions]").map_or("", |(_, rest)| rest);
-        // Until the next table; a list may go over several lines.
+        // The table ends before the next one. A list may span several lines.
         let versions = versions.split("\n[").next().unwrap_or_default();
         let Some((_, rest)) = versions.split_once(&format!("\n{name}")) else { return Vec::new() };
         let inside = rest.split_once('[').map_or("", |(_, rest)| rest.split(']').next().unwrap_or_default());

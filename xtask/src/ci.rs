@@ -8,14 +8,14 @@ use crate::{advisories, licences, report, sbom, tidy};
 
 type Check = fn(&Path) -> Result<Findings, String>;
 
-/// Name, and cargo's arguments. In an order in which the slow ones find most dependencies built.
+/// Name, and cargo's arguments. The order lets the slow steps find most dependencies built.
 const CARGO_STEPS: &[(&str, &[&str])] = &[
     ("format", &["fmt", "--all", "--", "--check"]),
     ("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
     ("rustdoc", &["doc", "--workspace", "--no-deps"]),
 ];
 
-/// Runs all steps, also those after a failed one: one run shows everything that is wrong.
+/// Runs all steps, even after a failed one: one run shows everything that is wrong.
 ///
 /// # Errors
 /// A step that could not be run at all.

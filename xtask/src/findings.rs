@@ -1,4 +1,4 @@
-//! What a check found: failures stop the build, warnings are only shown.
+//! The findings of checks: failures stop the build, warnings are only shown.
 
 /// Findings of one check or of several, in the order in which they were made.
 #[derive(Debug, Default, PartialEq, Eq)]

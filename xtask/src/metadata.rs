@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Which section of a manifest names a dependency.
+/// Section of a manifest that names a dependency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Normal,
@@ -23,7 +23,7 @@ pub struct Dependency {
 pub struct Package {
     pub name: String,
     pub version: String,
-    /// An SPDX expression; `None` where the manifest names only a file, or nothing.
+    /// An SPDX expression; `None` if the manifest names only a file, or nothing.
     pub licence: Option<String>,
     /// True for packages of a registry or a git repository, false for our own.
     pub third_party: bool,
@@ -36,13 +36,14 @@ pub fn workspace(root: &Path) -> Result<Vec<Package>, String> {
 }
 
 /// Every package that a build for this machine may link. Works from cargo's cache, without network: a build must have
-/// fetched them before. Other platforms' packages are left out, because such a build does not fetch them.
+/// fetched the packages before. Other platforms' packages are left out, because such a build does not fetch them.
 pub fn everything(root: &Path) -> Result<Vec<Package>, String> {
     let host = host_triple()?;
     load(root, &["--offline", "--filter-platform", &host])
 }
 
-/// All that cargo says of a build for this machine, with who needs whom. As [`everything`] without network.
+/// Everything that cargo knows about a build for this machine, with the dependencies of each package. As [`everything`]
+/// without network.
 pub fn resolved(root: &Path) -> Result<Value, String> {
     let host = host_triple()?;
     ask(root, &["--offline", "--filter-platform", &host])

@@ -1,7 +1,7 @@
-//! `cargo xtask sbom [FILE]`: what the release binary is made of, as a CycloneDX 1.5 document.
+//! `cargo xtask sbom [FILE]`: the parts of the release binary, as a CycloneDX 1.5 document.
 //!
-//! It depends on the lock file, the manifests and the machine's target and on nothing else, so that two of them can be compared:
-//! there is no time and no random number in it.
+//! The document depends only on the lock file, the manifests and the machine's target. It has no time and no random
+//! number, so that two documents can be compared.
 //! Source: CycloneDX specification 1.5; package URL specification, type `cargo`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,13 +17,13 @@ use crate::metadata;
 /// The package that the binary is built from.
 const ROOT: &str = "bunko-cli";
 
-/// The document.
+/// Makes the document.
 pub fn make(root: &Path) -> Result<Value, String> {
     let lock = fs::read_to_string(root.join("Cargo.lock")).map_err(|error| format!("Cargo.lock: {error}"))?;
     document(&metadata::resolved(root)?, &lock_file::packages(&lock))
 }
 
-/// Whether every package of a registry in it has a checksum and a licence.
+/// Checks that every package of a registry in the document has a checksum and a licence.
 pub fn run(root: &Path) -> Result<Findings, String> {
     Ok(check(&make(root)?))
 }
@@ -55,7 +55,7 @@ fn document(metadata: &Value, locked: &[Locked]) -> Result<Value, String> {
     let mut edges: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for node in array(&metadata["resolve"]["nodes"]) {
         let needed = |dependency: &Value| {
-            // What only tests need is no part of the binary.
+            // Packages that only tests need are not part of the binary.
             let kinds = array(&dependency["dep_kinds"]);
             kinds.iter().any(|kind| kind["kind"].as_str() != Some("dev")).then(|| text(&dependency["pkg"]))
         };

@@ -1,4 +1,4 @@
-//! The repository's files, without what builds and package clients leave behind.
+//! The repository's files, without those that builds and package clients leave behind.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Folders that hold nothing written by hand.
 const PASSED_OVER: &[&str] = &["target", "node_modules", "__pycache__", "bunko-data"];
 
-/// A file's path below the root, with `/`, and where to read it.
+/// A file's path below the root, with `/`, and the path to read it from.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourceFile {
     pub name: String,
@@ -23,7 +23,7 @@ impl SourceFile {
     }
 }
 
-/// Every file below `root/folder`, by name; none where the folder does not exist. Hidden ones are left out.
+/// Every file below `root/folder`, by name; none if the folder does not exist. Hidden files are left out.
 pub fn files(root: &Path, folder: &str) -> Result<Vec<SourceFile>, String> {
     let mut found = Vec::new();
     let start = root.join(folder);

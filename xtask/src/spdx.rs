@@ -2,8 +2,8 @@
 //!
 //! Source: SPDX specification, annex "SPDX license expressions".
 
-/// Whether somebody who accepts exactly the licences for which `allowed` is true may use a work under `expression`.
-/// A licence with an exception is asked for as one string: `Apache-2.0 WITH LLVM-exception`.
+/// Whether a user who accepts exactly the licences for which `allowed` is true may use a work under `expression`. A
+/// licence with an exception is passed as one string: `Apache-2.0 WITH LLVM-exception`.
 ///
 /// # Errors
 /// A description of the first thing that is not an SPDX expression.
@@ -55,7 +55,7 @@ impl<Allowed: Fn(&str) -> bool> Parser<'_, Allowed> {
         if self.take("WITH") {
             licence = format!("{licence} WITH {}", self.identifier()?);
         }
-        // `MIT+` is MIT or any later version, so whoever accepts MIT may use it.
+        // `MIT+` is MIT or any later version, so accepting MIT is enough.
         Ok((self.allowed)(licence.trim_end_matches('+')))
     }
 

@@ -25,7 +25,7 @@ const CHECKS: &[Check] = &[
 ];
 
 /// # Errors
-/// A check that could not be made at all; what the checks found is in the findings.
+/// A check that could not be made at all. The results of the checks are in the findings.
 pub fn run(root: &Path) -> Result<Findings, String> {
     let mut findings = Findings::default();
     for check in CHECKS {

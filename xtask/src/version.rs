@@ -1,9 +1,9 @@
-//! Versions and requirements on them, as advisories have them.
+//! Versions and requirements on them, in the form that advisories use.
 //! Source: Semantic Versioning 2.0.0; The Cargo Book, "Specifying Dependencies".
 
 use std::cmp::Ordering;
 
-/// A version; a build number behind `+` says nothing about the order.
+/// A version. A build number after `+` does not count for the order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     numbers: [u64; 3],
@@ -19,7 +19,7 @@ enum Identifier {
 }
 
 impl Version {
-    /// Reads it; numbers that are left out are 0.
+    /// Reads a version. Missing numbers are 0.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.split('+').next().unwrap_or_default();
         let (numbers, pre_release) = text.split_once('-').unwrap_or((text, ""));
@@ -52,10 +52,10 @@ impl Ord for Version {
     }
 }
 
-/// Whether a version meets all of a requirement: `>= 1.2, < 1.3`.
+/// Whether a version meets all parts of a requirement: `>= 1.2, < 1.3`.
 ///
 /// # Errors
-/// A sentence, where it is none.
+/// A sentence, if the requirement is malformed.
 pub fn meets(version: &Version, requirement: &str) -> Result<bool, String> {
     let mut all = true;
     for part in requirement.split(',') {
@@ -63,7 +63,7 @@ pub fn meets(version: &Version, requirement: &str) -> Result<bool, String> {
         let digits = part.find(|character: char| character.is_ascii_digit()).unwrap_or(part.len());
         let (operator, text) = (part[..digits].trim(), &part[digits..]);
         let wanted = Version::parse(text).ok_or_else(|| format!("'{part}' is no requirement"))?;
-        // The first version that is no longer of `1.2` is 1.3, and of `1.2.3` none but 1.2.3 itself is of it.
+        // Every 1.2.x belongs to `1.2`, and only 1.2.3 itself to `1.2.3`.
         let given = text.split(['-', '+']).next().unwrap_or_default().split('.').count();
         let is_of_it = version.numbers[..given] == wanted.numbers[..given]
             && (given < 3 || version.pre_release == wanted.pre_release);

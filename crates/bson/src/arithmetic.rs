@@ -3,7 +3,7 @@
 use crate::number::Number;
 use crate::{Decimal128, Value, ValueRef};
 
-/// Why there is no result.
+/// Why an operation has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArithmeticError {
     /// An operand is not a number.
@@ -23,7 +23,7 @@ impl std::fmt::Display for ArithmeticError {
 
 impl std::error::Error for ArithmeticError {}
 
-/// One operation in each of the widths that it may be done in.
+/// An operation on each of the three representations of numbers.
 struct Operation {
     integer: fn(i64, i64) -> Option<i64>,
     double: fn(f64, f64) -> f64,
@@ -36,10 +36,10 @@ const SUBTRACT: Operation =
 const MULTIPLY: Operation =
     Operation { integer: i64::checked_mul, double: |a, b| a * b, decimal: Decimal128::multiply };
 
-/// Adds two numbers: a decimal operand makes a decimal, else a double a double; two int32 make an int32, or an int64
-/// where they overflow; other integers an int64.
+/// Adds two numbers. A decimal operand makes the result a decimal, else a double makes it a double. Two int32 make an
+/// int32, or an int64 if they overflow; other integers make an int64.
 /// # Errors
-/// [`ArithmeticError`]: an operand is no number, or an int64 overflows.
+/// [`ArithmeticError`] if an operand is no number, or an int64 overflows.
 pub fn add(a: ValueRef<'_>, b: ValueRef<'_>) -> Result<Value, ArithmeticError> {
     apply(&ADD, a, b)
 }

@@ -18,8 +18,8 @@ pub fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes behind a text; padding may be missing. `None` where a character is not of the alphabet, the length is
-/// impossible, or bits behind the last byte are set (two texts must not mean the same bytes).
+/// The bytes that a text encodes. Padding may be missing. `None` if a character is not of the alphabet, the length is
+/// impossible, or bits after the last byte are set (two texts must not encode the same bytes).
 pub fn decode(text: &str) -> Option<Vec<u8>> {
     let unpadded = match text.len() % 4 {
         0 => text.strip_suffix("==").or_else(|| text.strip_suffix('=')).unwrap_or(text),

@@ -3,13 +3,13 @@
 const MS_PER_DAY: i64 = 86_400_000;
 /// The calendar repeats after 400 years.
 const DAYS_PER_ERA: i64 = 146_097;
-/// From 0000-03-01, the first day of an era, to 1970-01-01.
+/// Days from 0000-03-01, the first day of an era, to 1970-01-01.
 const DAYS_BEFORE_1970: i64 = 719_468;
 
 /// Year, month (1 to 12) and day (1 to 31) of a day counted from 1970-01-01.
 /// Source: Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
 pub fn civil_from_days(days: i64) -> (i64, u32, u32) {
-    // Years that begin in March put the leap day last, so the months before it are alike every year.
+    // Years that begin in March have the leap day last, so that the months before it are alike in every year.
     let shifted = days + DAYS_BEFORE_1970;
     let era = shifted.div_euclid(DAYS_PER_ERA);
     let day_of_era = shifted.rem_euclid(DAYS_PER_ERA);
@@ -22,7 +22,7 @@ pub fn civil_from_days(days: i64) -> (i64, u32, u32) {
     (year, month as u32, day as u32)
 }
 
-/// Days from 1970-01-01 to a day; `month` is 1 to 12, and a day past the month's end counts on into the next.
+/// Days from 1970-01-01 to a day. `month` is 1 to 12; a day past the month's end counts on into the next month.
 /// Source: as [`civil_from_days`].
 pub fn days_from_civil(year: i64, month: u32, day: u32) -> i64 {
     let (month, day) = (i64::from(month), i64::from(day));
@@ -35,8 +35,8 @@ pub fn days_from_civil(year: i64, month: u32, day: u32) -> i64 {
     era * DAYS_PER_ERA + day_of_era - DAYS_BEFORE_1970
 }
 
-/// `2020-01-31T23:59:59Z`, with `.sss` only where the milliseconds are not zero: relaxed Extended JSON's form.
-/// Years outside 0000 to 9999 have a sign and at least six digits, as in ECMAScript.
+/// `2020-01-31T23:59:59Z`, with `.sss` only if the milliseconds are not zero: the form of relaxed Extended JSON. Years
+/// outside 0000 to 9999 have a sign and at least six digits, as in ECMAScript.
 pub fn format_iso8601(ms: i64) -> String {
     match ms.rem_euclid(1_000) {
         0 => format!("{}Z", seconds_text(ms)),
@@ -59,7 +59,7 @@ fn seconds_text(ms: i64) -> String {
 
 /// Reads `YYYY-MM-DD`, optionally followed by `T` or a space, `HH:MM`, `:SS`, `.fraction` and `Z` or an offset
 /// (`+HH:MM`, `+HHMM`, `+HH`). Without an offset the time is UTC; digits after the third of a fraction are dropped.
-/// `None` for anything else, for days that do not exist, and for what 64 bits of milliseconds do not hold.
+/// `None` for anything else, for days that do not exist, and for dates beyond 64 bits of milliseconds.
 pub fn parse_iso8601(text: &str) -> Option<i64> {
     let mut cursor = Cursor { rest: text.as_bytes() };
     let year = cursor.year()?;
@@ -79,7 +79,7 @@ pub fn parse_iso8601(text: &str) -> Option<i64> {
     if cursor.rest.is_empty() { i64::try_from(whole).ok() } else { None }
 }
 
-/// What is left to read.
+/// The unread part of a text.
 struct Cursor<'a> {
     rest: &'a [u8],
 }
@@ -116,7 +116,7 @@ impl Cursor<'_> {
         }
     }
 
-    /// What follows the `T`, in milliseconds since midnight in UTC.
+    /// Reads the time after the `T`, in milliseconds since midnight in UTC.
     fn time_ms(&mut self) -> Option<i64> {
         let hour = self.two_digits(0..=23)?;
         self.expect(b':')?;

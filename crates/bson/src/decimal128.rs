@@ -11,7 +11,7 @@ pub use rounding::Rounding;
 
 use std::cmp::Ordering;
 
-/// Sixteen bytes, little endian, kept as they came: `1.0` and `1.00` are equal but not the same.
+/// Sixteen bytes, little endian, kept unchanged: `1.0` and `1.00` are equal, but have different bytes.
 /// Source: BSON specification, type 0x13; IEEE 754-2008 binary integer decimal encoding.
 #[derive(Clone, Copy, Debug)]
 pub struct Decimal128(pub [u8; 16]);
@@ -25,7 +25,7 @@ pub(crate) const EXPONENT_MIN: i32 = -6176;
 /// Exponent of the largest number, 34 nines.
 const EXPONENT_MAX: i32 = 6111;
 
-/// 10^0 to 10^38, all that 128 bits hold.
+/// 10^0 to 10^38, all powers of ten that 128 bits hold.
 pub(crate) const POWERS_OF_TEN: [u128; 39] = {
     let mut powers = [1; 39];
     let mut index = 1;
@@ -40,7 +40,7 @@ const SIGN_BIT: u128 = 1 << 127;
 const NAN_BITS: u128 = 0b11111 << 122;
 const INFINITY_BITS: u128 = 0b11110 << 122;
 
-/// Which side of zero; zeros have one too.
+/// The sign of a number. Zeros have one too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sign {
     Positive,
@@ -53,13 +53,13 @@ impl Sign {
         if self == other { Self::Positive } else { Self::Negative }
     }
 
-    /// Turns an order of magnitudes into one of numbers with this sign.
+    /// Turns the order of two magnitudes into that of two numbers with this sign.
     fn direct(self, magnitudes: Ordering) -> Ordering {
         if self == Self::Negative { magnitudes.reverse() } else { magnitudes }
     }
 }
 
-/// `coefficient * 10^exponent`; the coefficient is at most 34 nines.
+/// `coefficient * 10^exponent`. The coefficient is at most 34 nines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Finite {
     pub(crate) sign: Sign,
@@ -68,7 +68,7 @@ pub(crate) struct Finite {
 }
 
 impl Finite {
-    /// The exponent that scientific notation shows: that of the first digit. Meaningless for zero.
+    /// The exponent in scientific notation: that of the first digit. Meaningless for zero.
     pub(crate) fn adjusted_exponent(self) -> i32 {
         self.exponent + digits(self.coefficient) as i32 - 1
     }
@@ -79,7 +79,7 @@ impl Finite {
     }
 }
 
-/// What the sixteen bytes say.
+/// The number that the sixteen bytes encode.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Parts {
     NaN,
@@ -118,7 +118,7 @@ impl Decimal128 {
         matches!(self.parts(), Parts::Infinity(_))
     }
 
-    /// Whether the sign bit is set: so for `-0` and a `NaN` with a sign, too.
+    /// Whether the sign bit is set. `-0` and a `NaN` may have it too.
     pub fn is_negative(self) -> bool {
         self.bits() & SIGN_BIT != 0
     }
@@ -133,13 +133,13 @@ impl Decimal128 {
         self.0 == other.0
     }
 
-    /// The same number with the other sign; `0` becomes `-0`.
+    /// The number with the other sign; `0` becomes `-0`.
     #[must_use]
     pub fn negate(self) -> Self {
         Self((self.bits() ^ SIGN_BIT).to_le_bytes())
     }
 
-    /// The same number without its sign.
+    /// The number without its sign.
     #[must_use]
     pub fn abs(self) -> Self {
         Self((self.bits() & !SIGN_BIT).to_le_bytes())
@@ -165,7 +165,7 @@ impl Decimal128 {
         u128::from_le_bytes(self.0)
     }
 
-    /// Takes the bytes apart. Coefficients beyond 34 digits are not canonical and read as zero.
+    /// Decodes the bytes. Coefficients beyond 34 digits are not canonical, and read as zero.
     /// Source: IEEE 754-2008, 3.5.2.
     pub(crate) fn parts(self) -> Parts {
         let bits = self.bits();
@@ -175,7 +175,7 @@ impl Decimal128 {
             INFINITY_BITS => return Parts::Infinity(sign),
             _ => {}
         }
-        // Two set bits after the sign mean a coefficient of 2^113 and more, all beyond 34 digits.
+        // Two set bits after the sign mean a coefficient of at least 2^113, which is beyond 34 digits.
         let large_form = bits >> 125 & 0b11 == 0b11;
         let biased = if large_form { bits >> 111 } else { bits >> 113 } & 0x3fff;
         let coefficient = if large_form { 0 } else { bits & ((1 << 113) - 1) };
@@ -197,7 +197,7 @@ impl Decimal128 {
     }
 }
 
-/// Coarse order of everything that is not finite.
+/// Order of the classes of numbers.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
     NaN,

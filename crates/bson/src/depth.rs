@@ -1,13 +1,13 @@
-//! How deep documents and arrays lie in each other.
+//! The depth of nested documents and arrays.
 
 use crate::{DocumentRef, Type, ValueRef};
 
-/// Least bytes that one more level takes: a type, an empty name's zero, a length, a closing zero.
+/// Least number of bytes of one more level: a type, an empty name's zero, a length, a closing zero.
 const LEVEL_BYTES_MIN: usize = 7;
 
-/// Whether documents and arrays lie more than `levels` deep in each other; a value of another type has no level.
+/// Whether documents and arrays are nested more than `levels` deep. A value of another type has no level.
 ///
-/// What is too small for so many levels is not walked, so that most values cost a comparison.
+/// A document too small for so many levels is not walked, so that most values cost one comparison.
 pub fn exceeds(value: ValueRef<'_>, levels: usize) -> bool {
     match value {
         ValueRef::Document(document) | ValueRef::JavaScriptWithScope { scope: document, .. } => {
@@ -18,7 +18,7 @@ pub fn exceeds(value: ValueRef<'_>, levels: usize) -> bool {
     }
 }
 
-/// Recurses `levels` deep at most.
+/// Recurses at most `levels` deep.
 fn document_exceeds(document: DocumentRef<'_>, levels: usize) -> bool {
     if levels == 0 {
         return true;
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
     use crate::{ArrayBuf, DocumentBuf};
 
-    /// Documents with empty names, the smallest that there are.
+    /// Nested documents with empty names, the smallest possible.
     fn nested(levels: usize) -> DocumentBuf {
         (1..levels).fold(DocumentBuf::new(), |inner, _| DocumentBuf::new().with("", &inner))
     }

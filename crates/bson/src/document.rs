@@ -23,14 +23,14 @@ impl DocumentBuf {
         Self { bytes: vec![5, 0, 0, 0, 0] }
     }
 
-    /// A document without fields that grows to so many bytes without being copied.
+    /// A document without fields. It grows up to this many bytes without being copied.
     pub fn with_capacity(bytes: usize) -> Self {
         let mut empty = Vec::with_capacity(bytes.max(5));
         empty.extend_from_slice(&[5, 0, 0, 0, 0]);
         Self { bytes: empty }
     }
 
-    /// Checks and takes encoded bytes.
+    /// Checks encoded bytes and takes them over.
     /// # Errors
     /// As [`DocumentRef::parse`].
     pub fn parse(bytes: Vec<u8>) -> Result<Self, BsonError> {
@@ -38,7 +38,7 @@ impl DocumentBuf {
         Ok(Self { bytes })
     }
 
-    /// Takes bytes that were parsed before; see [`DocumentRef::trusted`].
+    /// Takes over bytes that were parsed before; see [`DocumentRef::trusted`].
     pub fn from_trusted(bytes: Vec<u8>) -> Self {
         if bytes.len() < 5 { Self::new() } else { Self { bytes } }
     }
@@ -58,10 +58,10 @@ impl DocumentBuf {
         self.bytes
     }
 
-    /// Appends a field; a name that is there already is not replaced but doubled.
+    /// Appends a field. If the name exists already, the document then has it twice.
     ///
     /// # Panics
-    /// Where `name` holds a zero byte, which BSON cannot express: parsed names never do.
+    /// If `name` holds a zero byte, which BSON cannot express. Parsed names never do.
     pub fn append<'v>(&mut self, name: &str, value: impl Into<ValueRef<'v>>) -> &mut Self {
         self.bytes.pop();
         put_element(&mut self.bytes, name, value.into());

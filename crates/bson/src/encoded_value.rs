@@ -1,10 +1,10 @@
-//! A value that nobody has decoded yet.
+//! A value that is not decoded yet.
 
 use crate::reader::{decode, fixed};
 use crate::{Type, ValueRef};
 
-/// Type and bytes of a value. Whoever finds values for others hands them on like this: a decoded one is larger, and what is
-/// inside has to be checked.
+/// Type and bytes of a value. Lookups return values in this form: a decoded value is larger, and its contents have to
+/// be checked.
 #[derive(Clone, Copy, Debug)]
 pub struct EncodedValue<'a> {
     kind: Type,
@@ -23,7 +23,7 @@ impl<'a> EncodedValue<'a> {
         self.kind
     }
 
-    /// The value; nothing where a text in it is none.
+    /// The decoded value; `None` if a text in it is not valid.
     pub fn value(self) -> Option<ValueRef<'a>> {
         decode(self.kind, self.body)
     }

@@ -1,11 +1,11 @@
 //! MongoDB Extended JSON: every BSON type written as JSON and read back.
 //!
-//! Canonical text keeps all types: `{"_id":{"$numberInt":"1"}}`. Relaxed text reads better and keeps what JSON can:
-//! `{"_id":1}`. Reading takes both, mixed, and the first version's forms that older tools wrote:
-//! `{"$binary": "b64", "$type": "00"}`, `{"$date": ms}`, `{"$regex": "a", "$options": "i"}`.
+//! Canonical text keeps all types: `{"_id":{"$numberInt":"1"}}`. Relaxed text reads better, and keeps the types that
+//! JSON has: `{"_id":1}`. The reader accepts both, also mixed, and the forms of the first version that older tools
+//! wrote: `{"$binary": "b64", "$type": "00"}`, `{"$date": ms}`, `{"$regex": "a", "$options": "i"}`.
 //!
-//! Not kept, because no text stands for it: the payload of a NaN, and the difference between a typed value and a
-//! document whose only field has the type's name, such as `{$numberInt: "1"}`.
+//! Lost, because no text stands for it: the payload of a NaN, and the difference between a typed value and a document
+//! whose only field has the type's name, such as `{$numberInt: "1"}`.
 //! Source: MongoDB specifications, "Extended JSON" 2.1 and "MongoDB Extended JSON (v1)".
 
 mod parser;
@@ -16,14 +16,14 @@ mod typed;
 use crate::{BsonError, DocumentBuf, DocumentRef, Value, ValueRef};
 use std::fmt;
 
-/// Why a text is not Extended JSON, and where.
+/// Why a text is not Extended JSON, and the place of the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExtendedJsonError {
-    /// Counted from 1.
+    /// The line, counted from 1.
     pub line: usize,
-    /// In characters, counted from 1.
+    /// The column in characters, counted from 1.
     pub column: usize,
-    /// What is wrong there.
+    /// The error at this place.
     pub reason: String,
 }
 
@@ -37,8 +37,8 @@ impl std::error::Error for ExtendedJsonError {}
 
 /// Reads one document; only white space may follow it.
 /// # Errors
-/// Where the text is not JSON, a `$` wrapper is malformed, the value is no document, or the document is deeper or
-/// larger than [`DocumentRef::parse`] accepts.
+/// If the text is not JSON, a `$` wrapper is malformed, the value is no document, or the document is deeper or larger
+/// than [`DocumentRef::parse`] accepts.
 pub fn parse_document(text: &str) -> Result<DocumentBuf, ExtendedJsonError> {
     match parse_value(text)? {
         Value::Document(document) => Ok(document),
@@ -51,7 +51,7 @@ pub fn parse_document(text: &str) -> Result<DocumentBuf, ExtendedJsonError> {
 
 /// Reads one value of any type; only white space may follow it.
 /// # Errors
-/// As [`parse_document`], whatever the type.
+/// As [`parse_document`], but any type of value is accepted.
 pub fn parse_value(text: &str) -> Result<Value, ExtendedJsonError> {
     let mut scanner = scanner::Scanner::new(text);
     let value = parser::parse(&mut scanner)?;
@@ -59,7 +59,7 @@ pub fn parse_value(text: &str) -> Result<Value, ExtendedJsonError> {
     Ok(value)
 }
 
-/// Depth is judged last: a wrapper such as `{"$binary": {...}}` nests in JSON but not in BSON.
+/// Checks the depth, at the end: a wrapper such as `{"$binary": {...}}` nests in JSON but not in BSON.
 fn check(value: &Value) -> Result<(), BsonError> {
     match value {
         Value::Document(document) | Value::JavaScriptWithScope { scope: document, .. } => {

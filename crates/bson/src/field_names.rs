@@ -1,4 +1,4 @@
-//! Several fields of a document, found in one walk.
+//! Finds several fields of a document in one walk.
 
 use crate::skip::{Skip, name_length};
 use crate::{DocumentRef, EncodedValue, Type};
@@ -13,29 +13,29 @@ pub struct FieldNames {
 #[derive(Clone, Debug)]
 struct Name {
     text: Box<str>,
-    /// Its first eight bytes, with zeros behind a shorter one.
+    /// Its first eight bytes. A shorter name is padded with zeros.
     start: u64,
 }
 
-/// Fields of [`FieldNames`], a bit for each.
+/// A set of names of [`FieldNames`], one bit for each.
 type Marks = u64;
 
 const WORD_BYTES: usize = 8;
 
 impl FieldNames {
-    /// So many names can be looked for together.
+    /// Greatest number of names that can be looked for together.
     pub const COUNT_MAX: usize = Marks::BITS as usize;
 
-    /// These names, each of them different; nothing for more than [`Self::COUNT_MAX`].
+    /// Takes names that are all different; `None` for more than [`Self::COUNT_MAX`].
     pub fn new<'n>(names: impl IntoIterator<Item = &'n str>) -> Option<Self> {
         let name = |text: &str| Name { text: text.into(), start: start_of(text.as_bytes()) };
         let names: Box<[Name]> = names.into_iter().map(name).collect();
         (names.len() <= Self::COUNT_MAX).then_some(Self { names })
     }
 
-    /// Shows each field that has one of the names, with the name's position, in the order of the document, until `take`
-    /// has enough: what [`DocumentRef::get`] would find for each name. Names whose field the document lacks are shown at
-    /// the end, with nothing.
+    /// Calls `take` with each field that has one of the names, and the name's position, in the order of the document,
+    /// until `take` breaks. The values are those that [`DocumentRef::get`] would find. Names that the document lacks
+    /// come at the end, with `None`.
     #[inline]
     pub fn find<'d>(
         &self,
@@ -53,7 +53,7 @@ impl FieldNames {
             let Some(length) = Skip::of(kind).length(fields, body) else { break };
             if let Some(position) = self.position(rest, name_bytes) {
                 let mark = 1 << position;
-                // Of fields of one name the first counts.
+                // If several fields have one name, the first counts.
                 if missing & mark != 0 {
                     missing &= !mark;
                     let kind = Type::from_byte(kind);
@@ -74,7 +74,7 @@ impl FieldNames {
         }
     }
 
-    /// Which of the names stands at the start of these bytes, with that length.
+    /// Position of the name at the start of these bytes, which has this length.
     #[inline]
     fn position(&self, bytes: &[u8], name_bytes: usize) -> Option<usize> {
         let start = match bytes.first_chunk() {
@@ -82,7 +82,7 @@ impl FieldNames {
             Some(word) => u64::from_le_bytes(*word) & ((1 << (8 * name_bytes)) - 1),
             None => start_of(&bytes[..name_bytes]),
         };
-        // A short name is all in its first word.
+        // The first word holds all of a short name.
         self.names.iter().position(|name| {
             name.start == start
                 && name.text.len() == name_bytes
@@ -118,7 +118,8 @@ mod tests {
 
     #[test]
     fn each_name_is_found_as_it_is_alone() {
-        // Documents with some of the names, some twice; sets of names, some of them not there.
+        // The documents have some of the names, some of them twice. The sets of names have some that the documents
+        // lack.
         for which in 0_u32..1 << NAMES.len() {
             let mut document = DocumentBuf::new();
             for (position, name) in NAMES.iter().enumerate().filter(|(position, _)| which >> position & 1 == 1) {

@@ -1,23 +1,25 @@
-//! The hash of a value that hashed indexes and `$toHashedIndexKey` go by.
+//! The hash of values for hashed indexes and `$toHashedIndexKey`.
 //!
-//! Equal numbers of different types have one hash, as whole numbers: fractions are cut off.
+//! Numbers are hashed as whole numbers, without their fraction, so that equal numbers of different types mostly have
+//! one hash.
 //! Source: MongoDB manual, "Hashed Indexes" and "$toHashedIndexKey".
 
 use crate::{DocumentBuf, DocumentRef, Type, ValueRef, number};
 use md5::{Digest, Md5};
 
-/// The first eight bytes, little endian, of the MD5 of the value in a form that is the same for equal values.
+/// The first eight bytes, little endian, of the MD5 of the value, in a form that is the same for equal values.
 pub fn hashed_key(value: ValueRef<'_>) -> i64 {
     let mut md5 = Md5::new();
-    // The seed, which no index changes.
+    // The seed is 0 in every index.
     md5.update(0_i32.to_le_bytes());
     add(&mut md5, None, value);
     let digest = md5.finalize();
     i64::from_le_bytes(std::array::from_fn(|byte| digest[byte]))
 }
 
-/// The hashes that values equal to this one may have: a number's type says how its fraction is lost, so that a `Double` and
-/// a `Decimal128` that are equal may have two. `None` where numbers inside of a document or array make that many more.
+/// The hashes of all values that equal this one. The way in which a number loses its fraction depends on its type, so
+/// that an equal `Double` and `Decimal128` may have different hashes. `None` if a number with two hashes is inside a
+/// document or array.
 pub fn hashed_keys_of_equals(value: ValueRef<'_>) -> Option<Vec<i64>> {
     match value {
         ValueRef::Document(document) => is_alike(document).then(|| vec![hashed_key(value)]),
@@ -31,7 +33,7 @@ pub fn hashed_keys_of_equals(value: ValueRef<'_>) -> Option<Vec<i64>> {
     }
 }
 
-/// Whether each value inside has one hash, whatever types its numbers have.
+/// Whether each value inside has one hash for all types of its numbers.
 fn is_alike(document: DocumentRef<'_>) -> bool {
     document.iter().all(|element| match element.value {
         ValueRef::Document(inner) => is_alike(inner),
@@ -45,13 +47,13 @@ fn is_alike(document: DocumentRef<'_>) -> bool {
     })
 }
 
-/// The whole numbers that stand for a number, were it a `Double`, and were it a `Decimal128`.
+/// The whole numbers by which a number is hashed, as a `Double` and as a `Decimal128`.
 fn wholes(value: ValueRef<'_>) -> [i64; 2] {
     let double = match value {
         ValueRef::Decimal128(decimal) if decimal.is_nan() => 0,
         ValueRef::Decimal128(decimal) => match number::truncate_to_i64(value) {
             Some(cut) => cut,
-            // Beyond all others a `Double` has the smallest, whatever its sign.
+            // A `Double` beyond 64 bits is hashed as the smallest number, whatever its sign.
             None => whole(ValueRef::Double(if decimal.is_negative() { f64::NEG_INFINITY } else { f64::INFINITY })),
         },
         value => whole(value),
@@ -90,14 +92,14 @@ fn add_fields(md5: &mut Md5, document: DocumentRef<'_>) {
     md5.update(0_i32.to_le_bytes());
 }
 
-/// The bytes of the only value of a document whose only name is empty.
+/// The bytes of the value in a document whose only name is empty.
 fn stored_bytes(document: &DocumentBuf) -> &[u8] {
     let bytes = document.as_ref().as_bytes();
-    // Before it: the length, the type, the end of the name; behind it: the end of the document.
+    // Before the value are the length, the type and the end of the name; after it is the end of the document.
     &bytes[6..bytes.len() - 1]
 }
 
-/// The whole number that stands for a number: what is too large for 64 bits becomes the smallest, as on MongoDB.
+/// The whole number by which a number is hashed. A `Double` too large for 64 bits becomes the smallest, as in MongoDB.
 fn whole(value: ValueRef<'_>) -> i64 {
     /// 2 to the 63rd.
     const ABOVE_ALL: f64 = 9_223_372_036_854_775_808.0;
@@ -107,7 +109,7 @@ fn whole(value: ValueRef<'_>) -> i64 {
     }
 }
 
-/// One number for all types that are compared with each other.
+/// The number by which a type is hashed. Types that can be equal have one number.
 fn canonical(kind: Type) -> i32 {
     match kind {
         Type::MinKey => -1,
@@ -146,7 +148,7 @@ mod tests {
         assert_ne!(hashed_key(ValueRef::Null), hashed_key(ValueRef::Undefined));
     }
 
-    /// Numbers of all types, near those where their ways to a whole number part.
+    /// Numbers of all types, near places where their conversions to whole numbers differ.
     #[test]
     fn equal_numbers_have_a_hash_that_each_of_them_asks_for() {
         let mut texts: Vec<String> =

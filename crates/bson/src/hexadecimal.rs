@@ -1,16 +1,16 @@
 //! Bytes as hexadecimal digits, two a byte.
 
-/// Digits with small letters.
+/// Digits with lower-case letters.
 pub fn small(bytes: &[u8]) -> String {
     digits(bytes, &PAIRS_SMALL)
 }
 
-/// Digits with capital letters.
+/// Digits with upper-case letters.
 pub fn capital(bytes: &[u8]) -> String {
     digits(bytes, &PAIRS_CAPITAL)
 }
 
-/// Tokens of change streams are made of every event: both digits of a byte are looked up at once.
+/// Both digits of a byte are looked up at once, because each event of a change stream has a token of digits.
 fn digits(bytes: &[u8], pairs: &[[u8; 2]; 256]) -> String {
     let mut digits = vec![0; 2 * bytes.len()];
     for (pair, byte) in digits.as_chunks_mut().0.iter_mut().zip(bytes) {

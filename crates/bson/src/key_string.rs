@@ -1,7 +1,7 @@
 //! Memcomparable keys: bytes whose order is the canonical order of the values they encode.
 //!
 //! **Invariant:** for any two values, comparing keys as bytes gives [`crate::order::compare`] (reversed for descending
-//! fields); equal values have equal keys, so `1`, `1.0` and `NumberDecimal("1.00")` are one key. No key is a prefix of
+//! fields). Equal values have equal keys, so `1`, `1.0` and `NumberDecimal("1.00")` are one key. No key is a prefix of
 //! another value's key, so a compound key is a concatenation and its leading fields are a prefix of its bytes.
 //!
 //! A key begins with the value's bracket (see [`crate::order::rank`]), which numbers and booleans refine. Then:
@@ -10,11 +10,11 @@
 //! - binary data: its length (one byte below 255, else `ff` and four), subtype, bytes;
 //! - dates and ObjectIds and timestamps: fixed width, big endian; numbers: see the module `number`.
 //!
-//! Under a [`StringOrder`] other than the bytes' a string's key holds, in the place of its text, its sort key written as
-//! text ([`StringOrder::in_keys`]); [`decode`] returns that.
+//! Under a [`StringOrder`] with a collator, a string's key holds the string's sort key, written as text, in the place
+//! of its text ([`StringOrder::in_keys`]). [`decode`] returns that text.
 //!
 //! A descending field has all its bytes inverted. Types that compare equal are not told apart, so [`decode`] returns
-//! numbers as the simplest type that holds them and symbols as strings.
+//! numbers as the simplest type that holds them, and symbols as strings.
 
 mod collated;
 mod decode;
@@ -26,7 +26,7 @@ use crate::order::{bracket, rank};
 use crate::string_order::StringOrder;
 use crate::{ArrayRef, DocumentRef, ValueRef};
 
-/// Which way a key's field is sorted.
+/// The direction in which a key's field is sorted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Smallest first.
@@ -35,14 +35,15 @@ pub enum Direction {
     Descending,
 }
 
-/// Ends texts, documents and arrays; below every byte that may continue them.
+/// Ends texts, documents and arrays. It is below every byte that may continue them.
 const END: u8 = 0x00;
-/// Announces a byte 0 or 1 inside a text, as itself plus one.
+/// Comes before a byte 0 or 1 of a text, which is written as itself plus one.
 const ESCAPE: u8 = 0x01;
-/// Announces a length of four bytes.
+/// Comes before a length of four bytes.
 const LONG_LENGTH: u8 = 0xff;
 
-/// Sorts after every field, of either direction: a prefix of fields and this byte is the end of all keys with that prefix.
+/// Sorts after every field of either direction: a prefix of fields with this byte is the end of all keys with that
+/// prefix.
 pub const MAX_BYTE: u8 = 0xff;
 
 /// Appends one value's key. Does not allocate beyond the buffer's growth.
@@ -53,7 +54,7 @@ pub fn append(buffer: &mut Vec<u8>, value: ValueRef<'_>, direction: Direction) {
     direct(&mut buffer[start..], direction);
 }
 
-/// Appends one value's key as [`append`] does, with its strings in the order that is given.
+/// Appends one value's key as [`append`] does, with strings in the given order.
 #[inline]
 pub fn append_ordered(buffer: &mut Vec<u8>, value: ValueRef<'_>, direction: Direction, strings: &StringOrder) {
     let Some(collator) = strings.collator() else { return append(buffer, value, direction) };
@@ -145,7 +146,7 @@ fn put(buffer: &mut Vec<u8>, value: ValueRef<'_>) {
 }
 
 fn put_text(buffer: &mut Vec<u8>, text: &str) {
-    // Folding without an early exit lets the compiler look at many bytes at once; escapes are very rare.
+    // A fold without an early exit lets the compiler test many bytes at once. Escapes are very rare.
     let needs_escape = text.bytes().fold(0, |found, byte| found | u8::from(byte <= ESCAPE)) != 0;
     if needs_escape {
         for byte in text.bytes() {

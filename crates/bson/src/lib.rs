@@ -1,8 +1,9 @@
-//! BSON without copies: borrowed documents, order, key strings, Extended JSON.
+//! BSON without copies: borrowed documents, order, key strings and Extended JSON.
 //!
-//! **Invariant:** a [`DocumentRef`] made by [`DocumentRef::parse`] is well formed to its leaves, so nothing above
-//! this crate checks a length again. One made by [`DocumentRef::trusted`] (bytes that we wrote and whose checksum
-//! held) behaves the same; on malformed bytes its iteration stops early, it never panics and never reads outside.
+//! **Invariant:** a [`DocumentRef`] made by [`DocumentRef::parse`] is well formed to its leaves, so nothing above this
+//! crate checks a length again. One made by [`DocumentRef::trusted`] (from bytes that Bunko wrote and whose checksum
+//! held) behaves in this way too. On malformed bytes its iteration stops early. It never panics and never reads outside
+//! the bytes.
 //!
 //! Owned values keep sub-documents as bytes too: one comparison, one key string and one hash serve both forms.
 #![forbid(unsafe_code)]
@@ -48,9 +49,9 @@ pub use writer::Writer;
 pub const MAX_USER_DOCUMENT_BYTES: usize = 16 * 1024 * 1024;
 /// Largest document inside a message: a user document and the server's own fields around it.
 pub const MAX_INTERNAL_DOCUMENT_BYTES: usize = MAX_USER_DOCUMENT_BYTES + 16 * 1024;
-/// How many documents and arrays there may be around a value's own in a parsed document.
+/// Greatest number of documents and arrays around a value in a parsed document.
 pub const MAX_DEPTH_ACCEPTED: usize = 200;
-/// How much deeper a document may nest that the server puts around a client's.
+/// Greatest number of levels that the server puts around a client's document.
 pub const LEVELS_AROUND_MAX: usize = 20;
 /// Deepest nesting that a stored document may have.
 pub const MAX_DEPTH_STORED: usize = 180;

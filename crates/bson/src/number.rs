@@ -4,10 +4,10 @@ use crate::decimal128::{Finite, POWERS_OF_TEN, Parts, Sign, compare_doubles};
 use crate::{Decimal128, ValueRef};
 use std::cmp::Ordering;
 
-/// Two to the 63rd: the first double that no `i64` reaches.
+/// Two to the 63rd: the first double above every `i64`.
 pub(crate) const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
 
-/// A number without the difference between the two integer types, which no result depends on.
+/// A number. The two integer types are one, because no result depends on the difference.
 #[derive(Clone, Copy, Debug)]
 pub enum Number {
     /// From an int32 or int64.
@@ -31,7 +31,7 @@ impl Number {
         }
     }
 
-    /// Numeric order across types, without rounding; `NaN` lowest and equal to itself, `-0` equal to `0`.
+    /// Numeric order across types, without rounding. `NaN` is lowest and equal to itself, `-0` is equal to `0`.
     #[inline]
     pub fn compare(self, other: Self) -> Ordering {
         match (self, other) {
@@ -47,7 +47,7 @@ impl Number {
         }
     }
 
-    /// The number without its fraction; `None` where that is `NaN` or beyond 64 bits.
+    /// The number without its fraction; `None` if it is `NaN` or beyond 64 bits.
     pub fn truncate(self) -> Option<i64> {
         match self {
             Self::Integer(number) => Some(number),
@@ -60,7 +60,7 @@ impl Number {
     }
 }
 
-/// Neither side may be rounded to the other's type: above 2^53 that would call neighbours equal.
+/// Compares without rounding either side to the other's type: above 2^53 that would make neighbours equal.
 fn compare_integer_to_double(a: i64, b: f64) -> Ordering {
     if b.is_nan() || b < -TWO_TO_63 {
         return Ordering::Greater;
@@ -100,18 +100,18 @@ pub fn as_f64(value: ValueRef<'_>) -> Option<f64> {
     })
 }
 
-/// The number without its fraction; `None` where it is `NaN`, does not fit 64 bits, or is no number.
+/// The number without its fraction; `None` if it is `NaN`, does not fit 64 bits, or is no number.
 pub fn truncate_to_i64(value: ValueRef<'_>) -> Option<i64> {
     Number::of(value)?.truncate()
 }
 
-/// The number as an integer whatever it is: doubles lose their fraction, decimals are rounded to the nearest and halves
-/// to even, `NaN` is 0, and what does not fit 64 bits is the nearest that does. `None` for what is no number.
-/// Options of commands are read so. Source: recorded answers of MongoDB 8.2.
+/// Any number as an integer: doubles lose their fraction, decimals are rounded to the nearest integer and halves to
+/// even, `NaN` is 0, and numbers beyond 64 bits become the nearest integer in range. `None` if the value is no number.
+/// Options of commands are read in this way. Source: recorded answers of MongoDB 8.2.
 pub fn clamp_to_i64(value: ValueRef<'_>) -> Option<i64> {
     Some(match Number::of(value)? {
         Number::Integer(integer) => integer,
-        // This is what `as` does, fraction, NaN and limits alike.
+        // `as` does all of this for fractions, NaN and limits.
         Number::Double(double) => double as i64,
         Number::Decimal(decimal) if decimal.is_nan() => 0,
         Number::Decimal(decimal) => {

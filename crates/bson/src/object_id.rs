@@ -1,4 +1,4 @@
-//! The 12-byte identifier that drivers and servers make without asking anyone.
+//! The 12-byte identifier that drivers and servers make without coordination.
 
 use std::fmt;
 
@@ -32,7 +32,7 @@ impl ObjectId {
         Some(Self(bytes))
     }
 
-    /// Seconds since 1970 at which the id was made.
+    /// Time at which the id was made, in seconds since 1970.
     pub fn seconds(self) -> u32 {
         u32::from_be_bytes([self.0[0], self.0[1], self.0[2], self.0[3]])
     }

@@ -1,7 +1,7 @@
 //! MongoDB's canonical order over values of all types.
 //!
-//! **Invariant:** [`compare`] and the bytes of [`crate::key_string`] order any two values alike; a property test holds
-//! them to it. What is equal here (`1` and `1.0`, a symbol and its string) has the same key string.
+//! **Invariant:** [`compare`] and the bytes of [`crate::key_string`] order any two values alike, which a property test
+//! checks. Values that are equal here (`1` and `1.0`, a symbol and its string) have one key string.
 //!
 //! Source: MongoDB manual, "Comparison/Sort Order".
 
@@ -9,8 +9,8 @@ use crate::number::Number;
 use crate::{ArrayRef, DocumentRef, Type, ValueRef};
 use std::cmp::Ordering;
 
-/// The brackets, as they are numbered in key strings too: between any two is an unused byte, and numbers and booleans
-/// have more than one byte.
+/// The brackets, with their numbers in key strings: between any two is an unused byte, and numbers and booleans have
+/// more than one byte.
 pub(crate) mod bracket {
     pub(crate) const MIN_KEY: u8 = 0x02;
     pub(crate) const UNDEFINED: u8 = 0x04;
@@ -32,7 +32,8 @@ pub(crate) mod bracket {
     pub(crate) const MAX_KEY: u8 = 0x3a;
 }
 
-/// The type's bracket: values of different brackets order as these do. One for all numbers, one for strings and symbols.
+/// The type's bracket. Values of different brackets order as the brackets do. All numbers have one bracket, as do
+/// strings and symbols.
 #[inline]
 pub fn rank(kind: Type) -> u8 {
     match kind {
@@ -96,7 +97,8 @@ fn compare_rarer(a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
     }
 }
 
-/// Compares two documents field by field: bracket of the value, then name, then value; the one that ends first is less.
+/// Compares two documents field by field: the bracket of the value, then the name, then the value. A document that ends
+/// first is less.
 pub fn compare_documents(a: DocumentRef<'_>, b: DocumentRef<'_>) -> Ordering {
     if a == b {
         return Ordering::Equal;
@@ -117,7 +119,7 @@ pub fn compare_documents(a: DocumentRef<'_>, b: DocumentRef<'_>) -> Ordering {
     }
 }
 
-/// Compares two arrays element by element; the one that ends first is less.
+/// Compares two arrays element by element. An array that ends first is less.
 pub fn compare_arrays(a: ArrayRef<'_>, b: ArrayRef<'_>) -> Ordering {
     if a == b {
         return Ordering::Equal;
@@ -140,7 +142,7 @@ mod tests {
     use super::*;
     use crate::{ArrayBuf, Decimal128, DocumentBuf, ObjectId, Timestamp};
 
-    /// Every type once or more, each value above the one before.
+    /// Every type at least once, each value above the one before.
     #[test]
     fn brackets_stand_in_canonical_order() {
         let small = DocumentBuf::new().with("a", 1);

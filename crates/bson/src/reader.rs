@@ -1,4 +1,4 @@
-//! Reading encoded documents in place.
+//! Reads encoded documents in place.
 
 use crate::skip::{Skip, name_length};
 use crate::validate::{self, BsonError};
@@ -9,7 +9,7 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct DocumentRef<'a>(&'a [u8]);
 
-/// An array: a document whose names are its indexes (which nothing here reads or trusts).
+/// An array: a document whose names are its indexes. Nothing here reads or trusts them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ArrayRef<'a>(DocumentRef<'a>);
 
@@ -22,7 +22,7 @@ pub struct Element<'a> {
     pub value: ValueRef<'a>,
 }
 
-/// A field as it stands in its document.
+/// A field in its encoded form.
 #[derive(Clone, Copy)]
 pub struct EncodedElement<'a> {
     kind: Type,
@@ -42,22 +42,22 @@ impl<'a> EncodedElement<'a> {
         self.kind
     }
 
-    /// The field's value; nothing where a text in it is none.
+    /// The field's value; `None` if a text in it is not valid.
     pub fn value(&self) -> Option<ValueRef<'a>> {
         decode(self.kind, self.body)
     }
 
-    /// Name and value; nothing where a text in them is none.
+    /// Name and value; `None` if a text in them is not valid.
     pub fn decode(&self) -> Option<Element<'a>> {
         Some(Element { name: std::str::from_utf8(self.name).ok()?, value: self.value()? })
     }
 
-    /// Bytes of the value.
+    /// Length of the value in bytes.
     pub fn value_bytes(&self) -> usize {
         self.body.len()
     }
 
-    /// Where the field begins in the document that it was read from, in bytes.
+    /// Offset of the field in the document that it was read from, in bytes.
     pub fn offset_in(&self, document: DocumentRef<'a>) -> usize {
         self.encoded.as_ptr().addr().wrapping_sub(document.0.as_ptr().addr())
     }
@@ -76,14 +76,14 @@ impl<'a> DocumentRef<'a> {
 
     /// Checks all of `bytes`, which must be exactly one document nested at most [`crate::MAX_DEPTH_ACCEPTED`] deep.
     /// # Errors
-    /// [`BsonError`] names what is wrong and at which byte.
+    /// [`BsonError`] names the error and the byte at which it is.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, BsonError> {
         validate::document(bytes)?;
         Ok(Self(bytes))
     }
 
-    /// The same for a document of the server's own around one that [`Self::parse`] accepts, which is at most
-    /// [`crate::LEVELS_AROUND_MAX`] levels further inside.
+    /// As [`Self::parse`], for a document of the server's own around one that [`Self::parse`] accepts. That one may be
+    /// up to [`crate::LEVELS_AROUND_MAX`] levels further inside.
     /// # Errors
     /// As [`Self::parse`].
     pub fn parse_around(bytes: &'a [u8]) -> Result<Self, BsonError> {
@@ -91,12 +91,12 @@ impl<'a> DocumentRef<'a> {
         Ok(Self(bytes))
     }
 
-    /// Takes bytes that were parsed before and have been kept under a checksum since.
+    /// Takes bytes that were parsed before and kept under a checksum since.
     pub fn trusted(bytes: &'a [u8]) -> Self {
         Self(if bytes.len() < EMPTY.len() { &EMPTY } else { bytes })
     }
 
-    /// The document as encoded, length first.
+    /// The encoded document, length first.
     pub fn as_bytes(self) -> &'a [u8] {
         self.0
     }
@@ -116,22 +116,22 @@ impl<'a> DocumentRef<'a> {
         Elements { rest: &self.0[4..self.0.len() - 1] }
     }
 
-    /// The first field with that name.
+    /// The first field with this name.
     pub fn get(self, name: &str) -> Option<ValueRef<'a>> {
         self.get_encoded(name)?.value()
     }
 
-    /// The same without a look inside.
+    /// As [`Self::get`], without decoding the value.
     #[inline]
     pub fn get_encoded(self, name: &str) -> Option<EncodedValue<'a>> {
         let (fields, name) = (&self.0[..self.0.len() - 1], name.as_bytes());
         let mut at = 4;
-        // Of fields that are passed by, only the lengths are read: that is most of what expressions and filters do.
+        // Only the lengths of other fields are read, on which expressions and filters spend most of their time.
         while let Some((&kind, rest)) = fields.get(at..).and_then(<[u8]>::split_first) {
             let field_bytes = name_length(rest)?;
             let body = at + 1 + field_bytes + 1;
             let length = Skip::of(kind).length(fields, body)?;
-            // Most names differ in their length or first byte, which needs no call.
+            // Most names differ in their length or first byte, which is compared without a call.
             if field_bytes == name.len() && rest.first() == name.first().or(Some(&0)) && rest[..field_bytes] == *name {
                 return Some(EncodedValue::new(Type::from_byte(kind)?, fields.get(body..body + length)?));
             }
@@ -140,7 +140,7 @@ impl<'a> DocumentRef<'a> {
         None
     }
 
-    /// The value of the field that begins at a byte, as [`EncodedElement::offset_in`] tells it.
+    /// The value of the field at an offset that [`EncodedElement::offset_in`] returned.
     pub fn value_at(self, offset: usize) -> Option<ValueRef<'a>> {
         let mut fields = Elements { rest: self.0[..self.0.len() - 1].get(offset..)? };
         let (kind, _, body) = fields.next_encoded()?;
@@ -193,7 +193,7 @@ impl<'a> ArrayRef<'a> {
         Self(document)
     }
 
-    /// The array as encoded.
+    /// The array as a document.
     pub fn as_document(self) -> DocumentRef<'a> {
         self.0
     }
@@ -217,7 +217,7 @@ impl<'a> ArrayRef<'a> {
         })
     }
 
-    /// The same without a look inside.
+    /// As [`Self::iter`], without decoding the values.
     #[inline]
     pub fn encoded(self) -> impl Iterator<Item = EncodedValue<'a>> {
         let mut elements = self.0.iter();
@@ -246,17 +246,17 @@ pub struct Elements<'a> {
 }
 
 impl<'a> Elements<'a> {
-    /// Walks on where another walk had these fields still to come.
+    /// Continues another walk that had these fields left.
     pub fn resume(rest: &'a [u8]) -> Self {
         Self { rest }
     }
 
-    /// The fields to come, as encoded.
+    /// The fields that are left, encoded.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// The fields that are left, none of them decoded: what passes most of them by, or copies them, need not look inside.
+    /// The fields that are left, not decoded. Callers that skip or copy most of them need not look inside.
     pub fn encoded(mut self) -> impl Iterator<Item = EncodedElement<'a>> {
         std::iter::from_fn(move || {
             let before = self.rest;
@@ -265,7 +265,7 @@ impl<'a> Elements<'a> {
         })
     }
 
-    /// The next field still encoded: type, name, body. Names compare faster as bytes.
+    /// The next field, encoded: type, name, body. Names compare faster as bytes.
     #[inline]
     pub(crate) fn next_encoded(&mut self) -> Option<(Type, &'a [u8], &'a [u8])> {
         let (&first, rest) = self.rest.split_first()?;
@@ -305,7 +305,7 @@ fn zero_terminated(body: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(&body[..end]).ok()?, &body[end + 1..]))
 }
 
-/// The scope behind the code, from the body of a [`Type::JavaScriptWithScope`].
+/// The scope after the code, from the body of a [`Type::JavaScriptWithScope`].
 pub(crate) fn scope(body: &[u8]) -> Option<DocumentRef<'_>> {
     let code_bytes = usize::try_from(i32::from_le_bytes(fixed(body.get(4..)?)?)).ok()?;
     Some(DocumentRef::trusted(body.get(code_bytes.checked_add(8)?..)?))
@@ -406,7 +406,7 @@ mod tests {
                 assert_eq!(document.get(&format!("{name}x")).map(|_| ()), None);
                 assert_eq!(document.iter().map(|field| field.name).collect::<Vec<_>>(), [name, "wanted"]);
                 assert_eq!(document.get(&format!("{name}\0")).map(|_| ()), None);
-                // Damaged ones: cut anywhere, and with each byte changed, they end.
+                // Walks of damaged documents end too: cut anywhere, and with each byte changed.
                 let bytes = document.as_bytes();
                 for at in 0..bytes.len() {
                     let cut = DocumentRef::trusted(&bytes[..at]);
@@ -426,7 +426,7 @@ mod tests {
     }
 
     impl Elements<'_> {
-        /// Whether a walk stops before the end: at a field whose name is no text, which `get` passes by.
+        /// Whether a walk stops before the end, at a field whose name is not valid text. `get` skips such a field.
         fn rest_of_all(mut self) -> bool {
             while self.next().is_some() {}
             !self.rest.is_empty()

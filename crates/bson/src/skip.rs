@@ -1,29 +1,29 @@
-//! Passing a field by: how long its name and its value are, without a look at what they are.
+//! Skipping fields: the lengths of a name and a value, found without decoding them.
 
-/// How the length of a value is found out, by its type's byte.
+/// The way to find the length of a value, by its type's byte.
 #[derive(Clone, Copy)]
 pub(crate) struct Skip(u8);
 
-/// The low bits are bytes that the value always has.
+/// The low bits: number of bytes that the value always has.
 const FIXED: u8 = 0x1f;
-/// The value begins with a length of four bytes, which says how much comes on top of the fixed bytes.
+/// The value begins with a length of four bytes, which is added to the fixed bytes.
 const PREFIXED: u8 = 0x80;
 /// The value is two texts that end with a zero.
 const TEXTS: u8 = 0x40;
 /// There is no such type.
 const UNKNOWN: u8 = 0x20;
 
-/// One entry for each byte: a table is one load where a match would be a jump that no processor foresees.
+/// One entry for each byte. A lookup is one load, whereas a match would be a jump that processors cannot predict.
 static SKIPS: [u8; 256] = {
     let mut skips = [UNKNOWN; 256];
-    // Null, undefined, and the least and the greatest key have no body.
+    // Null, undefined, MinKey and MaxKey have no body.
     (skips[0x06], skips[0x0a], skips[0xff], skips[0x7f]) = (0, 0, 0, 0);
     skips[0x08] = 1;
     skips[0x10] = 4;
     (skips[0x01], skips[0x09], skips[0x11], skips[0x12]) = (8, 8, 8, 8);
     skips[0x07] = 12;
     skips[0x13] = 16;
-    // Texts do not count their own length; documents do.
+    // The length of a string does not include its own four bytes. That of a document does.
     (skips[0x02], skips[0x0d], skips[0x0e]) = (PREFIXED | 4, PREFIXED | 4, PREFIXED | 4);
     (skips[0x03], skips[0x04], skips[0x0f]) = (PREFIXED, PREFIXED, PREFIXED);
     skips[0x05] = PREFIXED | 5;
@@ -38,7 +38,7 @@ impl Skip {
         Self(SKIPS[usize::from(kind)])
     }
 
-    /// Bytes of the value that begins at `at`; nothing where it does not fit into `bytes`, or has no known type.
+    /// Length in bytes of the value that begins at `at`; `None` if it does not fit into `bytes` or has no known type.
     #[inline]
     pub fn length(self, bytes: &[u8], at: usize) -> Option<usize> {
         let left = bytes.len().checked_sub(at)?;
@@ -50,7 +50,7 @@ impl Skip {
             let prefix = bytes[at..].first_chunk()?;
             length = length.checked_add(u32::from_le_bytes(*prefix) as usize)?;
         }
-        // A negative length is a very large one here.
+        // A negative length is a very large number here.
         (length <= left).then_some(length)
     }
 }
@@ -63,12 +63,12 @@ fn texts(bytes: &[u8]) -> Option<usize> {
 const LOW_BITS: u64 = u64::from_ne_bytes([0x01; 8]);
 const HIGH_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
 
-/// Bytes of the name at the start of `bytes`, without its closing zero; nothing where there is none.
+/// Length in bytes of the name at the start of `bytes`, without its closing zero; `None` if there is no name.
 #[inline]
 pub(crate) fn name_length(bytes: &[u8]) -> Option<usize> {
     if let Some(word) = bytes.first_chunk() {
         let word = u64::from_le_bytes(*word);
-        // The lowest bit that is left stands in the first byte that is zero.
+        // The lowest set bit is in the first byte that is zero.
         // Source: Hacker's Delight, "Find First 0-Byte".
         let zeros = word.wrapping_sub(LOW_BITS) & !word & HIGH_BITS;
         if zeros != 0 {

@@ -1,9 +1,9 @@
-//! Which documents may be an `_id`.
+//! The rule for documents that are an `_id`.
 
 use crate::{DocumentRef, ValueRef};
 
-/// The first name in a document that keeps it from being an `_id`: one that begins with `$`, but for a reference to a
-/// document, which begins with `$ref`, a string, and `$id`, and may go on with `$db`, a string.
+/// The first name in a document that keeps it from being an `_id`: a name that begins with `$`. References are exempt:
+/// documents that begin with `$ref`, a string, and `$id`, and may go on with `$db`, a string.
 /// Source: MongoDB manual, "Field Names", and "Database References".
 pub fn name_not_allowed(id: DocumentRef<'_>) -> Option<&str> {
     let mut fields = id.iter().peekable();

@@ -1,11 +1,11 @@
-//! In which order strings are: by their bytes, or as a collator says.
+//! The order of strings: by their bytes, or by a collator.
 //!
-//! **Invariant:** under one [`StringOrder`] comparison, equality and key strings agree, as they do for bytes. Where strings
-//! are compared by bytes nothing is called by pointer: what takes a `StringOrder` asks once a value whether there is a
-//! collator.
+//! **Invariant:** under one [`StringOrder`], comparison, equality and key strings agree, as they do for bytes. A
+//! comparison by bytes calls nothing through a pointer: functions that take a `StringOrder` test once for each value
+//! whether there is a collator.
 //!
-//! A collator concerns strings and symbols wherever they stand as values, in documents and arrays too; neither names of
-//! fields nor code nor regular expressions.
+//! A collator applies to strings and symbols that are values, also inside documents and arrays. It does not apply to
+//! names of fields, code or regular expressions.
 
 use crate::key_string::{self, Direction};
 use crate::order::{self, rank};
@@ -16,40 +16,41 @@ use std::sync::Arc;
 
 /// An order of strings other than that of their bytes.
 pub trait Collator: fmt::Debug + Send + Sync {
-    /// Compares two strings; different ones may be equal.
+    /// Compares two strings. Different strings may be equal.
     fn compare(&self, a: &str, b: &str) -> Ordering;
 
-    /// Appends bytes which are to the bytes of other strings as the strings are to each other.
+    /// Appends a sort key: bytes that have the order of the strings.
     fn write_sort_key(&self, text: &str, key: &mut Vec<u8>);
 
-    /// All that makes this order, as it is shown to users; equal ones are the same order.
+    /// Everything that determines this order, in the form that users see. Orders with equal specifications are the
+    /// same.
     fn specification(&self) -> DocumentRef<'_>;
 }
 
-/// How an operator uses the order of strings, by its entry in a table. Tests walk the tables and compare each entry
+/// How an operator uses the order of strings, as an entry in its table. Tests walk the tables and compare each entry
 /// with the operator's answers, so that no operator forgets the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StringUse {
-    /// It compares values, or holds conditions that do, and strings among them in the order that the command asks for.
+    /// It compares values, or holds conditions that do. It compares strings in the order that the command asks for.
     Collated,
-    /// It compares none, or takes strings by their bytes whatever the order is.
+    /// It compares no values, or compares strings by their bytes in any order.
     AsBytes,
 }
 
-/// The order that strings are in; the default is that of their bytes. Copies share the collator.
+/// The order of strings. The default is by their bytes. Copies share the collator.
 #[derive(Clone, Debug, Default)]
 pub struct StringOrder(Option<Arc<dyn Collator>>);
 
 impl StringOrder {
-    /// Strings by their bytes.
+    /// The order of strings by their bytes.
     pub const BYTES: &'static Self = &Self(None);
 
-    /// Strings as the collator says.
+    /// The order of strings by a collator.
     pub fn collated(collator: Arc<dyn Collator>) -> Self {
         Self(Some(collator))
     }
 
-    /// Who orders the strings where that is not by bytes.
+    /// The collator; `None` if strings are ordered by their bytes.
     #[inline]
     pub fn collator(&self) -> Option<&dyn Collator> {
         self.0.as_deref()
@@ -76,7 +77,7 @@ impl StringOrder {
         self.compare(a, b).is_eq()
     }
 
-    /// As the comparison of two values that are strings.
+    /// As [`Self::compare`] for two strings.
     #[inline]
     pub fn compare_strings(&self, a: &str, b: &str) -> Ordering {
         match &self.0 {
@@ -91,14 +92,14 @@ impl StringOrder {
         key_string::append_ordered(buffer, value, direction, self);
     }
 
-    /// The value as keys hold it: under a collator each string gives way to its sort key, whose bytes stand as the
-    /// characters of those numbers. So the order of such values by bytes is this order of the values that they are made of.
+    /// The value in the form in which keys hold it: under a collator, each string is replaced by its sort key, with a
+    /// character for each byte. The order of such values by bytes is this order of the original values.
     pub fn in_keys(&self, value: ValueRef<'_>) -> Value {
         self.collator().map_or_else(|| value.to_value(), |collator| in_keys(value, collator))
     }
 
-    /// Whether a comparison with `value` may come out otherwise than by bytes: there is a collator and the value holds
-    /// a string.
+    /// Whether a comparison with `value` may differ from one by bytes: there is a collator and the value holds a
+    /// string.
     pub fn concerns(&self, value: ValueRef<'_>) -> bool {
         !self.is_bytes() && Self::holds_strings(value)
     }
@@ -114,7 +115,7 @@ impl StringOrder {
     }
 }
 
-/// Whether they are the same order.
+/// Compares the orders themselves.
 impl PartialEq for StringOrder {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
@@ -127,7 +128,7 @@ impl PartialEq for StringOrder {
 
 impl Eq for StringOrder {}
 
-/// A string's sort key as text: a byte becomes the character of its number, which keeps the order.
+/// A string's sort key as text: each byte becomes the character with its number, which keeps the order.
 pub(crate) fn key_text(text: &str, collator: &dyn Collator) -> String {
     let mut sort_key = Vec::with_capacity(2 * text.len() + 8);
     collator.write_sort_key(text, &mut sort_key);
@@ -196,7 +197,7 @@ mod tests {
     use super::*;
     use crate::{ArrayBuf, DocumentBuf};
 
-    /// Letters without their case.
+    /// Compares letters without their case.
     #[derive(Debug)]
     struct WithoutCase;
 

@@ -1,15 +1,16 @@
-//! Values as error messages, E11000 and explain print them: `$size: "x"`, `{ _id: 3.0 }`.
+//! Values in the text form of error messages, E11000 and explain: `$size: "x"`, `{ _id: 3.0 }`.
 
 use crate::{ArrayRef, BinarySubtype, DocumentRef, Element, ValueRef};
 use std::fmt::{self, Write};
 
-/// Strings from this length on are cut, in bytes.
+/// Length in bytes from which on strings are cut.
 const CUT_STRING_BYTES: usize = 160;
-/// What is left of a string that is cut, in bytes.
+/// Length in bytes to which a string is cut.
 const KEPT_STRING_BYTES: usize = 150;
-/// Longest printed value, in bytes, without the dots behind it: a message need not be as large as what it is about.
+/// Greatest length of a printed value in bytes, without the dots after it: a message need not be as large as its
+/// subject.
 pub const PRINTED_BYTES_MAX: usize = 4096;
-/// Digits of a double that are shown.
+/// Significant digits of a double that are shown.
 const DOUBLE_DIGITS: i32 = 16;
 
 /// Prints a value in the server's own notation, which is not JSON.
@@ -30,9 +31,9 @@ impl fmt::Display for ValueText<'_> {
     }
 }
 
-/// Prints with `print`, and cuts what becomes longer than [`PRINTED_BYTES_MAX`].
+/// Prints with `print`, and cuts text longer than [`PRINTED_BYTES_MAX`].
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn cut(out: &mut dyn Write, print: impl FnOnce(&mut dyn Write) -> fmt::Result) -> fmt::Result {
     let mut cut = Cut { out, left: PRINTED_BYTES_MAX, is_full: false };
     match print(&mut cut) {
@@ -41,7 +42,7 @@ pub fn cut(out: &mut dyn Write, print: impl FnOnce(&mut dyn Write) -> fmt::Resul
     }
 }
 
-/// Takes so many bytes, and fails then.
+/// Passes on a limited number of bytes, and fails after that.
 struct Cut<'o> {
     out: &'o mut dyn Write,
     left: usize,
@@ -137,7 +138,7 @@ fn write_binary(f: &mut dyn Write, subtype: u8, bytes: &[u8]) -> fmt::Result {
     f.write_str("\")")
 }
 
-/// C's `%.16g` and, where that shows no point, `.0`: `3.0`, `0.3`, `1e+30.0`, and even `nan.0`.
+/// C's `%.16g` and, if that shows no point, `.0`: `3.0`, `0.3`, `1e+30.0`, and even `nan.0`.
 fn double_text(number: f64) -> String {
     let mut text = if number.is_nan() {
         "nan".to_owned()

@@ -1,38 +1,38 @@
-//! The one place where a document's lengths are doubted.
+//! The check of a document's lengths, which no other place repeats.
 
 use crate::{MAX_DEPTH_ACCEPTED, MAX_INTERNAL_DOCUMENT_BYTES, Type};
 use std::fmt;
 
-/// What is wrong with bytes that claim to be a document.
+/// Why bytes are no document. Offsets are in bytes from the start of the outermost document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BsonError {
-    /// A length does not fit what it stands in; `offset` in bytes from the document's start.
+    /// A length does not fit the bytes around it.
     BadLength {
-        /// Where the length stands.
+        /// Offset of the length.
         offset: usize,
     },
-    /// No such element type.
+    /// There is no such element type.
     UnknownType {
-        /// Where the type byte stands.
+        /// Offset of the type's byte.
         offset: usize,
-        /// What stands there.
+        /// The type's byte.
         byte: u8,
     },
     /// A string that is not UTF-8, or lacks its closing zero.
     BadString {
-        /// Where the string begins.
+        /// Offset of the string.
         offset: usize,
     },
     /// A boolean that is neither 0 nor 1.
     BadBoolean {
-        /// Where the byte stands.
+        /// Offset of the byte.
         offset: usize,
     },
     /// Nested deeper than [`MAX_DEPTH_ACCEPTED`].
     TooDeep,
-    /// Larger than a message's documents may be, in bytes.
+    /// Larger than documents in a message may be.
     TooLarge {
-        /// The document's length.
+        /// The document's length in bytes.
         length: usize,
     },
 }
@@ -61,7 +61,7 @@ pub(crate) fn length_at(bytes: &[u8]) -> Option<usize> {
     usize::try_from(i32::from_le_bytes(prefix.try_into().ok()?)).ok()
 }
 
-/// Length in bytes of a value's body at the start of `rest`, which may be longer; `None` where it does not fit.
+/// Length in bytes of a value's body at the start of `rest`, which may be longer; `None` if it does not fit.
 #[inline]
 pub(crate) fn body_length(kind: Type, rest: &[u8]) -> Option<usize> {
     let length = match kind {
@@ -88,7 +88,7 @@ pub(crate) fn document(bytes: &[u8]) -> Result<(), BsonError> {
     document_of_levels(bytes, MAX_DEPTH_ACCEPTED + 1)
 }
 
-/// The same for one that may have that many levels, of which it is the first itself.
+/// As [`document`], for a document that may have `levels` levels, itself included.
 pub(crate) fn document_of_levels(bytes: &[u8], levels: usize) -> Result<(), BsonError> {
     if bytes.len() > 48_000_000 {
         return Err(BsonError::TooLarge { length: bytes.len() });
@@ -96,8 +96,8 @@ pub(crate) fn document_of_levels(bytes: &[u8], levels: usize) -> Result<(), Bson
     nested(bytes, 0, levels)
 }
 
-/// `base` is where `bytes` begins in the outermost document, for error messages; `levels` is how many there may
-/// be, it and those inside.
+/// Checks a nested document. `base` is the offset of `bytes` in the outermost document, for errors; `levels` is the
+/// greatest number of levels, its own included.
 fn nested(bytes: &[u8], base: usize, levels: usize) -> Result<(), BsonError> {
     if levels == 0 {
         return Err(BsonError::TooDeep);
@@ -121,8 +121,8 @@ fn nested(bytes: &[u8], base: usize, levels: usize) -> Result<(), BsonError> {
     Ok(())
 }
 
-/// Length of the name at the start of `bytes`, without its closing zero. That a name is ASCII, as nearly all are, is seen
-/// on the way to its end.
+/// Length of the name at the start of `bytes`, without its closing zero. The search for the end also finds out whether
+/// the name is ASCII, as nearly all are.
 fn name_length(bytes: &[u8], offset: usize) -> Result<usize, BsonError> {
     let mut seen = 0_u8;
     for (length, &byte) in bytes.iter().enumerate() {
@@ -222,7 +222,7 @@ mod tests {
             }
             inner
         };
-        // The outermost is at depth 0.
+        // The outermost document is at depth 0.
         assert!(DocumentRef::parse(nest(MAX_DEPTH_ACCEPTED + 1).as_ref().as_bytes()).is_ok());
         assert_eq!(DocumentRef::parse(nest(MAX_DEPTH_ACCEPTED + 2).as_ref().as_bytes()), Err(BsonError::TooDeep));
     }

@@ -32,7 +32,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// The type behind an element's first byte.
+    /// The type with this number, which is an element's first byte.
     #[inline]
     pub fn from_byte(byte: u8) -> Option<Self> {
         Some(match byte {
@@ -96,7 +96,7 @@ pub struct BinarySubtype;
 impl BinarySubtype {
     /// Plain bytes.
     pub const GENERIC: u8 = 0x00;
-    /// Plain bytes behind a second length; drivers strip it.
+    /// Plain bytes after a second length, which drivers strip.
     pub const OLD: u8 = 0x02;
     /// A UUID in network order.
     pub const UUID: u8 = 0x04;
@@ -152,7 +152,8 @@ pub enum ValueRef<'a> {
 }
 
 impl<'a> ValueRef<'a> {
-    /// Bytes of a value that has no fixed size, else 0: about what its copy takes beside the value itself.
+    /// Length in bytes of a value without a fixed size, else 0: about the memory that a copy takes beside the value
+    /// itself.
     #[inline]
     pub fn content_bytes(self) -> usize {
         match self {
@@ -289,7 +290,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The borrowed form: what order, key strings and writers take.
+    /// The borrowed form, which order, key strings and writers take.
     #[inline]
     pub fn as_ref(&self) -> ValueRef<'_> {
         match self {

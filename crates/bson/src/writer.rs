@@ -1,14 +1,14 @@
-//! Writing documents straight into a reply's buffer.
+//! Writes documents straight into a reply's buffer.
 
 use crate::{DocumentRef, EncodedElement, ValueRef};
 
-/// As many scopes are open in most replies at once, so that their places are made room for once.
+/// Usual number of scopes that are open at once in a reply, for which room is made at the beginning.
 const SCOPES_USUAL: usize = 4;
 
-/// Appends one document, with documents and arrays inside, to a buffer that may already hold other bytes.
+/// Appends one document, with nested documents and arrays, to a buffer that may already hold other bytes.
 ///
-/// [`DocumentBuf`](crate::DocumentBuf) is easier for small replies; this one never copies a nested document.
-/// A scope is opened by [`Writer::begin_document`] or [`Writer::begin_array`] and closed by [`Writer::end`].
+/// [`DocumentBuf`](crate::DocumentBuf) is easier for small replies. This writer never copies a nested document.
+/// [`Writer::begin_document`] or [`Writer::begin_array`] opens a scope, and [`Writer::end`] closes it.
 pub struct Writer<'b> {
     buffer: &'b mut Vec<u8>,
     starts: Vec<usize>,
@@ -30,7 +30,7 @@ impl<'b> Writer<'b> {
         self
     }
 
-    /// Appends a field of another document as it is.
+    /// Appends a field of another document unchanged.
     pub fn append_encoded(&mut self, element: &EncodedElement<'_>) -> &mut Self {
         self.buffer.extend_from_slice(element.as_bytes());
         self
@@ -78,30 +78,30 @@ impl<'b> Writer<'b> {
         self
     }
 
-    /// Makes room for that many more bytes at once.
+    /// Makes room for this many more bytes at once.
     pub fn reserve(&mut self, bytes: usize) {
         self.buffer.reserve(bytes);
     }
 
-    /// Bytes written so far, unclosed scopes included.
+    /// Number of bytes written so far, unclosed scopes included.
     pub fn len_bytes(&self) -> usize {
         self.buffer.len() - self.starts.first().copied().unwrap_or(self.buffer.len())
     }
 
-    /// Bytes of memory that the buffer has, whatever is written in it.
+    /// Capacity of the buffer in bytes.
     pub fn capacity_bytes(&self) -> usize {
         self.buffer.capacity()
     }
 
-    /// How many scopes are open: how deep the next value will lie.
+    /// Number of open scopes, which is the depth of the next value.
     pub fn depth(&self) -> usize {
         self.starts.len()
     }
 
-    /// Closes the innermost scope; the last call closes the document itself.
+    /// Closes the innermost scope. The last call closes the document itself.
     ///
     /// # Panics
-    /// When called more often than scopes were opened.
+    /// If it is called more often than scopes were opened.
     pub fn end(&mut self) -> &mut Self {
         let start = self.starts.pop().expect("a scope is open");
         self.buffer.push(0);

@@ -1,4 +1,4 @@
-//! Extended JSON keeps every byte: of arbitrary documents, and of what MongoDB's own tools wrote.
+//! Extended JSON keeps every byte of arbitrary documents, and of documents that MongoDB's own tools wrote.
 
 use bunko_bson::{
     ArrayBuf, BinarySubtype, Decimal128, DocumentBuf, DocumentRef, ObjectId, Timestamp, Value, ValueRef, extended_json,
@@ -14,7 +14,7 @@ fn assert_round_trip(document: DocumentRef<'_>) {
     extended_json::parse_document(&relaxed).expect(&relaxed);
 }
 
-/// Names that are no wrapper's: those do not round-trip, by design of the format.
+/// Names that are no wrapper's. By design of the format, wrappers' names do not round-trip.
 fn name() -> impl Strategy<Value = String> + Clone {
     any::<String>().prop_map(|text| text.replace('\0', "").trim_start_matches('$').to_owned())
 }
@@ -106,7 +106,7 @@ fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The documents of a dumped collection, which stand one behind the other.
+/// The documents of a dumped collection, which are stored one after the other.
 fn dumped(bytes: &[u8]) -> Vec<DocumentRef<'_>> {
     let mut documents = Vec::new();
     let mut rest = bytes;

@@ -16,10 +16,10 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-/// The locale whose accents are compared from the end.
+/// The locale that compares accents from the end.
 const BACKWARDS: &str = "fr-CA";
 
-/// A collator and what it was made from.
+/// A collator and its collation document.
 struct IcuCollator {
     collator: CollatorBorrowed<'static>,
     specification: DocumentBuf,
@@ -48,7 +48,7 @@ impl fmt::Debug for IcuCollator {
     }
 }
 
-/// The order that a checked document asks for.
+/// The order that a checked collation document asks for.
 pub(crate) fn order(asked: &Specification<'_>, document: DocumentRef<'_>) -> Result<StringOrder> {
     let shown = ValueText(ValueRef::Document(document));
     let (tag, tables) = match locales::find(asked.locale) {
@@ -82,8 +82,8 @@ pub(crate) fn order(asked: &Specification<'_>, document: DocumentRef<'_>) -> Res
     Ok(StringOrder::collated(Arc::new(IcuCollator { collator, specification })))
 }
 
-/// ICU4X compares accents from the end in Canadian French only, which is otherwise the root's order: so it stands for
-/// each locale that follows the root. `None` where the locale has rules of its own.
+/// ICU4X compares accents from the end only in Canadian French, whose order is otherwise the root's. So Canadian French
+/// stands in for every locale that follows the root. `None` if the locale has rules of its own.
 fn with_direction(tag: &str, tables: Tables, asked: &Specification<'_>) -> Option<String> {
     match (tag, asked.backwards) {
         (BACKWARDS, Some(false)) => Some("fr".to_owned()),
@@ -111,7 +111,7 @@ fn options(asked: &Specification<'_>) -> CollatorOptions {
     options
 }
 
-/// The document with all fields, the locale's defaults in the place of those that were not given.
+/// The collation document with all fields. Fields that were not given have the locale's defaults.
 fn filled(asked: &Specification<'_>, tag: &str, resolved: ResolvedCollatorOptions) -> DocumentBuf {
     let case_first = match resolved.case_first {
         CollationCaseFirst::Upper => "upper",

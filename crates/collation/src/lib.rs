@@ -1,12 +1,12 @@
-//! Collations: how MongoDB's collation documents are read, and the order of strings that they ask for.
+//! Collations: reads MongoDB's collation documents, and makes the order of strings that they ask for.
 //!
-//! [`parse`] takes a collation document; what comes of it is a [`StringOrder`], whose specification is the document with
-//! all defaults filled in, as `listCollections` and `listIndexes` show it.
+//! [`parse`] reads a collation document into a [`StringOrder`], whose specification is the document with all defaults
+//! filled in, as `listCollections` and `listIndexes` show it.
 //!
-//! The order is ICU's, from its tables for Rust (ICU4X). MongoDB's tables are those of ICU 57, and ours are newer: common
-//! characters are in the same order, newer characters and some tailorings are not. Normalization is always on, as
-//! ICU4X knows no other way; texts whose accents stand in an unusual order are therefore the only ones that
-//! `normalization: false` would treat otherwise.
+//! The order is ICU's, from its tables for Rust (ICU4X). MongoDB uses the tables of ICU 57; Bunko's are newer. Common
+//! characters have the same order, while newer characters and some tailorings differ. Normalization is always on,
+//! because ICU4X cannot turn it off. `normalization: false` would therefore give another order only for texts whose
+//! accents are in an unusual order.
 #![forbid(unsafe_code)]
 
 mod icu;
@@ -16,18 +16,17 @@ mod specification;
 use bunko_bson::{DocumentRef, StringOrder};
 use bunko_errors::Result;
 
-/// The version that MongoDB shows for its collations. A dump or a driver that compares versions must find this one; that our
-/// sort keys are others is [`SORT_KEYS`]'s to say.
+/// The version that MongoDB shows for its collations. A dump or a driver that compares versions must find this one.
+/// Bunko's sort keys differ from MongoDB's; their version is [`SORT_KEYS`].
 pub const VERSION: &str = "57.1";
 
-/// Which sort keys stand in indexes: a number for each version of the tables. Keys under another number have to be
-/// made anew.
+/// Version of the sort keys in indexes, one for each version of the tables. Keys of another version must be rebuilt.
 pub const SORT_KEYS: i32 = 1;
 
 /// The order that a collation document asks for.
 /// # Errors
-/// `TypeMismatch`, `IDLUnknownField`, `IDLFailedToParse` and `BadValue` as MongoDB; `IncompatibleCollationVersion` for
-/// another version than its own; `CommandNotSupported` for locales and options whose tables we do not have.
+/// `TypeMismatch`, `IDLUnknownField`, `IDLFailedToParse` and `BadValue` as in MongoDB; `IncompatibleCollationVersion`
+/// for any version other than [`VERSION`]; `CommandNotSupported` for locales and options that lack tables here.
 pub fn parse(document: DocumentRef<'_>) -> Result<StringOrder> {
     let Some(specification) = specification::Specification::parse(document)? else {
         return Ok(StringOrder::default());

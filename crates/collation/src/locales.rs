@@ -1,17 +1,17 @@
-//! The locales that MongoDB takes, and where we have their tables.
+//! The locales that MongoDB accepts, and their tables here.
 //!
 //! Source: MongoDB manual, "Collation Locales and Default Parameters".
 
 /// A locale's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tables {
-    /// The root's, as they are: the locale has no rules of its own.
+    /// The root's tables: the locale has no rules of its own.
     Root,
-    /// Rules of its own.
+    /// The locale has rules of its own.
     Own,
 }
 
-/// Languages, with scripts and regions where MongoDB has rules for them.
+/// Locales: languages, with scripts and regions where MongoDB has rules for them.
 const LOCALES: &[&str] = &[
     "af",
     "am",
@@ -124,16 +124,17 @@ const LOCALES: &[&str] = &[
     "zu",
 ];
 
-/// Of those, the ones that follow the root's rules.
+/// Locales of [`LOCALES`] that follow the root's rules.
 const ROOT: &[&str] = &[
     "bo", "ca", "de", "de_AT", "dz", "en", "en_US", "fr", "ga", "haw", "id", "it", "kl", "lb", "lkt", "ln", "ms", "nl",
     "pt", "se", "smn", "sw", "wae", "yi", "zu",
 ];
 
-/// Of those that follow the root's rules here, the ones for which ICU 57 had others.
+/// Locales of [`ROOT`] that had rules of their own in ICU 57.
 const MISSING: &[&str] = &["ca", "dz", "kl", "ln", "se", "smn", "wae", "yi"];
 
-/// Variants behind `@collation=`: the language, MongoDB's name, and the name in a language tag where we have the tables.
+/// Variants after `@collation=`: the locale, MongoDB's name, and the name in a language tag; `None` if there are no
+/// tables for it.
 const VARIANTS: &[(&str, &str, Option<&str>)] = &[
     ("ar", "compat", Some("compat")),
     ("bn", "traditional", Some("trad")),
@@ -162,24 +163,24 @@ const VARIANTS: &[(&str, &str, Option<&str>)] = &[
     ("zh_Hant", "zhuyin", Some("zhuyin")),
 ];
 
-/// Languages that MongoDB has rules for searching of.
+/// Locales for which MongoDB has a `search` variant.
 const SEARCHED: &[&str] = &[
     "ar", "az", "bs", "ca", "cs", "da", "de", "es", "fi", "fo", "fr", "gl", "he", "hr", "is", "kl", "ko", "nb", "nn",
     "se", "sk", "smn", "sr_Latn", "sv", "th", "tr", "yi",
 ];
 
-/// Languages whose texts are normalized unless something else is asked for.
+/// Locales whose texts are normalized by default.
 const NORMALIZED: &[&str] =
     &["as", "bn", "fa", "fa_AF", "gu", "hi", "kn", "kok", "ml", "mr", "or", "pa", "ta", "te", "th", "vi"];
 
-/// What a locale's name leads to.
+/// Result of looking for a locale by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// A language tag for the tables.
+    /// The language tag of the locale's tables.
     Tag(String, Tables),
-    /// MongoDB has it, we have not.
+    /// MongoDB has the locale, Bunko does not.
     Missing,
-    /// Nothing, but its language alone would be something.
+    /// There is no such locale, but there is this one without the script, region or variant.
     Language(&'static str),
     Unknown,
 }

@@ -1,4 +1,4 @@
-//! A collation document, read.
+//! The contents of a collation document.
 
 use crate::VERSION;
 use bunko_bson::text::ValueText;
@@ -13,7 +13,7 @@ pub(crate) enum CaseFirst {
     Off,
 }
 
-/// What is asked for; `None` leaves it to the locale.
+/// The options of a collation document; `None` leaves an option to the locale.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Specification<'a> {
     pub locale: &'a str,
@@ -23,14 +23,14 @@ pub(crate) struct Specification<'a> {
     pub strength: Option<u8>,
     pub numeric_ordering: Option<bool>,
     pub is_shifted: Option<bool>,
-    /// Whether `shifted` concerns punctuation, and not only spaces.
+    /// Whether `shifted` ignores punctuation, and not only spaces.
     pub with_punctuation: Option<bool>,
     pub normalization: Option<bool>,
     pub backwards: Option<bool>,
 }
 
 impl<'a> Specification<'a> {
-    /// Reads and checks a document; `None` for the simple collation, whose other fields mean nothing.
+    /// Reads and checks a document; `None` for the simple collation, whose other fields have no effect.
     pub fn parse(document: DocumentRef<'a>) -> Result<Option<Self>> {
         let parsed = Self::read(document)
             .map_err(|failure| failure.with_prefix("unable to parse collation :: caused by :: "))?;
@@ -98,7 +98,7 @@ impl<'a> Specification<'a> {
         Ok(())
     }
 
-    /// What single fields do not tell.
+    /// Checks the text of the locale, and rules between several fields.
     fn check(&self, document: DocumentRef<'_>) -> Result<()> {
         let shown = ValueText(ValueRef::Document(document));
         if self.locale.is_empty() {

@@ -1,4 +1,4 @@
-//! Runs `tests/scripts`: which collations there are, and in which order they put strings.
+//! Runs `tests/scripts`: the collations that exist, and the order in which they put strings.
 //!
 //! - `parse`: collation documents; prints each with all its fields, or its error.
 //! - `order`: a collation, then strings on one line each; prints them in order, `=` between those that are equal.

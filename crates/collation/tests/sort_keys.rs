@@ -1,4 +1,4 @@
-//! Sort keys, and key strings made of them, are to each other as the strings are.
+//! Sort keys, and key strings made of them, have the same order as their strings.
 
 use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, StringOrder, ValueRef};
@@ -25,7 +25,7 @@ fn key(strings: &StringOrder, text: &str, direction: Direction) -> Vec<u8> {
     key
 }
 
-/// Few letters, so that many strings are equal but for case, accents or punctuation.
+/// Text of few letters, so that many strings are equal except for case, accents or punctuation.
 fn text() -> impl Strategy<Value = String> {
     let close =
         "[aAbB\u{e9}e\u{301}E \\-.,0129\u{df}sS\u{131}iI\u{3042}\u{30a2}\u{0}\u{1}\u{1100}\u{1161}\u{ac00}]{0,6}";

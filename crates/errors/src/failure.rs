@@ -1,14 +1,14 @@
-//! One failed operation, as the user will see it.
+//! The failure of an operation, as the user sees it.
 
 use crate::ErrorCode;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use std::borrow::Cow;
 use std::fmt;
 
-/// No code of MongoDB's is below 0.
+/// MongoDB has no codes below 0.
 const TOO_LONG: ErrorCode = ErrorCode(-1);
 
-/// A code, a message, and what else a reply carries. One pointer wide, so results stay small.
+/// A code, a message, and further fields of a reply. One pointer wide, so that results stay small.
 #[derive(Clone)]
 pub struct Failure(Box<Facts>);
 
@@ -17,13 +17,13 @@ struct Facts {
     code: ErrorCode,
     message: String,
     labels: Vec<Cow<'static, str>>,
-    /// Nobody adds any more.
+    /// Whether no layer may add labels any more.
     are_labels_final: bool,
     details: DocumentBuf,
 }
 
 impl Failure {
-    /// A failure with that code and message.
+    /// A failure with this code and message.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self(Box::new(Facts {
             code,
@@ -34,12 +34,12 @@ impl Failure {
         }))
     }
 
-    /// `BadValue`, the commonest.
+    /// `BadValue`, the most common code.
     pub fn bad_value(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::BAD_VALUE, message)
     }
 
-    /// `CommandNotSupported`, for what MongoDB has by that name and we have not.
+    /// `CommandNotSupported`, for a feature that MongoDB has and Bunko does not.
     pub fn not_supported_yet(name: &str) -> Self {
         Self::new(ErrorCode::COMMAND_NOT_SUPPORTED, format!("{name} is not supported yet"))
     }
@@ -49,13 +49,13 @@ impl Failure {
         Self::new(ErrorCode::FAILED_TO_PARSE, message)
     }
 
-    /// `TypeMismatch`, which names the field.
+    /// `TypeMismatch`. The message should name the field.
     pub fn type_mismatch(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::TYPE_MISMATCH, message)
     }
 
-    /// Not a user's error: the operation would hold up others where it runs, and is to begin anew on a thread of its own.
-    /// No client ever sees it.
+    /// No error of the user: the operation would hold up others on its thread, and must begin anew on a thread of its
+    /// own. No client ever sees this failure.
     pub fn too_long() -> Self {
         Self::new(TOO_LONG, "the operation is to run on a thread of its own")
     }
@@ -72,7 +72,7 @@ impl Failure {
         self
     }
 
-    /// Has those labels and no others, whatever the code says.
+    /// Replaces its labels with these, and lets no layer add those that belong to the code.
     #[must_use]
     pub fn with_labels_instead(mut self, labels: Vec<String>) -> Self {
         self.0.labels = labels.into_iter().map(Cow::Owned).collect();
@@ -80,19 +80,19 @@ impl Failure {
         self
     }
 
-    /// Whether no labels are to be added to those that it has.
+    /// Whether its labels were set by [`Self::with_labels_instead`], so that none may be added.
     pub fn has_labels_instead(&self) -> bool {
         self.0.are_labels_final
     }
 
-    /// Adds fields that stand beside `code` in the reply, such as `keyPattern` and `keyValue`.
+    /// Adds fields that are beside `code` in the reply, such as `keyPattern` and `keyValue`.
     #[must_use]
     pub fn with_details(mut self, details: DocumentRef<'_>) -> Self {
         self.0.details.extend(details);
         self
     }
 
-    /// Puts words in front of the message, as outer parsers do.
+    /// Puts words in front of the message, as the parser of an outer document does.
     #[must_use]
     pub fn with_prefix(mut self, prefix: &str) -> Self {
         self.0.message.insert_str(0, prefix);
@@ -114,7 +114,7 @@ impl Failure {
         &self.0.labels
     }
 
-    /// Fields that stand beside `code`.
+    /// Fields that are beside `code` in the reply.
     pub fn details(&self) -> DocumentRef<'_> {
         self.0.details.as_ref()
     }

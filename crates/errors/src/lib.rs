@@ -10,5 +10,5 @@ mod failure;
 pub use code::ErrorCode;
 pub use failure::Failure;
 
-/// What operations that may fail in front of the user return.
+/// Result of an operation whose failure a user can see.
 pub type Result<T, E = Failure> = std::result::Result<T, E>;

@@ -1,4 +1,4 @@
-//! A server beside its model.
+//! Compares a server with its model.
 
 use crate::model::{Collection, Model, document};
 use crate::server::{Outcome, Server};
@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Why a comparison did not succeed.
 #[derive(Debug)]
 pub enum Difference {
-    /// Something else is there: a promise is broken.
+    /// The data differs from the model: a promise is broken.
     Wrong(String),
-    /// It could not be read.
+    /// The data could not be read.
     Failed(String),
 }
 
-/// Compares all that clients can see.
+/// Compares everything that clients can see: collections, indexes, documents and counts.
 ///
 /// # Errors
 /// The first difference.

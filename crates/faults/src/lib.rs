@@ -1,8 +1,8 @@
-//! What becomes of the data when a call on a file fails, and when the power goes: a workload over everything that
-//! writes, a model of what it should leave, and a server in this process.
+//! Tests of the data after a failed file call and after a power cut: a workload that covers everything that writes, a
+//! model of the data that it should leave, and a server in this process.
 //!
 //! - `tests/every_call.rs`: the k-th call fails, for every k and in every way.
-//! - `tests/power_cuts.rs`: any part of what was not synced is lost.
+//! - `tests/power_cuts.rs`: any part of the unsynced changes is lost.
 //!
 //! Both need the feature `injected`; `tests/faults/run` builds them so.
 #![forbid(unsafe_code)]

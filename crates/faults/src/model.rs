@@ -1,4 +1,4 @@
-//! What a server should hold.
+//! The data that a server should hold.
 
 use bunko_bson::DocumentBuf;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Collections by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Model {
-    /// By name.
+    /// The collections by name.
     pub collections: BTreeMap<&'static str, Collection>,
 }
 
 /// One collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collection {
-    /// Whether it is gone after a restart but for its name and indexes.
+    /// Whether a restart loses its documents. Its name and indexes are kept.
     pub is_volatile: bool,
     /// Documents by `_id`.
     pub documents: BTreeMap<i32, Content>,
@@ -21,7 +21,7 @@ pub struct Collection {
     pub indexes: BTreeSet<&'static str>,
 }
 
-/// What makes a document.
+/// Content of a document besides its `_id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
     /// Its field `v`.
@@ -31,7 +31,7 @@ pub struct Content {
 }
 
 impl Model {
-    /// What a restart leaves.
+    /// The model after a restart: volatile collections are empty.
     #[must_use]
     pub fn restarted(mut self) -> Self {
         for collection in self.collections.values_mut().filter(|collection| collection.is_volatile) {

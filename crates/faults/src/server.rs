@@ -16,32 +16,32 @@ use std::time::Duration;
 const NOW_MS: u64 = 1_767_225_600_000;
 const HOUR: Duration = Duration::from_hours(1);
 
-/// Caches too small to hide the files behind them.
+/// Options with caches too small to hide the files below them.
 const OPTIONS: EngineOptions =
     EngineOptions { cache_bytes: 1 << 20, compression: bunko_engines::Compression::None, memory_limit_bytes: 1 << 30 };
 
-/// A data directory that is open, and what runs commands on it.
+/// An open data directory and the service that runs commands on it.
 pub struct Server {
     service: Service,
     store: Arc<Store>,
     told: Arc<Told>,
 }
 
-/// What was said besides replies.
+/// Messages outside replies: failures of the log, of background work and of index builds.
 #[derive(Default)]
 struct Told {
     messages: Mutex<Vec<String>>,
     log_has_failed: AtomicBool,
 }
 
-/// What a client knows of a command.
+/// Outcome of a command as its client sees it.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It was acknowledged, with that reply.
+    /// The command was acknowledged with this reply.
     Acknowledged(DocumentBuf),
-    /// It failed, with that message.
+    /// The command failed with this message.
     Refused(String),
-    /// It was carried out or not: the server ended before it replied.
+    /// The server ended before it replied. The command may or may not have been carried out.
     Unknown,
 }
 
@@ -49,7 +49,7 @@ impl Server {
     /// Opens a data directory.
     ///
     /// # Errors
-    /// What it is refused for.
+    /// The message, if the directory cannot be opened.
     pub fn open(directory: &Path, engine: &Entry) -> Result<Self, String> {
         let told = Arc::new(Told::default());
         let (on_failure, on_background) = (Arc::clone(&told), Arc::clone(&told));
@@ -71,7 +71,7 @@ impl Server {
         let uuids = AtomicU64::new(1);
         let new_uuid = move || u128::from(uuids.fetch_add(1, Ordering::Relaxed)).to_le_bytes();
         let catalog = Catalog::open(Arc::clone(&store), Box::new(new_uuid)).map_err(|failure| failure.to_string())?;
-        // As the server does beside its first connections.
+        // A real server does this while it serves its first connections.
         for build in catalog.resume_builds(&*OperationContext::unlimited()) {
             told.say(build.failure.to_string());
         }
@@ -92,10 +92,10 @@ impl Server {
         Ok(Self { service, store, told })
     }
 
-    /// Runs a command on a connection of its own, and waits until its reply holds.
+    /// Runs a command on a connection of its own, and waits until its write is as durable as its write concern asks.
     ///
     /// # Panics
-    /// Where a reply is malformed.
+    /// If a reply is malformed.
     pub fn run(&self, database: &str, body: DocumentRef<'_>) -> Outcome {
         let Some(reply) = self.reply(database, body) else { return Outcome::Unknown };
         match failure_of(reply.as_ref()) {
@@ -104,10 +104,10 @@ impl Server {
         }
     }
 
-    /// The reply to a command, once it holds; `None` where the server ended before.
+    /// The reply to a command, once its write is as durable as its write concern asks; `None` if the log failed first.
     ///
     /// # Panics
-    /// Where a reply is malformed.
+    /// If a reply is malformed.
     pub fn reply(&self, database: &str, body: DocumentRef<'_>) -> Option<DocumentBuf> {
         let request = Request::new(database, body, None);
         let mut reply = Vec::new();
@@ -135,22 +135,22 @@ impl Server {
         receiver.recv().unwrap_or(Err(StorageError::LogFailed))
     }
 
-    /// What the commands run on.
+    /// The store that the commands run on.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Whether the log has failed: a server ends then.
+    /// Whether the log has failed. A real server ends itself then.
     pub fn log_has_failed(&self) -> bool {
         self.told.log_has_failed.load(Ordering::SeqCst)
     }
 
-    /// What was said in the background since this was asked last.
+    /// Takes the messages that were noted since the last call.
     pub fn messages(&self) -> Vec<String> {
         std::mem::take(&mut self.told.messages.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// How many tables the trees are made of, where there are trees.
+    /// Number of tables in the LSM trees; `None` for an engine without trees.
     pub fn tables(&self) -> Option<i64> {
         let status = self.store.engine_status();
         let (_, lsm) = status.iter().find(|(name, _)| *name == "lsm")?;
@@ -160,20 +160,20 @@ impl Server {
         }
     }
 
-    /// Ends it as SIGTERM does, and lets go of all its files; also how many tables there were in the end.
+    /// Closes the server as SIGTERM does and releases all its files. Also returns the number of tables after the close.
     ///
     /// # Errors
-    /// What the end says.
+    /// The message, if the store does not close cleanly.
     pub fn close_counting(self) -> (Result<(), String>, Option<i64>) {
         let outcome = self.store.close().map_err(|error| error.to_string());
         let tables = self.tables();
         (outcome, tables)
     }
 
-    /// Ends it as SIGTERM does.
+    /// Closes the server as SIGTERM does.
     ///
     /// # Errors
-    /// What the end says.
+    /// The message, if the store does not close cleanly.
     pub fn close(self) -> Result<(), String> {
         self.store.close().map_err(|error| error.to_string())
     }
@@ -185,7 +185,7 @@ impl Told {
     }
 }
 
-/// What a reply says of a failure.
+/// The error message of a reply: its `errmsg`, or that of its first write error.
 fn failure_of(reply: DocumentRef<'_>) -> Option<String> {
     let text = |value: ValueRef<'_>| value.as_str().map(str::to_owned);
     if let Some(message) = reply.get("errmsg") {

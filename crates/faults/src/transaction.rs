@@ -1,5 +1,4 @@
-//! A transaction over two collections, most of the time longer than one record of the log: its commit is then a chain of
-//! records.
+//! A transaction over two collections. Most are longer than one log record, so that the commit is a chain of records.
 
 use crate::model::{Collection, Content};
 use crate::server::{Outcome, Server};
@@ -10,22 +9,22 @@ use std::ops::Range;
 /// The same inserts into two collections, and an update in each.
 #[derive(Clone, Debug)]
 pub struct Transaction {
-    /// Its session is its own: no two transactions of a workload have the same.
+    /// Number of its session and its `txnNumber`. No two transactions of a workload share one.
     pub number: i64,
-    /// Two different ones.
+    /// Two different collections.
     pub collections: [&'static str; 2],
-    /// `_id` of the documents that it inserts into each.
+    /// `_id` of the documents that it inserts into each collection.
     pub ids: Range<i32>,
     /// Bytes of their field `pad`.
     pub pad_bytes: usize,
-    /// `_id` of the document that it changes in each, where there is one.
+    /// `_id` of the document that it changes in each collection, if the collection has it.
     pub updated: i32,
-    /// How sure its commit must be before it is acknowledged.
+    /// How durable its commit must be before it is acknowledged.
     pub journal: Journal,
 }
 
 impl Transaction {
-    /// Sends its statements and the commit. A statement that fails ends it: then nothing of it has happened.
+    /// Sends its statements and the commit. If a statement fails, no commit is sent and the transaction has no effect.
     pub(crate) fn send(&self, server: &Server) -> Outcome {
         for (index, statement) in self.statements().into_iter().enumerate() {
             let statement = self.inside(statement);
@@ -59,7 +58,7 @@ impl Transaction {
         Content { value: -(self.number as i32), pad_bytes: 40 }
     }
 
-    /// What it makes of one of its collections.
+    /// Applies its writes to the model of one of its collections.
     pub(crate) fn apply(&self, collection: &mut Collection) {
         collection.documents.extend(self.ids.clone().map(|id| (id, inserted(id, self.pad_bytes))));
         collection.documents.entry(self.updated).and_modify(|known| *known = self.content_updated());

@@ -1,4 +1,4 @@
-//! Steps over everything that touches files.
+//! Workloads whose steps cover everything that touches files.
 
 use crate::model::{Collection, Content, Model, document, pad};
 use crate::server::{Outcome, Server};
@@ -7,7 +7,7 @@ use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_faulty_files::Random;
 use std::ops::Range;
 
-/// How sure a write must be before it is acknowledged.
+/// How durable a write must be before it is acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Journal {
     /// `w: 1`.
@@ -16,7 +16,7 @@ pub enum Journal {
     Synced,
 }
 
-/// One command, one transaction, or the end and the next start of a server. Each is carried out whole or not at all.
+/// A command, a transaction, or a restart of the server. Each is carried out whole or not at all.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Step {
@@ -30,7 +30,7 @@ pub enum Step {
         pad_bytes: usize,
         journal: Journal,
     },
-    /// Documents that go into a file of their own, past the log.
+    /// Documents that bypass the log and go into a file of their own.
     BulkInsert {
         collection: &'static str,
         ids: Range<i32>,
@@ -47,7 +47,7 @@ pub enum Step {
         id: i32,
         journal: Journal,
     },
-    /// Several statements that count together.
+    /// Several statements that are committed together.
     Transaction(Transaction),
     CreateIndex {
         collection: &'static str,
@@ -64,7 +64,7 @@ pub enum Step {
     Drop {
         collection: &'static str,
     },
-    /// Reads everything.
+    /// A comparison of everything with the model, in tests that make one while the server runs.
     Look,
     Checkpoint,
     Compact,
@@ -74,15 +74,15 @@ pub enum Step {
 /// The collections, one for each engine.
 pub const COLLECTIONS: [(&str, &str); 3] = [("trees", "lsm"), ("mapped", "mmap"), ("fleeting", "memory")];
 
-/// How long a shuffled workload is.
+/// Number of steps that a shuffled workload draws.
 const STEPS: i32 = 30;
-/// Which of these are transactions that are chains of records, whatever the seed.
+/// Drawn steps that are transactions for every seed. Their commits are chains of records.
 const CHAINED_STEPS: [i32; 2] = [9, 21];
 
-/// Any collection will do to have all of them compacted.
+/// The collection that `compact` names. The command compacts all collections, so that any would do.
 const COMPACTED: &str = "fleeting";
 
-/// The workload of a run in which every call fails once.
+/// The workload for the runs in each of which one call fails.
 pub fn everything() -> Vec<Step> {
     use Journal::{Synced, Written};
     let content = |value, pad_bytes| Content { value, pad_bytes };
@@ -96,11 +96,11 @@ pub fn everything() -> Vec<Step> {
     for (collection, _) in COLLECTIONS {
         steps.push(Step::Update { collection, id: 3, content: content(33, 150), journal: Written });
         steps.push(Step::Delete { collection, id: 4, journal: Synced });
-        // Together more than a segment, so that there is one to be reclaimed.
+        // Together these documents are larger than a segment, so that there is a segment to reclaim.
         steps.push(Step::Insert { collection, ids: 100..104, pad_bytes: 300_000, journal: Written });
     }
     steps.push(Step::BulkInsert { collection: "trees", ids: 200..204, pad_bytes: 300_000 });
-    // More than a segment as well: its chain goes on in the next one.
+    // This transaction is larger than a segment too: its chain continues in the next segment.
     steps.push(Step::Transaction(Transaction {
         number: 1,
         collections: ["trees", "mapped"],
@@ -141,7 +141,7 @@ pub fn everything() -> Vec<Step> {
     steps
 }
 
-/// A workload by seed, with writes of either durability beside checkpoints, reclaim and drops.
+/// A workload drawn from a seed: writes of either durability, checkpoints, compactions and drops.
 pub fn shuffled(seed: u64) -> Vec<Step> {
     let mut random = Random(seed);
     let mut below = |end: u64| random.below(end);
@@ -160,7 +160,7 @@ pub fn shuffled(seed: u64) -> Vec<Step> {
             0..8 => {
                 let count = 1 + below(4) as i32;
                 next[which] += count;
-                // A few fill a segment.
+                // A few documents of this size fill a segment.
                 let pad_bytes = if below(3) == 0 { 250_000 } else { below(3000) as usize };
                 Step::Insert { collection, ids: last..last + count, pad_bytes, journal }
             }
@@ -211,7 +211,7 @@ pub fn shuffled(seed: u64) -> Vec<Step> {
 }
 
 impl Step {
-    /// Whether its acknowledgement says that it, and so all before it, is on disk.
+    /// Whether its acknowledgement means that this step and all earlier steps are on disk.
     pub fn is_durable(&self) -> bool {
         match self {
             Self::Insert { journal, .. } | Self::Update { journal, .. } | Self::Delete { journal, .. } => {
@@ -223,7 +223,7 @@ impl Step {
         }
     }
 
-    /// Carries it out; what a client knows of it then. `None` for what is no command.
+    /// Carries the step out and returns its outcome; `None` for a step that is no command.
     pub fn send(&self, server: &Server) -> Option<Outcome> {
         if let Self::Transaction(transaction) = self {
             return Some(transaction.send(server));
@@ -236,7 +236,7 @@ impl Step {
         if matches!(self, Self::Rename { .. } | Self::Checkpoint) { "admin" } else { "test" }
     }
 
-    /// The command; `None` for what is none, or several.
+    /// The step's command; `None` for a transaction, which has several, and for a step that is no command.
     fn command(&self) -> Option<DocumentBuf> {
         let command = |name: &str, collection: &str| DocumentBuf::new().with(name, collection);
         Some(match self {
@@ -272,7 +272,7 @@ impl Step {
         })
     }
 
-    /// Whether a client that knows what was refused would still send it.
+    /// Whether the step can succeed after earlier steps were refused: the collection or index that it needs exists.
     pub fn makes_sense(&self, model: &Model) -> bool {
         let has = |name: &str| model.collections.contains_key(name);
         match self {
@@ -293,7 +293,7 @@ impl Step {
         }
     }
 
-    /// What the step makes of a model.
+    /// Applies the step's effect to a model.
     pub fn apply(&self, model: &mut Model) {
         let mut change = |name: &str, change: &dyn Fn(&mut Collection)| {
             if let Some(collection) = model.collections.get_mut(name) {
@@ -350,13 +350,13 @@ fn list(items: &[DocumentBuf]) -> ArrayBuf {
     items.iter().collect()
 }
 
-/// An insert of documents with these `_id`.
+/// An insert of documents with these `_id` values.
 pub(crate) fn insert(collection: &str, ids: &Range<i32>, pad_bytes: usize) -> DocumentBuf {
     let documents: Vec<_> = ids.clone().map(|id| document(id, inserted(id, pad_bytes))).collect();
     DocumentBuf::new().with("insert", collection).with("documents", &list(&documents))
 }
 
-/// An update of the document with that `_id`.
+/// An update of the document with this `_id`.
 pub(crate) fn update(collection: &str, id: i32, content: Content) -> DocumentBuf {
     let set = DocumentBuf::new().with("v", content.value).with("pad", pad(id, content).as_str());
     let update = DocumentBuf::new()
@@ -365,7 +365,7 @@ pub(crate) fn update(collection: &str, id: i32, content: Content) -> DocumentBuf
     DocumentBuf::new().with("update", collection).with("updates", &list(&[update]))
 }
 
-/// What an insert makes of an `_id`.
+/// Content that an insert gives the document with this `_id`.
 pub(crate) fn inserted(id: i32, pad_bytes: usize) -> Content {
     Content { value: id * 2, pad_bytes }
 }

@@ -1,7 +1,7 @@
-//! The k-th call on a dump's files fails, for every k and in every way: a dump or restore says which file failed and
-//! why, and goes on to the whole.
+//! The k-th call on a dump's files fails, for every k and in every way: the dump or restore names the failed file and
+//! the cause, and a resumed run completes it.
 //!
-//! The server beside it keeps nothing on disk. `BUNKO_FAULTS_KIND=Torn` runs one kind of fault alone.
+//! The server keeps its data in memory. `BUNKO_FAULTS_KIND=Torn` runs one kind of fault alone.
 
 use bunko_archive::compression::Compression;
 use bunko_archive::split_document;
@@ -22,10 +22,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// A server in this process, as the tools reach one.
+/// A server in this process, behind the interface through which the tools connect.
 struct Here {
     server: Arc<Server>,
-    /// It keeps nothing there, and wants a directory all the same.
+    /// The memory engine stores no documents here, but the server needs a directory.
     _directory: TempDir,
 }
 
@@ -43,7 +43,7 @@ impl Here {
         Self { server: Arc::new(server), _directory: directory }
     }
 
-    /// With documents that are several buffers long, an index, and a collection that is empty.
+    /// A server with documents that fill several buffers, an index, and an empty collection.
     fn filled() -> (Self, Model) {
         let (here, mut model) = (Self::new(), Model::default());
         let steps = [
@@ -97,7 +97,7 @@ impl Link for Way {
     }
 }
 
-/// What a dump is.
+/// Format of a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Directory,
@@ -151,10 +151,10 @@ fn two() -> NonZeroUsize {
     NonZeroUsize::new(2).expect("not zero")
 }
 
-/// What a fault did, if there was a call for it to hit.
+/// The call that the fault hit; `None` if the run made fewer calls.
 type Hit = Option<String>;
 
-/// A message names a file of the dump and the cause.
+/// Checks that a message names a file of the dump and the cause.
 fn explained(hit: &str, message: &str) -> Result<(), String> {
     let is_named = message.contains("faults-") || message.contains("dump") || message.contains("restore.resume");
     let causes = ["os error 5", "os error 28", "Input/output error", "o space left"];
@@ -182,7 +182,7 @@ fn compare(form: Form, below: &Path, model: &Model) -> Result<(), String> {
     check::all(&here.server, model).map_err(|found| format!("a promise is broken: what was dumped: {found:?}"))
 }
 
-/// A dump with one fault; what it left after that failed and was gone on with is the whole.
+/// Runs a dump with one fault, and resumes it if it failed. The dump must then be complete.
 fn dump_case(form: Form, fault: Fault, source: &(Here, Model), usual: &BTreeSet<PathBuf>) -> Result<Hit, String> {
     let scratch = scratch();
     let watch = Watch::new(scratch.path());
@@ -202,7 +202,7 @@ fn dump_case(form: Form, fault: Fault, source: &(Here, Model), usual: &BTreeSet<
     if left.is_empty() { Ok(Some(hit)) } else { Err(format!("{hit}: left behind: {left:?}")) }
 }
 
-/// A restore with one fault in what it reads, or in the state that it keeps.
+/// Runs a restore with one fault in the files that it reads or in its resume file, and resumes it if it failed.
 fn restore_case(form: Form, fault: Fault, watch: &Watch, model: &Model) -> Result<Hit, String> {
     let here = Here::new();
     watch.plan(Some(fault));
@@ -225,7 +225,7 @@ fn restore_case(form: Form, fault: Fault, watch: &Watch, model: &Model) -> Resul
     Ok(Some(hit))
 }
 
-/// Lets every call of every kind fail; what did not go well, and how many calls were hit.
+/// Runs one case for each kind of fault and each call. Returns the number of cases, and the failures.
 fn sweep(what: &str, case: &dyn Fn(Fault) -> Result<Hit, String>) -> (u64, Vec<String>) {
     let only = std::env::var("BUNKO_FAULTS_KIND").ok();
     let (mut cases, mut failures) = (0, Vec::new());

@@ -1,8 +1,9 @@
 //! The k-th call on a file fails, for every k and in every way, and nothing is lost.
 //!
 //! `BUNKO_FAULTS_ENGINE=mmap` runs one engine alone, `BUNKO_FAULTS_KIND=Torn` one kind of fault, `BUNKO_FAULTS_CALL=17`
-//! one call; `BUNKO_FAULTS_STEP=5` takes every fifth call (usual is every one, and every third to be short or slow), from
-//! `BUNKO_FAULTS_FIRST=2` on; `BUNKO_FAULTS_TOLD=1` prints what was said. A run that fails says which of them it was.
+//! one call. `BUNKO_FAULTS_STEP=5` takes every fifth call from `BUNKO_FAULTS_FIRST=2` on; without it every call is
+//! taken, or every third for `Short` and `Slow`. `BUNKO_FAULTS_TOLD=1` prints the messages of each run. A failure names
+//! its engine, kind and call.
 
 mod directory;
 
@@ -19,7 +20,7 @@ use std::str::FromStr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Failures of one kind after which no more are looked for, unless `BUNKO_FAULTS_ENOUGH` says otherwise.
+/// Number of failures of one kind at which its sweep stops; `BUNKO_FAULTS_ENOUGH` overrides it.
 const FAILURES_MAX: usize = 40;
 
 /// A run of the workload with a fault in it.
@@ -27,9 +28,9 @@ struct Run<'r> {
     watch: &'r Watch,
     engine: &'static Entry,
     model: Model,
-    /// What may be there as well: a step was cut off before the server said what became of it.
+    /// A second acceptable state: the server ended before it replied to a step, which may have been carried out.
     alternative: Option<Model>,
-    /// What was said of the fault.
+    /// Messages since the start of the run, most of which are about the fault.
     messages: Vec<String>,
 }
 
@@ -44,7 +45,7 @@ impl Run<'_> {
         }
     }
 
-    /// A start that met the fault is tried once more, with room on the disk.
+    /// Starts the server. A start that the fault hit is tried once more, with room on the disk.
     fn open_again(&mut self) -> Result<Server, String> {
         if let Some(server) = self.open() {
             return Ok(server);
@@ -54,7 +55,7 @@ impl Run<'_> {
             .map_err(|message| format!("a promise is broken: a start without a fault: {message}"))
     }
 
-    /// Takes the steps; the server as it is at the end, if it still runs.
+    /// Carries out the steps. Returns the server if it still runs at the end.
     fn take(&mut self, steps: &[Step]) -> Result<Option<Server>, String> {
         let mut server = self.open_again()?;
         for step in steps {
@@ -87,7 +88,7 @@ impl Run<'_> {
             }
             self.messages.extend(server.messages());
             if server.log_has_failed() {
-                // A server ends itself here, and nothing that it does reaches the disk any more.
+                // A real server exits here: nothing that this one does may reach the disk any more.
                 self.watch.kill();
                 drop(server.close());
                 return Ok(None);
@@ -96,7 +97,7 @@ impl Run<'_> {
         Ok(Some(server))
     }
 
-    /// What is read is right, or it is said why it could not be read.
+    /// Checks that every read is right or fails with a message.
     fn look(&mut self, server: &Server) -> Result<(), String> {
         match check::all(server, &self.model) {
             Ok(()) => Ok(()),
@@ -109,7 +110,8 @@ impl Run<'_> {
     }
 }
 
-/// Runs the workload with one fault, and then without; whether it hit, and what it left.
+/// Runs the workload with one fault, and opens the data without faults afterwards. Returns the call that was hit and
+/// the files that are left; `None` if no call was hit.
 fn case(engine: &'static Entry, fault: Option<Fault>) -> Result<Option<(String, Inventory)>, String> {
     let scratch = Scratch::new();
     let watch = Watch::new(scratch.path());
@@ -140,15 +142,15 @@ fn case(engine: &'static Entry, fault: Option<Fault>) -> Result<Option<(String, 
     }
     watch.plan(None);
     recovered(run).map_err(|found| format!("{found}; fault at {hit:?}; it was said: {messages:?}"))?;
-    // What is lost comes before what is left over or badly told: often it is the reason for both.
+    // Lost data is reported before leftover files and unclear messages: often it is the cause of both.
     tidy?;
     told?;
     Ok(hit.map(|hit| (hit, Inventory::of(scratch.path()))))
 }
 
-/// A flush or merge that failed leaves nothing for the next start to remove, unless a removal failed, or the sync of what
-/// names the tables: then the disk may name what was made, and the next start goes by that. On a full disk that may have
-/// been any call behind the one that was hit.
+/// A flush or merge that failed must leave no tables for the next start to remove, unless a removal failed, or a call
+/// on `trees` or `trees/current`, which name the tables: then the disk may name the new tables, and the next start
+/// follows it. On a full disk, any call after the one that was hit may have failed too.
 fn left_of_tables(directory: &Path, tables: Option<i64>, failed: &[String]) -> Result<(), String> {
     let Some(tables) = tables else { return Ok(()) };
     let is_kept =
@@ -160,7 +162,7 @@ fn left_of_tables(directory: &Path, tables: Option<i64>, failed: &[String]) -> R
     Err(format!("{found} files of tables, of which {tables} are named; what failed: {failed:?}"))
 }
 
-/// Every message that tells of the fault names a file and the cause.
+/// Checks that every message about the fault names a file and the cause.
 fn explained(hit: &str, fault: Fault, messages: &[String]) -> Result<(), String> {
     let causes: &[&str] = match fault.kind {
         Kind::Failed | Kind::Torn => &["Input/output error", "os error 5"],
@@ -169,11 +171,11 @@ fn explained(hit: &str, fault: Fault, messages: &[String]) -> Result<(), String>
     };
     let mut was_named = false;
     for message in messages {
-        // LMDB gives up for good when its last page does not reach the disk, and says so.
+        // LMDB refuses all further work, with MDB_PANIC, once its last page did not reach the disk.
         let is_consequence = ["the log failed earlier", "MDB_PANIC"].iter().any(|known| message.contains(known));
         let is_named = message.contains("faults-") && causes.iter().any(|cause| message.contains(cause));
         was_named |= is_named;
-        // What a refused drop has left is in the way of the next insert.
+        // Documents that a refused drop left behind collide with the next insert.
         let is_left_over = was_named && message.contains("E11000");
         if !is_named && !is_consequence && !is_left_over {
             return Err(format!("{hit} failed, and it is said without file or cause: {message}"));
@@ -182,7 +184,7 @@ fn explained(hit: &str, fault: Fault, messages: &[String]) -> Result<(), String>
     Ok(())
 }
 
-/// Opens what is left without faults, and compares and uses it.
+/// Opens the directory without faults, compares it with the model and writes to it.
 fn recovered(mut run: Run<'_>) -> Result<(), String> {
     let open = || Server::open(run.watch.path(), run.engine);
     let server = open().map_err(|message| format!("a promise is broken: the next start: {message}"))?;
@@ -225,7 +227,7 @@ fn setting<T: FromStr>(name: &str) -> Option<T> {
         .map(|value| value.parse().ok().unwrap_or_else(|| panic!("{name}={value} is not understood")))
 }
 
-/// Lets calls fail in one way, and counts those that did.
+/// Runs one case for each call with this kind of fault. Returns the number of calls that were hit, and the failures.
 fn sweep(engine: &'static Entry, kind: Kind, usual: &Inventory) -> (u64, Vec<String>) {
     let step = setting("BUNKO_FAULTS_STEP").unwrap_or(if matches!(kind, Kind::Short | Kind::Slow) { 3 } else { 1 });
     let only: Option<u64> = setting("BUNKO_FAULTS_CALL");
@@ -236,7 +238,7 @@ fn sweep(engine: &'static Entry, kind: Kind, usual: &Inventory) -> (u64, Vec<Str
     let failures = Mutex::new(Vec::new());
     let hits = Mutex::new(BTreeMap::new());
     std::thread::scope(|scope| {
-        // Twice as many as there are processors: a run waits for its threads to end.
+        // Two threads for each processor: a run often waits for its own threads to end.
         for _ in 0..2 * std::thread::available_parallelism().map_or(2, usize::from) {
             scope.spawn(|| {
                 loop {
@@ -251,7 +253,7 @@ fn sweep(engine: &'static Entry, kind: Kind, usual: &Inventory) -> (u64, Vec<Str
                             hits.lock().expect("no panic").insert(at, hit.clone());
                             inventory.beyond(usual).map(|found| format!("{found}; the fault was at {hit}"))
                         }
-                        // The workload is over before that many calls.
+                        // The workload makes fewer calls than that.
                         Ok(None) => {
                             end.fetch_min(at, Ordering::Relaxed);
                             None
@@ -296,7 +298,7 @@ fn nothing_is_lost_whichever_call_fails() {
     assert!(cases > 0, "no fault hit");
 }
 
-/// What a run without a fault leaves.
+/// Files that a run leaves when no call fails.
 fn usual_inventory(engine: &'static Entry) -> Inventory {
     let never = Fault { kind: Kind::Slow, at: 1 };
     let (_, inventory) = case(engine, Some(never)).unwrap_or_else(|found| panic!("{found}")).expect("a first call");

@@ -1,7 +1,8 @@
-//! Two threads meet in the bad order, and nothing is lost: one is held between two steps while others do what they can
-//! do there. The places are those of `bunko_store::failpoint::Failpoint`; ARCHITECTURE.md has their table.
+//! Two threads meet in the bad order, and nothing is lost. One thread is held between two steps, at a
+//! `bunko_store::failpoint::Failpoint`, while other threads do everything that is possible meanwhile. ARCHITECTURE.md
+//! has the table of failpoints.
 //!
-//! "After a kill" is the data directory as it stands, copied and opened by another server.
+//! "After a kill" means: the data directory as it is now, copied and opened by another server.
 
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_engines::Entry;
@@ -17,14 +18,14 @@ use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The collection that the tests are about; another is what `compact` is asked of.
+/// The collection that the tests use. `compact` names another one.
 const NAME: &str = "met";
-/// How long somebody is watched who must not get on.
+/// How long a test watches a thread that must not get on.
 const WATCHED: Duration = Duration::from_millis(50);
-/// Documents that fill a segment.
+/// `_id` of documents that fill a segment.
 const LARGE: Range<i32> = 100..105;
 
-/// Places are held for all threads of a process.
+/// Makes the tests run one at a time: a failpoint holds threads of the whole process.
 fn take_turns() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -51,13 +52,13 @@ fn delete(id: i32) -> Step {
     Step::Delete { collection: NAME, id, journal: Journal::Synced }
 }
 
-/// A server that holds what its model says.
+/// A server and the model of its data.
 struct Meeting {
     scratch: TempDir,
     engine: &'static Entry,
     server: Arc<Server>,
     model: Model,
-    /// Steps that were begun beside one that is held.
+    /// Threads whose steps began while another thread was held.
     beside: Vec<JoinHandle<()>>,
 }
 
@@ -86,7 +87,7 @@ impl Meeting {
         std::thread::spawn(move || run(&server, &step))
     }
 
-    /// Begins a step that must not get on while somebody is held.
+    /// Begins a step that must not complete while another thread is held.
     fn is_held_up(&mut self, step: &Step) {
         let thread = self.begin_step(step);
         sleep(WATCHED);
@@ -94,8 +95,8 @@ impl Meeting {
         self.beside.push(thread);
     }
 
-    /// Holds whoever comes to a place because of the step, until `meanwhile` is over; then all must be there, now and
-    /// after a kill.
+    /// Runs a step and holds its thread at a failpoint until `meanwhile` has returned. Then all writes must be there,
+    /// now and after a kill.
     fn meet(&mut self, point: Failpoint, step: &Step, meanwhile: impl FnOnce(&mut Self)) {
         let held = hold(point);
         let thread = self.begin_step(step);
@@ -115,13 +116,13 @@ impl Meeting {
         self.take(&insert(10..13, 50));
     }
 
-    /// Fills a segment behind what is there with documents that are deleted.
+    /// Fills a segment after the existing data with documents, and deletes them.
     fn fill_segment(&mut self) {
         self.take(&insert(LARGE, 15 << 20));
         LARGE.for_each(|id| self.take(&delete(id)));
     }
 
-    /// What others do while somebody is held.
+    /// Writes, reads and checks recovery, which must all work while another thread is held.
     fn write_everything(&mut self) {
         self.write();
         self.look();
@@ -138,7 +139,7 @@ impl Meeting {
         server.close().expect("closes");
     }
 
-    /// A server on what a kill at this moment leaves.
+    /// A server on a copy of the data directory as a kill would leave it now.
     fn killed(&self) -> (TempDir, Server) {
         let left = directory();
         copy(self.scratch.path(), left.path());
@@ -151,7 +152,7 @@ fn directory() -> TempDir {
     tempfile::Builder::new().prefix("meetings-").tempdir().expect("temporary directory")
 }
 
-/// Copies a data directory that nobody is changing: all who would are held.
+/// Copies a data directory while no thread changes it: threads that would are held.
 fn copy(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).expect("readable") {
         let path = entry.expect("readable").path();
@@ -206,24 +207,24 @@ fn a_later_record_is_not_acknowledged_before_an_earlier_one_is_applied() {
         let mut meeting = Meeting::begin(engine);
         let later = insert(30..32, 50);
         meeting.meet(Failpoint::Appended, &insert(20..22, 50), |meeting| {
-            // A snapshot would not see what its client was told of.
+            // If it were acknowledged, a snapshot would not see a write that its client knows to have succeeded.
             meeting.is_held_up(&later);
             later.apply(&mut meeting.model);
         });
     }
 }
 
-/// A batch that takes long, of a document of 9 MB, has its place behind what others write while engines apply it.
+/// While engines apply a long batch (here a document of 9 MB), its reserved place is after the writes of other threads.
 #[test]
 fn a_long_batch_lets_others_pass_and_is_not_seen_before_its_end() {
     let _turn = take_turns();
     for engine in durable() {
         let mut meeting = Meeting::begin(engine);
         meeting.meet(Failpoint::AppliedAhead, &insert(20..21, 9 << 20), |meeting| {
-            // Each of these would wait for the batch if it stood before them.
+            // Each of these writes would wait for the batch if the batch were placed before them.
             meeting.write_everything();
             meeting.is_held_up(&Step::Checkpoint);
-            // A batch that reaches behind the reserved place waits.
+            // A batch that reaches past the reserved place waits.
             let beyond = insert(30..31, 200_000);
             meeting.is_held_up(&beyond);
             beyond.apply(&mut meeting.model);
@@ -307,7 +308,7 @@ fn a_slow_reader_does_not_bring_an_old_document_back() {
     held.wait();
     meeting.take(&update(3, 333));
     drop(held);
-    // It began before the update, so that either version is right.
+    // The read began before the update, so that either version is right.
     assert!([Some(6), Some(333)].contains(&reader.join().expect("the reader")));
     assert_eq!(value_of(meeting.server.run("test", find_by_id(3).as_ref())), Some(333));
     meeting.look();
@@ -372,7 +373,7 @@ fn writes_between_a_builds_last_step_and_its_commit_have_their_keys() {
         let create = Step::CreateIndex { collection: NAME, field: "w" };
         meeting.meet(Failpoint::IndexFilled, &create, |meeting| {
             meeting.write();
-            // The next start builds it.
+            // The next start completes the index.
             create.apply(&mut meeting.model);
             meeting.survives_a_kill();
         });
@@ -395,7 +396,7 @@ fn a_duplicate_between_a_builds_last_step_and_its_commit_is_in_one_index_at_most
             std::thread::spawn(move || server.run("test", create.as_ref()))
         };
         held.wait();
-        // Both have an empty text there.
+        // Both documents have an empty `pad`.
         meeting.take(&insert(50..52, 0));
         drop(held);
         match builder.join().expect("the builder") {

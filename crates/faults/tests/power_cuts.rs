@@ -1,10 +1,10 @@
-//! The power goes at any moment, and any part of what was not synced is lost, in any order.
+//! The power fails at any moment, and any part of the unsynced changes is lost, in any order.
 //!
-//! A workload runs once and every call on its files is recorded. Then disks are made by seed from the calls up to some
-//! moment, and a server starts on each: what was acknowledged with `j: true` by then must be there, and what else is
-//! there must be a prefix of what was done. `BUNKO_FAULTS_STATES=20000` makes more disks than usual, and
-//! `BUNKO_FAULTS_SEED=17` only that one; after `BUNKO_FAULTS_ENOUGH=1` failure no more are looked for.
-//! The disks are directories below `BUNKO_FAULTS_DISKS`, usually the temporary one.
+//! A workload runs once and every call on its files is recorded. Then disks are made, one for each seed, from the calls
+//! up to a random moment, and a server starts on each. Steps that were acknowledged with `j: true` before that moment
+//! must be there, and the data must be that of a prefix of the steps. `BUNKO_FAULTS_STATES=20000` makes more disks than
+//! usual, `BUNKO_FAULTS_SEED=17` makes only that one, and `BUNKO_FAULTS_ENOUGH=1` stops after one failure.
+//! The disks are directories below `BUNKO_FAULTS_DISKS`, by default the temporary directory.
 
 use bunko_engines::Entry;
 use bunko_faults::check::{self, Difference};
@@ -22,15 +22,15 @@ const STATES: u64 = 500;
 /// Disks that are made from one recording.
 const STATES_OF_RECORDING: u64 = 50;
 
-/// What was done, and what a client was told.
+/// A workload, the calls that it made, and the states that it went through.
 struct Recording {
     events: Vec<Event>,
-    /// States of the model; the first is empty, and each step made one.
+    /// States of the model. The first is empty; each step adds one.
     states: Vec<Model>,
     steps: Vec<Step>,
 }
 
-/// A mark in the recording: all before it was durable, or a step has begun.
+/// A mark in the recording: the steps up to this one are durable, or this step has begun.
 #[derive(Clone, Copy)]
 enum Mark {
     Durable(usize),
@@ -60,7 +60,7 @@ fn record(engine: &'static Entry, seed: u64) -> Recording {
                 }
             }
         }
-        // What changes nothing has no record to wait for.
+        // A step that changes nothing has no log record to wait for.
         let has_record = recording.states[number] != recording.states[number + 1];
         if step.is_durable() && (has_record || matches!(step, Step::Checkpoint | Step::Compact)) {
             watch.note(Mark::Durable(number + 1).number());
@@ -87,7 +87,7 @@ impl Mark {
     }
 }
 
-/// Makes a disk, starts on it and compares.
+/// Makes a disk, starts a server on it and compares its data.
 fn case(recording: &Recording, engine: &'static Entry, random: &mut Random) -> Result<(), String> {
     let end = random.below(recording.events.len() as u64 + 1) as usize;
     let mut disk = Disk::new();
@@ -104,20 +104,20 @@ fn case(recording: &Recording, engine: &'static Entry, random: &mut Random) -> R
     disk.cut(random);
     let scratch = scratch();
     disk.write_to(scratch.path()).map_err(|error| format!("the disk cannot be made: {error}"))?;
-    // Nothing is cut off any more, so that no sync need reach the machine's disk.
+    // No more power cuts: with a watch, syncs need not reach the machine's disk.
     let _watch = Watch::new(scratch.path());
     let doubtful = &recording.steps[durable.saturating_sub(1)..begun];
     let at = || format!("after {end} of {} calls, steps {durable}..={begun}: {doubtful:?}", recording.events.len());
     let broken = |found: String| format!("a promise is broken: {found}; {}", at());
     let server = Server::open(scratch.path(), engine).map_err(|message| broken(format!("no start: {message}")))?;
     let mut differences = Vec::new();
-    // The newest first: more than was promised is the usual case.
+    // The newest state is tried first: usually more is kept than was promised.
     let found = (durable..=begun).rev().find(|&state| {
         let expected = recording.states[state].clone().restarted();
         check::all(&server, &expected).inspect_err(|found| differences.push(format!("{state}: {found:?}"))).is_ok()
     });
     let state = found.ok_or_else(|| broken(format!("no state that was promised: {differences:#?}")))?;
-    // It must also be a state that one can go on from.
+    // The server must also be able to go on from this state.
     let mut model = recording.states[state].clone().restarted();
     for step in
         [Step::Compact, Step::Checkpoint].into_iter().filter(|step| step.makes_sense(&model)).collect::<Vec<_>>()

@@ -1,8 +1,8 @@
-//! What a disk may hold after a power cut.
+//! The contents that a disk may have after a power cut.
 //!
-//! Until a file is synced, any part of what was done to it may be lost, page by page and in any order; its length is one
-//! that it had since. Until a directory is synced, any of its entries may be as before, one by one. That is more than any
-//! one filesystem does, and what POSIX allows.
+//! Until a file is synced, any part of its changes may be lost, page by page and in any order; its length is any that
+//! it had since the last sync. Until a directory is synced, each of its entries may be as before. No single filesystem
+//! loses that much, but POSIX allows it.
 
 use crate::recording::{Event, FileId};
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// What a disk writes at once, in bytes.
+/// Unit in which a disk writes, in bytes.
 const PAGE_BYTES: u64 = 4096;
 
 type Page = [u8; PAGE_BYTES as usize];
@@ -36,7 +36,7 @@ impl Random {
     }
 }
 
-/// A disk, and what waits to be written to it.
+/// A disk, and the changes that are not synced to it.
 #[derive(Clone, Default)]
 pub struct Disk {
     files: BTreeMap<FileId, Inode>,
@@ -67,7 +67,7 @@ impl Disk {
         Self { files: BTreeMap::from([(0, root)]) }
     }
 
-    /// Does what was done.
+    /// Applies a recorded call.
     pub fn apply(&mut self, event: &Event) {
         match event {
             Event::Create { directory, name, file, is_directory } => {
@@ -104,7 +104,7 @@ impl Disk {
                     }
                 }
             }
-            // Within one directory it happens or does not.
+            // A rename within one directory happens whole or not at all.
             Event::Rename { from, to, file } if from.0 == to.0 => {
                 self.change(from.0, Change::Moved { from: from.1.clone(), to: to.1.clone(), file: *file });
             }
@@ -128,10 +128,10 @@ impl Disk {
         }
     }
 
-    /// The power goes: of what was not synced, a part is there.
+    /// Cuts the power: a random part of the unsynced changes is kept.
     pub fn cut(&mut self, random: &mut Random) {
         for inode in self.files.values_mut() {
-            // How much is lost differs from file to file: often all or nothing.
+            // The share that is lost differs from file to file; it is often all or nothing.
             let kept_of_four = random.below(5);
             for change in std::mem::take(&mut inode.unsynced) {
                 if random.below(4) < kept_of_four {
@@ -141,10 +141,10 @@ impl Disk {
         }
     }
 
-    /// Writes what is there into an empty directory.
+    /// Writes the disk's contents into an empty directory.
     ///
     /// # Errors
-    /// The system's.
+    /// The first error of the file system.
     pub fn write_to(&self, directory: &Path) -> std::io::Result<()> {
         self.write_directory(0, directory)
     }
@@ -223,7 +223,7 @@ impl Inode {
         }
     }
 
-    /// What lies behind the end of the file is not there.
+    /// Writes the pages up to the file's length; bytes past it are dropped.
     fn write_file(&self, path: &Path) -> std::io::Result<()> {
         let file = File::create(path)?;
         file.set_len(self.length)?;

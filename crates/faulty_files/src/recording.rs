@@ -1,11 +1,11 @@
-//! What was done to the files of a watched directory.
+//! The recorded changes to the files of a watched directory.
 
 use std::ffi::OsString;
 
-/// A file or directory, whatever its names. The watched directory itself is 0.
+/// A file or directory, independent of its names. The watched directory itself is 0.
 pub type FileId = u64;
 
-/// A call that changed something, or made it durable. Calls that failed are not among them.
+/// A call that changed a file or directory, or made a change durable. Failed calls are not recorded.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub enum Event {
@@ -15,19 +15,19 @@ pub enum Event {
         file: FileId,
         is_directory: bool,
     },
-    /// Durable at once where the file was opened so (`O_DSYNC`).
+    /// Durable at once if the file was opened with `O_DSYNC` (`is_synced`).
     Write {
         file: FileId,
         offset: u64,
         bytes: Vec<u8>,
         is_synced: bool,
     },
-    /// The file is that long now, in bytes.
+    /// The file has this length now, in bytes.
     Resize {
         file: FileId,
         length: u64,
     },
-    /// The file is that long at least, in bytes.
+    /// The file has at least this length now, in bytes.
     Allocate {
         file: FileId,
         end: u64,
@@ -37,7 +37,7 @@ pub enum Event {
         offset: u64,
         length: u64,
     },
-    /// All that was done to the file before is durable; of a directory, its entries.
+    /// All earlier changes to the file are durable; for a directory, to its entries.
     Sync {
         file: FileId,
     },
@@ -55,6 +55,6 @@ pub enum Event {
         directory: FileId,
         name: OsString,
     },
-    /// What the test said at that time.
+    /// A mark that the test set.
     Note(u64),
 }

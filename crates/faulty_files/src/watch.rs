@@ -1,4 +1,4 @@
-//! A watched directory: what its calls meet, and what is known of its files.
+//! A watched directory: the faults that its calls meet, and the files that are known in it.
 
 use crate::recording::{Event, FileId};
 use libc::{EIO, ENOSPC, c_int};
@@ -10,23 +10,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long a slow call takes.
+/// Delay of a slow call.
 const SLOW: Duration = Duration::from_millis(25);
 
 /// How a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The call does nothing and says EIO.
+    /// The call does nothing and fails with EIO.
     Failed,
-    /// A call that needs room does nothing and says ENOSPC, once.
+    /// A call that needs room does nothing and fails with ENOSPC, once.
     NoSpace,
-    /// That call and all that need room say ENOSPC, until [`Watch::give_room`].
+    /// This call and all later calls that need room fail with ENOSPC, until [`Watch::give_room`].
     DiskFull,
-    /// A read or write handles half of its bytes and says so.
+    /// A read or write transfers half of its bytes and returns their number.
     Short,
-    /// A write writes half of its bytes and says EIO.
+    /// A write writes half of its bytes and fails with EIO.
     Torn,
-    /// The call takes long.
+    /// The call is delayed.
     Slow,
 }
 
@@ -35,7 +35,7 @@ impl Kind {
     pub const ALL: [Self; 6] = [Self::Failed, Self::NoSpace, Self::DiskFull, Self::Short, Self::Torn, Self::Slow];
 }
 
-/// A fault: how the `at`-th call fails, from 1, of those that can fail in this way.
+/// A fault: the kind, and which call it hits, counted from 1 among the calls that can fail in this way.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Fault {
@@ -43,7 +43,7 @@ pub struct Fault {
     pub at: u64,
 }
 
-/// What a call is about to do.
+/// The work that a call is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nature {
     /// Reads, opens, looks.
@@ -52,20 +52,20 @@ pub(crate) enum Nature {
     Read(usize),
     /// Transfers that many bytes to the file.
     Write(usize),
-    /// Needs room without transferring bytes, or may find late that there is none.
+    /// Needs room without transferring bytes, or may find out late that there is no room.
     Grow,
     /// Changes something and needs no room.
     Change,
 }
 
-/// What becomes of a call.
+/// Decision about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Proceed,
     Fail(c_int),
-    /// That many bytes are transferred.
+    /// This many bytes are transferred.
     Short(usize),
-    /// That many bytes are written, and the call fails.
+    /// This many bytes are written, and the call fails.
     Torn(usize, c_int),
 }
 
@@ -75,13 +75,13 @@ struct State {
     /// Calls so far that the fault could have hit.
     count: u64,
     hit: Option<String>,
-    /// Calls that the full disk refused behind the one that was hit.
+    /// Calls that the full disk refused after the one that was hit.
     refused: Vec<String>,
     is_full: bool,
     is_dead: bool,
     is_recording: bool,
     events: Vec<Event>,
-    /// By inode number.
+    /// Known files by inode number.
     files: HashMap<u64, Known>,
     next_file: FileId,
     root_inode: u64,
@@ -104,23 +104,23 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether anything is watched at all.
+/// Whether any directory is watched.
 pub(crate) fn is_any() -> bool {
     COUNT.load(Ordering::Acquire) > 0
 }
 
-/// Who watches a path.
+/// The watched directory that a path is in.
 pub(crate) fn of_path(path: &Path) -> Option<Arc<Watched>> {
     lock(&WATCHED).iter().find(|watched| path.starts_with(&watched.root)).cloned()
 }
 
-/// Who watches a file, by its inode.
+/// The watched directory that the file with this inode is in.
 pub(crate) fn of_inode(inode: u64) -> Option<Arc<Watched>> {
     lock(&WATCHED).iter().find(|watched| lock(&watched.state).files.contains_key(&inode)).cloned()
 }
 
 impl Watched {
-    /// Counts a call and decides what becomes of it.
+    /// Counts a call and decides whether it fails.
     pub fn enter(&self, name: &str, path: &Path, nature: Nature) -> Verdict {
         let mut state = lock(&self.state);
         if state.is_dead {
@@ -162,16 +162,17 @@ impl Watched {
         }
     }
 
-    /// A call and its file, by its path below the directory.
+    /// The name of a call, and its file's path below the directory.
     fn told(&self, name: &str, path: &Path) -> String {
         format!("{name} {}", path.strip_prefix(&self.root).unwrap_or(path).display())
     }
 
-    /// Runs a call that changes something, and records it if it succeeded; nobody else's call comes between.
+    /// Runs a call that changes something, and records it if it succeeded. The lock keeps calls of other threads from
+    /// coming between.
     pub fn perform<T>(&self, call: impl FnOnce() -> T, event: impl FnOnce(&T, &mut Files<'_>) -> Option<Event>) -> T {
         let mut state = lock(&self.state);
         let outcome = call();
-        // What is looked up for the recording may fail for reasons of its own.
+        // Lookups for the recording may fail and set `errno`, so that the call's own error is kept and restored.
         let error = std::io::Error::last_os_error().raw_os_error();
         let event = event(&outcome, &mut Files { state: &mut state });
         crate::calls::set_error(error.unwrap_or(0));
@@ -187,7 +188,7 @@ impl Watched {
     }
 }
 
-/// The files that are known, while a call is being recorded.
+/// The known files, while a call is being recorded.
 pub(crate) struct Files<'s> {
     state: &'s mut State,
 }
@@ -198,7 +199,7 @@ impl Files<'_> {
         self.state.files.get(&inode).map(|known| known.id)
     }
 
-    /// A new file under an inode that may have been another's.
+    /// Adds a file under an inode that another file may have had before.
     pub fn add(&mut self, inode: u64, path: &Path) -> FileId {
         self.state.next_file += 1;
         let id = self.state.next_file;
@@ -206,7 +207,7 @@ impl Files<'_> {
         id
     }
 
-    /// A file has got another path, and with a directory all that is below it.
+    /// Notes that a file has a new path; for a directory, everything below it too.
     pub fn moved(&mut self, from: &Path, to: &Path) {
         for known in self.state.files.values_mut() {
             if let Ok(below) = known.path.strip_prefix(from) {
@@ -215,7 +216,7 @@ impl Files<'_> {
         }
     }
 
-    /// A file whose last name is gone: its inode may soon be another's.
+    /// Forgets a file whose last name is gone: a new file may get its inode.
     pub fn forget(&mut self, inode: u64) {
         self.state.files.remove(&inode);
     }
@@ -228,16 +229,16 @@ impl Files<'_> {
     }
 }
 
-/// A directory whose calls are watched until this is dropped.
+/// A directory whose calls are watched until this value is dropped.
 pub struct Watch {
     watched: Arc<Watched>,
 }
 
 impl Watch {
-    /// Watches a directory that is there. What is below it is taken for durable.
+    /// Watches an existing directory. Its contents are taken as durable.
     ///
     /// # Panics
-    /// Where it cannot be read.
+    /// If it cannot be read.
     pub fn new(directory: &Path) -> Self {
         crate::calls::link();
         let root = directory.canonicalize().expect("a directory that is there");
@@ -254,12 +255,12 @@ impl Watch {
         Self { watched }
     }
 
-    /// Where it is, by its canonical path.
+    /// The directory's canonical path.
     pub fn path(&self) -> &Path {
         &self.watched.root
     }
 
-    /// Counts anew, and lets a fault hit. Everything works again.
+    /// Resets the count and plans a fault, or none. A full disk has room again, and a killed process lives.
     pub fn plan(&self, fault: Option<Fault>) {
         let mut state = lock(&self.watched.state);
         (state.fault, state.count, state.hit) = (fault, 0, None);
@@ -277,18 +278,18 @@ impl Watch {
         lock(&self.watched.state).hit.clone()
     }
 
-    /// All calls that failed: the one that the fault hit, and those that a full disk refused from then on.
+    /// All calls that failed: the one that the fault hit, and the later ones that a full disk refused.
     pub fn failed(&self) -> Vec<String> {
         let state = lock(&self.watched.state);
         state.hit.iter().chain(&state.refused).cloned().collect()
     }
 
-    /// Somebody made room on the disk.
+    /// Makes room on the full disk.
     pub fn give_room(&self) {
         lock(&self.watched.state).is_full = false;
     }
 
-    /// The process is dead: no call does anything from here on.
+    /// Kills the process as far as its files go: from here on, every call fails and does nothing.
     pub fn kill(&self) {
         lock(&self.watched.state).is_dead = true;
     }
@@ -306,7 +307,7 @@ impl Watch {
         }
     }
 
-    /// What was recorded.
+    /// Takes the recorded calls.
     pub fn recorded(&self) -> Vec<Event> {
         std::mem::take(&mut lock(&self.watched.state).events)
     }

@@ -1,14 +1,14 @@
-//! Which edges of rings cross, found in the order of their boxes and within a limit of comparisons.
+//! Finds the edges of rings that cross, in the order of their boxes and within a limit of comparisons.
 
 use crate::effort::{Budget, Effort};
 use crate::vector::{Edge, Vector};
 
-/// Most comparisons of two edges that checking one geometry's ring or polygon may take.
+/// Greatest number of edge comparisons that checking the ring or polygon of one geometry may take.
 const CHECK_STEPS_MAX: usize = 30_000_000;
-/// Steps that the exact test of two edges counts for, beside the test of their boxes.
+/// Steps that the exact test of two edges counts for, in place of one for the test of their boxes.
 const CROSSING_STEPS: usize = 16;
 
-/// An edge and where it stands.
+/// An edge and its position: the number of its ring, and its number in the ring.
 pub(crate) struct Placed {
     pub ring: usize,
     pub index: usize,
@@ -22,19 +22,19 @@ impl Placed {
     }
 }
 
-/// The work that is left for a check.
+/// The budget of one check.
 pub(crate) fn budget() -> Budget {
     Budget(CHECK_STEPS_MAX)
 }
 
-/// That a check takes more than its limit.
+/// Reason of a check that exceeds its limit.
 pub(crate) fn too_complex(edges: usize) -> String {
     format!("Loop of {edges} vertices is too complex to be checked")
 }
 
-/// Shows all pairs of edges that are near each other.
+/// Calls `visit` for all pairs of edges that are near each other.
 /// # Errors
-/// The reason that the visitor gives; that there are too many pairs.
+/// The visitor's reason, or that there are too many pairs.
 pub(crate) fn each_near_pair(
     mut edges: Vec<Placed>,
     budget: &mut Budget,
@@ -68,7 +68,7 @@ pub(crate) struct Extent {
 impl Extent {
     fn of(edge: Edge) -> Self {
         let (from, to) = (edge.from, edge.to);
-        // How far an arc can be from its chord.
+        // The greatest distance of an arc from its chord.
         let chord = (to - from).length();
         let bulge = 1.0 - (1.0 - chord * chord / 4.0).max(0.0).sqrt() + 1e-15;
         let margin = Vector { x: bulge, y: bulge, z: bulge };

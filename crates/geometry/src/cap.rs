@@ -1,4 +1,4 @@
-//! All points of the sphere within an angle of one.
+//! Caps: all points of the sphere within an angle around one point.
 
 use crate::vector::{SAME_RADIANS, Vector};
 use std::f64::consts::PI;
@@ -8,7 +8,7 @@ use std::f64::consts::PI;
 pub struct Cap {
     /// Its middle.
     pub center: Vector,
-    /// The angle, in radians, from 0; from π on it is the whole sphere.
+    /// The angle, in radians, at least 0. From π on, the cap is the whole sphere.
     pub radius: f64,
 }
 
@@ -23,7 +23,7 @@ impl Cap {
         self.radius >= PI
     }
 
-    /// What is not inside.
+    /// The rest of the sphere.
     pub(crate) fn complement(self) -> Self {
         Self { center: -self.center, radius: (PI - self.radius).max(0.0) }
     }

@@ -1,8 +1,8 @@
 //! Cells of the sphere: the numbers under which an index keeps shapes.
 //!
-//! The sphere is projected onto the six faces of a cube; each face is quartered again and again, and a Hilbert curve
-//! numbers the quarters, so that near cells mostly have near numbers. A number holds three bits for the face, two for each
-//! level, then a one that tells the level. All that is inside of a cell has its number within [`Cell::range`].
+//! The sphere is projected onto the six faces of a cube. Each face is quartered again and again, and a Hilbert curve
+//! numbers the quarters, so that near cells mostly have near numbers. A number holds three bits for the face, two for
+//! each level, then a one that marks the level. All cells inside a cell have numbers within [`Cell::range`].
 //! Source: Google, "S2 Geometry", cell hierarchy.
 
 use crate::cap::Cap;
@@ -14,12 +14,12 @@ use std::f64::consts::FRAC_PI_2;
 /// The level of the smallest cells, about a centimetre wide.
 const LEAF_LEVEL: u32 = 30;
 const FACES: u64 = 6;
-/// What turns a position on the curve into a quarter, by orientation.
+/// Quarter at each position on the curve, by orientation.
 const QUARTER_OF_POSITION: [[u64; 4]; 4] = [[0, 1, 3, 2], [0, 2, 3, 1], [3, 2, 0, 1], [3, 1, 0, 2]];
-/// How the curve turns in each of its four parts.
+/// Change of the curve's orientation in each of its four parts.
 const TURN_OF_POSITION: [usize; 4] = [1, 0, 0, 3];
 
-/// Most cells that a shape is covered with.
+/// Greatest number of cells that cover a shape.
 const COVERING_CELLS_MAX: usize = 20;
 
 /// A square on one of six faces.
@@ -55,13 +55,13 @@ impl Cell {
         LEAF_LEVEL - self.0.trailing_zeros() / 2
     }
 
-    /// The least and the greatest number of a cell that is inside of it.
+    /// The least and the greatest number of the cells inside this one.
     pub fn range(self) -> (i64, i64) {
         let inside = self.lowest_bit() - 1;
         ((self.0 - inside) as i64, (self.0 + inside) as i64)
     }
 
-    /// The cells that it is inside of, the smallest first.
+    /// The cells that contain this one, the smallest first.
     pub fn ancestors(self) -> impl Iterator<Item = Self> {
         (0..self.level()).rev().map(move |level| {
             let bit = 1_u64 << (2 * (LEAF_LEVEL - level));
@@ -102,7 +102,7 @@ impl Cell {
     }
 }
 
-/// The face of the cube that a point is projected on, and where.
+/// The face of the cube on which a point is projected, and the coordinates there.
 fn face_of(point: Vector) -> (u64, f64, f64) {
     let Vector { x, y, z } = point;
     if x.abs() >= y.abs() && x.abs() >= z.abs() {
@@ -129,8 +129,8 @@ fn point_on(face: u64, u: f64, v: f64) -> Vector {
     point.unit()
 }
 
-/// A coordinate on a face, from -1 to 1, as a number of widths of the smallest cell. A square root makes cells of one level
-/// about equally large.
+/// A coordinate on a face, from -1 to 1, in widths of the smallest cell. A square root makes cells of one level about
+/// equally large.
 fn steps(coordinate: f64) -> u64 {
     const WIDTHS: f64 = (1_u64 << LEAF_LEVEL) as f64;
     let place = if coordinate >= 0.0 {
@@ -141,19 +141,19 @@ fn steps(coordinate: f64) -> u64 {
     (place * WIDTHS).clamp(0.0, WIDTHS - 1.0) as u64
 }
 
-/// The coordinate of a place from 0 to 1.
+/// The coordinate, from -1 to 1, of a place from 0 to 1: the inverse of the square root in [`steps`].
 fn plane(place: f64) -> f64 {
     if place >= 0.5 { (4.0 * place * place - 1.0) / 3.0 } else { (1.0 - 4.0 * (1.0 - place) * (1.0 - place)) / 3.0 }
 }
 
-/// Cells that together hold all of a cap; the smaller ones as far as they are few.
+/// Cells that cover a cap, as small as their number allows.
 pub fn covering_of_cap(cap: Cap) -> Vec<Cell> {
     refined(Cell::faces().collect(), &|around| {
         cap.is_full() || cap.center.angle(around.center) <= cap.radius + around.radius + SAME_RADIANS
     })
 }
 
-/// Cells that together hold all of a shape.
+/// Cells that cover a shape.
 pub fn covering_of_shape(shape: &Shape) -> Vec<Cell> {
     if let Some(point) = shape.as_point() {
         return vec![Cell::of_point(point)];
@@ -172,7 +172,8 @@ pub fn covering_of_shape(shape: &Shape) -> Vec<Cell> {
     refined(coarse.into_iter().filter(|cell| meets(cell.surrounding())).collect(), &meets)
 }
 
-/// Quarters cells, the largest first, and drops quarters that do not meet what is covered, while they are few enough.
+/// Quarters cells, the largest first, and drops quarters that do not meet the covered region, as long as the number of
+/// cells allows.
 fn refined(mut cells: Vec<Cell>, meets: &dyn Fn(Cap) -> bool) -> Vec<Cell> {
     cells.retain(|cell| meets(cell.surrounding()));
     while let Some((largest, cell)) = cells.iter().copied().enumerate().min_by_key(|(_, cell)| cell.level()) {
@@ -190,7 +191,8 @@ fn refined(mut cells: Vec<Cell>, meets: &dyn Fn(Cap) -> bool) -> Vec<Cell> {
     cells
 }
 
-/// A cap less than half of the sphere with all of the shape inside.
+/// A cap that contains the shape; `None` if that is not clearly less than half of the sphere, or the shape's winding is
+/// strict.
 fn bounding_cap(shape: &Shape) -> Option<Cap> {
     if shape.has_strict_winding() {
         return None;
@@ -198,7 +200,7 @@ fn bounding_cap(shape: &Shape) -> Option<Cap> {
     let vertices = || shape.points.iter().copied().chain(shape.edges().flat_map(|edge| [edge.from, edge.to]));
     let center = vertices().fold(Vector { x: 0.0, y: 0.0, z: 0.0 }, |sum, vertex| sum + vertex).unit();
     let radius = vertices().map(|vertex| center.angle(vertex)).fold(0.0, f64::max) + SAME_RADIANS;
-    // The arcs between points of less than half of the sphere stay inside of it, and so does the smaller side of a ring.
+    // Arcs between points of a cap less than half of the sphere stay inside it, as does the smaller side of a ring.
     (center.length() > 0.5 && radius < 0.9 * FRAC_PI_2).then_some(Cap { center, radius })
 }
 

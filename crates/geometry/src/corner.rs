@@ -1,9 +1,9 @@
-//! A vertex of a ring with the edges beside it, compared with a corner of another ring at the same place.
+//! Corners: a vertex of a ring with the edges beside it, compared with a corner of another ring at the same vertex.
 
 use crate::orientation::are_ordered;
 use crate::vector::Vector;
 
-/// Three vertices of a ring in their order: the inside is to the left of both edges.
+/// Three successive vertices of a ring. The inside is to the left of both edges.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Corner {
     pub before: Vector,
@@ -11,7 +11,7 @@ pub(crate) struct Corner {
     pub after: Vector,
 }
 
-/// How the insides of two corners at one place are related.
+/// Relation of the insides of two corners at one vertex.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
     Equal,
@@ -22,13 +22,13 @@ pub(crate) enum Relation {
 }
 
 impl Corner {
-    /// Whether all that is inside the other corner is inside this one.
+    /// Whether the inside of the other corner is inside this one.
     pub fn contains(&self, other: &Self) -> bool {
         are_ordered(self.after, other.after, other.before, self.at)
             && are_ordered(other.before, self.before, self.after, self.at)
     }
 
-    /// Whether something is inside both.
+    /// Whether the insides overlap.
     pub fn meets(&self, other: &Self) -> bool {
         !(are_ordered(self.before, other.after, other.before, self.at)
             && are_ordered(other.before, self.after, self.before, self.at))

@@ -1,4 +1,4 @@
-//! An edge that is compared with one edge of a border after the other.
+//! Compares an edge with the edges of a border, one after the other.
 
 use crate::orientation::{are_ordered, orthogonal, turn_about};
 use crate::vector::{Edge, Vector};
@@ -13,7 +13,8 @@ pub(crate) enum Crossing {
     None,
 }
 
-/// **Invariant:** the turn is that of the edge's end, its beginning and the place, backwards.
+/// An edge, and the vertex of the border that the walk is at.
+/// **Invariant:** `turn` is that of the edge's end, the edge's beginning, and `place`, in this order.
 pub(crate) struct EdgeWalk {
     edge: Edge,
     normal: Vector,
@@ -28,7 +29,7 @@ impl EdgeWalk {
         Self { edge, normal, place: first, turn: -turn_about(edge.from, edge.to, first, normal) }
     }
 
-    /// Goes on to the next vertex, and compares with the edge to it.
+    /// Goes on to the next vertex of the border, and compares the edge with the one that leads there.
     pub fn step(&mut self, next: Vector) -> Crossing {
         let Edge { from, to } = self.edge;
         let (place, here) = (self.place, self.turn);
@@ -45,8 +46,8 @@ impl EdgeWalk {
         if is_inner { Crossing::Inner } else { Crossing::None }
     }
 
-    /// As [`EdgeWalk::step`]: whether the way along the edge gets to the other side. Where both have an end in common, that
-    /// is so for one of two edges that follow each other there.
+    /// As [`EdgeWalk::step`]. Returns whether the edge leads to the other side of the border. At an end that both edges
+    /// share, that is so for exactly one of two successive edges of the border.
     pub fn step_over(&mut self, next: Vector) -> bool {
         let place = self.place;
         match self.step(next) {

@@ -1,13 +1,13 @@
-//! What a computation over many vertices may cost.
+//! Limits for computations over many vertices.
 
-/// Counts steps and says when to stop.
+/// Counts steps, and tells a computation when to stop.
 pub trait Effort {
-    /// Counts `steps` comparisons of two edges, or of a point and an edge; false where the computation has to stop, after
-    /// which any answer will do.
+    /// Counts `steps` comparisons of two edges, or of a point and an edge. Returns false if the computation has to
+    /// stop. Its answer is then meaningless.
     fn goes_on(&mut self, steps: usize) -> bool;
 }
 
-/// No limit: for shapes whose size is bounded otherwise.
+/// No limit, for shapes whose size is bounded in another way.
 pub struct Unlimited;
 
 impl Effort for Unlimited {
@@ -16,7 +16,7 @@ impl Effort for Unlimited {
     }
 }
 
-/// A number of steps.
+/// A limited number of steps.
 pub(crate) struct Budget(pub usize);
 
 impl Effort for Budget {

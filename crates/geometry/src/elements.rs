@@ -3,7 +3,7 @@
 use crate::stored::Stored;
 use bunko_bson::{DocumentRef, ValueRef};
 
-/// The values at a dotted path, one for each document of the arrays on the way; an array at its end is one value.
+/// The values at a dotted path, one for each document of the arrays on the way. An array at the end is one value.
 pub fn values_at<'d>(document: DocumentRef<'d>, path: &str) -> Vec<ValueRef<'d>> {
     let mut found = Vec::new();
     collect(document, path, &mut found);
@@ -28,7 +28,8 @@ fn collect<'d>(document: DocumentRef<'d>, path: &str, found: &mut Vec<ValueRef<'
     }
 }
 
-/// The geometries at a path; an array that is none is one of several. What is none is passed over.
+/// The geometries at a path. If the value is an array and no geometry, its elements are taken one by one. Values that
+/// are no geometry are ignored.
 pub fn stored_at<'d>(document: DocumentRef<'d>, path: &str) -> Vec<(Stored, ValueRef<'d>)> {
     let mut found = Vec::new();
     for value in values_at(document, path) {

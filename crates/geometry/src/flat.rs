@@ -9,7 +9,8 @@ pub struct FlatPoint {
 }
 
 impl FlatPoint {
-    /// The distance between two points, rounded as MongoDB rounds it: a point may be exactly at a circle's radius.
+    /// The distance between two points, rounded as MongoDB rounds it, because a point may be exactly at a circle's
+    /// radius.
     pub fn distance(self, other: Self) -> f64 {
         let (x, y) = (self.x - other.x, self.y - other.y);
         if x == 0.0 {
@@ -37,7 +38,7 @@ pub enum FlatShape {
 }
 
 impl FlatShape {
-    /// Whether a point is inside; the borders of boxes and circles are, those of polygons as `is_in_polygon` says.
+    /// Whether a point is inside. The borders of boxes and circles are inside; for polygons see `is_in_polygon`.
     pub fn contains(&self, point: FlatPoint) -> bool {
         match self {
             Self::Box { low, high } => low.x <= point.x && point.x <= high.x && low.y <= point.y && point.y <= high.y,
@@ -46,7 +47,7 @@ impl FlatShape {
         }
     }
 
-    /// How many comparisons [`FlatShape::contains`] takes.
+    /// Number of comparisons that [`FlatShape::contains`] makes.
     pub fn steps(&self) -> usize {
         match self {
             Self::Box { .. } | Self::Circle { .. } => 1,
@@ -75,8 +76,9 @@ impl FlatShape {
     }
 }
 
-/// A ray to the right crosses the border an odd number of times. Vertices, horizontal and vertical edges are inside; of
-/// slanted edges those that the ray meets: the ones to the right.
+/// Whether a ray from the point to the right crosses the border an odd number of times. Points on vertices and on
+/// horizontal or vertical edges are inside. Points on a slanted edge count as left of it, so that they are inside if
+/// the polygon's inside is to the left of the edge.
 fn is_in_polygon(vertices: &[FlatPoint], point: FlatPoint) -> bool {
     let mut crossings = 0;
     let next = vertices.iter().cycle().skip(1);
@@ -96,7 +98,7 @@ fn is_in_polygon(vertices: &[FlatPoint], point: FlatPoint) -> bool {
         if left == right && point.x == left && is_between(point.y, bottom, top) {
             return true;
         }
-        // The lower end of an edge belongs to it no more: the edge below has it.
+        // An edge does not include its lower end, which belongs to the edge below.
         if bottom < point.y && point.y <= top {
             let crossing = from.x + (point.y - from.y) * (to.x - from.x) / (to.y - from.y);
             crossings += usize::from(point.x <= crossing);

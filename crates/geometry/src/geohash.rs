@@ -1,22 +1,22 @@
-//! A grid over a square of the plane, whose cells are numbered by the bits of both coordinates in turn.
+//! Grids over a square of the plane, whose cells are numbered by the alternating bits of both coordinates.
 
 use crate::flat::FlatPoint;
 
-/// Most cells that a box is covered with.
+/// Greatest number of cells that cover a box.
 const COVERING_CELLS_MAX: usize = 20;
 
-/// A square and how finely it is divided: what an index of kind `2d` is made with.
+/// A square and its number of divisions: the options of a `2d` index.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Grid {
     /// Least coordinate.
     pub min: f64,
     /// Greatest coordinate.
     pub max: f64,
-    /// How often it is halved in each direction, from 1 to 32.
+    /// Number of times that it is halved in each direction, from 1 to 32.
     pub bits: u32,
 }
 
-/// A square of a grid: that many leading bits of a number.
+/// A square of a grid: `level` leading bits of each coordinate in a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GridCell {
     number: u64,
@@ -24,7 +24,7 @@ pub struct GridCell {
 }
 
 impl GridCell {
-    /// The least and the greatest number of what is inside, in the order of signed numbers.
+    /// The least and the greatest number inside the cell, in the order of signed numbers.
     pub fn range(self) -> (i64, i64) {
         let inside = u64::MAX.checked_shr(2 * self.level).unwrap_or(0);
         (signed(self.number), signed(self.number | inside))
@@ -48,14 +48,14 @@ impl Grid {
         signed(spread(x) << 1 | spread(y))
     }
 
-    /// The 32 bits of a coordinate, of which only the leading ones are not zero.
+    /// The 32 bits of a coordinate. Only the leading `bits` may be set.
     fn step(&self, value: f64) -> u64 {
         let cells = (1_u64 << self.bits) as f64;
         let step = ((value - self.min) / (self.max - self.min) * cells).clamp(0.0, cells - 1.0) as u64;
         step << (32 - self.bits)
     }
 
-    /// The square's part that a cell takes.
+    /// The corners of a cell.
     fn extent(&self, cell: GridCell) -> (FlatPoint, FlatPoint) {
         let width = (self.max - self.min) / (1_u64 << cell.level) as f64;
         let place = |bits: u64| self.min + (gathered(bits) >> (32 - cell.level)) as f64 * width;
@@ -63,9 +63,9 @@ impl Grid {
         (low, FlatPoint { x: low.x + width, y: low.y + width })
     }
 
-    /// Cells that together hold all of a box, clipped to the square; one that is outside is held by none.
+    /// Cells that cover a box, clipped to the square. A box outside the square has no cells.
     pub fn covering(&self, low: FlatPoint, high: FlatPoint) -> Vec<GridCell> {
-        // Points that rounding moves over a border are found all the same.
+        // The margin keeps points that rounding moves over a border.
         let margin = (self.max - self.min) * 1e-12;
         let meets = |cell: GridCell| {
             let (cell_low, cell_high) = self.extent(cell);
@@ -96,12 +96,12 @@ impl Grid {
     }
 }
 
-/// The low 32 bits, each moved to an even place.
+/// Moves each of the low 32 bits to an even place.
 fn spread(value: u64) -> u64 {
     (0..32).fold(0, |number, bit| number | (value >> bit & 1) << (2 * bit))
 }
 
-/// The bits at even places.
+/// Gathers the bits at even places.
 fn gathered(number: u64) -> u64 {
     (0..32).fold(0, |value, bit| value | (number >> (2 * bit) & 1) << bit)
 }

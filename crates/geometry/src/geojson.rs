@@ -1,6 +1,6 @@
 //! GeoJSON and legacy coordinate pairs.
 //!
-//! What is wrong is told as a reason; the caller knows whether it is a bad query or a document that cannot be indexed.
+//! Errors are reasons as text. The caller knows whether it is a bad query or a document that cannot be indexed.
 
 use crate::flat::FlatPoint;
 use crate::polygon::Polygon;
@@ -19,7 +19,7 @@ pub(crate) enum Further {
     Refused,
 }
 
-/// The name of the coordinate system in which the order of a polygon's vertices says what is inside.
+/// Name of the coordinate system in which the order of a polygon's vertices determines the inside.
 /// Source: MongoDB manual, "$geometry".
 const STRICT_WINDING: &str = "urn:x-mongodb:crs:strictwinding:EPSG:4326";
 const USUAL_SYSTEMS: &[&str] = &["EPSG:4326", "urn:ogc:def:crs:OGC:1.3:CRS84"];
@@ -33,7 +33,7 @@ pub(crate) fn is_pair(value: ValueRef<'_>) -> bool {
     }
 }
 
-/// Two numbers in an array or a document, whatever the names are.
+/// Two numbers in an array or a document, with any names.
 pub(crate) fn pair(value: ValueRef<'_>, further: Further) -> Reason<FlatPoint> {
     let fields = match value {
         ValueRef::Array(array) => array.as_document(),
@@ -75,7 +75,7 @@ pub(crate) fn point(geometry: DocumentRef<'_>) -> Reason<FlatPoint> {
     position(coordinates)
 }
 
-/// A geometry of any type, the point of one that is one.
+/// A geometry of any type; also its coordinates if it is a point.
 pub(crate) fn shape(geometry: DocumentRef<'_>) -> Reason<(Shape, Option<FlatPoint>)> {
     let Some(ValueRef::String(kind)) = geometry.get("type") else { return Err(unknown(geometry)) };
     if kind == "GeometryCollection" {
@@ -204,7 +204,7 @@ fn ring(coordinates: ArrayRef<'_>, winding: Winding) -> Reason<Ring> {
     Ring::new(vertices, winding).map_err(|reason| format!("Loop is not valid: {} {reason}", text()))
 }
 
-/// How the vertices of a polygon are understood.
+/// How a polygon's vertices determine its inside, by its coordinate system.
 fn coordinate_system(geometry: DocumentRef<'_>) -> Reason<Winding> {
     let Some(system) = geometry.get("crs") else { return Ok(Winding::Any) };
     let Some(system) = system.as_document() else {

@@ -1,10 +1,12 @@
 //! Shapes in the plane and on the sphere: parsing, containment, intersection, distance, and cells for indexes.
 //!
-//! [`Region`] is the operand of `$geoWithin` and `$geoIntersects`, [`Near`] that of `$near`; [`Stored`] is what a document
-//! holds. Edges on the sphere are arcs of great circles; polygons in the plane are those of `$box` and `$polygon`.
+//! [`Region`] is the operand of `$geoWithin` and `$geoIntersects`, [`Near`] that of `$near`; [`Stored`] is the geometry
+//! of a document. Edges on the sphere are arcs of great circles; polygons in the plane are those of `$box` and
+//! `$polygon`.
 //!
-//! **Invariant:** pure, and no input makes it panic. What compares many edges asks an [`Effort`] whether to go on.
-//! **Invariant:** a shape that was parsed is valid: rings are closed and cross nothing, holes are inside and beside each other.
+//! **Invariant:** pure, and no input makes it panic. Computations over many edges ask an [`Effort`] whether to go on.
+//! **Invariant:** a parsed shape is valid: rings are closed and do not cross, and holes are inside the ring and beside
+//! each other.
 #![forbid(unsafe_code)]
 
 mod border_check;
@@ -39,6 +41,6 @@ pub use shape::Shape;
 pub use stored::Stored;
 pub use vector::Vector;
 
-/// The Earth's radius, in metres, by which distances on the sphere are told.
+/// The Earth's radius in metres, for distances on the sphere.
 /// Source: MongoDB manual, "Calculate Distances Using Spherical Geometry".
 pub const EARTH_RADIUS_METERS: f64 = 6_378_100.0;

@@ -7,8 +7,7 @@ use crate::vector::Vector;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, number};
 
-/// The point that others are near to, which says how distances are told: in the plane in its units, on the sphere in
-/// radians.
+/// The point that distances are measured from. It determines their units: those of the plane, or radians on the sphere.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub enum Centre {
@@ -16,7 +15,7 @@ pub enum Centre {
     Sphere(Vector),
 }
 
-/// A point and how far from it is near.
+/// A point, and the range of distances from it that is near.
 #[derive(Clone, Debug)]
 pub struct Near {
     /// The point.
@@ -27,15 +26,15 @@ pub struct Near {
     pub min: f64,
     /// Greatest distance, in the units of [`Centre`].
     pub max: f64,
-    /// What the units of [`Centre`] are multiplied by where distances are shown: metres in a radian for GeoJSON.
+    /// Factor from the units of [`Centre`] to shown distances: metres in a radian for GeoJSON.
     pub unit: f64,
-    /// Least and greatest distance in the units in which distances are shown, as they were asked for.
+    /// Least and greatest distance as they were asked for, in the units of shown distances.
     shown: (f64, f64),
-    /// Whether only an index on the sphere serves it: `$near` with GeoJSON.
+    /// Whether it needs an index on the sphere: `$near` with GeoJSON.
     pub is_geojson: bool,
 }
 
-/// Why an operand is none: MongoDB's code and what it says.
+/// Why an operand is refused: MongoDB's code and message.
 #[derive(Debug)]
 pub struct NearFailure {
     /// The code.
@@ -58,7 +57,7 @@ impl From<String> for NearFailure {
     }
 }
 
-/// Whether a field is `$near` by one of its names.
+/// Whether a field's name is one of the names of `$near`.
 fn is_near(name: &str) -> bool {
     matches!(name, "$near" | "$nearSphere" | "$geoNear")
 }
@@ -67,7 +66,7 @@ fn is_distance(name: &str) -> bool {
     matches!(name, "$minDistance" | "$maxDistance")
 }
 
-/// What an operand gives, before its units are known.
+/// The facts of an operand before its units are known.
 #[derive(Clone, Copy)]
 struct Given {
     point: FlatPoint,
@@ -89,7 +88,7 @@ impl Near {
         Self::of(given)
     }
 
-    /// Near to a point, as `$geoNear` and others say it: distances in the units that are shown.
+    /// Makes the operand for `$geoNear` and others, with distances in the units that are shown.
     pub fn around(
         point: FlatPoint,
         is_geojson: bool,
@@ -111,15 +110,15 @@ impl Near {
         Ok(Self { centre, point, min: min / unit, max: max / unit, unit, shown: (min, max), is_geojson })
     }
 
-    /// Whether a distance in the units of [`Centre`] is near. It is compared as it is shown, so that a distance that was
-    /// shown once is within itself.
+    /// Whether a distance in the units of [`Centre`] is near. It is compared in shown units, so that a distance that
+    /// was shown and is given as the limit is near.
     pub fn holds(&self, distance: f64) -> bool {
         let shown = distance * self.unit;
         self.shown.0 <= shown && shown <= self.shown.1
     }
 
-    /// Whether a search in the plane for points that near on the sphere comes to a point: it looks at longitudes and
-    /// latitudes around the centre, and does not go on behind 180 degrees.
+    /// Whether a search in the plane for points this near on the sphere reaches a point: it looks at longitudes and
+    /// latitudes around the centre, and does not continue beyond 180 degrees.
     pub fn is_reached_in_plane(&self, point: FlatPoint, radians: f64) -> bool {
         const ROUNDING: f64 = 1e-9;
         let degrees = radians.to_degrees();
@@ -130,7 +129,7 @@ impl Near {
     }
 }
 
-/// `{$near: [x, y]}` and its siblings; `None` where the operand is something else.
+/// Reads `{$near: [x, y]}` and its siblings; `None` if the operand is something else.
 fn legacy(operators: DocumentRef<'_>) -> Result<Option<Given>, NearFailure> {
     let mut found: Option<(FlatPoint, bool, bool)> = None;
     let (mut min, mut max) = (0.0, f64::INFINITY);
@@ -182,7 +181,7 @@ fn point_and_distance(value: ValueRef<'_>) -> Option<(FlatPoint, f64)> {
     further.next().is_none().then_some((point, distance))
 }
 
-/// A pair or a GeoJSON point, whose type may be missing; whether it is GeoJSON.
+/// Reads a pair or a GeoJSON point, whose type may be missing. Also returns whether it is GeoJSON.
 pub(crate) fn query_point(value: ValueRef<'_>) -> Reason<(FlatPoint, bool)> {
     if geojson::is_pair(value) {
         return geojson::pair(value, Further::Refused).map(|point| (point, false));

@@ -1,13 +1,13 @@
-//! On which side of an edge a point is, decided for every three points.
+//! The side of an edge that a point is on, decided for any three points.
 //!
-//! Rounding leaves points that lie on one great circle a little aside of it. The answer for them is arbitrary, but it has to
-//! be the same each time, and MongoDB's: whether two polygons that share a part of their borders meet depends on it. So the
-//! tests are those of the library that MongoDB uses, step by step.
+//! Rounding moves points on one great circle a little aside of it. The answer for them is arbitrary, but it must be the
+//! same each time, and the same as MongoDB's: it determines whether two polygons that share a part of their borders
+//! meet. So the tests follow those of the library that MongoDB uses, step by step.
 //! Source: Google, "S2 Geometry" (2010), `RobustCCW` and `OrderedCCW`.
 
 use crate::vector::Vector;
 
-/// Above this the sign of a determinant of three points is right, however it was rounded.
+/// Magnitude above which the sign of a determinant of three points is right in spite of rounding.
 const DETERMINANT_ERROR: f64 = 0.8e-15;
 
 /// Which way three points turn: 1 counterclockwise, -1 clockwise, 0 only if two of them are the same.
@@ -27,19 +27,19 @@ pub(crate) fn turn_about(a: Vector, b: Vector, c: Vector, normal: Vector) -> i8 
     }
 }
 
-/// Whether three directions around a point come in that order, counterclockwise; two of them may be the same, but not the
-/// first and the last.
+/// Whether three directions around a point come in this order, counterclockwise. Two of them may be the same, but not
+/// the first and the last.
 pub(crate) fn are_ordered(a: Vector, b: Vector, c: Vector, around: Vector) -> bool {
     let held =
         [turn(b, around, a) >= 0, turn(c, around, b) >= 0, turn(a, around, c) > 0].into_iter().filter(|it| *it).count();
     held >= 2
 }
 
-/// A point a quarter of a circle away, always the same for the same point.
+/// A point a quarter of a circle away, which depends only on the given point.
 pub(crate) fn orthogonal(point: Vector) -> Vector {
     let Vector { x, y, z } = point;
     let mut other = Vector { x: 0.012, y: 0.0053, z: 0.004_57 };
-    // The axis before the one that the point is nearest to.
+    // The chosen axis is the one before the axis that the point is nearest to.
     if x.abs() > y.abs() {
         *(if x.abs() > z.abs() { &mut other.z } else { &mut other.y }) = 1.0;
     } else {
@@ -48,7 +48,8 @@ pub(crate) fn orthogonal(point: Vector) -> Vector {
     point.cross(other).unit()
 }
 
-/// The turn of three points that are nearly on one great circle: by differences, which are small and therefore rounded less.
+/// The turn of three points that are nearly on one great circle. It is computed from differences, which are small and
+/// therefore rounded less.
 fn turn_of_near(a: Vector, b: Vector, c: Vector) -> i8 {
     if a == b || b == c || c == a {
         return 0;
@@ -59,7 +60,7 @@ fn turn_of_near(a: Vector, b: Vector, c: Vector) -> i8 {
     let (ab, bc, ca) = (a + b * factor_ab, b + c * factor_bc, c + a * factor_ca);
     let (length_ab, length_bc, length_ca) = (ab.dot(ab), bc.dot(bc), ca.dot(ca));
     let is_less = |one: f64, other: f64, from: Vector, to: Vector| one < other || one == other && is_before(from, to);
-    // The vertex that the longest side is opposite to is the origin.
+    // The vertex opposite the longest side is the origin.
     let volume = if is_less(length_ca, length_bc, a, b) {
         if is_less(length_ab, length_bc, a, c) {
             ab.cross(ca).dot(a) * factor_ab
@@ -77,8 +78,9 @@ fn turn_of_near(a: Vector, b: Vector, c: Vector) -> i8 {
     }
 }
 
-/// The turn of three points that rounding cannot tell from ones on a great circle: as though each was moved by the same
-/// vector, which is infinitely small, along one axis less than along the one before.
+/// The turn of three points that cannot be told from points on a great circle, because of rounding. It is computed as
+/// though all were moved by one infinitely small vector, whose part along each axis is infinitely smaller than along
+/// the axis before.
 fn turn_of_coplanar(a: Vector, b: Vector, c: Vector) -> i8 {
     let planes: [fn(Vector) -> (f64, f64); 3] = [|it| (it.y, it.z), |it| (it.z, it.x), |it| (it.x, it.y)];
     planes
@@ -91,7 +93,7 @@ fn turn_of_coplanar(a: Vector, b: Vector, c: Vector) -> i8 {
         .unwrap_or(0)
 }
 
-/// Which way the edge between two points of a plane goes around the origin.
+/// The direction in which the edge between two points of a plane goes around the origin.
 fn flat_turn(a: (f64, f64), b: (f64, f64)) -> i8 {
     let factor = if a.0 * b.0 + a.1 * b.1 > 0.0 { -1.0 } else { 1.0 };
     let ab = (a.0 + factor * b.0, a.1 + factor * b.1);
@@ -123,7 +125,7 @@ mod tests {
                     let first = turn(a, b, c);
                     assert_eq!(first, turn(b, c, a));
                     assert_eq!(first, -turn(c, b, a));
-                    // Also of points on the equator, which are exactly on one great circle.
+                    // This holds for points on the equator too, which are exactly on one great circle.
                     assert_eq!(first == 0, a == b || b == c || c == a, "{a:?} {b:?} {c:?}");
                 }
             }

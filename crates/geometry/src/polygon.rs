@@ -1,4 +1,4 @@
-//! A ring and the holes in it.
+//! Polygons: a ring and the holes in it.
 
 use crate::border_check::{Extent, Placed, budget, each_near_pair, too_complex};
 use crate::edge_walk::Crossing;
@@ -8,13 +8,14 @@ use crate::ring_relation::{SharedCorners, Standing};
 use crate::vector::{Edge, Vector};
 use std::collections::HashMap;
 
-/// **Invariant:** without a fault the holes are inside the ring, none is inside another, and no two rings cross or share an
-/// edge. A hole shares at most one vertex with the ring.
+/// **Invariant:** without a fault, the holes are inside the ring, no hole is inside another, and no two rings cross or
+/// share an edge. A hole shares at most one vertex with the ring.
 #[derive(Clone, Debug)]
 pub(crate) struct Polygon {
     outer: Ring,
     holes: Vec<Ring>,
-    /// Why the rings are no polygon. Documents of an earlier version may have such, whose keys are removed with them.
+    /// Why the rings are no polygon. Documents of an earlier version may have such rings, and their keys must be found
+    /// when they are removed.
     fault: Option<Box<str>>,
 }
 
@@ -27,8 +28,8 @@ impl Polygon {
         polygon
     }
 
-    /// Why the rings are no polygon: a hole that is not inside the ring, crosses another ring, is inside another hole, or
-    /// shares an edge or two vertices; rings that are too many to be compared.
+    /// Why the rings are no polygon: a hole is not inside the ring, crosses another ring, is inside another hole, or
+    /// shares an edge or two vertices; or there are too many edges to compare.
     pub fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
     }
@@ -55,7 +56,7 @@ impl Polygon {
         self.rings().any(|ring| ring.is_on_border(point))
     }
 
-    /// Whether a point is inside; on the border any answer will do.
+    /// Whether a point is inside. The answer for points on the border is arbitrary.
     fn is_strictly_inside(&self, point: Vector) -> bool {
         self.outer.surrounds(point) && !self.holes.iter().any(|hole| hole.surrounds(point))
     }
@@ -68,7 +69,7 @@ impl Polygon {
         self.rings().map(|ring| ring.distance(point)).fold(f64::INFINITY, f64::min)
     }
 
-    /// Whether some edges cross.
+    /// Whether an edge of the polygon crosses this one.
     fn is_crossed_by(&self, edge: Edge, effort: &mut dyn Effort) -> bool {
         !effort.goes_on(self.len()) || self.edges().any(|own| own.crosses(edge))
     }
@@ -86,7 +87,7 @@ impl Polygon {
         self.contains(edge.from, effort) || self.contains(edge.to, effort) || self.is_crossed_by(edge, effort)
     }
 
-    /// Whether the other has no point outside.
+    /// Whether the other polygon has no point outside this one.
     pub fn contains_polygon(&self, other: &Self, effort: &mut dyn Effort) -> bool {
         if self.holes.is_empty() && other.holes.is_empty() {
             return self.outer.contains_ring(&other.outer, effort);
@@ -95,7 +96,7 @@ impl Polygon {
             && self.holes.iter().all(|hole| other.standing(hole, effort) == Standing::Elsewhere)
     }
 
-    /// Whether the two share some of their insides: a common border is not enough.
+    /// Whether the insides overlap: a common border is not enough.
     pub fn meets_polygon(&self, other: &Self, effort: &mut dyn Effort) -> bool {
         if self.holes.is_empty() && other.holes.is_empty() {
             return self.outer.meets_ring(&other.outer, effort);
@@ -103,7 +104,7 @@ impl Polygon {
         self.meets_outer_of(other, effort) || other.meets_outer_of(self, effort)
     }
 
-    /// How this stands to a ring: an odd number of rings has to contain it.
+    /// Relation to another ring. The polygon contains it if an odd number of the polygon's rings do.
     fn standing(&self, other: &Ring, effort: &mut dyn Effort) -> Standing {
         let mut is_inside = false;
         for ring in self.rings() {
@@ -152,7 +153,7 @@ impl Polygon {
 
 /// Points that the edges and corners of several rings share. A pair's first ring has the smaller number.
 struct Meetings {
-    /// Two rings with edges that cross.
+    /// The first two rings whose edges cross.
     crossing: Option<(usize, usize)>,
     same_edge: Option<String>,
     corners: HashMap<(usize, usize), SharedCorners>,
@@ -160,7 +161,7 @@ struct Meetings {
 
 impl Meetings {
     /// # Errors
-    /// That there are too many edges.
+    /// If there are too many edges.
     fn of(rings: &[&Ring], budget: &mut Budget) -> Result<Self, String> {
         let edges = rings.iter().enumerate().flat_map(|(number, ring)| {
             ring.edges().enumerate().map(move |(index, edge)| Placed::new(number, index, edge))
@@ -180,7 +181,7 @@ impl Meetings {
         let pair = (one.ring, other.ring);
         match one.edge.crossing(other.edge) {
             Crossing::None => {}
-            // The shell's crossings are told first.
+            // The crossings of the outer ring are reported first.
             Crossing::Inner => self.crossing = Some(self.crossing.map_or(pair, |known| known.min(pair))),
             Crossing::End => {
                 let (from, to) = (other.edge.from, other.edge.to);
@@ -218,7 +219,7 @@ impl Meetings {
     }
 }
 
-/// Refuses a hole that is inside another: they do not cross.
+/// Refuses a hole that is inside another hole, for holes that do not cross.
 fn check_nesting(rings: &[&Ring], meetings: &Meetings, budget: &mut Budget) -> Result<(), String> {
     let boxes: Vec<Option<Extent>> = rings.iter().map(|ring| Extent::around(ring.edges())).collect();
     let are_near =
@@ -266,7 +267,7 @@ mod tests {
         let reason = |holes: Vec<Ring>| Polygon::new(shell(), holes).fault().unwrap_or_default().to_owned();
         let apart = square((1.0, 1.0), (2.0, 2.0));
         assert_eq!(reason(vec![apart.clone(), square((3.0, 3.0), (4.0, 4.0))]), "");
-        // One vertex of the shell and one of another hole may be shared.
+        // A hole may share one vertex with the outer ring and one with another hole.
         assert_eq!(reason(vec![ring(&[(0.0, 0.0), (2.0, 1.0), (1.0, 2.0)])]), "");
         assert_eq!(reason(vec![apart.clone(), square((2.0, 2.0), (3.0, 3.0))]), "");
         for (holes, said) in [
@@ -285,7 +286,7 @@ mod tests {
         }
     }
 
-    /// Squares of whole degrees: the answers for pairs that share no part of a border are those of the plane.
+    /// Squares of whole degrees. For pairs that share no part of a border, the answers are those of the plane.
     #[test]
     fn squares_contain_and_meet_as_in_the_plane() {
         let corners: Vec<f64> = (0..4).map(f64::from).collect();
@@ -310,7 +311,7 @@ mod tests {
                 let meets = overlaps(one.0, other.0) && overlaps(one.1, other.1);
                 assert_eq!(a.meets_polygon(&b, &mut crate::Unlimited), meets, "{one:?} {other:?}");
                 assert_eq!(b.meets_polygon(&a, &mut crate::Unlimited), meets, "{other:?} {one:?}");
-                // A parallel of latitude is no edge: what is near to one is left to the other tests.
+                // An edge is no parallel of latitude, so containment along one is left to the other tests.
                 if one == other || !meets {
                     assert_eq!(a.contains_polygon(&b, &mut crate::Unlimited), one == other, "{one:?} {other:?}");
                 } else if !holds(one.0, other.0) {
@@ -320,7 +321,7 @@ mod tests {
         }
     }
 
-    /// Numbers below a bound, the same in every run.
+    /// Pseudo-random numbers below a bound, the same in every run.
     struct Numbers(u64);
 
     impl Numbers {
@@ -330,7 +331,7 @@ mod tests {
         }
     }
 
-    /// A star around a place, whose vertices are at half degrees, so that several share vertices and lines.
+    /// A star around a place. Its vertices are at half degrees, so that several stars share vertices and lines.
     fn star(numbers: &mut Numbers) -> Option<Polygon> {
         let (x, y) = (numbers.below(5) as f64, numbers.below(5) as f64);
         let directions =
@@ -366,7 +367,7 @@ mod tests {
                 assert!(meets || !has_vertex, "{one:?} has a vertex of {other:?}");
                 let is_outside = |vertex: &Vector| !one.is_strictly_inside(*vertex) && !one.is_on_border(*vertex);
                 assert!(!contains || !other.outer.vertices().iter().any(is_outside), "{one:?} {other:?}");
-                // As a hole, a polygon that is inside and shares no more than a vertex is taken.
+                // A polygon that is inside and shares at most a vertex is accepted as a hole.
                 let is_hole = Polygon::new(one.outer.clone(), vec![other.outer.clone()]).fault().is_none();
                 assert!(contains || !is_hole, "{one:?} has {other:?} as a hole");
                 for (count, is_so) in held.iter_mut().zip([meets, contains, is_hole]) {

@@ -10,10 +10,10 @@ use crate::vector::Vector;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Element, ValueRef, number};
 
-/// What is asked about a region.
+/// Question about a region and another geometry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Question {
-    /// Whether it holds all of the other.
+    /// Whether the region contains all of the other.
     Within,
     /// Whether the two share a point.
     Intersects,
@@ -33,7 +33,7 @@ pub enum Region {
 impl Region {
     /// Reads the operand of an operator.
     /// # Errors
-    /// The reason why it is none.
+    /// The reason why the operand is refused.
     pub fn parse(operand: DocumentRef<'_>, question: Question) -> Reason<Self> {
         let mut found = None;
         for field in operand.iter().filter(|field| field.name != "$uniqueDocs") {
@@ -94,7 +94,7 @@ impl Region {
         }
     }
 
-    /// Whether a document's geometry answers the question with yes.
+    /// Whether the answer for a document's geometry is yes.
     pub fn matches(&self, question: Question, stored: &Stored, effort: &mut dyn Effort) -> bool {
         match (self, question) {
             (Self::Flat(shape), _) => {
@@ -110,7 +110,7 @@ impl Region {
     }
 }
 
-/// The parts of a specifier: an array, or a document whose names do not matter.
+/// The parts of an operand: an array, or a document whose names do not matter.
 fn list<'a>(field: &Element<'a>) -> Reason<DocumentRef<'a>> {
     match field.value {
         ValueRef::Array(array) => Ok(array.as_document()),
@@ -136,7 +136,7 @@ fn circle(parts: DocumentRef<'_>) -> Reason<(FlatPoint, f64)> {
     let mut parts = parts.iter().map(|field| field.value);
     let center = corner(parts.next(), "center of a circle")?;
     let radius = parts.next().filter(|value| value.is_number()).and_then(number::as_f64);
-    // NaN is no radius either.
+    // The filter refuses NaN too.
     let Some(radius) = radius.filter(|radius| *radius >= 0.0) else {
         return Err("radius must be a non-negative number".to_owned());
     };

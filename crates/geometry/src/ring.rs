@@ -7,20 +7,21 @@ use crate::orientation::{are_ordered, orthogonal};
 use crate::vector::{Edge, SAME_RADIANS, Vector, are_in_line};
 use std::f64::consts::PI;
 
-/// A point where ways to other points begin; it is at no round coordinates.
+/// The point from which the inside is determined: edges lead from it to other points. It is at no round coordinates,
+/// where vertices are likely.
 /// Source: Google, "S2 Geometry" (2010), `S2::Origin`.
 const ORIGIN: Vector = Vector { x: 0.004_567_620_772_30, y: 0.999_474_766_130_78, z: 0.032_083_153_029_33 };
 
 /// Which side of a ring is inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Winding {
-    /// The smaller side, whichever way the vertices go.
+    /// The smaller side, for either order of the vertices.
     Any,
     /// The side to the left of the vertices in their order.
     Counterclockwise,
 }
 
-/// **Invariant:** what is inside lies to the left of every edge.
+/// **Invariant:** the inside is to the left of every edge.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring {
     vertices: Vec<Vector>,
@@ -29,14 +30,14 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// A ring of vertices of which the first does not come again at the end.
+    /// Makes a ring of vertices. The first must not be repeated at the end.
     /// # Errors
-    /// The reason: vertices that come twice, edges that cross, too many of them to be compared.
+    /// The reason: a vertex comes twice, edges cross, or there are too many edges to compare.
     pub fn new(vertices: Vec<Vector>, winding: Winding) -> Result<Self, String> {
         check_vertices(&vertices)?;
         let mut ring = Self { vertices, has_origin: false };
         ring.check_crossings()?;
-        // A ring that halves the sphere is taken as it is.
+        // A ring that halves the sphere keeps its order.
         if winding == Winding::Any && ring.turning() < -1e-11 {
             ring.vertices.reverse();
         }
@@ -53,7 +54,7 @@ impl Ring {
         self.vertices.iter().zip(next).map(|(&from, &to)| Edge { from, to })
     }
 
-    /// The sum of all turns on the way around: 2π less the area that is enclosed.
+    /// The sum of all turns on the way around: 2π minus the area that is enclosed.
     fn turning(&self) -> f64 {
         let count = self.vertices.len();
         let vertex = |index: usize| self.vertices[index % count];
@@ -61,25 +62,25 @@ impl Ring {
             .map(|index| {
                 let (a, b, c) = (vertex(index), vertex(index + 1), vertex(index + 2));
                 let (before, after) = (a.cross(b), b.cross(c));
-                // Without the addition a turn back would be to the right where the zero has a sign.
+                // The addition makes a negative zero positive: a turn back would count as one to the right.
                 (before.cross(after).dot(b) + 0.0).atan2(before.dot(after))
             })
             .sum()
     }
 
-    /// The vertex at the end of an edge, by the edge's number.
+    /// The corner at the end of an edge, by the edge's number.
     pub fn corner(&self, edge: usize) -> Corner {
         let vertex = |index: usize| self.vertices[index % self.vertices.len()];
         Corner { before: vertex(edge), at: vertex(edge + 1), after: vertex(edge + 2) }
     }
 
-    /// Whether the second vertex counts as inside, as its corner says.
+    /// Whether the second vertex counts as inside, by its corner.
     fn is_right_at_second_vertex(&self) -> bool {
         let Corner { before, at, after } = self.corner(0);
         are_ordered(orthogonal(at), before, after, at)
     }
 
-    /// Whether a point is inside; on the border any answer will do.
+    /// Whether a point is inside. The answer for points on the border is arbitrary.
     pub fn surrounds(&self, point: Vector) -> bool {
         let Some((&first, _)) = self.vertices.split_first() else { return false };
         let mut walk = EdgeWalk::new(Edge { from: ORIGIN, to: point }, first);

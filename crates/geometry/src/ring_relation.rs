@@ -8,22 +8,22 @@ use crate::effort::Effort;
 use crate::ring::Ring;
 use std::ops::ControlFlow;
 
-/// How a ring stands to another one whose inside is less than the rest of the sphere.
+/// Relation of a ring to another one whose inside is less than the rest of the sphere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// It holds all of the other.
+    /// The ring contains the other.
     Containing,
     /// Their borders cross.
     Crossing,
-    /// The other is outside, or holds this one.
+    /// The other ring is outside, or contains this one.
     Elsewhere,
 }
 
-/// Relation of two rings, as far as the corners that they share tell it.
+/// Relation of two rings, from the corners that they share.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SharedCorners {
     pub count: usize,
-    /// At one of them the other ring's inside is not inside this one's.
+    /// At one of the corners, the other ring's inside is not inside this ring's.
     pub leaves: bool,
     pub crosses: bool,
     is_wider: bool,
@@ -52,7 +52,7 @@ impl SharedCorners {
 }
 
 impl Ring {
-    /// Whether the other ring's inside is all inside this one.
+    /// Whether this ring contains the other ring's inside.
     pub fn contains_ring(&self, other: &Self, effort: &mut dyn Effort) -> bool {
         if !self.has_place_of(other, effort) {
             return false;
@@ -62,11 +62,11 @@ impl Ring {
             leaves |= !own.contains(other);
             if leaves { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        // The two together may be the whole sphere.
+        // The last test refuses two rings that together cover the whole sphere.
         !crosses && !leaves && !other.has_strictly(self, effort)
     }
 
-    /// Whether something is inside both; a common border is not.
+    /// Whether the insides overlap. A common border is not enough.
     pub fn meets_ring(&self, other: &Self, effort: &mut dyn Effort) -> bool {
         if self.has_strictly(other, effort) {
             return true;
@@ -79,7 +79,7 @@ impl Ring {
         crosses || meets || other.has_strictly(self, effort)
     }
 
-    /// How this stands to a ring that is no more than half of the sphere.
+    /// Relation to a ring that is no more than half of the sphere.
     pub fn standing(&self, other: &Self, effort: &mut dyn Effort) -> Standing {
         let mut shared = SharedCorners::default();
         let crosses = self.compare_borders(other, effort, &mut |own, other| {
@@ -95,20 +95,20 @@ impl Ring {
         }
     }
 
-    /// Whether the other's first vertex is inside this, or one of this ring's.
+    /// Whether the other ring's first vertex is inside this ring or is one of its vertices.
     fn has_place_of(&self, other: &Self, effort: &mut dyn Effort) -> bool {
         let first = other.vertices()[0];
         !effort.goes_on(self.vertices().len()) || self.surrounds(first) || self.vertices().contains(&first)
     }
 
-    /// Whether the other's first vertex is inside this, and none of this ring's.
+    /// Whether the other ring's first vertex is inside this ring and is none of its vertices.
     fn has_strictly(&self, other: &Self, effort: &mut dyn Effort) -> bool {
         let first = other.vertices()[0];
         effort.goes_on(self.vertices().len()) && self.surrounds(first) && !self.vertices().contains(&first)
     }
 
-    /// Whether two edges cross at a point that is no vertex of both; corners at vertices of both are shown, until that
-    /// breaks.
+    /// Whether two edges cross at a point that is no end of either. Calls `shared` for the corners at common vertices,
+    /// until it breaks.
     fn compare_borders(
         &self,
         other: &Self,

@@ -1,4 +1,4 @@
-//! What GeoJSON describes: points, lines and polygons on the sphere, one or many.
+//! The shapes of GeoJSON: points, lines and polygons on the sphere, one or many.
 
 use crate::cap::Cap;
 use crate::cell::Cell;
@@ -7,7 +7,7 @@ use crate::effort::Effort;
 use crate::polygon::Polygon;
 use crate::vector::{Edge, SAME_RADIANS, Vector};
 
-/// A line of two vertices or more.
+/// A line of at least two vertices.
 #[derive(Clone, Debug)]
 pub(crate) struct Line(pub Vec<Vector>);
 
@@ -21,23 +21,24 @@ impl Line {
     }
 }
 
-/// A geometry of any type as its parts.
+/// A geometry of any type, split into its parts.
 #[derive(Clone, Debug, Default)]
 pub struct Shape {
     pub(crate) points: Vec<Vector>,
     pub(crate) lines: Vec<Line>,
     pub(crate) polygons: Vec<Polygon>,
-    /// Whether a polygon was given by the order of its vertices and may take more than half of the sphere.
+    /// Whether a polygon's inside is determined by the order of its vertices, so that it may be more than half of the
+    /// sphere.
     pub(crate) has_strict_winding: bool,
 }
 
 impl Shape {
-    /// One point.
+    /// A shape of one point.
     pub fn point(point: Vector) -> Self {
         Self { points: vec![point], ..Self::default() }
     }
 
-    /// Its only point, if it is nothing else.
+    /// Its point, if it is a single point and nothing else.
     pub fn as_point(&self) -> Option<Vector> {
         match (&self.points[..], self.lines.is_empty() && self.polygons.is_empty()) {
             (&[point], true) => Some(point),
@@ -45,7 +46,7 @@ impl Shape {
         }
     }
 
-    /// Why it is no shape: rings of a polygon that do not fit together.
+    /// Why it is no valid shape: the rings of a polygon do not fit together.
     pub(crate) fn fault(&self) -> Option<&str> {
         self.polygons.iter().find_map(Polygon::fault)
     }
@@ -60,7 +61,7 @@ impl Shape {
         !self.polygons.is_empty()
     }
 
-    /// Whether its winding decides what is inside: such shapes are for queries only.
+    /// Whether the order of vertices determines its inside. Such shapes are allowed only in queries.
     pub fn has_strict_winding(&self) -> bool {
         self.has_strict_winding
     }
@@ -75,12 +76,12 @@ impl Shape {
         self.points.len() + lines + self.polygons.iter().map(Polygon::len).sum::<usize>()
     }
 
-    /// Whether it is nothing.
+    /// Whether it has no parts.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the other has no point outside; each part of it has to be inside of one polygon.
+    /// Whether the other shape has no point outside. Each of its parts must be inside a single polygon.
     pub fn contains(&self, other: &Self, effort: &mut dyn Effort) -> bool {
         let mut inside = |test: &mut dyn FnMut(&Polygon, &mut dyn Effort) -> bool| {
             self.polygons.iter().any(|polygon| test(polygon, effort))
@@ -93,7 +94,7 @@ impl Shape {
             && other.polygons.iter().all(|part| inside(&mut |polygon, effort| polygon.contains_polygon(part, effort)))
     }
 
-    /// Whether the two share a point; of two polygons, whether they share some of their insides.
+    /// Whether the two share a point. Two polygons must share a part of their insides.
     pub fn meets(&self, other: &Self, effort: &mut dyn Effort) -> bool {
         self.points.iter().any(|&point| other.meets_point(point, effort))
             || other.points.iter().any(|&point| self.meets_point(point, effort))
@@ -135,7 +136,7 @@ impl Shape {
         Self { points: Vec::new(), ..self.clone() }
     }
 
-    /// The angle between a point and the nearest part of this, in radians: 0 inside.
+    /// The angle between a point and the nearest part of the shape, in radians; 0 inside.
     pub fn distance(&self, point: Vector, effort: &mut dyn Effort) -> f64 {
         let of_points = self.points.iter().map(|own| own.angle(point)).fold(f64::INFINITY, f64::min);
         let of_lines = self.lines.iter().map(|line| line.distance(point)).fold(of_points, f64::min);

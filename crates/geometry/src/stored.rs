@@ -17,7 +17,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Reads a value. Strict winding is for queries only: a document's geometry that has it is none.
+    /// Reads a value. Strict winding is only for queries: in a document it makes a geometry invalid.
     /// # Errors
     /// The reason why it is no geometry.
     pub fn parse(value: ValueRef<'_>) -> Result<Self, String> {
@@ -28,13 +28,14 @@ impl Stored {
         }
     }
 
-    /// Whether [`Stored::parse`] may refuse what [`Stored::kept`] takes.
+    /// Whether [`Stored::parse`] may refuse a value that [`Stored::kept`] accepts.
     pub fn may_have_faults(value: ValueRef<'_>) -> bool {
         let kind = value.as_document().and_then(|geometry| geometry.get("type")?.as_str());
         matches!(kind, Some("GeometryCollection" | "MultiPolygon" | "Polygon"))
     }
 
-    /// Reads a value that is there already: polygons of an earlier version may have holes that [`Stored::parse`] refuses.
+    /// Reads a value that is stored already: polygons of an earlier version may have holes that [`Stored::parse`]
+    /// refuses.
     /// # Errors
     /// The reason why it is no geometry.
     pub fn kept(value: ValueRef<'_>) -> Result<Self, String> {
@@ -58,12 +59,13 @@ impl Stored {
         self.flat
     }
 
-    /// What it is on the sphere; `None` for a pair that is no longitude and latitude.
+    /// The geometry on the sphere; `None` for a pair that is no longitude and latitude.
     pub fn sphere(&self) -> Option<&Shape> {
         self.sphere.as_ref()
     }
 
-    /// The distance from a point, in the units of [`Centre`]; `None` where this is not of its kind.
+    /// The distance from a point, in the units of [`Centre`]; `None` if the geometry has no place in the plane or on
+    /// the sphere, as the centre requires.
     pub fn distance(&self, centre: Centre, effort: &mut dyn Effort) -> Option<f64> {
         match centre {
             Centre::Flat(point) => self.flat.map(|flat| flat.distance(point)),

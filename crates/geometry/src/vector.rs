@@ -3,11 +3,11 @@
 use crate::edge_walk::{Crossing, EdgeWalk};
 use std::ops::{Add, Mul, Neg, Sub};
 
-/// How far two points may be apart to be taken for one, in radians: about 6 mm on the ground, the size of the smallest
-/// cell of an index.
+/// Distance up to which two points count as one, in radians: about 6 mm on the ground, the size of the smallest cell of
+/// an index.
 pub(crate) const SAME_RADIANS: f64 = 1e-9;
 
-/// A vector; of length 1 where it stands for a point.
+/// A vector. It has length 1 if it stands for a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[allow(missing_docs)]
 pub struct Vector {
@@ -52,8 +52,8 @@ impl Vector {
 }
 
 impl Vector {
-    /// The angle between two points by the chord between them. An index in the plane tells angles so, and rounds them as
-    /// MongoDB's does.
+    /// The angle between two points, computed from the chord between them. An index in the plane computes angles in
+    /// this way, and rounds them as MongoDB's does.
     pub fn angle_by_chord(self, other: Self) -> f64 {
         2.0 * ((self - other).length() / 2.0).min(1.0).asin()
     }
@@ -91,12 +91,12 @@ impl Neg for Vector {
     }
 }
 
-/// Whether rounding does not tell which way three points turn.
+/// Whether rounding hides which way three points turn.
 pub(crate) fn are_in_line(a: Vector, b: Vector, c: Vector) -> bool {
     clear_turn(a, b, c) == 0
 }
 
-/// Which way the triangle turns: 1 counterclockwise, -1 clockwise, 0 where rounding does not tell.
+/// The turn of three points: 1 counterclockwise, -1 clockwise, 0 if rounding hides it.
 fn clear_turn(a: Vector, b: Vector, c: Vector) -> i8 {
     const ROUNDING: f64 = 1e-15;
     let (ab, ac) = (b - a, c - a);
@@ -124,7 +124,7 @@ impl Edge {
         EdgeWalk::new(self, other.from).step(other.to)
     }
 
-    /// Whether two edges clearly cross at a point that is an end of neither: an edge along the other does not.
+    /// Whether two edges clearly cross at a point that is an end of neither. An edge along the other does not cross it.
     pub fn crosses(self, other: Self) -> bool {
         let (a, b, c, d) = (self.from, self.to, other.from, other.to);
         let first = clear_turn(a, c, b);
@@ -137,7 +137,7 @@ impl Edge {
         let length = normal.length();
         let is_beside = normal.cross(self.from).dot(point) >= 0.0 && self.to.cross(normal).dot(point) >= 0.0;
         if length > 1e-15 && is_beside {
-            // By the nearest point, as other points are compared, so that rounding is the same.
+            // The angle to the nearest point is computed as for other points, so that rounding is the same.
             let nearest = point - normal * (point.dot(normal) / normal.dot(normal));
             return point.angle(nearest);
         }

@@ -1,4 +1,4 @@
-//! PCRE2's own functions.
+//! Calls of PCRE2's functions.
 
 use crate::Groups;
 use libc::{c_int, c_void};
@@ -15,22 +15,23 @@ use pcre2_sys::{
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A callout before each item of the pattern.
+/// Flag for a callout before each item of the pattern.
 pub(crate) const ASK_BEFORE_ITEMS: u32 = PCRE2_AUTO_CALLOUT;
 
-/// Most memory that an interpreted match may use for backtracking, in KiB.
+/// Greatest memory that an interpreted match may use for backtracking, in KiB.
 const HEAP_KIBIBYTES_MAX: u32 = 64 << 10;
-/// Most that machine code may use for it, in bytes; and what it begins with.
+/// Greatest and initial size of the stack on which machine code backtracks, in bytes.
 const STACK_BYTES_MAX: usize = 1 << 20;
 const STACK_BYTES_MIN: usize = 32 << 10;
-/// So many scratches are kept for a pattern, each for one search at a time. Threads look for one at places of their own first, so
-/// that they do not wait for each other's caches.
+/// Number of scratches that are kept for a pattern, each for one search at a time. Each thread tries a place of its own
+/// first, so that threads do not contend for cache lines.
 const KEPT_MAX: usize = 8;
-/// Steps that a callout counts for at least. In a text of 16 MB, what lies between two of them takes some milliseconds.
+/// A callout reports one step, and one more for each `1 << STEPS_SHIFT` bytes of the text, up to `STEPS_MAX`. In a text
+/// of 16 MB, some milliseconds pass between two callouts.
 const STEPS_SHIFT: u32 = 17;
 const STEPS_MAX: usize = 8;
 
-// The bindings leave it out. Source: pcre2_set_callout(3).
+// The bindings lack this function. Source: pcre2_set_callout(3).
 unsafe extern "C" {
     fn pcre2_set_callout_8(
         context: *mut pcre2_match_context_8,
@@ -39,12 +40,12 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// What came of a search.
+/// Outcome of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Searched {
     Found,
     Nothing,
-    /// With PCRE2's code.
+    /// PCRE2 failed with this code.
     Failed(i32),
 }
 
@@ -72,13 +73,13 @@ pub(crate) struct Code {
     kept: [Kept; KEPT_MAX],
 }
 
-/// A scratch that the next search may use, in a line of the processors' caches of its own.
+/// A scratch for the next search, in a cache line of its own.
 #[derive(Default)]
 #[repr(align(64))]
 struct Kept(Mutex<Option<Scratch>>);
 
 thread_local! {
-    /// Where this thread looks for a scratch first.
+    /// The place where this thread looks for a scratch first.
     static OWN_PLACE: usize = {
         static THREADS: AtomicUsize = AtomicUsize::new(0);
         THREADS.fetch_add(1, Ordering::Relaxed) % KEPT_MAX
@@ -90,14 +91,14 @@ unsafe impl Send for Code {}
 // SAFETY: as above.
 unsafe impl Sync for Code {}
 
-/// What one search writes to.
+/// Memory that one search writes to.
 struct Scratch {
     data: *mut pcre2_match_data_8,
     context: *mut pcre2_match_context_8,
     stack: *mut pcre2_jit_stack_8,
 }
 
-/// What a callout is given.
+/// Data of a callout.
 struct Asking<'a> {
     steps: usize,
     goes_on: &'a mut dyn FnMut(usize) -> bool,
@@ -111,16 +112,16 @@ pub(crate) fn flags(options: &str) -> u32 {
 
 fn message(code: c_int) -> String {
     let mut buffer = [0_u8; 256];
-    // SAFETY: the buffer is as long as is said.
+    // SAFETY: the length is the buffer's.
     let length = unsafe { pcre2_get_error_message_8(code, buffer.as_mut_ptr(), buffer.len()) };
     let text = usize::try_from(length).ok().and_then(|length| buffer.get(..length)).unwrap_or_default();
     String::from_utf8_lossy(text).into_owned()
 }
 
 /// # Safety
-/// `data` is an [`Asking`], and nobody else has it.
+/// `data` points to an [`Asking`] that nothing else refers to.
 unsafe extern "C" fn callout(_block: *mut c_void, data: *mut c_void) -> c_int {
-    // SAFETY: as said.
+    // SAFETY: the caller's promise.
     let asking = unsafe { &mut *data.cast::<Asking<'_>>() };
     if (asking.goes_on)(asking.steps) { 0 } else { PCRE2_ERROR_CALLOUT }
 }
@@ -128,20 +129,20 @@ unsafe extern "C" fn callout(_block: *mut c_void, data: *mut c_void) -> c_int {
 impl Code {
     pub fn compile(source: &str, flags: u32) -> Result<Self, String> {
         let (mut error, mut offset) = (0, 0);
-        // SAFETY: the source is as long as is said.
+        // SAFETY: the length is the source's.
         let code = unsafe {
             pcre2_compile_8(source.as_ptr(), source.len(), flags, &raw mut error, &raw mut offset, null_mut())
         };
         if code.is_null() {
             return Err(message(error));
         }
-        // Where the system allows no machine code to be made, the pattern is interpreted.
-        // SAFETY: nobody else has the pattern yet.
+        // If the system forbids machine code, the pattern is interpreted.
+        // SAFETY: no other thread has the pattern yet.
         let _ = unsafe { pcre2_jit_compile_8(code, PCRE2_JIT_COMPLETE) };
         Ok(Self { code, kept: Default::default() })
     }
 
-    /// Looks for a match that begins at the byte `from` or behind it.
+    /// Searches for a match that begins at byte `from` or after it.
     pub fn search(
         &self,
         text: &str,
@@ -161,7 +162,7 @@ impl Code {
         };
         let Some(mut kept) = self.free_place() else { return run(&mut Scratch::new(self.code)) };
         let searched = run(kept.get_or_insert_with(|| Scratch::new(self.code)));
-        // What an interpreted match took stays with its scratch.
+        // The scratch would keep the memory that an interpreted match took.
         if limits.1 == Means::Interpreter {
             *kept = None;
         }
@@ -177,16 +178,16 @@ impl Code {
 
 impl Drop for Code {
     fn drop(&mut self) {
-        // They know the pattern.
+        // Scratches refer to the pattern, so they go first.
         self.kept.iter_mut().for_each(|kept| *kept.0.get_mut() = None);
-        // SAFETY: nobody has it any more.
+        // SAFETY: no reference to the pattern is left.
         unsafe { pcre2_code_free_8(self.code) }
     }
 }
 
 impl Scratch {
     fn new(code: *mut pcre2_code_8) -> Self {
-        // SAFETY: the pattern is there; the stack is the context's for as long as both are.
+        // SAFETY: the pattern is valid, and the stack lives as long as the context that uses it.
         unsafe {
             let data = pcre2_match_data_create_from_pattern_8(code, null_mut());
             let context = pcre2_match_context_create_8(null_mut());
@@ -205,7 +206,7 @@ impl Scratch {
         (steps_max, means): (u32, Means),
         mut asking: Asking<'_>,
     ) -> Searched {
-        // Text that is borrowed is valid UTF-8, and `from` a character's beginning, so nothing is to be checked.
+        // A `str` is valid UTF-8 and `from` is a character boundary, so PCRE2 need not check them.
         // SAFETY: `asking` outlives the call, and the callout is not called after it. An empty text may have no pointer
         // to bytes, so it gets one.
         let outcome = unsafe {
@@ -223,15 +224,15 @@ impl Scratch {
         }
     }
 
-    /// Reads what the last search found.
+    /// Reads the groups that the last search found.
     fn read(&mut self, groups: &mut Groups) {
-        // SAFETY: PCRE2 has as many pairs as it says, all of which the search has set.
+        // SAFETY: PCRE2 has as many pairs as it says, and the search has set all of them.
         let places = unsafe {
             let count = pcre2_get_ovector_count_8(self.data) as usize;
             std::slice::from_raw_parts(pcre2_get_ovector_pointer_8(self.data), 2 * count)
         };
         groups.clear();
-        // A match may begin behind its end, by `\K` in a lookahead: then it is empty.
+        // A match may begin after its end, by `\K` in a lookahead. It is empty then.
         let range = |pair: &[usize]| (pair[0] != PCRE2_UNSET).then(|| pair[0].min(pair[1])..pair[1]);
         groups.extend(places.chunks_exact(2).map(range));
     }
@@ -239,7 +240,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // SAFETY: nobody has them any more.
+        // SAFETY: the scratch owned them, and nothing else refers to them.
         unsafe {
             pcre2_match_data_free_8(self.data);
             pcre2_match_context_free_8(self.context);
@@ -248,5 +249,5 @@ impl Drop for Scratch {
     }
 }
 
-// SAFETY: whoever has it has all of it.
+// SAFETY: a scratch owns everything that it points to.
 unsafe impl Send for Scratch {}

@@ -1,15 +1,17 @@
-//! Regular expressions: PCRE2, which asks while it searches whether to go on.
+//! Regular expressions: PCRE2, with a callback during searches that decides whether to go on.
 //!
-//! PCRE2 limits the steps that it takes from one place of the text. A text has as many places as characters, and a single
-//! step may go over all of it: within these limits a search in 16 MB may take weeks. So for long texts, a pattern is
-//! compiled with a callout at its beginning, which PCRE2 calls at every place where a match may begin, and with a limit of steps that
-//! keeps what lies between two callouts short. Where that is exceeded, the pattern is compiled once more, with a callout
-//! before each of its items and the usual limit; and what its machine code has too small a stack for is interpreted.
+//! PCRE2 limits the steps of each match attempt, and makes an attempt at each character of the text. A single step may
+//! go over the whole text: within these limits a search in 16 MB may take weeks. So for long texts, a pattern is
+//! compiled with a callout at its beginning, which PCRE2 calls at every place where a match may begin, and its limit of
+//! steps keeps the time between two callouts short. If that limit is exceeded, the pattern is compiled once more, with
+//! a callout before each of its items, and searched with the usual limit. If the stack of its machine code overflows,
+//! the pattern is interpreted.
 //!
-//! Whoever is asked may look at the clock only every so many steps, so short texts, of which many may be searched between two
-//! looks, are searched under a small limit first. What exceeds it counts for many steps, and begins anew under a larger one.
+//! The callback may read the clock only every so many steps, and many short texts may be searched between two such
+//! readings. So a short text is first searched with a small limit. A search that exceeds it reports many steps, and
+//! begins anew with a larger limit.
 //!
-//! **Invariant:** whatever pattern and text, not much more than a second passes between two questions.
+//! **Invariant:** for every pattern and text, not much more than a second passes between two calls of the callback.
 
 mod code;
 
@@ -26,42 +28,42 @@ struct Compiled {
     source: String,
     options: String,
     flags: u32,
-    /// Asks nothing: for short texts. A callout keeps PCRE2 from some of what makes it fast.
+    /// Has no callouts, for short texts: callouts prevent some of PCRE2's optimizations.
     plain: Code,
-    /// Asks at each place of the text; compiled when it is first needed, and nothing where that cannot be.
+    /// Has a callout at each place where a match may begin. Compiled on first use; `None` if [`with_callout`] gives no
+    /// pattern or it does not compile.
     asking: OnceLock<Option<Code>>,
-    /// Asks before each item of the pattern; compiled when it is first needed.
+    /// Has a callout before each item of the pattern. Compiled on first use; `None` if that fails.
     thorough: OnceLock<Option<Code>>,
 }
 
-/// Where a match and its groups are, in bytes; the whole match first.
+/// Byte ranges of a match and its groups; the whole match comes first.
 pub type Groups = Vec<Option<Range<usize>>>;
 
-/// Why a search came to no end.
+/// Why a search was stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stopped<E> {
-    /// Whoever was asked whether to go on said no.
+    /// The callback stopped it with this error.
     Told(E),
     /// PCRE2's limits were exceeded; its error code.
     Exceeded(i32),
 }
 
-/// Steps from one place after which PCRE2 gives up: its own default.
+/// Steps of one match attempt after which PCRE2 gives up: its own default.
 const STEPS_MAX: u32 = 10_000_000;
-/// Characters that may be looked at between two questions: a tenth of a second or two.
+/// Characters that a search may look at between two calls of the callback: one or two tenths of a second.
 const LOOKS_MAX: usize = 300_000_000;
-/// Texts up to here are searched without a question first.
+/// Greatest length of a text that is first searched without callouts, in bytes.
 const SHORT_TEXT_BYTES: usize = 4096;
-/// Characters of a short text that may be looked at without a question: some milliseconds.
+/// Characters that a search of a short text may look at before it calls the callback: some milliseconds.
 const LOOKS_UNASKED: usize = 4_000_000;
-/// Steps that a search is counted for which exceeds [`LOOKS_UNASKED`]: so many that the clock is looked at.
+/// Steps that are reported for a search that exceeds [`LOOKS_UNASKED`]: enough that the callback reads the clock.
 const STEPS_OF_LONG: usize = 1 << 20;
-/// A pattern that repeats nothing and is no longer than that is done with a place at once.
+/// Greatest length of a pattern without repetition for which an attempt at a place is always short, in bytes.
 const SHORT_BYTES: usize = 64;
 
 impl Pattern {
-    /// Compiles a pattern in UTF-8. Of the options, `i`, `m`, `s` and `x` mean what they mean in Perl, and any other
-    /// nothing.
+    /// Compiles a pattern in UTF-8. The options `i`, `m`, `s` and `x` mean what they mean in Perl; others are ignored.
     /// # Errors
     /// PCRE2's reason.
     pub fn compile(source: &str, options: &str) -> Result<Self, String> {
@@ -76,14 +78,15 @@ impl Pattern {
         })))
     }
 
-    /// Whether it matches somewhere in `text`. `goes_on` is asked every so often, with the steps that were taken since.
+    /// Whether it matches somewhere in `text`. `goes_on` is called now and then with the steps since its last call. Its
+    /// error stops the search.
     /// # Errors
     /// [`Stopped`].
     pub fn is_match<E>(&self, text: &str, goes_on: impl FnMut(usize) -> Result<(), E>) -> Result<bool, Stopped<E>> {
         self.search(text, 0, None, goes_on)
     }
 
-    /// The first match that begins at the byte `from` or behind it; see [`Pattern::is_match`].
+    /// The first match that begins at byte `from` or after it; see [`Pattern::is_match`].
     /// # Errors
     /// [`Stopped`].
     pub fn find<E>(
@@ -121,7 +124,7 @@ impl Pattern {
 }
 
 impl Compiled {
-    /// What a text is searched with first.
+    /// The compiled form with which a text is searched first.
     fn first_for(&self, text: &str) -> &Code {
         if text.len() <= SHORT_TEXT_BYTES {
             return &self.plain;
@@ -165,7 +168,8 @@ impl Compiled {
     }
 }
 
-/// Steps from each place of a text within which all of them together look at no more than `looks` characters.
+/// Limit of steps from each place of a text, so that these look at about `looks` characters at most if each goes over
+/// the whole text. At least 16.
 fn steps_for(looks: usize, text: &str) -> u32 {
     u32::try_from(looks / (1 + text.len())).unwrap_or(u32::MAX).clamp(16, STEPS_MAX)
 }
@@ -176,7 +180,7 @@ impl fmt::Debug for Pattern {
     }
 }
 
-/// The pattern behind a callout; nothing where it needs none, or has to begin with what it begins with.
+/// The pattern with a callout in front; `None` if it needs none, or begins with `(*`, which must stay in front.
 fn with_callout(source: &str, options: &str) -> Option<String> {
     let repeats = source.contains(['*', '+', '{', '(']);
     if source.starts_with("(*") || !repeats && source.len() <= SHORT_BYTES {
@@ -185,7 +189,7 @@ fn with_callout(source: &str, options: &str) -> Option<String> {
     if !source.contains('|') {
         return Some(format!("(?C1){source}"));
     }
-    // Behind a comment that runs to the end.
+    // The newline ends a comment that runs to the end of the pattern.
     let end = if options.contains('x') { "\n" } else { "" };
     Some(format!("(?C1)(?:{source}{end})"))
 }
@@ -256,10 +260,10 @@ mod tests {
     fn whatever_takes_long_asks_often() {
         let short = "a".repeat(22) + "!";
         for (source, text) in [
-            // From each place to the end.
+            // Each attempt runs to the end of the text.
             ("(?=a*[cd])e|a*?[bc]", "a".repeat(2_000_000)),
             ("a+[bc]|a+[de]", "a".repeat(2_000_000)),
-            // Each place takes many steps, and no place too many.
+            // Each attempt takes many steps, but none exceeds the limit.
             ("(a+)+$", short.repeat(2000)),
             ("(?:a|a)+?(?:a|a)+[bc]", "a".repeat(300_000)),
             ("(*LIMIT_MATCH=9000000)(?:a+)+(?:a+)+$", short.repeat(2000)),
@@ -269,7 +273,7 @@ mod tests {
             let mut steps = 0;
             let stopped = pattern.is_match(&text, |more| {
                 steps += more;
-                // What an operation does too.
+                // An operation also reads the clock only every so many steps.
                 if steps < 512 {
                     return Ok(());
                 }
@@ -284,7 +288,7 @@ mod tests {
         }
     }
 
-    /// Each of the texts takes some tens of milliseconds, and none takes too many steps.
+    /// Each text takes some tens of milliseconds, and none exceeds the limit of steps.
     #[test]
     fn many_short_texts_are_asked_about_often() {
         for (source, text) in [("^(([a-z])+.)+[A-Z]([a-z])+$", "abc".repeat(10)), ("(a+)+$", "a".repeat(20) + "!")] {

@@ -1,26 +1,27 @@
-//! Which texts of a document an index is about, in which language each is, and how much it weighs.
+//! The texts of a document that an index covers, with the language and the weight of each.
 
 use crate::{Language, TextVersion};
 use bunko_bson::{DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::collections::BTreeMap;
 
-/// What stands for all fields.
+/// Name in `weights` that stands for all fields.
 const ALL_FIELDS: &str = "$**";
-/// What a field weighs of which nothing else is said.
+/// Weight of a field that has no weight of its own.
 const USUAL_WEIGHT: f64 = 1.0;
 
 /// The fields of a text index.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextFields {
     weights: BTreeMap<String, f64>,
-    /// What fields weigh that are not named; none where these do not count.
+    /// Weight of `$**`; `None` if only named fields are indexed. Fields that are not named weigh [`USUAL_WEIGHT`],
+    /// whatever this number is.
     others: Option<f64>,
-    /// The language of documents that do not name theirs.
+    /// The language of documents that name none.
     pub language: Language,
     /// The field in which documents name their language.
     language_field: String,
-    /// The rules of its terms.
+    /// The rules by which its terms are made.
     pub version: TextVersion,
     /// The version's number.
     number: i64,
@@ -34,7 +35,8 @@ pub(crate) struct TextOf<'d> {
 }
 
 impl TextFields {
-    /// The fields by an index's specification, in the form in which `listIndexes` shows it; none where it has no right one.
+    /// Reads the fields from an index's specification, in the form in which `listIndexes` shows it; `None` if it is
+    /// malformed.
     pub fn of(spec: DocumentRef<'_>) -> Option<Self> {
         let mut weights = BTreeMap::new();
         for weight in spec.get("weights")?.as_document()? {
@@ -53,7 +55,7 @@ impl TextFields {
 
     /// Visits the texts of a document until the visitor fails.
     /// # Errors
-    /// 17261 for a document's language that is no string, 17262 for one that is not known; the visitor's own.
+    /// 17261 if a document's language is no string, 17262 if it is unknown; the visitor's error.
     pub(crate) fn each_text<'d>(
         &self,
         document: DocumentRef<'d>,
@@ -99,12 +101,12 @@ impl TextFields {
         }
     }
 
-    /// The language of that name, if the index has one.
+    /// The language of this name, if the index has it.
     pub fn language_named(&self, name: &str) -> Option<Language> {
         Language::of_index(name, self.number)
     }
 
-    /// The version as specifications have it.
+    /// The version's number, as in specifications.
     pub fn number(&self) -> i64 {
         self.number
     }
@@ -127,7 +129,7 @@ impl TextFields {
         self.weights.get(path).copied().or(self.others.map(|_| USUAL_WEIGHT))
     }
 
-    /// Whether texts at the path, or below it, count.
+    /// Whether texts at the path or below it are indexed.
     fn leads_through(&self, path: &str) -> bool {
         let is_below =
             |own: &String| own.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));

@@ -1,14 +1,14 @@
-//! Letters without their case and without their marks.
+//! Texts without the case of their letters, and without the marks on them.
 //!
-//! Source: MongoDB manual, "Text Index Properties": case folding by Unicode's common and simple rules, and its special ones for
-//! Turkish; marks are what Unicode calls diacritics.
+//! Source: MongoDB manual, "Text Index Properties": case folding by Unicode's common and simple rules, and by its
+//! special rules for Turkish; marks are Unicode's diacritics.
 
 use crate::{Language, TextVersion};
 use icu_normalizer::DecomposingNormalizerBorrowed;
 use icu_properties::CodePointSetData;
 use icu_properties::props::Diacritic;
 
-/// A text in small letters.
+/// A text in lower case.
 pub(crate) fn without_case(text: &str, language: Language, version: TextVersion) -> String {
     if version == TextVersion::Ascii {
         return text.to_ascii_lowercase();
@@ -23,9 +23,9 @@ fn folded(letter: char, language: Language) -> char {
     match (letter, language) {
         ('I', Language::Turkish) => 'ı',
         ('İ', Language::Turkish) => 'i',
-        // Its small letter is two characters, which the simple rules do not make of one.
+        // Its lower case is two characters; simple rules map one character to one.
         ('İ', _) => letter,
-        // By way of capitals, so that all small letters of one capital are one: 'ς' and 'σ', 'ſ' and 's'.
+        // The way through upper case makes all lower-case letters of one capital equal: 'ς' and 'σ', 'ſ' and 's'.
         _ => {
             let capital = single(letter, letter.to_uppercase());
             single(capital, capital.to_lowercase())
@@ -33,7 +33,7 @@ fn folded(letter: char, language: Language) -> char {
     }
 }
 
-/// The one character that something is; the letter itself where it is several.
+/// The mapping of a letter if that is one character, else the letter itself.
 fn single(letter: char, mut made: impl Iterator<Item = char>) -> char {
     match (made.next(), made.next()) {
         (Some(one), None) => one,
@@ -58,7 +58,7 @@ pub(crate) fn without_marks(text: &str) -> String {
         if parts.iter().any(|part| marks.contains(*part)) {
             plain.extend(parts.into_iter().filter(|part| !marks.contains(*part)));
         } else {
-            // What has no mark stays whole: a syllable of Hangul is one letter.
+            // A letter without marks stays composed: a syllable of Hangul is one letter.
             plain.push(letter);
         }
     }

@@ -4,10 +4,10 @@
 
 use rust_stemmers::Algorithm;
 
-/// A language: it decides about stop words, stems and some letters.
+/// A language. It determines the stop words, the stems and the case of some letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Language {
-    /// Words as they are: all count, and none has a stem.
+    /// No language: no word is a stop word, and none has a stem.
     None,
     /// Dansk.
     Danish,
@@ -41,13 +41,13 @@ pub enum Language {
     Turkish,
 }
 
-/// What is known of a language.
+/// Facts about a language.
 struct Entry {
     language: Language,
-    /// How it may be called, the usual name first.
+    /// Its names, the usual one first.
     names: &'static [&'static str],
     stems: Option<Algorithm>,
-    /// One a line; comments begin with `#`.
+    /// Stop words, one a line. Lines that begin with `#` are comments.
     stop_words: &'static str,
 }
 
@@ -109,8 +109,8 @@ const SHORT_NAMES: &[(&str, Language)] = &[
 ];
 
 impl Language {
-    /// By its name or its two letters, in capitals or not, for text indexes of that version. Version 1 has also other short
-    /// names, takes them as they are written, and takes every other name for [`Self::None`].
+    /// Finds a language by its name or two-letter code, ignoring case, for text indexes of this version. Version 1 has
+    /// more short names, distinguishes case, and takes every unknown name as [`Self::None`].
     pub fn of_index(name: &str, version: i64) -> Option<Self> {
         if version > 1 {
             return Self::named(name);
@@ -120,7 +120,7 @@ impl Language {
         Some(LANGUAGES.iter().find(is_called).map(|entry| entry.language).or_else(short).unwrap_or(Self::None))
     }
 
-    /// By its name or its two letters, in capitals or not.
+    /// Finds a language by its name or two-letter code, ignoring case.
     pub fn named(name: &str) -> Option<Self> {
         let is_called = |entry: &&Entry| entry.names.iter().any(|own| own.eq_ignore_ascii_case(name));
         LANGUAGES.iter().find(is_called).map(|entry| entry.language)
@@ -139,12 +139,12 @@ impl Language {
         self.entry().stems
     }
 
-    /// Words that are too frequent to search for, in small letters.
+    /// Words that are too frequent to search for, in lower case.
     pub fn stop_words(self) -> impl Iterator<Item = &'static str> {
         self.entry().stop_words.lines().filter(|line| !line.starts_with('#'))
     }
 
-    /// All of them.
+    /// All languages.
     pub(crate) fn all() -> impl Iterator<Item = Self> {
         LANGUAGES.iter().map(|entry| entry.language)
     }

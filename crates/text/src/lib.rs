@@ -1,5 +1,5 @@
-//! Text search, as text indexes and `$text` need it: how a text falls into words, which of them count, what their stems are,
-//! how much a document is about a word, and what a search asks for.
+//! Text search for text indexes and `$text`: the words of a text, stop words, stems, the score of a term in a document,
+//! and the language of searches.
 //!
 //! **Invariant:** pure; the same document has the same terms and scores in every run.
 //! Source: MongoDB manual, "Text Index Properties" and "$text".

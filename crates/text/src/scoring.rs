@@ -6,27 +6,27 @@ use bunko_bson::DocumentRef;
 use bunko_errors::Result;
 use std::collections::BTreeMap;
 
-/// How much more a text counts that is the term and nothing else.
+/// Factor for a text that consists of the term and nothing else.
 const WHOLE_TEXT: f64 = 1.1;
 
-/// Steps of an operation that a term counts for: its word is folded, looked up and stemmed.
+/// Steps of work that each term counts for: its word is folded, looked up and stemmed.
 const STEPS_PER_TERM: usize = 16;
 
 /// One term in one text.
 #[derive(Default)]
 struct Occurrences {
     count: f64,
-    /// The first counts 1, each further one half of the one before.
+    /// Sum over all occurrences: the first counts 1, and each further one half of the one before.
     frequency: f64,
     next: Option<f64>,
 }
 
 impl TextFields {
-    /// The terms of a document, and how much it is about each: over all its texts, the field's weight times how often the
-    /// term occurs times which part of the text it is.
-    /// `ask` is told of the work, in steps as those of an operation, and ends it.
+    /// The terms of a document with their scores: the sum, over its texts, of the field's weight times the term's
+    /// frequency times its share of the text.
+    /// `ask` is called with the steps of work before they are done. Its error ends the work.
     /// # Errors
-    /// 17261 and 17262 where the document names no language; those of `ask`.
+    /// 17261 if the document's language is no string, 17262 if it is unknown; the error of `ask`.
     pub fn scores(
         &self,
         document: DocumentRef<'_>,

@@ -1,4 +1,4 @@
-//! What `$search` asks for: terms, phrases, and what must not be there.
+//! The language of `$search`: terms, phrases, and negated terms and phrases.
 //!
 //! Source: MongoDB manual, "$text".
 
@@ -9,40 +9,40 @@ use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use std::collections::BTreeSet;
 
-/// A search, read.
+/// A search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
-    /// The terms of which documents must have one, as indexes hold them.
+    /// Terms in the form in which indexes hold them. A document must have one of them.
     pub terms: BTreeSet<String>,
     /// Terms that documents must not have.
     pub negated_terms: BTreeSet<String>,
-    /// Phrases that documents must have, all of them, as they were written.
+    /// Phrases as they were written. A document must have all of them.
     pub phrases: Vec<String>,
     /// Phrases that documents must not have.
     pub negated_phrases: Vec<String>,
     /// The language of the search.
     pub language: Language,
-    /// How its words are compared with those of documents.
+    /// The rules by which its words are compared with those of documents.
     pub rules: Rules,
-    /// As [`Self::terms`], but by the search's own rules; none where these are the index's.
+    /// [`Self::terms`] by the search's own rules; `None` if these are the index's rules.
     exact_terms: Option<BTreeSet<String>>,
 }
 
-/// Whether something is asked for, or asked to be absent.
+/// Whether a word or phrase must be in the document, or must not.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sense {
     Wanted,
     Negated,
 }
 
-/// Where a word stands.
+/// Position of a word in the search.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Alone,
     InPhrase,
 }
 
-/// Words and phrases, not yet terms.
+/// The words and phrases of a search, before terms are made of them.
 #[derive(Default)]
 struct Read {
     wanted: String,
@@ -68,7 +68,7 @@ impl Search {
         }
     }
 
-    /// Whether each document that has one of the terms matches.
+    /// Whether every document with one of the terms matches, so that the index alone decides.
     pub fn is_decided_by_terms(&self) -> bool {
         self.exact_terms.is_none()
             && self.negated_terms.is_empty()
@@ -76,9 +76,9 @@ impl Search {
             && self.negated_phrases.is_empty()
     }
 
-    /// Whether a document has what is asked for.
+    /// Whether a document matches.
     /// # Errors
-    /// What the operation says.
+    /// As [`OperationContext::work`]; 17261 and 17262 for the language of the document.
     pub fn matches(
         &self,
         fields: &TextFields,
@@ -88,7 +88,7 @@ impl Search {
         self.check(fields, document, self.exact_terms.as_ref().unwrap_or(&self.terms), operation)
     }
 
-    /// The same of a document that is known to have one of the terms that the index holds.
+    /// As [`Self::matches`], for a document that is known to have one of the terms of the index.
     /// # Errors
     /// As [`Self::matches`].
     pub fn matches_beyond_terms(
@@ -140,15 +140,15 @@ impl Search {
 }
 
 impl Read {
-    /// Takes a search apart. A minus at the beginning of a word negates up to the next space; quotes enclose phrases, whose
-    /// words are terms too unless the phrase is negated.
+    /// Splits a search into words and phrases. A minus at the beginning of a word negates up to the next space. Quotes
+    /// enclose phrases, whose words are terms too unless the phrase is negated.
     fn of(text: &str) -> Self {
         let mut read = Self::default();
         let mut sense = Sense::Wanted;
         let mut phrase: Option<usize> = None;
         let mut word: Option<usize> = None;
         let mut is_behind_space = true;
-        // A space behind the text ends its last word.
+        // The space after the text ends its last word.
         for (place, letter) in text.char_indices().chain(std::iter::once((text.len(), ' '))) {
             let is_of_word = !letter.is_whitespace() && !matches!(letter, '-' | '"');
             if is_of_word && word.is_some() {
@@ -187,7 +187,7 @@ impl Read {
         let words = match (sense, place) {
             (Sense::Wanted, _) => &mut self.wanted,
             (Sense::Negated, Place::Alone) => &mut self.negated,
-            // Only the phrase as a whole must not be there.
+            // Only the whole phrase must be absent; its words may occur.
             (Sense::Negated, Place::InPhrase) => return,
         };
         words.push_str(word);

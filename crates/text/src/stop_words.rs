@@ -4,11 +4,11 @@ use crate::Language;
 use foldhash::HashSet;
 use std::sync::LazyLock;
 
-/// Of each language, in the order of [`Language::all`].
+/// The stop words of each language, in the order of [`Language::all`].
 static STOP_WORDS: LazyLock<Vec<HashSet<&'static str>>> =
     LazyLock::new(|| Language::all().map(|language| language.stop_words().collect()).collect());
 
-/// Whether a word, in small letters, is one of them.
+/// Whether a word, in lower case, is a stop word of the language.
 pub(crate) fn is_stop_word(word: &str, language: Language) -> bool {
     STOP_WORDS[language as usize].contains(word)
 }

@@ -1,4 +1,4 @@
-//! What becomes of a word: the term that indexes hold and searches compare.
+//! Terms: the form of words that indexes hold and searches compare.
 
 use crate::folding::{without_case, without_marks};
 use crate::stop_words::is_stop_word;
@@ -7,43 +7,44 @@ use crate::{Language, TextVersion};
 use bunko_bson::{ValueRef, hashed_key};
 use rust_stemmers::Stemmer;
 
-/// Terms longer than this are cut, and end with a hash of the whole; nor have such words a stem.
+/// Greatest length of a term, in bytes. Longer terms are cut and end with a hash of the whole term. Longer words have
+/// no stem.
 /// Source: MongoDB, text indexes of version 3.
 const TERM_BYTES_MAX: usize = 256;
-/// What is left of a term that is cut.
+/// Bytes that remain of a term that is cut, without the hash.
 const TERM_BYTES_LEFT: usize = 224;
 
-/// Whether capitals are small letters.
+/// Whether case is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CaseRule {
-    /// They are.
+    /// Upper and lower case are equal.
     Folded,
-    /// They are letters of their own.
+    /// Upper and lower case differ.
     Kept,
 }
 
-/// Whether marks on letters count.
+/// Whether marks on letters are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiacriticRule {
-    /// They do not.
+    /// Letters are equal with and without marks.
     Stripped,
-    /// They do.
+    /// Letters with and without marks differ.
     Kept,
 }
 
 /// How terms are made of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// By which rules the index was made.
+    /// Version of the index, which determines the rules for letters and punctuation.
     pub version: TextVersion,
-    /// What of capitals.
+    /// The rule for case.
     pub case: CaseRule,
-    /// What of marks.
+    /// The rule for marks.
     pub diacritics: DiacriticRule,
 }
 
 impl Rules {
-    /// Those of the terms that an index holds.
+    /// The rules for the terms that an index holds.
     pub fn of_index(version: TextVersion) -> Self {
         let diacritics = match version {
             TextVersion::Ascii => DiacriticRule::Kept,
@@ -52,7 +53,7 @@ impl Rules {
         Self { version, case: CaseRule::Folded, diacritics }
     }
 
-    /// A text as phrases are looked for in it.
+    /// A text in the form in which phrases are searched for.
     pub(crate) fn plain_text(self, text: &str, language: Language) -> String {
         let folded = match self.case {
             CaseRule::Folded => without_case(text, language, self.version),
@@ -64,7 +65,7 @@ impl Rules {
         }
     }
 
-    /// The terms of a text, in the order of its words; stop words have none.
+    /// The terms of a text, in the order of its words. Stop words give none.
     pub(crate) fn terms(self, text: &str, language: Language) -> impl Iterator<Item = String> {
         let stemmer = language.stems().map(Stemmer::create);
         words(text, language, self.version).filter_map(move |word| {
@@ -82,7 +83,7 @@ impl Rules {
 
     fn term(self, word: &str, stemmer: Option<&Stemmer>) -> String {
         let stem = match stemmer.filter(|_| word.len() <= TERM_BYTES_MAX) {
-            // The stem is found by the marks.
+            // Stemming needs the marks, so they are removed afterwards.
             Some(stemmer) => stemmer.stem(word).into_owned(),
             None => word.to_owned(),
         };

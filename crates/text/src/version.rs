@@ -1,17 +1,18 @@
 //! The versions of text indexes that differ in their rules.
 
-/// How an index takes letters and punctuation.
+/// The rules of an index for letters and punctuation.
 /// Source: MongoDB manual, "Text Index Versions".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextVersion {
-    /// Versions 1 and 2: only Latin letters without marks have cases, marks count, and only ASCII has punctuation.
+    /// Versions 1 and 2: only ASCII letters have cases, letters with marks differ from those without, and only ASCII
+    /// characters are punctuation.
     Ascii,
     /// Version 3: letters, marks and punctuation are those of Unicode.
     Unicode,
 }
 
 impl TextVersion {
-    /// By the number in a specification.
+    /// Finds a version by its number in specifications.
     pub fn numbered(number: i64) -> Option<Self> {
         match number {
             1 | 2 => Some(Self::Ascii),

@@ -1,4 +1,4 @@
-//! Where words begin and end.
+//! Splitting texts into words.
 //!
 //! Source: MongoDB manual, "Tokenization Delimiters". An apostrophe is part of a word in English.
 
@@ -6,7 +6,7 @@ use crate::{Language, TextVersion};
 use icu_properties::CodePointSetData;
 use icu_properties::props::{Dash, Hyphen, PatternSyntax, QuotationMark, TerminalPunctuation, WhiteSpace};
 
-/// The words of a text in their order, as they are written.
+/// The words of a text in their order, unchanged.
 pub(crate) fn words(text: &str, language: Language, version: TextVersion) -> impl Iterator<Item = &str> {
     text.split(move |letter| is_between(letter, language, version)).filter(|word| !word.is_empty())
 }

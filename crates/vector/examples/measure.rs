@@ -1,6 +1,6 @@
-//! Measures what searches of vectors take, beside a scan of all, and how much of what is nearest they find.
+//! Measures the time of vector searches, beside a scan of all vectors, and the share of the nearest that they find.
 //!
-//! `cargo run --release -p bunko-vector --example measure -- 100000 768`: how many vectors, and of how many dimensions.
+//! `cargo run --release -p bunko-vector --example measure -- 100000 768`: the number of vectors, and of dimensions.
 
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_operation::OperationContext;
@@ -8,7 +8,7 @@ use bunko_vector::{Definition, Growing, Request, Table};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Vectors lie around so many places, as embeddings of texts about so many things do.
+/// Number of places around which vectors lie, as embeddings of texts lie around their topics.
 const PLACES: usize = 1_000;
 const QUERIES: usize = 200;
 const LIMIT: i32 = 10;
@@ -16,13 +16,13 @@ const LIMIT: i32 = 10;
 struct Numbers(u64);
 
 impl Numbers {
-    /// Between 0 and 1.
+    /// The next number between 0 and 1.
     fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as f64 / f64::from(1_u32 << 31)
     }
 
-    /// About normal, of variance 1.
+    /// A number of approximately normal distribution with variance 1.
     fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.next()).sum::<f64>() - 6.0
     }

@@ -7,7 +7,7 @@ pub(crate) struct Bitmap {
 }
 
 impl Bitmap {
-    /// All of the first `rows` rows.
+    /// A set of the first `rows` rows.
     pub(crate) fn full(rows: usize) -> Self {
         let mut words = vec![u64::MAX; rows / 64];
         if !rows.is_multiple_of(64) {
@@ -16,7 +16,7 @@ impl Bitmap {
         Self { words }
     }
 
-    /// None of the first `rows` rows, with room for them.
+    /// An empty set, with room for the first `rows` rows.
     pub(crate) fn empty(rows: usize) -> Self {
         Self { words: vec![0; rows.div_ceil(64)] }
     }
@@ -33,7 +33,7 @@ impl Bitmap {
         self.words[word] |= 1 << (row % 64);
     }
 
-    /// Adds a row; whether it is new.
+    /// Adds a row. Returns whether it is new.
     pub(crate) fn add(&mut self, row: u32) -> bool {
         let is_new = !self.has(row);
         self.set(row);
@@ -50,14 +50,14 @@ impl Bitmap {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Leaves what is in both.
+    /// Keeps the rows that both sets have.
     pub(crate) fn and(&mut self, other: &Self) {
         for (position, word) in self.words.iter_mut().enumerate() {
             *word &= other.words.get(position).copied().unwrap_or(0);
         }
     }
 
-    /// Adds what is in the other.
+    /// Adds the rows of the other set.
     pub(crate) fn or(&mut self, other: &Self) {
         if self.words.len() < other.words.len() {
             self.words.resize(other.words.len(), 0);
@@ -67,7 +67,7 @@ impl Bitmap {
         }
     }
 
-    /// Leaves what is not in the other.
+    /// Removes the rows of the other set.
     pub(crate) fn and_not(&mut self, other: &Self) {
         for (word, other) in self.words.iter_mut().zip(&other.words) {
             *word &= !other;

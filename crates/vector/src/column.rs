@@ -1,4 +1,4 @@
-//! The vectors of one field: a lane for each kind, and a graph over the numbers where there are many.
+//! The vectors of one field: a lane for each kind, and a graph over the 32-bit numbers if there are many.
 
 use crate::bitmap::Bitmap;
 use crate::graph::{Closeness, Graph};
@@ -12,18 +12,18 @@ use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use parking_lot::{RwLock, RwLockWriteGuard};
 
-/// So many vectors are worth a graph: below that all are looked at sooner than a walk ends.
+/// Number of vectors from which on a graph is built. With fewer, a scan of all is quicker than a walk.
 pub const GRAPH_FROM: usize = 10_000;
 
-/// Nodes that are added to a graph at a time, while searches wait.
+/// Nodes that are added to a graph while searches wait.
 const NODES_AT_ONCE: usize = 4;
 
 /// Whether a graph has all vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Growing {
-    /// Some are not in it.
+    /// Some vectors are not in the graph.
     On,
-    /// All are, or it is not worth one.
+    /// All vectors are in the graph, or there are too few for one.
     Done,
 }
 
@@ -34,11 +34,11 @@ pub(crate) struct Column {
     numbers: Lane<f32>,
     bytes: Lane<i8>,
     bits: Lane<u8>,
-    /// Of the first numbers of the lane, as many as it has nodes.
+    /// Graph over the first vectors of `numbers`, as many as it has nodes.
     graph: RwLock<Graph>,
 }
 
-/// The vectors of a lane as a graph compares them.
+/// The vectors of a lane, in the form in which a graph compares them.
 struct InLane<'c>(&'c Lane<f32>, Similarity);
 
 impl Closeness for InLane<'_> {
@@ -58,7 +58,7 @@ impl Column {
         }
     }
 
-    /// The vector of a document, as it is kept, if it has one that is indexed.
+    /// The vector of a document in the form in which it is kept; `None` if the document has none that is indexed.
     pub(crate) fn vector_of(field: &VectorField, document: DocumentRef<'_>) -> Option<Components> {
         let value = crate::dotted::through_documents(document, &field.path)?;
         let mut components = Components::stored(value)?;
@@ -88,7 +88,7 @@ impl Column {
         self.field.has_graph && self.numbers.count() >= GRAPH_FROM
     }
 
-    /// Adds a few vectors to the graph, where one is worth it.
+    /// Adds a few vectors to the graph, if there are enough for one.
     pub(crate) fn grow(&self) -> Growing {
         if !self.is_worth_graph() {
             return Growing::Done;
@@ -100,19 +100,19 @@ impl Column {
             }
             graph.insert(&InLane(&self.numbers, self.field.similarity));
         }
-        // A search that waits comes before the next few.
+        // A waiting search gets the lock before the next few are added.
         RwLockWriteGuard::unlock_fair(graph);
         Growing::On
     }
 
-    /// How many vectors the graph does not have that should.
+    /// Number of vectors that should be in the graph and are not.
     pub(crate) fn outside_graph(&self) -> usize {
         if self.is_worth_graph() { self.numbers.count() - self.graph.read().count() } else { 0 }
     }
 
-    /// The rows of `takes` that are nearest, the best first.
+    /// The nearest rows of `takes`, the best first.
     /// # Errors
-    /// What the operation says.
+    /// As [`OperationContext::work`].
     pub(crate) fn search(
         &self,
         prepared: &Prepared<'_>,
@@ -144,7 +144,8 @@ impl Column {
         Ok(nearest.into_sorted())
     }
 
-    /// Walks the graph, where that is quicker than to look at all; how many vectors it answered for.
+    /// Walks the graph if that is quicker than a scan. Returns the number of vectors, from the first, that need no
+    /// scan.
     fn walk(
         &self,
         query: &[f32],
@@ -155,7 +156,7 @@ impl Column {
     ) -> Result<usize> {
         let graph = self.graph.read();
         let (nodes, taken) = (graph.count(), takes.count());
-        // A walk looks at some neighbours of each candidate, and at the more the fewer are taken.
+        // A walk looks at some neighbours of each candidate, and at more of them the fewer rows may be found.
         if nodes == 0 || taken.saturating_mul(taken) < candidates.saturating_mul(16).saturating_mul(nodes) {
             return Ok(0);
         }
@@ -168,7 +169,7 @@ impl Column {
     }
 }
 
-/// Offers the vectors of a lane from a position on.
+/// Offers the vectors of a lane from position `from` on.
 fn scan<E: Copy>(
     lane: &Lane<E>,
     from: usize,

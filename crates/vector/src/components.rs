@@ -1,23 +1,23 @@
 //! The vectors of documents and queries.
-//! Source: BSON specification, "Binary Vector": a byte for the type of the elements, one for the bits that are left over in
-//! the last byte, the elements.
+//! Source: BSON specification, "Binary Vector": a byte for the type of the elements, a byte for the number of unused
+//! bits in the last byte, the elements.
 
 use crate::query_error;
 use bunko_bson::{ArrayRef, ValueRef};
 use bunko_errors::Result;
 
-/// Binary data that is a vector.
+/// Subtype of binary data that is a vector.
 const VECTOR_SUBTYPE: u8 = 0x09;
 const INT8: u8 = 0x03;
 const PACKED_BIT: u8 = 0x10;
 const FLOAT32: u8 = 0x27;
 
-/// What a vector is made of. Vectors of one kind are compared with each other only.
+/// Type of a vector's components. Vectors are compared only with vectors of the same kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ComponentKind {
-    /// Numbers of 32 bits; arrays are such vectors too.
+    /// 32-bit floating-point numbers. Arrays of numbers are vectors of this kind.
     Float32,
-    /// Bytes with a sign.
+    /// Signed bytes.
     Int8,
     /// Bits, eight in a byte.
     Bits,
@@ -26,16 +26,16 @@ pub enum ComponentKind {
 /// The components of one vector.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Components {
-    /// Numbers of 32 bits.
+    /// 32-bit floating-point numbers.
     Float32(Vec<f32>),
-    /// Bytes with a sign.
+    /// Signed bytes.
     Int8(Vec<i8>),
     /// Bits, eight in a byte.
     Bits(Vec<u8>),
 }
 
 impl Components {
-    /// What they are.
+    /// Their type.
     pub fn kind(&self) -> ComponentKind {
         match self {
             Self::Float32(_) => ComponentKind::Float32,
@@ -44,7 +44,7 @@ impl Components {
         }
     }
 
-    /// How many there are.
+    /// Number of components.
     pub fn dimensions(&self) -> usize {
         match self {
             Self::Float32(numbers) => numbers.len(),
@@ -53,7 +53,7 @@ impl Components {
         }
     }
 
-    /// Whether all are finite.
+    /// Whether all components are finite.
     pub fn are_finite(&self) -> bool {
         match self {
             Self::Float32(numbers) => numbers.iter().all(|number| number.is_finite()),
@@ -61,7 +61,7 @@ impl Components {
         }
     }
 
-    /// The vector that a document holds; none where the value is no vector that is indexed.
+    /// The vector that a document holds; `None` if the value is no vector or has components that are not finite.
     pub fn stored(value: ValueRef<'_>) -> Option<Self> {
         let components = match value {
             ValueRef::Array(array) => array.iter().map(narrowed).collect::<Option<Vec<f32>>>().map(Self::Float32)?,
@@ -71,9 +71,9 @@ impl Components {
         components.are_finite().then_some(components)
     }
 
-    /// The vector that a query names.
+    /// The vector of a query.
     /// # Errors
-    /// Those of the search node, for what is no vector.
+    /// [`query_error()`] if the value is no vector.
     pub fn queried(value: ValueRef<'_>) -> Result<Self> {
         match value {
             ValueRef::Array(array) => queried_array(array),
@@ -92,7 +92,7 @@ impl Components {
         }
     }
 
-    /// Errors: what is wrong with the bytes.
+    /// Reads a binary vector. The error completes a sentence that begins with the field's name.
     fn packed(bytes: &[u8]) -> std::result::Result<Self, &'static str> {
         let [kind, padding, elements @ ..] = bytes else { return Err("is a binary vector without a header") };
         match (*kind, *padding) {
@@ -111,7 +111,7 @@ impl Components {
     }
 }
 
-/// A number as 32 bits hold it.
+/// A number, rounded to 32 bits; `None` if the value is no number.
 fn narrowed(value: ValueRef<'_>) -> Option<f32> {
     match value {
         ValueRef::Double(number) => Some(number as f32),

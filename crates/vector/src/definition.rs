@@ -1,4 +1,4 @@
-//! What a vector index is told: which paths hold vectors, and which are filtered by.
+//! The definition of a vector index: the paths that hold vectors, and the paths that filters may name.
 
 use crate::Similarity;
 use bunko_bson::{DocumentRef, ValueRef, number};
@@ -6,31 +6,31 @@ use bunko_bson::{DocumentRef, ValueRef, number};
 /// A path that holds vectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VectorField {
-    /// Where in documents.
+    /// Path in documents.
     pub path: String,
-    /// How many components its vectors have.
+    /// Number of components of its vectors.
     pub dimensions: usize,
-    /// How they are compared.
+    /// How its vectors are compared.
     pub similarity: Similarity,
-    /// Whether many vectors are put into a graph.
+    /// Whether a graph is built once there are many vectors.
     pub has_graph: bool,
-    /// Most neighbours that a vector has in the graph.
+    /// Greatest number of neighbours that a vector has in the graph.
     pub edges_max: usize,
-    /// Among how many candidates those are chosen.
+    /// Number of candidates from which the neighbours are chosen.
     pub edge_candidates: usize,
 }
 
 /// The fields of a vector index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Definition {
-    /// Those that hold vectors.
+    /// Fields that hold vectors.
     pub vectors: Vec<VectorField>,
     /// Paths that filters may name.
     pub filters: Vec<String>,
 }
 
 impl Definition {
-    /// Reads a definition that was checked when the index was created; what it does not know is passed over.
+    /// Reads a definition that was checked when the index was created. Unknown fields and types are ignored.
     pub fn of(definition: DocumentRef<'_>) -> Self {
         let mut read = Self::default();
         let fields = definition.get("fields").and_then(ValueRef::as_array);
@@ -45,7 +45,7 @@ impl Definition {
         read
     }
 
-    /// Where in [`Self::vectors`] the path stands.
+    /// Position of a path in [`Self::vectors`].
     pub fn vector(&self, path: &str) -> Option<usize> {
         self.vectors.iter().position(|field| field.path == path)
     }
@@ -56,7 +56,7 @@ fn vector_field(path: &str, field: DocumentRef<'_>) -> Option<VectorField> {
     let dimensions = size(field.get("numDimensions")?)?;
     let similarity = Similarity::named(field.get("similarity")?.as_str()?)?;
     let options = field.get("hnswOptions").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
-    // Source: MongoDB Vector Search, "Index Fields for Vector Search": 16 to 64, and 100 to 3200.
+    // Source: MongoDB Vector Search, "Index Fields for Vector Search": 16 to 64 edges, and 100 to 3200 candidates.
     let edges_max = options.get("maxEdges").and_then(size).unwrap_or(16).clamp(2, 64);
     let edge_candidates = options.get("numEdgeCandidates").and_then(size).unwrap_or(100).clamp(edges_max, 3200);
     let has_graph = field.get("indexingMethod").and_then(ValueRef::as_str) != Some("flat");

@@ -2,7 +2,7 @@
 
 use bunko_bson::{DocumentRef, ValueRef};
 
-/// The value at a path that goes through documents alone.
+/// The value at a path that leads through documents only.
 pub(crate) fn through_documents<'d>(document: DocumentRef<'d>, path: &str) -> Option<ValueRef<'d>> {
     let mut value = ValueRef::Document(document);
     for component in path.split('.') {
@@ -11,7 +11,7 @@ pub(crate) fn through_documents<'d>(document: DocumentRef<'d>, path: &str) -> Op
     Some(value)
 }
 
-/// Calls `found` for each value at a path, through arrays of documents too.
+/// Calls `found` for each value at a path. The path may lead through arrays of documents.
 pub(crate) fn through_arrays<'d>(document: DocumentRef<'d>, path: &str, found: &mut dyn FnMut(ValueRef<'d>)) {
     let (first, rest) = path.split_once('.').map_or((path, None), |(first, rest)| (first, Some(rest)));
     let Some(value) = document.get(first) else { return };

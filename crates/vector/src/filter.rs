@@ -1,5 +1,5 @@
-//! Filters of `$vectorSearch`: a part of the query language, with rules of its own. Null equals null alone, and not a missing
-//! field; an array passes where one of its elements does.
+//! Filters of `$vectorSearch`: a part of the query language, with rules of its own. Null equals only null, not a
+//! missing field; an array passes if one of its elements does.
 //! Source: MongoDB manual, "Run Vector Search Queries", "Filter"; answers of MongoDB 8.2.
 
 use crate::bitmap::Bitmap;
@@ -11,30 +11,30 @@ use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use std::ops::Bound;
 
-/// How deep filters may be inside each other.
+/// Greatest depth of nested filters.
 const DEPTH_MAX: usize = 100;
 
-/// Which documents are searched.
+/// A condition that documents must pass to be searched.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Filter {
-    /// Those that pass all.
+    /// Documents that pass all parts.
     All(Vec<Filter>),
-    /// Those that pass one at least.
+    /// Documents that pass at least one part.
     Any(Vec<Filter>),
-    /// Those that do not pass.
+    /// Documents that do not pass the part.
     Not(Box<Filter>),
-    /// Those whose value at a path passes a test.
+    /// Documents whose value at a path passes a test.
     Field(String, Test),
 }
 
-/// What is asked of the tokens of a document at a path.
+/// A test of the tokens that a document has at a path.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Test {
-    /// That there are any.
+    /// The path has a value.
     Exists,
-    /// That one is among these.
+    /// A token is among these.
     AnyOf(Vec<Box<[u8]>>),
-    /// That one is within these bounds.
+    /// A token is within these bounds.
     Within(Bound<Vec<u8>>, Bound<Vec<u8>>),
 }
 
@@ -61,16 +61,16 @@ impl Test {
 }
 
 impl Filter {
-    /// Reads a filter, which messages call `name`.
+    /// Reads a filter. Error messages call it `name`.
     /// # Errors
-    /// Those of the search node.
+    /// [`query_error()`] if the filter is malformed, too deep or has an operator that is not supported.
     pub fn parse(name: &str, filter: DocumentRef<'_>) -> Result<Self> {
         document(name, filter, 0)
     }
 
-    /// Checks that an index has all its paths.
+    /// Checks that an index has all paths of the filter.
     /// # Errors
-    /// That of the search node.
+    /// [`query_error()`] that names the first path that is missing.
     pub fn check(&self, definition: &Definition) -> Result<()> {
         match self {
             Self::All(parts) | Self::Any(parts) => parts.iter().try_for_each(|part| part.check(definition)),
@@ -90,9 +90,9 @@ impl Filter {
         }
     }
 
-    /// The rows below `rows` that pass; `column` knows the paths that [`Self::check`] found.
+    /// The rows below `rows` that pass. `column` finds the postings of the paths that [`Self::check`] accepted.
     /// # Errors
-    /// What the operation says.
+    /// As [`OperationContext::work`].
     pub(crate) fn rows<'c>(
         &self,
         rows: usize,
@@ -165,7 +165,7 @@ fn clauses(name: &str, value: ValueRef<'_>, depth: usize) -> Result<Vec<Filter>>
     array.iter().enumerate().map(clause).collect()
 }
 
-/// What a field is compared with: a value, or a document of operators.
+/// Reads the condition of a field: a value, or a document of operators.
 fn condition(name: &str, of: &str, value: ValueRef<'_>, depth: usize) -> Result<Filter> {
     match value {
         ValueRef::Document(operators) if operators.first().is_some_and(|first| first.name.starts_with('$')) => {

@@ -1,4 +1,4 @@
-//! Which rows have which values at one path: postings, by token.
+//! Postings of one path: for each token, the rows that have it.
 
 use crate::bitmap::Bitmap;
 use crate::filter::Test;
@@ -7,10 +7,10 @@ use bunko_bson::DocumentRef;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// About what a token costs beside its bytes.
+/// Approximate memory of a token besides its bytes, in bytes.
 const TOKEN_BYTES: usize = 96;
 
-/// Rows by the values at a path. Rows that are gone stay in it: whoever asks knows which are alive.
+/// Rows by the values at a path. Removed rows stay in the postings: the caller knows which rows are alive.
 #[derive(Debug, Default)]
 pub(crate) struct FilterColumn {
     postings: BTreeMap<Box<[u8]>, Vec<u32>>,
@@ -18,7 +18,7 @@ pub(crate) struct FilterColumn {
 }
 
 impl FilterColumn {
-    /// Notes what a document has at the path. Rows come in ascending order.
+    /// Adds a document's values at the path. Rows come in ascending order.
     pub(crate) fn add(&mut self, row: u32, document: DocumentRef<'_>, path: &str) {
         for token in token::of_document(document, path) {
             self.bytes += size_of::<u32>();
@@ -54,7 +54,7 @@ impl FilterColumn {
     }
 }
 
-/// Whether a range has any place, without which a tree panics.
+/// Whether a range is valid. `BTreeMap::range` panics on other ranges.
 fn is_possible(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
     match (from, to) {
         (Bound::Included(from), Bound::Included(to)) => from <= to,

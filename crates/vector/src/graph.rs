@@ -1,10 +1,10 @@
-//! A graph of neighbours in layers, in which a search walks from vector to vector towards the query: HNSW.
+//! A graph of neighbours in layers (HNSW), in which a search walks from vector to vector towards the query.
 //!
-//! Each node is in the layers from 0 up to a level that is drawn at random, so that each layer has about one in `edges_max` of
-//! the nodes of the one below. A search goes down greedily to layer 0, and there keeps the best `width` nodes that it met.
-//! Nodes are numbered as they were added; none is taken out.
-//! Source: Y. Malkov, D. Yashunin, "Efficient and robust approximate nearest neighbor search using Hierarchical Navigable
-//! Small World graphs", 2016.
+//! Each node is in the layers from 0 up to a level that is drawn at random, so that each layer has about one in
+//! `edges_max` of the nodes of the layer below. A search goes down greedily to layer 0, and there keeps the best
+//! `width` nodes that it visits. Nodes are numbered in the order in which they were added, and never removed.
+//! Source: Y. Malkov, D. Yashunin, "Efficient and robust approximate nearest neighbor search using Hierarchical
+//! Navigable Small World graphs", 2016.
 
 use crate::bitmap::Bitmap;
 use crate::nearest::Ordered;
@@ -13,25 +13,25 @@ use bunko_operation::OperationContext;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Most layers above the lowest; so many are needed for more nodes than there can be.
+/// Greatest number of layers above the lowest, enough for any number of nodes.
 const LEVEL_MAX: usize = 12;
 
-/// How near two nodes are, and how near one is to what is looked for.
+/// Compares the nodes of a graph.
 pub(crate) trait Closeness {
-    /// Of two nodes; more is nearer.
+    /// How near two nodes are: more is nearer.
     fn between(&self, one: u32, other: u32) -> f32;
 }
 
-/// The graph. It knows nothing of the vectors.
+/// The graph. It does not hold the vectors.
 #[derive(Debug)]
 pub(crate) struct Graph {
     edges_max: usize,
     candidates: usize,
-    /// For each node a run of a count and as many neighbours, of fixed length.
+    /// Neighbours in layer 0: for each node a run of fixed length, with a count and the neighbours.
     ground: Vec<u32>,
-    /// For each node its neighbours in the layers from 1 up to its level.
+    /// For each node, its neighbours in the layers from 1 up to its level.
     upper: Vec<Box<[Vec<u32>]>>,
-    /// The node that a search begins at, of the highest level.
+    /// The node at which a search begins. It has the highest level.
     entry: Option<u32>,
     random: u64,
 }
@@ -45,7 +45,7 @@ impl Graph {
         Self { edges_max, candidates, ground: Vec::new(), upper, entry: None, random: 0x9e37_79b9_7f4a_7c15 }
     }
 
-    /// How many nodes there are.
+    /// Number of nodes.
     pub(crate) fn count(&self) -> usize {
         self.upper.len()
     }
@@ -55,7 +55,7 @@ impl Graph {
         self.ground.capacity() * 4 + self.upper.capacity() * 16 + above
     }
 
-    /// In the lowest layer nodes have twice as many neighbours.
+    /// Length of a node's run: nodes have twice as many neighbours in the lowest layer.
     fn run(&self) -> usize {
         1 + self.edges_max * 2
     }
@@ -80,7 +80,7 @@ impl Graph {
     }
 
     fn level(&mut self) -> usize {
-        // xorshift64*: the graph is the same wherever it is built.
+        // xorshift64* from a fixed seed, so that the graph is the same wherever it is built.
         self.random ^= self.random >> 12;
         self.random ^= self.random << 25;
         self.random ^= self.random >> 27;
@@ -121,7 +121,7 @@ impl Graph {
         }
     }
 
-    /// Makes a node a neighbour of another, which may have to give one up for it.
+    /// Adds `new` to the neighbours of `node`, which may have to give one up.
     fn connect(&mut self, node: u32, new: u32, layer: usize, closeness: &impl Closeness) {
         let most = if layer == 0 { self.edges_max * 2 } else { self.edges_max };
         let mut neighbours = self.neighbours(node, layer).to_vec();
@@ -135,7 +135,7 @@ impl Graph {
         self.set_neighbours(node, layer, &neighbours);
     }
 
-    /// Walks to the nearest node of a layer, as far as each step leads nearer.
+    /// Walks through a layer to nearer nodes, until no neighbour is nearer.
     fn descend(&self, mut at: Near, layer: usize, near: &impl Fn(u32) -> f32) -> Near {
         loop {
             let steps = self.neighbours(at.1, layer).iter().map(|node| (Ordered(near(*node)), *node));
@@ -146,7 +146,7 @@ impl Graph {
         }
     }
 
-    /// The best `width` nodes of a layer that a walk from `entries` meets and that `takes` takes, the best first.
+    /// The best `width` nodes of a layer that a walk from `entries` visits and `takes` accepts, the best first.
     fn layer(
         &self,
         entries: &[Near],
@@ -198,9 +198,9 @@ impl Graph {
         Ok(found.into_sorted_vec().into_iter().map(|Reverse(near)| near).collect())
     }
 
-    /// The best `width` nodes that a walk meets and that `takes` takes, the best first.
+    /// The best `width` nodes that a walk visits and `takes` accepts, the best first.
     /// # Errors
-    /// What the operation says.
+    /// As [`OperationContext::work`].
     pub(crate) fn search(
         &self,
         width: usize,
@@ -218,8 +218,8 @@ impl Graph {
     }
 }
 
-/// Chooses neighbours among nodes, the nearest first: those that are nearer to the node than to any that was chosen, so
-/// that they lead into different directions; then the nearest of the others.
+/// Chooses a node's neighbours among `near`, which has the nearest first. Nodes that are nearer to the node itself than
+/// to any chosen one come first, so that neighbours lead into different directions; then the nearest of the others.
 fn choose(near: &[Near], most: usize, closeness: &impl Closeness) -> Vec<u32> {
     let mut chosen: Vec<u32> = Vec::with_capacity(most + 1);
     let mut others = Vec::new();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     fn graph_of(points: usize) -> (Graph, Line) {
-        // In an order in which neighbours come far apart.
+        // Neighbours on the line are inserted long after each other.
         let line = Line((0..points).map(|i| (i * 7919 % points) as f32).collect());
         let mut graph = Graph::new(8, 40);
         for _ in 0..points {

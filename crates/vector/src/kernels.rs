@@ -1,11 +1,11 @@
-//! The loops that most of the time goes into, in a form that compilers make vector instructions of: sums in lanes that do
-//! not depend on each other. On x86-64 each is compiled once more for processors with AVX2, and chosen when it is called.
+//! The loops that take most of the time, written so that compilers make vector instructions of them: sums in
+//! independent lanes. On x86-64 each is also compiled for processors with AVX2, and chosen at each call.
 //!
-//! The second vector may be shorter or longer; what has no partner is passed over.
+//! The vectors may differ in length; elements without a partner are ignored.
 
 const LANES: usize = 16;
 
-/// Defines a function, and where the processor has AVX2, the same one compiled for that.
+/// Defines a function, and a version of it that is compiled for AVX2 and used if the processor has that.
 macro_rules! kernel {
     ($(#[$documentation:meta])* $name:ident, $wide:ident, $body:ident, $element:ty, $sum:ty) => {
         $(#[$documentation])*
@@ -13,7 +13,7 @@ macro_rules! kernel {
         pub(crate) fn $name(one: &[$element], other: &[$element]) -> $sum {
             #[cfg(target_arch = "x86_64")]
             if std::arch::is_x86_feature_detected!("avx2") {
-                // SAFETY: the processor has what the function was compiled for.
+                // SAFETY: the processor has AVX2, for which the function was compiled.
                 return unsafe { $wide(one, other) };
             }
             $body(one, other)
@@ -28,23 +28,23 @@ macro_rules! kernel {
 }
 
 kernel!(
-    /// The product of two vectors.
+    /// The dot product of two vectors.
     dot, dot_wide, dot_body, f32, f32
 );
 kernel!(
-    /// The square of the distance of two vectors' ends.
+    /// The squared distance of two vectors.
     squared_distance, squared_distance_wide, squared_distance_body, f32, f32
 );
 kernel!(
-    /// The product of two vectors of bytes, of at most 65,536 of them.
+    /// The dot product of two vectors of bytes, which must not be longer than 65,536.
     dot_of_bytes, dot_of_bytes_wide, dot_of_bytes_body, i8, i32
 );
 kernel!(
-    /// The square of the distance of two vectors of bytes, of at most 32,768 of them.
+    /// The squared distance of two vectors of bytes, which must not be longer than 32,768.
     squared_distance_of_bytes, squared_distance_of_bytes_wide, squared_distance_of_bytes_body, i8, i32
 );
 kernel!(
-    /// How many bits differ.
+    /// Number of bits that differ.
     differing_bits, differing_bits_wide, differing_bits_body, u8, u32
 );
 

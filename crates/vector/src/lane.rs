@@ -1,6 +1,6 @@
-//! Vectors of one kind, one behind the other.
+//! Vectors of one kind, stored one after the other.
 
-/// Vectors of a block: a lane grows by blocks, so that it is never copied.
+/// Vectors in a block. A lane grows by blocks, so that it is never copied.
 const BLOCK_VECTORS: usize = 256;
 
 /// Vectors of one kind and width, each with the row that it belongs to. Rows ascend.
@@ -12,12 +12,12 @@ pub(crate) struct Lane<E> {
 }
 
 impl<E: Copy> Lane<E> {
-    /// A lane of vectors of `width` elements, one at least.
+    /// A lane of vectors of `width` elements, at least one.
     pub(crate) fn new(width: usize) -> Self {
         Self { width: width.max(1), blocks: Vec::new(), rows: Vec::new() }
     }
 
-    /// Adds a vector of a row behind all others, if it has the width; whether it has.
+    /// Adds a row's vector at the end, if it has the lane's width. Returns whether it has.
     pub(crate) fn push(&mut self, row: u32, vector: &[E]) -> bool {
         if vector.len() != self.width {
             return false;
@@ -31,12 +31,12 @@ impl<E: Copy> Lane<E> {
         true
     }
 
-    /// How many there are.
+    /// Number of vectors.
     pub(crate) fn count(&self) -> usize {
         self.rows.len()
     }
 
-    /// The row of the vector at a position; positions are below [`Self::count`].
+    /// The row of the vector at a position, which must be below [`Self::count`].
     #[inline]
     pub(crate) fn row(&self, position: usize) -> u32 {
         self.rows[position]
@@ -48,7 +48,7 @@ impl<E: Copy> Lane<E> {
         &self.blocks[position / BLOCK_VECTORS][start..start + self.width]
     }
 
-    /// Elements of a vector.
+    /// Number of elements of each vector.
     pub(crate) fn width(&self) -> usize {
         self.width
     }

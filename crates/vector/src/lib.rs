@@ -1,12 +1,11 @@
-//! Vector search: what documents hold, how near that is, which documents a filter lets through, and the language of
-//! `$vectorSearch`.
+//! Vector search: the vectors of documents, how near two vectors are, filters, and the language of `$vectorSearch`.
 //!
-//! A [`Table`] has the vectors and the filter fields of one index in memory, by record. A [`Request`] asks for the nearest of
-//! them; [`Table::search`] and [`Scan`], which keeps nothing, give the same answer, but for what an approximate search may
-//! miss.
+//! A [`Table`] has the vectors and the filter fields of one index in memory, by record. A [`Request`] asks for the
+//! nearest of them. [`Table::search`] and [`Scan`], which keeps nothing, give the same answer, except for documents
+//! that an approximate search misses.
 //!
-//! **Invariant:** pure, and no input makes it panic. What loops counts its work.
-//! **Invariant:** a row of a table is never used for another document: a changed one gets a new row.
+//! **Invariant:** pure, and no input makes it panic. Loops count their work.
+//! **Invariant:** a row of a table is never reused for another document: a changed document gets a new row.
 
 mod bitmap;
 mod column;

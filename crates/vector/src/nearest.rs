@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-/// A score in the order of scores.
+/// A score with a total order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ordered(pub(crate) f32);
 
@@ -21,22 +21,21 @@ impl Ord for Ordered {
     }
 }
 
-/// The candidates with the greatest scores, at most a number of them. Of equal scores those that were offered for the smaller
-/// items stay.
+/// The candidates with the greatest scores, up to a limit. Among equal scores, the smaller items stay.
 #[derive(Debug)]
 pub struct Nearest<T> {
     limit: usize,
-    /// The worst on top.
+    /// The worst candidate is on top.
     kept: BinaryHeap<Reverse<(Ordered, Reverse<T>)>>,
 }
 
 impl<T: Ord + Copy> Nearest<T> {
-    /// Room for `limit` of them.
+    /// Makes room for `limit` candidates.
     pub fn new(limit: usize) -> Self {
         Self { limit, kept: BinaryHeap::new() }
     }
 
-    /// Offers one.
+    /// Offers a candidate.
     #[inline]
     pub fn offer(&mut self, score: f32, item: T) {
         if self.kept.len() < self.limit {
@@ -48,13 +47,13 @@ impl<T: Ord + Copy> Nearest<T> {
         }
     }
 
-    /// The least score that is kept, once there is no room left.
+    /// The least score that is kept; `None` while there is room left.
     #[inline]
     pub fn threshold(&self) -> Option<f32> {
         if self.kept.len() < self.limit { None } else { self.kept.peek().map(|worst| worst.0.0.0) }
     }
 
-    /// Those that are kept, the best first.
+    /// The kept candidates, the best first.
     pub fn into_sorted(self) -> Vec<(f32, T)> {
         self.kept.into_sorted_vec().into_iter().map(|Reverse((score, Reverse(item)))| (score.0, item)).collect()
     }

@@ -1,8 +1,8 @@
-//! Refusals of the search node, which all have one code.
+//! Errors of vector queries, which all have one code.
 
 use bunko_errors::{ErrorCode, Failure};
 
-/// A refusal of what a query asks for.
+/// An error about a query.
 /// Source: answers of MongoDB 8.2 with a search node: code 8, `UnknownError`.
 pub fn query_error(message: impl Into<String>) -> Failure {
     Failure::new(ErrorCode(8), message)

@@ -1,4 +1,4 @@
-//! What a `$vectorSearch` asks for.
+//! The request of a `$vectorSearch` stage.
 //! Source: MongoDB manual, "Run Vector Search Queries"; answers of MongoDB 8.2.
 
 use crate::similarity::normalize;
@@ -6,44 +6,44 @@ use crate::{ComponentKind, Components, Definition, Filter, Similarity, query_err
 use bunko_bson::{DocumentRef, Value, ValueRef, number};
 use bunko_errors::Result;
 
-/// Most candidates of an approximate search.
+/// Greatest number of candidates of an approximate search.
 const CANDIDATES_MAX: i32 = 10_000;
-/// An exact search that is to find as many as this or more is refused.
+/// First limit that an exact search refuses.
 const EXACT_LIMIT_END: i32 = 2_147_483_631;
 
-/// A search as it was asked for, whatever there is to be searched.
+/// A search as it was asked for, not yet checked against an index.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// The index's name.
     pub index: String,
-    /// Which field's vectors.
+    /// Path of the field whose vectors are searched.
     pub path: String,
-    /// To what they are to be near.
+    /// The vector that the results are nearest to.
     pub query: Components,
-    /// How many documents at most; 1 at least.
+    /// Greatest number of documents returned; at least 1.
     pub limit: usize,
-    /// Among how many candidates, where the search may be approximate.
+    /// Number of candidates of an approximate search; `None` for an exact one.
     pub candidates: Option<usize>,
-    /// Which documents are searched.
+    /// Filters that documents must pass.
     pub filters: Vec<Filter>,
-    /// Documents of which `explain` tells.
+    /// `_id` of documents that `explain` reports on.
     pub traced: Vec<Value>,
 }
 
-/// A search of an index that has what it needs.
+/// A search that was checked against an index.
 #[derive(Debug)]
 pub(crate) struct Prepared<'r> {
-    /// Which of the index's vector fields.
+    /// Position of the field among the index's vector fields.
     pub(crate) column: usize,
-    /// The vector, of length 1 where that is what the field's vectors have.
+    /// The query's vector, normalized as the field's vectors are.
     pub(crate) query: Components,
     pub(crate) request: &'r Request,
 }
 
 impl Request {
-    /// Reads the specification of the stage. Fields that it does not know mean nothing.
+    /// Reads the specification of the stage. Unknown fields are ignored.
     /// # Errors
-    /// Those of the search node.
+    /// [`query_error()`] for the first field that is wrong.
     pub fn parse(specification: DocumentRef<'_>) -> Result<Self> {
         let given = |name: &str| specification.get(name).filter(|value| !value.is_nullish());
         let index = required("index", string("index", given("index"))?)?;
@@ -87,14 +87,14 @@ impl Request {
         Ok(Self { index: index.to_owned(), path: path.to_owned(), query, limit, candidates, filters, traced })
     }
 
-    /// Checks it against the index that it names.
+    /// Checks the request against the index that it names.
     /// # Errors
-    /// Those of the search node.
+    /// [`query_error()`] for the first field that is wrong.
     pub fn check(&self, definition: &Definition) -> Result<()> {
         self.prepare(definition).map(drop)
     }
 
-    /// The same, and what the search needs of both.
+    /// Checks the request as [`Self::check`] does, and returns the facts that a search needs.
     /// # Errors
     /// As [`Self::check`].
     pub(crate) fn prepare(&self, definition: &Definition) -> Result<Prepared<'_>> {
@@ -153,7 +153,7 @@ fn boolean(name: &str, value: Option<ValueRef<'_>>) -> Result<Option<bool>> {
     }
 }
 
-/// A whole number of 32 bits, which a double may be too.
+/// A 32-bit integer, which may be sent as a double.
 fn integer(name: &str, value: Option<ValueRef<'_>>) -> Result<Option<i32>> {
     let Some(value) = value else { return Ok(None) };
     let overflow = || query_error(format!("\"{name}\" overflowed"));
@@ -185,7 +185,7 @@ fn check_candidates(is_exact: bool, candidates: Option<i32>, limit: i32) -> Resu
     }
 }
 
-/// On which search node it would run: there is one.
+/// Checks `searchNodePreference`. It has no effect, as there is only one search node.
 fn check_preference(value: Option<ValueRef<'_>>) -> Result<()> {
     match value {
         None => Ok(()),

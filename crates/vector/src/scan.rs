@@ -1,4 +1,4 @@
-//! A search that looks at documents one after the other, and keeps nothing of them.
+//! A search that visits documents one after the other, and keeps only the best.
 
 use crate::column::Column;
 use crate::request::Prepared;
@@ -6,7 +6,7 @@ use crate::{Components, Definition, Hit, Nearest, Request, Similarity};
 use bunko_bson::DocumentRef;
 use bunko_errors::Result;
 
-/// A search while it goes on.
+/// A search in progress.
 #[derive(Debug)]
 pub struct Scan<'r> {
     definition: &'r Definition,
@@ -15,15 +15,15 @@ pub struct Scan<'r> {
 }
 
 impl<'r> Scan<'r> {
-    /// Begins one.
+    /// Begins a search.
     /// # Errors
-    /// Those of the search node for what the index does not have.
+    /// [`crate::query_error()`] if the index has not the path, the dimensions or the filters of the request.
     pub fn new(definition: &'r Definition, request: &'r Request) -> Result<Self> {
         let prepared = request.prepare(definition)?;
         Ok(Self { definition, prepared, nearest: Nearest::new(request.limit) })
     }
 
-    /// Looks at a document.
+    /// Scores a document and keeps it if it is among the best.
     pub fn visit(&mut self, record: u64, document: DocumentRef<'_>) {
         if let Some(score) = self.score(document) {
             self.nearest.offer(score, record);
@@ -46,7 +46,7 @@ impl<'r> Scan<'r> {
         self.prepared.request.filters.iter().all(|filter| filter.passes(document)).then_some(score)
     }
 
-    /// The documents that are nearest, the best first.
+    /// The nearest documents, the best first.
     pub fn into_hits(self) -> Vec<Hit> {
         self.nearest.into_sorted().into_iter().map(|(score, record)| Hit { record, score }).collect()
     }

@@ -5,16 +5,16 @@ use crate::kernels;
 /// The function that an index compares its vectors by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Similarity {
-    /// The angle between them.
+    /// The cosine of the angle between two vectors.
     Cosine,
-    /// The distance of their ends.
+    /// The distance of two vectors.
     Euclidean,
-    /// Their product; vectors should have length 1.
+    /// The dot product of two vectors, which should have length 1.
     DotProduct,
 }
 
 impl Similarity {
-    /// The function of that name.
+    /// Finds a function by its name in index definitions.
     pub fn named(name: &str) -> Option<Self> {
         match name {
             "cosine" => Some(Self::Cosine),
@@ -24,7 +24,7 @@ impl Similarity {
         }
     }
 
-    /// How near two vectors of real numbers are: more is nearer. For [`Self::Cosine`] both have length 1.
+    /// How near two vectors of numbers are: more is nearer. For [`Self::Cosine`] both must have length 1.
     #[inline]
     pub(crate) fn closeness(self, one: &[f32], other: &[f32]) -> f32 {
         match self {
@@ -33,7 +33,7 @@ impl Similarity {
         }
     }
 
-    /// The score of a closeness.
+    /// The score that belongs to a closeness.
     /// Source: MongoDB Vector Search, "Vector Search Scoring".
     pub(crate) fn score(self, closeness: f32) -> f32 {
         match self {
@@ -51,7 +51,7 @@ impl Similarity {
                 let lengths = (product(one, one) * product(other, other)).sqrt();
                 if lengths == 0.0 { 0.0 } else { f32::midpoint(1.0, product(one, other) / lengths).max(0.0) }
             }
-            // So that the score is between 0 and 1 whatever the bytes are.
+            // The division keeps the score between 0 and 1 for all bytes.
             Self::DotProduct => {
                 let most = one.len() as f32 * 32_768.0;
                 0.5 + kernels::dot_of_bytes(one, other) as f32 / most
@@ -59,15 +59,15 @@ impl Similarity {
         }
     }
 
-    /// The score of two vectors of bits: their distance is how many differ.
+    /// The score of two vectors of bits. Their distance is the number of bits that differ.
     pub(crate) fn score_of_bits(one: &[u8], other: &[u8]) -> f32 {
         1.0 / (1.0 + kernels::differing_bits(one, other) as f32)
     }
 }
 
-/// Gives a vector length 1; whether it has a length at all.
+/// Scales a vector to length 1. Returns false, and changes nothing, if its length is 0 or not finite.
 pub(crate) fn normalize(vector: &mut [f32]) -> bool {
-    // In 64 bits, where the squares of the largest 32-bit numbers are finite.
+    // Computed in 64 bits, in which the squares of the largest 32-bit numbers are finite.
     let length = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
     if length == 0.0 || !length.is_finite() {
         return false;

@@ -9,7 +9,7 @@ use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use std::collections::HashMap;
 
-/// Fewer rows than this are not sorted out, however many of them are gone.
+/// A table with fewer rows than this is never worn, however many of them are gone.
 const WORN_FROM: usize = 4_096;
 
 /// A document that was found.
@@ -17,19 +17,19 @@ const WORN_FROM: usize = 4_096;
 pub struct Hit {
     /// Its record.
     pub record: u64,
-    /// How near its vector is: the more the nearer.
+    /// The score of its vector: more is nearer.
     pub score: f32,
 }
 
-/// What an index has of its documents.
+/// The vectors and filter values of an index's documents.
 #[derive(Debug)]
 pub struct Table {
     definition: Definition,
-    /// By row.
+    /// Record of each row.
     records: Vec<u64>,
     rows: HashMap<u64, u32>,
     alive: Bitmap,
-    /// As the definition has them.
+    /// Vector fields, in the order of the definition.
     columns: Vec<Column>,
     filters: Vec<FilterColumn>,
 }
@@ -47,17 +47,17 @@ impl Table {
         }
     }
 
-    /// What it was made for.
+    /// The index definition that the table was made for.
     pub fn definition(&self) -> &Definition {
         &self.definition
     }
 
-    /// How many documents it has.
+    /// Number of documents.
     pub fn count(&self) -> usize {
         self.rows.len()
     }
 
-    /// Takes a document in the place of the one that the record had. One without a vector that is indexed leaves no trace.
+    /// Replaces the record's document. A document without an indexed vector is not kept.
     pub fn put(&mut self, record: u64, document: DocumentRef<'_>) {
         self.remove(record);
         let vectors = self.definition.vectors.iter().map(|field| Column::vector_of(field, document));
@@ -79,39 +79,40 @@ impl Table {
         self.alive.set(row);
     }
 
-    /// Forgets a record's document.
+    /// Removes a record's document.
     pub fn remove(&mut self, record: u64) {
         if let Some(row) = self.rows.remove(&record) {
             self.alive.clear(row);
         }
     }
 
-    /// Whether most of it is of documents that are gone, so that it should be made anew.
+    /// Whether most rows are of removed documents, so that the table should be rebuilt.
     pub fn is_worn(&self) -> bool {
         self.records.len() >= WORN_FROM && self.rows.len() < self.records.len() / 2
     }
 
-    /// About the bytes that it takes.
+    /// Approximate memory that it takes, in bytes.
     pub fn bytes(&self) -> usize {
         let columns: usize = self.columns.iter().map(Column::bytes).sum();
         let filters: usize = self.filters.iter().map(FilterColumn::bytes).sum();
         columns + filters + self.records.capacity() * 8 + self.rows.capacity() * 18 + self.alive.bytes()
     }
 
-    /// Adds a few vectors to the graphs; searches wait meanwhile.
+    /// Adds a few vectors to the graphs. Searches wait meanwhile.
     pub fn grow(&self) -> Growing {
         let is_done = self.columns.iter().all(|column| column.grow() == Growing::Done);
         if is_done { Growing::Done } else { Growing::On }
     }
 
-    /// How many vectors are in no graph that should be in one: each search looks at all of them.
+    /// Number of vectors that should be in a graph and are not. Each search scans all of them.
     pub fn outside_graphs(&self) -> usize {
         self.columns.iter().map(Column::outside_graph).sum()
     }
 
-    /// The documents that are nearest, the best first. Of equal scores the one that was put first comes first.
+    /// The nearest documents, the best first. Among equal scores, the document that was put first comes first.
     /// # Errors
-    /// Those of the search node for what the index does not have; what the operation says.
+    /// [`crate::query_error()`] if the index has not the path, the dimensions or the filters of the request; as
+    /// [`OperationContext::work`].
     pub fn search(&self, request: &Request, operation: &OperationContext) -> Result<Vec<Hit>> {
         let prepared = request.prepare(&self.definition)?;
         let takes = self.takes(&request.filters, operation)?;
@@ -119,7 +120,7 @@ impl Table {
         Ok(found.into_iter().map(|(score, row)| Hit { record: self.records[row as usize], score }).collect())
     }
 
-    /// The rows that all filters let through.
+    /// The living rows that pass all filters.
     fn takes(&self, filters: &[Filter], operation: &OperationContext) -> Result<Bitmap> {
         let mut takes = self.alive.clone();
         let column = |path: &str| {

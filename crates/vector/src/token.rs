@@ -1,15 +1,15 @@
-//! What filters compare: values as bytes in the order of the values, each behind its class. Values of different classes are
-//! never equal, and none is greater.
+//! Tokens, which filters compare: values as bytes in the order of the values, each with its class in front. Values of
+//! different classes are never equal, and none is greater.
 
 use crate::dotted;
 use bunko_bson::key_string::{self, Direction};
 use bunko_bson::{BinarySubtype, DocumentRef, ValueRef};
 use std::ops::Bound;
 
-/// That the path leads to something, be it a value that is compared or not.
+/// Token of every document that has a value at the path, whether that value can be compared or not.
 pub(crate) const PRESENT: &[u8] = &[0];
 
-/// A kind of values that are compared with each other.
+/// A class of values that can be compared with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Class {
@@ -23,7 +23,7 @@ pub(crate) enum Class {
 }
 
 impl Class {
-    /// The class of a value; none for one that is not compared.
+    /// The class of a value; `None` for a value that cannot be compared.
     pub(crate) fn of(value: ValueRef<'_>) -> Option<Self> {
         Some(match value {
             ValueRef::Null => Self::Null,
@@ -38,20 +38,20 @@ impl Class {
     }
 }
 
-/// The bytes of a value; none for one that is not compared.
+/// The token of a value; `None` for a value that cannot be compared.
 pub(crate) fn of(value: ValueRef<'_>) -> Option<Box<[u8]>> {
     let mut token = vec![Class::of(value)? as u8];
     key_string::append(&mut token, value, Direction::Ascending);
     Some(token.into())
 }
 
-/// The first bytes of a class, and of the next one.
+/// The bounds of all tokens with this token's class.
 pub(crate) fn class_bounds(token: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let class = token.first().copied().unwrap_or_default();
     (Bound::Included(vec![class]), Bound::Excluded(vec![class + 1]))
 }
 
-/// The tokens that a document has at a path: those of the value, and of the elements of an array.
+/// The tokens that a document has at a path: of the value, or of an array's elements, and [`PRESENT`].
 pub(crate) fn of_document(document: DocumentRef<'_>, path: &str) -> Vec<Box<[u8]>> {
     let mut tokens = Vec::new();
     dotted::through_arrays(document, path, &mut |value| {

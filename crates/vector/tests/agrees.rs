@@ -1,5 +1,5 @@
-//! A table, with a graph and without, and a search that looks at all documents agree with a model that does what the
-//! documentation says in the plainest way.
+//! A table with a graph, a table without one, and a search that scans all documents agree with a model that follows the
+//! documentation in the plainest way.
 
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_operation::OperationContext;
@@ -58,7 +58,7 @@ fn score(similarity: &str, one: &[f64], other: &[f64]) -> Option<f64> {
     }
 }
 
-/// A condition, as a filter and as what it says.
+/// A condition, which is written as a filter and evaluated by the model.
 #[derive(Clone, Debug)]
 enum Condition {
     Equal(i32),
@@ -196,7 +196,7 @@ proptest! {
     }
 }
 
-/// Numbers that are the same in each run.
+/// Pseudo-random numbers, the same in each run.
 fn random(state: &mut u64) -> f64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     ((*state >> 33) as f64) / f64::from(1_u32 << 31) * 2.0 - 1.0
@@ -216,7 +216,7 @@ fn a_graph_finds_nearly_what_is_nearest_and_never_what_a_filter_leaves_out() {
     assert_eq!(table.outside_graphs() as u64, count);
     while table.grow() == Growing::On {}
     assert_eq!(table.outside_graphs(), 0);
-    // Some behind the graph, and some that are gone.
+    // Some vectors are not in the graph, and some documents are removed.
     for record in 0..500 {
         table.remove(record);
         let vector: Vec<f64> = (0..dimensions).map(|_| random(&mut state)).collect();

@@ -1,4 +1,4 @@
-//! OP_COMPRESSED: another frame, compressed. The one place where a peer's word about a size costs memory.
+//! OP_COMPRESSED: another frame, compressed. Only here does a size that a peer claims cost memory.
 
 use crate::compressor::Compressor;
 use crate::cursor::Cursor;
@@ -9,14 +9,14 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 /// Zstandard's own default level, which servers use too.
 const ZSTD_LEVEL: i32 = 3;
 
-/// Where a header has its opcode, and an OP_COMPRESSED the length of what is inside.
+/// Offset of the opcode in a header, and of the inner frame's length in an OP_COMPRESSED, in bytes.
 const OP_CODE_OFFSET: usize = 12;
 const CLAIMED_OFFSET: usize = HEADER_BYTES + 4;
 
-/// Compresses and decompresses frames, keeping the compressors' working memory from one frame to the next.
+/// Compresses and decompresses frames. Keeps the compressors' working memory from one frame to the next.
 ///
-/// That memory can exceed a megabyte once each compressor was used: share one codec per thread, not one per
-/// connection. Nothing is allocated before its first use.
+/// That memory can exceed a megabyte after each compressor was used: share one codec per thread, not one per
+/// connection. Nothing is allocated before the first use.
 #[derive(Default)]
 pub struct Codec {
     snappy_encoder: Option<snap::raw::Encoder>,
@@ -26,7 +26,7 @@ pub struct Codec {
     zstd_decompressor: Option<zstd::bulk::Decompressor<'static>>,
 }
 
-/// The fields of an OP_COMPRESSED frame, none of them believed yet.
+/// The fields of an OP_COMPRESSED frame. None of them is checked yet.
 /// Source: MongoDB wire protocol, "OP_COMPRESSED".
 struct Envelope<'a> {
     header: Header,
@@ -49,7 +49,7 @@ impl<'a> Envelope<'a> {
         Ok(Self { header, op_code, claimed, compressor, data: cursor.rest() })
     }
 
-    /// The claimed size, once nothing known before decompression speaks against it.
+    /// Returns the claimed size, if it agrees with everything that is known before decompression.
     fn plausible_size(&self, limit_bytes: usize) -> Result<usize, WireError> {
         let refused = WireError::BadUncompressedSize { claimed: self.claimed };
         let Ok(claimed) = usize::try_from(self.claimed) else { return Err(refused) };
@@ -57,7 +57,7 @@ impl<'a> Envelope<'a> {
             None => claimed == self.data.len(),
             Some(compressor) => claimed <= self.data.len().saturating_mul(compressor.expansion_max()),
         };
-        // The compressed data may itself name its size: a second witness, before any memory is spent.
+        // The compressed data may name its size too. Both sizes must agree before any memory is spent.
         let agreed = match self.compressor {
             Some(Compressor::Snappy) => snap::raw::decompress_len(self.data) == Ok(claimed),
             Some(Compressor::Zstd) => match zstd::zstd_safe::get_frame_content_size(self.data) {
@@ -78,13 +78,13 @@ impl Codec {
         Self::default()
     }
 
-    /// What an OP_COMPRESSED frame was compressed with; `None` where it was not, or is malformed.
+    /// The compressor of an OP_COMPRESSED frame; `None` if the frame is malformed or of another kind.
     pub fn compressor_of(frame: &[u8]) -> Option<Compressor> {
         Envelope::parse(frame).ok()?.compressor
     }
 
-    /// How long the frame inside an OP_COMPRESSED says that it is, header included, in bytes; 0 for another frame, and while the
-    /// first bytes that have come do not say. `start` begins with the header.
+    /// Claimed length of the frame inside an OP_COMPRESSED, header included, in bytes; 0 for another frame, and while
+    /// too few bytes have arrived. `start` begins with the header.
     pub fn inner_bytes(start: &[u8]) -> usize {
         let field =
             |at: usize| start.get(at..at + 4).and_then(|bytes| bytes.first_chunk().copied()).map(i32::from_le_bytes);
@@ -98,10 +98,10 @@ impl Codec {
 
     /// Replaces `out` by the frame inside the OP_COMPRESSED `frame`, with a header of its own, ready for
     /// [`crate::Message::parse`]. `limit_bytes` (never more than [`MAX_FRAME_BYTES`]) bounds that frame, header
-    /// included; no more than the size claimed is ever allocated or written.
+    /// included; no more than the claimed size is ever allocated or written.
     /// # Errors
-    /// [`WireError`] where the frame is malformed, the size claimed is impossible or above the limit, or the data
-    /// does not expand to exactly that size. `out` is then empty.
+    /// [`WireError`] if the frame is malformed, the claimed size is impossible or above the limit, or the data does not
+    /// expand to exactly that size. `out` is then empty.
     pub fn decompress(&mut self, frame: &[u8], limit_bytes: usize, out: &mut Vec<u8>) -> Result<(), WireError> {
         out.clear();
         let envelope = Envelope::parse(frame)?;
@@ -109,7 +109,7 @@ impl Codec {
         let Header { request_id, response_to, .. } = envelope.header;
         out.reserve(HEADER_BYTES + claimed);
         Header::write(out, (HEADER_BYTES + claimed) as u32, request_id, response_to, envelope.op_code);
-        // Zeroed first, so that a decompressor that stops early shows zeros and never what the memory held before.
+        // Zeroed first: a decompressor that stops early leaves zeros, and never old contents of the memory.
         out.resize(HEADER_BYTES + claimed, 0);
         let whole = self.expand(envelope.compressor, envelope.data, &mut out[HEADER_BYTES..]);
         if whole != Some(claimed) {
@@ -119,8 +119,8 @@ impl Codec {
         Ok(())
     }
 
-    /// Decompresses all of `data` into `target`; the number of bytes written, `None` where `data` is corrupt, holds
-    /// more than that or is followed by something else.
+    /// Decompresses all of `data` into `target`. Returns the number of bytes written; `None` if `data` is corrupt,
+    /// expands to more than that, or is followed by other bytes.
     fn expand(&mut self, compressor: Option<Compressor>, data: &[u8], target: &mut [u8]) -> Option<usize> {
         match compressor {
             None => {
@@ -147,11 +147,11 @@ impl Codec {
 
     /// Appends to `out` the whole frame `frame`, wrapped as OP_COMPRESSED. Returns the new frame's length in bytes.
     ///
-    /// Replies to the commands of [`crate::NEVER_COMPRESSED`], and to requests that were not compressed themselves,
-    /// are not to be given here.
+    /// Callers must not pass replies to the commands of [`crate::NEVER_COMPRESSED`], nor to requests that were not
+    /// compressed themselves.
     /// # Errors
-    /// [`WireError`] where `frame` is not a whole frame or is compressed already, where the compressor fails, or where
-    /// the result exceeds [`MAX_FRAME_BYTES`]. `out` is then as before.
+    /// [`WireError`] if `frame` is not a whole frame or is compressed already, if the compressor fails, or if the
+    /// result exceeds [`MAX_FRAME_BYTES`]. `out` is then unchanged.
     pub fn compress(&mut self, frame: &[u8], compressor: Compressor, out: &mut Vec<u8>) -> Result<usize, WireError> {
         let (header, body) = Header::of_whole(frame)?;
         if header.op_code == OpCode::Compressed {

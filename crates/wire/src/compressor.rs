@@ -1,4 +1,4 @@
-//! The compressors, their names and numbers, and which one a connection uses.
+//! The compressors, their names and numbers, and the choice of one for a connection.
 
 use crate::WireError;
 
@@ -29,7 +29,7 @@ impl Compressor {
         }
     }
 
-    /// The compressor of that name.
+    /// The compressor of this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|compressor| compressor.name() == name)
     }
@@ -39,7 +39,7 @@ impl Compressor {
         self as u8
     }
 
-    /// The compressor behind a number; `None` for 0, `noop`, which every receiver takes and nobody negotiates.
+    /// The compressor with this number; `None` for 0, `noop`, which every receiver accepts and no side negotiates.
     pub(crate) fn from_id(id: u8) -> Result<Option<Self>, WireError> {
         match id {
             0 => Ok(None),
@@ -50,7 +50,7 @@ impl Compressor {
         }
     }
 
-    /// The most bytes that one compressed byte can stand for; rounded up.
+    /// Greatest number of bytes that one compressed byte can stand for, rounded up.
     pub(crate) fn expansion_max(self) -> usize {
         match self {
             // A copy of 64 bytes takes 3.
@@ -63,8 +63,8 @@ impl Compressor {
     }
 }
 
-/// The compressors that both sides have, in the client's order of preference, for the reply to `hello`: a reply names
-/// them in `compression`, and lacks that field where there are none. Names that we do not know are passed over.
+/// The compressors that both sides have, in the client's order of preference, for the reply to `hello`: its field
+/// `compression` names them, and is missing if there are none. Unknown names are ignored.
 /// Source: MongoDB specifications, "Wire Compression in Drivers", "MongoDB Handshake Amendment".
 pub fn negotiate<'n>(client_list: impl IntoIterator<Item = &'n str>, ours: &[Compressor]) -> Vec<Compressor> {
     let mut shared = Vec::with_capacity(ours.len());

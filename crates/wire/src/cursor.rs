@@ -1,9 +1,9 @@
-//! Reading a frame's fields in their order.
+//! Reads a frame's fields in their order.
 
 use crate::WireError;
 use bunko_bson::DocumentRef;
 
-/// What is left of a frame. Every read that does not fit is an error, and takes nothing.
+/// The unread part of a frame. A read that does not fit is an error and takes nothing.
 #[derive(Clone, Copy)]
 pub(crate) struct Cursor<'a> {
     rest: &'a [u8],
@@ -64,7 +64,7 @@ impl<'a> Cursor<'a> {
         Ok(name)
     }
 
-    /// A part that begins with its own length in bytes, these four included; the length is left in.
+    /// A part that begins with its own length in bytes, these four included. The length stays in the result.
     #[inline]
     pub(crate) fn sized(&mut self) -> Result<&'a [u8], WireError> {
         let mut ahead = *self;
@@ -81,7 +81,7 @@ impl<'a> Cursor<'a> {
         Ok(DocumentRef::parse(self.sized()?)?)
     }
 
-    /// Ends the frame.
+    /// Checks that nothing is left of the frame.
     pub(crate) fn finish(self) -> Result<(), WireError> {
         match self.rest.len() {
             0 => Ok(()),

@@ -1,37 +1,37 @@
-//! Why a frame is refused.
+//! Reasons to refuse a frame.
 
 use crate::{Compressor, MAX_SEQUENCES, OpCode};
 use bunko_bson::BsonError;
 use std::fmt;
 
-/// What is wrong with a frame. There is no reply to such a frame: the two sides no longer agree where the next one
-/// begins, so the connection is closed. Only after [`Self::Document`] they still do.
+/// Why a frame is refused. There is no reply to such a frame: the two sides no longer agree where the next one begins,
+/// so the connection is closed. Only after [`Self::Document`] do they still agree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WireError {
-    /// A frame's length is below the header's or above the limit, or is not that of the bytes given.
+    /// A frame's length is below the header's, above the limit, or not the number of bytes given.
     BadLength {
         /// The length that the header claims, in bytes.
         length: i64,
-        /// The most that was allowed, in bytes.
+        /// The greatest length allowed, in bytes.
         limit_bytes: usize,
     },
-    /// No such opcode.
+    /// There is no such opcode.
     UnknownOpCode(i32),
     /// The frame holds another kind of message than the one asked for.
     WrongOpCode {
-        /// What the caller parses.
+        /// The opcode that the caller parses.
         expected: OpCode,
-        /// What the header says.
+        /// The opcode in the header.
         found: OpCode,
     },
     /// The frame ends within a field.
     Truncated,
     /// Bytes are left over after the last field.
     TrailingBytes {
-        /// How many.
+        /// Number of bytes left over.
         count: usize,
     },
-    /// Required flag bits (0 to 15 of OP_MSG) whose meaning is unknown; all flags as sent.
+    /// Required flag bits (0 to 15 of OP_MSG) whose meaning is unknown. Holds all flags as sent.
     UnknownFlags(u32),
     /// A section of OP_MSG that is neither a body (0) nor a document sequence (1).
     UnknownSection(u8),
@@ -43,44 +43,44 @@ pub enum WireError {
     TooManySequences,
     /// Two sequences have the same name.
     DuplicateSequence {
-        /// That name.
+        /// The name.
         identifier: String,
     },
     /// A sequence and a field of the body have the same name.
     SequenceInBody {
-        /// That name.
+        /// The name.
         identifier: String,
     },
     /// A collection's or sequence's name lacks its closing zero or is not UTF-8.
     BadName,
     /// A document is not well formed.
     Document(BsonError),
-    /// A length or count inside a frame that cannot be.
+    /// A length or count inside a frame that is impossible.
     BadCount(i32),
     /// The checksum does not match the frame's bytes.
     BadChecksum {
-        /// What the frame carries.
+        /// The checksum in the frame.
         found: u32,
-        /// What its bytes give.
+        /// The checksum of the frame's bytes.
         computed: u32,
     },
-    /// No such compressor.
+    /// There is no such compressor.
     UnknownCompressor(u8),
     /// OP_COMPRESSED inside OP_COMPRESSED.
     NestedCompression,
     /// The claimed uncompressed size is negative, above the limit, or more than the compressed bytes can expand to.
     BadUncompressedSize {
-        /// The size claimed, without the header, in bytes.
+        /// The claimed size, without the header, in bytes.
         claimed: i32,
     },
-    /// The data is corrupt, or does not expand to exactly the size claimed.
+    /// The data is corrupt, or does not expand to exactly the claimed size.
     BadCompressedData {
         /// The compressor that refused it; `None` for `noop`.
         compressor: Option<Compressor>,
-        /// The size claimed, without the header, in bytes.
+        /// The claimed size, without the header, in bytes.
         claimed: usize,
     },
-    /// A compressor failed to compress what we gave it.
+    /// A compressor failed to compress a frame of Bunko's own.
     CompressionFailed(Compressor),
 }
 

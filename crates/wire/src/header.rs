@@ -1,9 +1,9 @@
-//! The header that every frame begins with, and cutting frames off a stream.
+//! The header of frames, and cutting frames off a stream.
 
 use crate::{HEADER_BYTES, MAX_FRAME_BYTES, WireError};
 use std::fmt;
 
-/// What a frame holds.
+/// The kind of message in a frame.
 /// Source: MongoDB wire protocol, "Opcodes" and "Legacy Opcodes".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
@@ -29,7 +29,7 @@ pub enum OpCode {
 }
 
 impl OpCode {
-    /// The opcode behind a header's last field.
+    /// The opcode with this number.
     /// # Errors
     /// [`WireError::UnknownOpCode`]
     #[inline]
@@ -54,7 +54,7 @@ impl OpCode {
         self as i32
     }
 
-    /// The protocol's name for it.
+    /// The protocol's name of the opcode.
     pub fn name(self) -> &'static str {
         match self {
             Self::Reply => "OP_REPLY",
@@ -86,12 +86,12 @@ pub struct Header {
     pub request_id: i32,
     /// The request that this frame answers; 0 in requests.
     pub response_to: i32,
-    /// What follows the header.
+    /// The kind of message that follows the header.
     pub op_code: OpCode,
 }
 
 impl Header {
-    /// Reads a header whose `length` was checked against `limit_bytes` before.
+    /// Reads a header whose `length` was checked against the limit before.
     #[inline]
     fn read(bytes: [u8; HEADER_BYTES], length: usize) -> Result<Self, WireError> {
         let field =
@@ -104,9 +104,9 @@ impl Header {
         })
     }
 
-    /// Reads the header of a frame of which the first bytes have come.
+    /// Reads the header of a frame whose first bytes have arrived.
     /// # Errors
-    /// [`WireError::Truncated`] where the header is not whole; [`WireError::BadLength`], [`WireError::UnknownOpCode`].
+    /// [`WireError::Truncated`] if the header is not whole; [`WireError::BadLength`], [`WireError::UnknownOpCode`].
     pub fn of_start(start: &[u8]) -> Result<Self, WireError> {
         match (frame_length(start, MAX_FRAME_BYTES)?, start.first_chunk::<HEADER_BYTES>()) {
             (Some(length), Some(&bytes)) => Self::read(bytes, length),
@@ -114,9 +114,9 @@ impl Header {
         }
     }
 
-    /// Reads the header of a whole frame and returns what follows it.
+    /// Reads the header of a whole frame, and returns the bytes that follow it.
     /// # Errors
-    /// Where the frame is not exactly as long as it says.
+    /// If the frame is not exactly as long as it says.
     #[inline]
     pub fn of_whole(frame: &[u8]) -> Result<(Self, &[u8]), WireError> {
         match split_frame(frame, MAX_FRAME_BYTES)? {
@@ -128,9 +128,9 @@ impl Header {
         }
     }
 
-    /// [`Self::of_whole`] of the opcode `expected`.
+    /// As [`Self::of_whole`], for a frame with the opcode `expected`.
     /// # Errors
-    /// [`WireError::WrongOpCode`] where it is another.
+    /// [`WireError::WrongOpCode`] if the frame has another opcode.
     #[inline]
     pub(crate) fn of_frame(frame: &[u8], expected: OpCode) -> Result<(Self, &[u8]), WireError> {
         let (header, body) = Self::of_whole(frame)?;
@@ -164,14 +164,14 @@ fn frame_length(input: &[u8], limit_bytes: usize) -> Result<Option<usize>, WireE
     }
 }
 
-/// A frame cut off a stream: its header, what follows the header, and the whole frame's length in bytes.
+/// A frame cut off a stream: its header, the bytes that follow the header, and the whole frame's length in bytes.
 pub type Split<'a> = (Header, &'a [u8], usize);
 
-/// Cuts one frame off the front of `input`: its header, what follows the header, and the frame's length in bytes,
-/// which the caller then drops from `input`. `None`: not all of the frame has arrived.
+/// Cuts one frame off the front of `input`. Returns its header, the bytes that follow the header, and the frame's
+/// length in bytes, which the caller then drops from `input`. `None`: not all of the frame has arrived.
 ///
-/// A frame longer than `limit_bytes` (never more than [`MAX_FRAME_BYTES`]; less for a peer that has not
-/// authenticated) is refused by its first four bytes, an unknown opcode by the header: nobody waits for the rest.
+/// A frame longer than `limit_bytes` (never more than [`MAX_FRAME_BYTES`]; less for a peer that has not authenticated)
+/// is refused by its first four bytes, and an unknown opcode by the header, before the rest arrives.
 /// # Errors
 /// [`WireError::BadLength`] outside 16..=`limit_bytes`, [`WireError::UnknownOpCode`].
 #[inline]
@@ -182,8 +182,8 @@ pub fn split_frame(input: &[u8], limit_bytes: usize) -> Result<Option<Split<'_>>
     Ok(input.get(HEADER_BYTES..length).map(|body| (header, body, length)))
 }
 
-/// How many bytes the frame at the front of `input` has in total, so that a reader can make room once.
-/// `None` while that is unknown, or where [`split_frame`] will refuse the length.
+/// Total length of the frame at the front of `input`, in bytes, so that a reader can make room once. `None` while that
+/// is unknown, or if [`split_frame`] will refuse the length.
 #[inline]
 pub fn needed_bytes(input: &[u8]) -> Option<usize> {
     frame_length(input, MAX_FRAME_BYTES).ok().flatten()

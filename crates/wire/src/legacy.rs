@@ -1,4 +1,4 @@
-//! OP_GET_MORE and OP_KILL_CURSORS: what old drivers do with a cursor that OP_QUERY opened.
+//! OP_GET_MORE and OP_KILL_CURSORS, by which old drivers use a cursor that OP_QUERY opened.
 
 use crate::cursor::Cursor;
 use crate::{Header, OpCode, WireError};
@@ -20,7 +20,7 @@ pub struct GetMore<'a> {
 impl<'a> GetMore<'a> {
     /// Checks a whole frame, header included, and reads it in place.
     /// # Errors
-    /// [`WireError`] where a field does not fit.
+    /// [`WireError`] if a field does not fit.
     pub fn parse(frame: &'a [u8]) -> Result<Self, WireError> {
         let (header, content) = Header::of_frame(frame, OpCode::GetMore)?;
         let mut cursor = Cursor::new(content);
@@ -48,7 +48,7 @@ pub struct KillCursors<'a> {
 impl<'a> KillCursors<'a> {
     /// Checks a whole frame, header included, and reads it in place.
     /// # Errors
-    /// [`WireError::BadCount`] where the number of cursors is not that of the ids sent.
+    /// [`WireError::BadCount`] if the number of cursors is not that of the ids sent.
     pub fn parse(frame: &'a [u8]) -> Result<Self, WireError> {
         let (header, content) = Header::of_frame(frame, OpCode::KillCursors)?;
         let mut cursor = Cursor::new(content);

@@ -1,10 +1,10 @@
 //! MongoDB wire protocol frames: OP_MSG, OP_COMPRESSED and the legacy opcodes. Bytes in, frames out; no sockets.
 //!
-//! The way of a request: [`split_frame`] cuts one frame off what has arrived, [`Codec::decompress`] unwraps it where
-//! it is OP_COMPRESSED, and [`Message::parse`] or [`Query::parse`] reads it in place. A reply is written by
-//! [`write_message`] or [`write_reply`] straight into the connection's buffer, behind what already stands there.
+//! The way of a request: [`split_frame`] cuts one frame off the bytes that have arrived, [`Codec::decompress`] unwraps
+//! it if it is OP_COMPRESSED, and [`Message::parse`] or [`Query::parse`] reads it in place. [`write_message`] or
+//! [`write_reply`] writes a reply straight into the connection's buffer, after its present contents.
 //!
-//! **Invariant:** what a `parse` function returns is checked to its leaves, in time linear in the frame's length and
+//! **Invariant:** the result of a `parse` function is checked to its leaves, in time linear in the frame's length and
 //! without allocating by a length that the peer merely claims. Nothing above this crate checks a frame again.
 //!
 //! Source of all formats: MongoDB manual, "MongoDB Wire Protocol".
@@ -38,6 +38,6 @@ pub use writer::{FrameStart, begin_message, put_sequence, write_message, write_r
 pub const MAX_FRAME_BYTES: usize = 48_000_000;
 /// Length of the header that every frame begins with, in bytes.
 pub const HEADER_BYTES: usize = 16;
-/// Most document sequences in one message. The protocol names no limit, but no command takes more than two (`bulkWrite`: `ops`
-/// and `nsInfo`), and a frame has room for millions, each of which takes memory.
+/// Greatest number of document sequences in one message. The protocol names no limit, but no command takes more than
+/// two (`bulkWrite`: `ops` and `nsInfo`), and a frame has room for millions, each of which takes memory.
 pub const MAX_SEQUENCES: usize = 1_000;

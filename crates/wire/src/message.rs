@@ -8,9 +8,10 @@ use std::collections::HashSet;
 const BODY_SECTION: u8 = 0;
 const SEQUENCE_SECTION: u8 = 1;
 const CHECKSUM_BYTES: usize = 4;
-/// Most documents of a sequence that are refused one by one; with more the message is refused.
+/// Greatest number of documents of a sequence that are refused one by one. With more, the message is refused.
 const REFUSED_MAX: usize = 1_000;
-/// So many sequences beside the first one are compared with each other, which is quicker than making a table.
+/// Number of sequences after the first up to which names are compared pair by pair, which is quicker than making a
+/// table.
 const FEW_SEQUENCES: usize = 3;
 /// Flag bits that a receiver must understand.
 const REQUIRED_FLAGS: u32 = 0xffff;
@@ -21,11 +22,11 @@ const REQUIRED_FLAGS: u32 = 0xffff;
 pub struct Message<'a> {
     /// The frame's header.
     pub header: Header,
-    /// Flags; unknown ones of bits 16 to 31 are ignored.
+    /// Flags. Unknown ones of bits 16 to 31 are ignored.
     pub flags: MessageFlags,
     /// The command, or the reply.
     pub body: DocumentRef<'a>,
-    // Nearly every message has no sequence or one: neither may cost an allocation.
+    // Nearly every message has no sequence or one. Neither may cost an allocation.
     first: Option<Sequence<'a>>,
     rest: Vec<Sequence<'a>>,
 }
@@ -35,25 +36,26 @@ pub struct Message<'a> {
 pub struct Sequence<'a> {
     /// The field's name: `documents`, `updates`, `deletes`, `ops`, `nsInfo`.
     pub identifier: &'a str,
-    /// The documents in their order; an empty one in the place of each that is [`refused`](Self::refused).
+    /// The documents in their order. Each [`refused`](Self::refused) document is replaced by an empty one.
     pub documents: SequenceDocuments<'a>,
-    /// Positions of documents with strings that are not UTF-8, and what was found there. The others are of use without them.
+    /// Positions of documents with strings that are not UTF-8, and the error of each. The other documents can be used
+    /// without them.
     pub refused: Vec<(usize, BsonError)>,
 }
 
-/// Walks a sequence's documents, all of them checked when the message was parsed.
+/// Walks a sequence's documents, which were checked when the message was parsed.
 #[derive(Clone, Debug)]
 pub struct SequenceDocuments<'a> {
     rest: &'a [u8],
     count: usize,
-    /// How many of those that are left are refused: most often none, which saves looking for them.
+    /// Number of refused documents that are left: mostly none, which saves looking for them.
     refused: usize,
 }
 
 impl<'a> Message<'a> {
     /// Checks a whole frame, header included, and reads it in place.
     /// # Errors
-    /// [`WireError`] where flags, sections, documents or checksum are wrong, or a sequence is there twice.
+    /// [`WireError`] if flags, sections, documents or checksum are wrong, or two sequences have the same name.
     pub fn parse(frame: &'a [u8]) -> Result<Self, WireError> {
         let (header, content) = Header::of_frame(frame, OpCode::Message)?;
         let mut cursor = Cursor::new(content);
@@ -84,8 +86,8 @@ impl<'a> Message<'a> {
         Ok(message)
     }
 
-    /// What [`Self::parse`] would read from a frame with this body and, where one is given, a sequence: its name, and
-    /// encoded documents one behind the other. For those who talk to a server in their own process.
+    /// Makes the message that [`Self::parse`] would read from a frame with this body and, optionally, a sequence: its
+    /// name, and its encoded documents one after the other. For clients in the server's own process.
     /// # Errors
     /// As [`Self::parse`].
     pub fn of_parts(body: DocumentRef<'a>, sequence: Option<(&'a str, &'a [u8])>) -> Result<Self, WireError> {
@@ -99,7 +101,7 @@ impl<'a> Message<'a> {
         Ok(message)
     }
 
-    /// A name that is there twice would let two layers see two different commands.
+    /// Refuses a name that is there twice: two layers might see two different commands.
     fn refuse_duplicates(&self) -> Result<(), WireError> {
         if self.rest.len() > FEW_SEQUENCES {
             return self.refuse_duplicates_among_many();
@@ -116,7 +118,7 @@ impl<'a> Message<'a> {
         Ok(())
     }
 
-    /// The same in one walk over all names.
+    /// As [`Self::refuse_duplicates`], in one walk over all names.
     fn refuse_duplicates_among_many(&self) -> Result<(), WireError> {
         let mut identifiers = HashSet::with_capacity(self.rest.len() + 1);
         if let Some(twice) = self.sequences().find(|sequence| !identifiers.insert(sequence.identifier)) {
@@ -178,7 +180,7 @@ impl<'a> Iterator for SequenceDocuments<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<DocumentRef<'a>> {
-        // Parsed before: the length fits, so `None` is only the end.
+        // The documents were parsed before and their lengths fit, so `None` is only the end.
         let length = u32::from_le_bytes(*self.rest.first_chunk::<4>()?) as usize;
         let (document, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;
@@ -274,7 +276,7 @@ mod tests {
         assert_eq!(refused(0, &[&good, &[1, 9, 0, 0, 0, 0]]), WireError::Truncated);
         assert_eq!(refused(0, &[&good, &[1, 5, 0, 0, 0, b'a']]), WireError::BadName);
         assert_eq!(refused(0, &[&good, &[1, 6, 0, 0, 0, 0xff, 0]]), WireError::BadName);
-        // The length of a document reaches out of its sequence.
+        // The length of a document reaches past the end of its sequence.
         let reaching = [&[1, 11, 0, 0, 0, b'a', 0][..], &[6, 0, 0, 0, 0]].concat();
         assert_eq!(refused(0, &[&good, &reaching]), WireError::Truncated);
         assert!(matches!(refused(0, &[&[0, 5, 0, 0, 0, 1]]), WireError::Document(_)));
@@ -313,7 +315,7 @@ mod tests {
         good[..4].copy_from_slice(&length.to_le_bytes());
         good.extend_from_slice(&bunko_checksum::crc32c(&good).to_le_bytes());
         assert_eq!(Message::parse(&good).expect("well formed").body, insert().as_ref());
-        // The request id: nothing else would notice.
+        // The changed byte is in the request id, where only the checksum can notice it.
         good[4] ^= 0x80;
         assert!(matches!(Message::parse(&good), Err(WireError::BadChecksum { .. })));
         assert_eq!(Message::parse(&frame(1, &[0, 0])).unwrap_err(), WireError::Truncated);

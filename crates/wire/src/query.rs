@@ -1,4 +1,4 @@
-//! OP_QUERY: how old drivers send queries and commands, and current ones their first `isMaster`.
+//! OP_QUERY, by which old drivers send queries and commands, and current ones their first `isMaster`.
 
 use crate::cursor::Cursor;
 use crate::writer::{begin_frame, put_name};
@@ -11,13 +11,14 @@ use bunko_bson::DocumentRef;
 pub struct Query<'a> {
     /// The request's number, which the reply names.
     pub request_id: i32,
-    /// Flags; unknown ones are ignored.
+    /// Flags. Unknown ones are ignored.
     pub flags: QueryFlags,
     /// `<database>.<collection>`, as sent.
     pub full_collection_name: &'a str,
-    /// Documents to pass over before the first one returned.
+    /// Number of documents to skip before the first one returned.
     pub skip: i32,
-    /// Size of the first batch: 0 leaves it to the server; below 0 (and 1) it is also the limit, and the cursor closes.
+    /// Size of the first batch. 0 leaves it to the server; if it is 1 or below 0, it is also the limit, and the cursor
+    /// closes.
     pub number_to_return: i32,
     /// The filter, possibly wrapped as `{$query: .., $orderby: ..}`; or the command.
     pub query: DocumentRef<'a>,
@@ -28,7 +29,7 @@ pub struct Query<'a> {
 impl<'a> Query<'a> {
     /// Checks a whole frame, header included, and reads it in place.
     /// # Errors
-    /// [`WireError`] where a field does not fit or a document is not well formed.
+    /// [`WireError`] if a field does not fit or a document is not well formed.
     pub fn parse(frame: &'a [u8]) -> Result<Self, WireError> {
         let (header, content) = Header::of_frame(frame, OpCode::Query)?;
         let mut cursor = Cursor::new(content);
@@ -45,16 +46,16 @@ impl<'a> Query<'a> {
         Ok(query)
     }
 
-    /// The database whose command this is; `None` where it is a query on a collection.
+    /// The database whose command this is; `None` for a query on a collection.
     pub fn command_database(&self) -> Option<&'a str> {
         self.full_collection_name.strip_suffix(".$cmd")
     }
 
     /// Appends the query as a frame; `request_id` is its own. Returns the frame's length in bytes.
     /// # Errors
-    /// [`WireError::BadLength`] above [`crate::MAX_FRAME_BYTES`]; `out` is then as before.
+    /// [`WireError::BadLength`] above [`crate::MAX_FRAME_BYTES`]; `out` is then unchanged.
     /// # Panics
-    /// Where the collection's name holds a zero byte.
+    /// If the collection's name holds a zero byte.
     pub fn write(&self, out: &mut Vec<u8>) -> Result<usize, WireError> {
         let start = begin_frame(out, self.request_id, 0, OpCode::Query);
         out.extend_from_slice(&self.flags.0.to_le_bytes());
@@ -74,7 +75,7 @@ mod tests {
     use super::*;
     use bunko_bson::DocumentBuf;
 
-    /// `isMaster` as drivers spell it, by hand: the writer must not prove itself.
+    /// `isMaster` as drivers spell it, encoded by hand: the writer must not be the proof of the reader.
     fn is_master() -> Vec<u8> {
         let command = DocumentBuf::new().with("isMaster", 1_i32);
         let mut frame = Vec::new();

@@ -5,14 +5,14 @@ use crate::writer::begin_frame;
 use crate::{Header, OpCode, ReplyFlags, WireError};
 use bunko_bson::DocumentRef;
 
-/// What an OP_REPLY says beside its documents. [`Self::COMMAND`] is that of every command's reply.
+/// The fields of an OP_REPLY besides its documents. [`Self::COMMAND`] is that of every command's reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyHead {
     /// Flags.
     pub flags: ReplyFlags,
-    /// The cursor that holds the rest; 0 where nothing is left.
+    /// The cursor that holds the rest; 0 if nothing is left.
     pub cursor_id: i64,
-    /// How many documents the cursor returned before these.
+    /// Number of documents that the cursor returned before these.
     pub starting_from: i32,
 }
 
@@ -36,7 +36,8 @@ pub struct Reply<'a> {
 impl<'a> Reply<'a> {
     /// Checks a whole frame, header included, and reads it in place.
     /// # Errors
-    /// [`WireError::BadCount`] where the number of documents is not that of those sent; others as found.
+    /// [`WireError::BadCount`] if the number of documents is not that of the documents sent; other errors of a
+    /// malformed frame.
     pub fn parse(frame: &'a [u8]) -> Result<Self, WireError> {
         let (header, content) = Header::of_frame(frame, OpCode::Reply)?;
         let mut cursor = Cursor::new(content);
@@ -54,10 +55,10 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// Appends an OP_REPLY frame to `out`; `write_documents` appends its documents, one after the other and whole.
-/// They are counted here, so the number cannot be wrong. Returns the frame's length in bytes.
+/// Appends an OP_REPLY frame to `out`. `write_documents` appends its whole documents, one after the other. They are
+/// counted here, so the number cannot be wrong. Returns the frame's length in bytes.
 /// # Errors
-/// [`WireError::BadLength`] above [`crate::MAX_FRAME_BYTES`]; `out` is then as before.
+/// [`WireError::BadLength`] above [`crate::MAX_FRAME_BYTES`]; `out` is then unchanged.
 pub fn write_reply(
     out: &mut Vec<u8>,
     request_id: i32,
@@ -77,7 +78,7 @@ pub fn write_reply(
     start.finish(out)
 }
 
-/// Steps from length to length over documents that we wrote.
+/// Counts documents by their lengths. They are Bunko's own, so the lengths are right.
 fn count_documents(mut documents: &[u8]) -> u32 {
     let mut count = 0;
     while let Some(&length) = documents.first_chunk::<4>() {

@@ -1,8 +1,8 @@
-//! Writing frames straight into a connection's buffer, behind what already stands there.
+//! Writes frames straight into a connection's buffer, after its present contents.
 
 use crate::{HEADER_BYTES, Header, MAX_FRAME_BYTES, MessageFlags, OpCode, WireError};
 
-/// A frame that was begun at some place of a buffer and has no length yet.
+/// A frame that was begun in a buffer and has no length yet.
 #[derive(Debug)]
 #[must_use = "a frame without its length breaks the connection"]
 pub struct FrameStart {
@@ -17,14 +17,14 @@ enum Trailer {
 }
 
 impl FrameStart {
-    /// Takes the frame back: the buffer is as before it.
+    /// Removes the frame: the buffer is as it was before.
     pub fn discard(self, out: &mut Vec<u8>) {
         out.truncate(self.offset);
     }
 
-    /// Fills in the length, and the checksum where the flags promise one. Returns the frame's length in bytes.
+    /// Fills in the length, and the checksum if the flags promise one. Returns the frame's length in bytes.
     /// # Errors
-    /// [`WireError::BadLength`] above [`MAX_FRAME_BYTES`]; the buffer is then as before the frame.
+    /// [`WireError::BadLength`] above [`MAX_FRAME_BYTES`]; the buffer is then as it was before the frame.
     pub fn finish(self, out: &mut Vec<u8>) -> Result<usize, WireError> {
         let trailer_bytes = if self.trailer == Trailer::Checksum { size_of::<u32>() } else { 0 };
         let length = out.len() - self.offset + trailer_bytes;
@@ -49,8 +49,8 @@ pub(crate) fn begin_frame(out: &mut Vec<u8>, request_id: i32, response_to: i32, 
     FrameStart { offset, trailer: Trailer::Nothing }
 }
 
-/// Begins an OP_MSG frame at the end of `out`: the caller appends the body, exactly one document, then any
-/// [`put_sequence`], then calls [`FrameStart::finish`].
+/// Begins an OP_MSG frame at the end of `out`. The caller appends the body, exactly one document, then calls
+/// [`put_sequence`] for each sequence, then [`FrameStart::finish`].
 #[inline]
 pub fn begin_message(out: &mut Vec<u8>, request_id: i32, response_to: i32, flags: MessageFlags) -> FrameStart {
     let start = begin_frame(out, request_id, response_to, OpCode::Message);
@@ -63,7 +63,7 @@ pub fn begin_message(out: &mut Vec<u8>, request_id: i32, response_to: i32, flags
 /// Appends an OP_MSG frame to `out`; `write_body` appends its body, exactly one document, as
 /// [`bunko_bson::Writer`] does. Returns the frame's length in bytes.
 /// # Errors
-/// [`WireError::BadLength`] above [`MAX_FRAME_BYTES`]; `out` is then as before.
+/// [`WireError::BadLength`] above [`MAX_FRAME_BYTES`]; `out` is then unchanged.
 #[inline]
 pub fn write_message(
     out: &mut Vec<u8>,
@@ -77,12 +77,12 @@ pub fn write_message(
     start.finish(out)
 }
 
-/// Appends a request as an OP_MSG frame whose `documents`, each an encoded document, go beside the body as the
-/// sequence `identifier` (`documents`, `updates`, ..). Returns the frame's length in bytes.
+/// Appends a request as an OP_MSG frame. Its `documents`, each an encoded document, go beside the body as the sequence
+/// `identifier` (`documents`, `updates`, ..). Returns the frame's length in bytes.
 /// # Errors
-/// [`WireError::BadLength`] above [`MAX_FRAME_BYTES`]; `out` is then as before.
+/// [`WireError::BadLength`] above [`MAX_FRAME_BYTES`]; `out` is then unchanged.
 /// # Panics
-/// Where `identifier` holds a zero byte.
+/// If `identifier` holds a zero byte.
 pub fn write_request<'d>(
     out: &mut Vec<u8>,
     request_id: i32,
@@ -99,7 +99,7 @@ pub fn write_request<'d>(
 
 /// Appends a document sequence to a message that [`begin_message`] began and whose body is written.
 /// # Panics
-/// Where `identifier` holds a zero byte.
+/// If `identifier` holds a zero byte.
 pub fn put_sequence<'d>(out: &mut Vec<u8>, identifier: &str, documents: impl IntoIterator<Item = &'d [u8]>) {
     out.push(1);
     let size_at = out.len();

@@ -1,18 +1,18 @@
-//! Frames that lie about their size, and how much memory each costs before it is refused.
+//! Frames that lie about their size, and the memory that each costs before it is refused.
 
 use bunko_wire::{Codec, Compressor, MAX_FRAME_BYTES, WireError};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// Counts what the current thread allocates. The Zstandard library allocates outside; its working memory has a fixed
-/// size when it decompresses in one call.
+/// Counts the allocations of the current thread. The Zstandard library allocates outside; its working memory has a
+/// fixed size when it decompresses in one call.
 struct Counting;
 
 thread_local! {
     static LARGEST_BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: every call is passed on to the system's allocator as it came.
+// SAFETY: every call is passed on unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LARGEST_BYTES.with(|largest| largest.set(largest.get().max(layout.size())));
@@ -36,7 +36,7 @@ fn largest_allocation(action: impl FnOnce()) -> usize {
     LARGEST_BYTES.get()
 }
 
-/// An OP_MSG of `length` zero bytes, which no document is but every compressor likes, with its true size.
+/// A compressed OP_MSG of `length` zero bytes, with its true size. Zeros are no document, but compress very well.
 fn bomb(compressor: Compressor, length: usize) -> Vec<u8> {
     let mut frame: Vec<u8> = [16 + length as i32, 1, 0, 2013].iter().flat_map(|field| field.to_le_bytes()).collect();
     frame.resize(16 + length, 0);
@@ -102,7 +102,7 @@ fn a_few_bytes_that_claim_48_megabytes_cost_nothing() {
 fn a_bomb_that_claims_little_gets_little() {
     for compressor in Compressor::ALL {
         let (_, largest) = refused(&claim(bomb(compressor, 40_000_000), 100));
-        // Zlib's window and tables are 32 KiB and a little more, whatever the data.
+        // Zlib's window and tables take little more than 32 KiB for any data.
         assert!(largest < 100_000, "{} allocated {largest} bytes", compressor.name());
     }
 }
@@ -143,7 +143,7 @@ fn what_follows_the_compressed_data_is_refused() {
 #[test]
 fn data_that_names_its_own_size_contradicts_the_claim_before_memory_is_spent() {
     for compressor in [Compressor::Snappy, Compressor::Zstd] {
-        // Within what that many compressed bytes could expand to.
+        // The claimed size is within the reach of that many compressed bytes.
         let (error, largest) = refused(&claim(bomb(compressor, 1_000_000), 900_000));
         assert_eq!(error, WireError::BadUncompressedSize { claimed: 900_000 });
         assert!(largest < 1000, "{} allocated {largest} bytes", compressor.name());

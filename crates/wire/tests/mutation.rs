@@ -6,7 +6,8 @@ use bunko_wire::{Codec, MAX_FRAME_BYTES, split_frame};
 use frames::everything::read_frames;
 use proptest::prelude::*;
 
-/// Claimed sizes above this are refused: otherwise a mutated length costs this test 48 MB of zeros each time.
+/// Greatest claimed size that is accepted, in bytes: otherwise a mutated length costs this test 48 MB of zeros each
+/// time.
 const LIMIT_BYTES: usize = 1 << 20;
 
 #[test]
@@ -18,7 +19,8 @@ fn every_truncation_waits_or_is_refused() {
             if length < 16 {
                 continue;
             }
-            // The same, with a header that says that nothing is missing. A query without its projection is whole.
+            // The same truncation with a header that claims the shorter length. A query without its projection is
+            // whole.
             let mut shortened = frame[..length].to_vec();
             shortened[..4].copy_from_slice(&(length as u32).to_le_bytes());
             let refused = read_frames(&mut codec, &shortened, LIMIT_BYTES).is_err();
@@ -29,13 +31,13 @@ fn every_truncation_waits_or_is_refused() {
     }
 }
 
-/// Where the sample's query ends: header, flags, "test.t", skip, number to return, document.
+/// Offset at which the sample's query ends: header, flags, "test.t", skip, number to return, document.
 fn query_without_projection(frame: &[u8]) -> usize {
     let start = 16 + 4 + 7 + 4 + 4;
     start + u32::from_le_bytes(*frame[start..].first_chunk().expect("a length")) as usize
 }
 
-/// Where the sample's body and its first sequence end.
+/// Offsets at which the sample's body and its first sequence end.
 fn sequence_ends(frame: &[u8]) -> [usize; 2] {
     let length_at = |at: usize| u32::from_le_bytes(*frame[at..].first_chunk().expect("a length")) as usize;
     let body_end = 21 + length_at(21);
@@ -63,7 +65,7 @@ fn every_changed_byte_is_survived() {
 fn a_checksum_notices_every_changed_byte() {
     let samples = frames::samples();
     let (_, frame) = samples.iter().find(|(name, _)| *name == "checksum").expect("there");
-    // The length and opcode decide what is read at all; the flags, whether there is a checksum.
+    // The length and the opcode decide what is read at all, and the flags whether there is a checksum, so they stay.
     for position in (4..12).chain(20..frame.len()) {
         for bit in 0..8 {
             let mut mutated = frame.clone();

@@ -1,4 +1,4 @@
-//! What is written is read back, whatever it is.
+//! Every message that is written is read back unchanged.
 
 mod frames;
 
@@ -40,12 +40,12 @@ fn document() -> impl Strategy<Value = DocumentBuf> {
     vec(("[a-z$.]{0,5}", value()), 0..6).prop_map(|fields| build(&fields))
 }
 
-/// Flags that need nothing of the sections, by bit.
+/// Flag words that need nothing of the sections.
 fn flags() -> impl Strategy<Value = MessageFlags> {
     (0_u32..4, any::<u16>()).prop_map(|(required, optional)| MessageFlags(u32::from(optional) << 16 | required))
 }
 
-/// A message and what it was made of. Upper case keeps a sequence's name apart from the body's fields.
+/// Writes a message. Sequence names are upper case, which keeps them apart from the body's fields.
 fn write(flags: MessageFlags, body: &DocumentBuf, sequences: &[(String, Vec<DocumentBuf>)]) -> Vec<u8> {
     let mut out = vec![0xee; 3];
     let start = begin_message(&mut out, 1, 2, flags);

@@ -1,4 +1,4 @@
-//! The fuzzer's seeds: one file for each sample. After a change of the samples, `REWRITE=1` writes them anew.
+//! The fuzzer's seeds: one file for each sample. After a change of the samples, `REWRITE=1` rewrites them.
 
 mod frames;
 
@@ -20,7 +20,7 @@ fn seeds_are_the_samples() {
         std::fs::write(seeds.join("bson/empty"), DocumentRef::EMPTY.as_bytes()).expect("writable");
     }
     for (name, _) in frames::samples() {
-        // Read rather than compared: another version of a compressor may write other bytes.
+        // The seed is read, not compared: another version of a compressor may write other bytes.
         let seed = std::fs::read(seeds.join("frame").join(name)).expect(name);
         let values = frames::everything::read_frames(&mut Codec::new(), &seed, MAX_FRAME_BYTES);
         assert!(values.is_ok_and(|values| values > 0), "{name}");

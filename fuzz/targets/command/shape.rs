@@ -1,14 +1,14 @@
-//! Bytes made into commands: names mostly of a dictionary, values of every type, so that what is behind the parser of BSON is
-//! reached.
+//! Bytes made into commands: names mostly from a dictionary, and values of every type, so that the code after the BSON
+//! parser is reached.
 
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, Timestamp, ValueRef};
 
-/// Deepest nesting that is made; deeper documents come as frames.
+/// Deepest nesting that is made. Deeper documents come as frames.
 const DEPTH_MAX: u32 = 6;
-/// Most commands of one input, fields of a document and elements of an array.
+/// Greatest number of commands of one input, fields of a document, and elements of an array.
 const COMMANDS_MAX: u32 = 4;
 const FIELDS_MAX: u8 = 6;
-/// How long a command may run: what is slow is cut off, what does not hear of it is found.
+/// Time limit of a command: slow work is cut off, so that work that ignores the limit is found.
 const TIME_MAX_MS: i32 = 500;
 
 const DATABASES: &[&str] = &["test", "test", "admin", "config", "local", "$external", "", "a.b"];
@@ -61,7 +61,7 @@ const TEXTS: &[&str] = &[
     "executionStats", "queryPlanner", "set", "before", "after", "\u{0}", "\u{10ffff}",
 ];
 
-/// Bytes that are used up.
+/// The input's bytes, which are used up from the front.
 pub struct Shape<'a> {
     rest: &'a [u8],
     commands: u32,
@@ -81,7 +81,7 @@ impl<'a> Shape<'a> {
         let database = self.of(DATABASES);
         let name = self.of(COMMANDS);
         let mut body = DocumentBuf::new();
-        // Most have a collection's name there.
+        // Most commands have a collection's name here.
         if self.byte() % 4 == 0 {
             self.append(&mut body, name, 0);
         } else {

@@ -1,9 +1,11 @@
-// What a new user types first. Run by mongosh itself: `mongosh --quiet URI --file smoke.js`; a failed assertion ends it with status 1.
+// The first commands of a new user. Run by mongosh itself: `mongosh --quiet URI --file smoke.js`. A failed assertion
+// ends it with status 1.
 const assert = require("node:assert/strict");
 
 const plain = (value) => EJSON.stringify(value, { relaxed: true });
 const same = (found, expected) => assert.equal(plain(found), plain(expected));
-// Not assert.throws: mongosh makes asynchronous functions of its calls, and waits for them only in functions of its own.
+// assert.throws does not work here: mongosh makes its calls asynchronous, and waits for them only in functions of its
+// own.
 function refusal(act) {
   try {
     act();
@@ -15,7 +17,7 @@ function refusal(act) {
 const things = db.getSiblingDB("clients_mongosh").things;
 things.drop();
 
-// Handshake, and what mongosh asks of a server when it starts.
+// Handshake, and the commands that mongosh sends when it starts.
 assert.equal(db.hello().isWritablePrimary, true);
 assert.match(db.version(), /^[89]\./);
 assert.equal(db.adminCommand({ ping: 1 }).ok, 1);

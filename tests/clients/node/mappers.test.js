@@ -1,4 +1,5 @@
-// Programs of those who do not write queries by hand: mongoose, Agenda, and connect-mongo, which keeps sessions of Express.
+// Libraries that write the queries for their users: mongoose, Agenda, and connect-mongo, which keeps sessions of
+// Express.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout } from "node:timers/promises";

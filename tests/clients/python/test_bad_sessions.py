@@ -21,7 +21,7 @@ def things(set_client):
     things = set_client.clients_bad.things
     things.insert_many([{"_id": 1, "n": 0}, {"_id": 2, "n": 0}])
     yield things
-    # Whatever was tried, others write to every document, soon.
+    # After all attempts, another client must be able to write to every document at once.
     assert things.update_many({}, {"$inc": {"free": 1}}).matched_count == things.count_documents({})
     assert set_client.admin.command("serverStatus")["transactions"]["currentOpen"] == 0
     set_client.drop_database("clients_bad")
@@ -123,7 +123,7 @@ def test_sessions_that_are_none(things, raw):
 
 def test_another_client_goes_on_in_a_session_and_ends_it(things, raw):
     assert raw.statement(1, begins=True) == 0
-    # Whoever knows the id of a session of the same user speaks for it: it is no connection's.
+    # A session belongs to its user and not to a connection: any connection of the user that knows the id can use it.
     other = Raw(raw.lsid["id"])
     assert other.statement(1, document=2) == 0
     assert other.statement(0) == 225
@@ -150,7 +150,7 @@ def test_what_a_dead_client_left_open_ends_with_its_time(things, set_client):
         assert dead.stdout.readline() == b"open\n"
         dead.send_signal(signal.SIGKILL)
         dead.wait()
-        # A write outside waits for its end.
+        # A write outside the transaction waits for its end.
         assert things.update_one({"_id": 1}, {"$inc": {"n": 10}}).modified_count == 1
         assert things.find_one({"_id": 1})["n"] == 10
     finally:
@@ -178,7 +178,7 @@ def test_tokens_that_are_forged_cut_or_from_elsewhere(things, set_client, raw):
 
     assert code({"_data": token}) == 0
     assert code({"_data": foreign}) == 280, "an event of another collection"
-    # A key that ends early, one that lacks its version, kind, number, or the rest of what a token holds; another event's.
+    # A key that ends early; keys without version, kind, number, or the rest of a token; a key of another event.
     cut_codes = {15, 280, 40649, 50793, 50796, 50811, 50872, 51055, 6189500, 6189501}
     seen = {code({"_data": token[:cut]}) for cut in range(2, len(token) - 4, 2)}
     assert seen <= cut_codes, seen - cut_codes

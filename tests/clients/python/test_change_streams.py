@@ -24,7 +24,7 @@ def test_the_events_of_a_transaction_name_it(set_client, things):
             assert stream.try_next() is None, "nothing is told before the commit"
         events = [stream.next()]
         if events[0]["fullDocument"] == {"_id": 1}:
-            # Both statements are told where the commit does not fold them into one.
+            # Both statements have events, unless the commit folds them into one.
             events.append(stream.next())
         assert all(event["lsid"]["id"] == own for event in events)
         assert len({event["txnNumber"] for event in events}) == 1
@@ -114,7 +114,7 @@ def test_a_consumer_that_is_resumed_at_random_rebuilds_the_collection(set_client
                     session.commit_transaction() if chance.randrange(3) else session.abort_transaction()
         place = {"resume_after": token} if token else {"start_at_operation_time": start}
         with things.watch(max_await_time_ms=100, **place) as stream:
-            # It dies anywhere, also in the middle of a transaction's events.
+            # The consumer dies anywhere, even in the middle of a transaction's events.
             for _ in range(chance.randrange(40)):
                 event = stream.try_next()
                 if event is None:

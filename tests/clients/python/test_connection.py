@@ -43,7 +43,7 @@ def test_unacknowledged_write_arrives(things):
     assert not unacknowledged.insert_many([{"_id": i} for i in range(100)]).acknowledged
     unacknowledged.insert_one({"_id": 0})  # a duplicate: the error has nobody to go to
     unacknowledged.update_one({"_id": 1}, {"$set": {"a": 1}})
-    # w: 0 writes may travel on another connection than the read; the last one is waited for.
+    # Writes with w: 0 may use another connection than the read, so the test waits for the last one.
     for _ in range(1_000):
         if things.count_documents({}) == 100 and things.find_one({"_id": 1, "a": 1}):
             return

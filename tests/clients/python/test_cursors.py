@@ -120,7 +120,7 @@ def test_exhaust_cursor(things):
     things.insert_many({"_id": i, "pad": "x" * 100} for i in range(10_000))
     cursor = things.find(cursor_type=CursorType.EXHAUST, batch_size=100)
     assert [document["_id"] for document in cursor] == list(range(10_000))
-    # The connection is as good as any afterwards.
+    # The connection still works afterwards.
     assert things.find_one({"_id": 5})["_id"] == 5
 
 

@@ -19,7 +19,7 @@ def test_namespace_not_found(client, database):
 
 def test_namespace_exists(client, database):
     database.create_collection("present")
-    # The same once more is no error, something else of that name is.
+    # Creating the collection again with the same options is no error. Other options under that name are.
     assert database.command("create", "present") == {"ok": 1.0}
     assert failure(database.command, "create", "present", storageEngine={"mmap": {}}) == (48, "NamespaceExists")
     with pytest.raises(CollectionInvalid):
@@ -68,7 +68,7 @@ def test_bad_updates(things, document, update, code):
 
 
 def test_document_too_large(things):
-    # A little above the limit is for the server to refuse, since commands may be 16 KiB larger than documents.
+    # The server has to refuse a document a little above the limit, since commands may be 16 KiB larger than documents.
     with pytest.raises(WriteError, match="object to insert too large") as caught:
         things.insert_one({"pad": "x" * (16 * 1024 * 1024)})
     assert caught.value.code == 10334

@@ -137,6 +137,6 @@ def test_wildcard_index_under_conditions_on_very_many_paths(things):
     everything = {f"a{i}": 1 for i in range(10_000)}
     one = {**{f"a{i}": {"$not": {"$gt": 1_000}} for i in range(10_000)}, "a3": 17}
     things.create_index({"$**": 1})
-    # To choose a plan takes no longer with more of them: the limit would end it.
+    # Choosing a plan takes no longer with more indexes: the time limit would end it.
     assert list(things.find(everything, max_time_ms=20_000)) == []
     assert list(things.find(one, max_time_ms=20_000)) == [{"_id": 17, "a3": 17}]

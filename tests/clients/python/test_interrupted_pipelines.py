@@ -8,19 +8,19 @@ import pymongo
 import pytest
 from pymongo.errors import NetworkTimeout, OperationFailure
 
-# A test waits for the end no longer than that. The server's own part is far less: the rest is for a machine with other things to do.
+# Greatest time that a test waits for the end. The server needs far less: the rest is for a machine with other work.
 END_S = 5.0
 MAX_TIME_MS_EXPIRED = 50
 INTERRUPTED = 11601
 COUNT = 100_000
-# Two threads look at a collection from some ten thousand documents on. That many match at once, so that the two are at it
-# soon.
+# From some ten thousand documents on, two threads scan a collection. This many match at once, so that both threads soon
+# work.
 QUICK = 20_000
-# The other documents have a list whose elements have none of these fields, so that each takes as long as it can: all of them
-# many times LIMIT_S. The filter is short nevertheless: to read a long one takes a while too.
+# The other documents have a list whose elements have none of these fields, so that each takes as long as possible: all
+# of them take many times LIMIT_S. The filter is short, because reading a long one takes a while too.
 LIST = [{"x": number} for number in range(8)]
 SLOW = {"$or": [{"a": 1}, *({f"list.none{number}": number} for number in range(1_000))]}
-# Time enough until two threads are at it, and far from enough for them to come to the end.
+# Time enough for two threads to start, and far too little for them to finish.
 LIMIT_S = 6.0
 WINDOW = [
     {"$setWindowFields": {"sortBy": {"v": 1}, "output": {"w": {

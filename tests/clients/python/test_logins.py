@@ -60,7 +60,7 @@ def test_passwords_change(users):
         client.admin.command("ping")
     with login("u", "two") as client:
         assert who(client)[0] == [{"user": "u", "db": USERS}]
-        # Roles that are granted, and the end of the user, reach a connection that is open.
+        # Granted roles, and the removal of the user, take effect on an open connection.
         users.command("createRole", "r", privileges=[], roles=["readWrite"])
         users.command("grantRolesToUser", "u", roles=["r"])
         assert [role["role"] for role in who(client)[1]] == ["r", "readWrite"]

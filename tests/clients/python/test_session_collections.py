@@ -46,7 +46,7 @@ def test_a_retryable_write_and_a_transaction_are_seen_with_their_times(set_clien
 
         with session.start_transaction():
             written.insert_many([{"_id": 2}, {"_id": 3}], session=session)
-            # What is open has written nothing yet.
+            # An open transaction has written nothing yet.
             assert last_write(set_client, session) == retryable
         entry, committed = last_entry(set_client), last_write(set_client, session)
         assert committed["state"] == "committed" and committed["txnNum"] > retryable["txnNum"]
@@ -64,7 +64,7 @@ def test_a_long_transaction_has_the_time_of_its_last_entry(set_client, written):
         with session.start_transaction():
             written.insert_many([{"_id": number, "pad": "x" * (1 << 20)} for number in range(40)], session=session)
         entry, committed = last_entry(set_client), last_write(set_client, session)
-        # The collection was made there too.
+        # The transaction made the collection too.
         assert entry["o"]["count"] == 41
         assert committed["lastWriteOpTime"]["ts"] == entry["ts"]
 

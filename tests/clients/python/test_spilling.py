@@ -12,10 +12,10 @@ PARAMETERS = [
 ]
 FIGURES = ["usedDisk", "spills", "spilledRecords", "spilledBytes", "spilledDataStorageSize"]
 COUNT = 1500
-# A quarter of the documents, and more than the keys of a joined collection, which stay in memory.
+# A quarter of the documents' size, and more than the keys of a joined collection, which stay in memory.
 LIMIT_BYTES = 120_000
 
-# What comes out depends on every document and its place, and on nothing else.
+# The results depend on every document and its place, and on nothing else.
 PIPELINES = {
     "$sort": [{"$match": {"k": {"$gte": 0}}}, {"$project": {"k": 1, "pad": 1}}, {"$sort": {"k": 1}}],
     "$group": [

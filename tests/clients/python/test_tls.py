@@ -78,7 +78,7 @@ def test_certificates(ann):
             assert refused.value.code == 13
     shown = ann.command("usersInfo", ANN)["users"][0]
     assert shown["mechanisms"] == ["external"]
-    # No user, another user's name, and no certificate: nobody hears which it was.
+    # No user, another user's name, and no certificate: the answer does not tell which it was.
     refusal(connect(certificate="nobody", **X509), 18)
     refusal(connect(certificate="nobody", username=ANN, **X509), 18)
     with connect() as bare, pytest.raises(OperationFailure) as refused:

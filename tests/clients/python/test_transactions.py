@@ -153,7 +153,7 @@ def test_a_commit_whose_reply_is_lost_is_sent_again(set_client, accounts):
         transfer(session, accounts, 1)
         with failing(set_client, {"times": 1}, failCommands=["commitTransaction"], closeConnection=True):
             session.commit_transaction()
-        # As whoever had no answer would.
+        # A client that received no answer sends the commit again.
         session.commit_transaction()
     assert amounts(accounts) == {"a": 99, "b": 1}
     assert counts(set_client)["totalCommitted"] == before + 1
@@ -199,7 +199,7 @@ def test_what_is_open_for_too_long_is_aborted(set_client, accounts):
             accounts.update_one({"_id": "a"}, {"$set": {"amount": 1}}, session=session)
             idle = [op for op in admin.command("currentOp")["inprog"] if op["type"] == "idleSession"]
             assert any(op["transaction"]["parameters"]["autocommit"] is False for op in idle)
-            # Whoever waits for the document goes on then.
+            # A write that waits for the document then goes on.
             accounts.update_one({"_id": "a"}, {"$set": {"amount": 2}})
             with pytest.raises(OperationFailure) as over:
                 session.commit_transaction()

@@ -9,7 +9,7 @@ use crate::metadata::{self, Kind, Package};
 
 /// The fence that opens the table.
 const FENCE: &str = "```dependencies";
-/// What any crate's tests may use besides; `wire` because a test's own server or client speaks in frames.
+/// Crates that the tests of any crate may use as well; `wire` because a test's own server or client speaks in frames.
 const FOR_TESTS: &[&str] = &["testkit", "engines", "client", "wire"];
 
 /// Crate -> crates that it may use, both without the `bunko-` in front.

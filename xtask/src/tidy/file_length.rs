@@ -7,7 +7,7 @@ use crate::source_tree;
 
 const LINES_SMELL: usize = 500;
 const LINES_MAX: usize = 800;
-/// The first line of a file that a program wrote.
+/// The first line of generated files.
 const GENERATED: &str = "// generated table";
 
 pub fn check(root: &Path, findings: &mut Findings) -> Result<(), String> {

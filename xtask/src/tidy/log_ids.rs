@@ -1,5 +1,5 @@
-//! An id in the log means one thing, for operators who watch for it: all lines with an id of Bunko's own have one component. Larger ids
-//! are those of mongod's lines, some of which come from several components.
+//! An id in the log means one thing, for operators who watch for it: all lines with an id of Bunko's own have one
+//! component. Larger ids are those of mongod's lines, some of which come from several components.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::findings::Findings;
 use crate::source_tree;
 
-/// Ids below are Bunko's own.
+/// Ids below this one are Bunko's own.
 const OWN_IDS: u64 = 1000;
 
 /// Components by id.

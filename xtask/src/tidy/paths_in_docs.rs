@@ -7,12 +7,12 @@ use crate::findings::Findings;
 use crate::source_tree;
 
 const DOCUMENTS: &[&str] = &["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
-/// What a path of this repository starts with; anything else in backticks is code.
+/// Beginnings of paths in this repository. Other text in backticks is code.
 const ROOMS: &[&str] = &["crates/", "tests/", "docs/", "xtask/", "fuzz/", ".ci/", ".cargo/"];
 
 pub fn check(root: &Path, findings: &mut Findings) -> Result<(), String> {
     for name in DOCUMENTS {
-        // README.md may not be written yet; which documents there must be is not this check's business.
+        // README.md may not be written yet. Another check decides which documents must exist.
         if let Ok(text) = fs::read_to_string(root.join(name)) {
             compare(root, name, &text, findings);
         }

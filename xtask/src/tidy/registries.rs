@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::findings::Findings;
 use crate::source_tree;
 
-/// Crate, and below it the folder whose files are the entries of a table. The table stands in the module above them.
+/// Crate, and the folder in it whose files are the entries of a table. The table is in the module above them.
 const REGISTRIES: &[(&str, &str)] = &[
     ("crates/matcher", "src/operators"),
     ("crates/update", "src/operators"),
@@ -18,10 +18,10 @@ const REGISTRIES: &[(&str, &str)] = &[
     ("crates/command", "src/source_stages"),
 ];
 
-/// Where users read what exists.
+/// Document in which users read what exists.
 const HANDBOOK: &str = "docs/compatibility.md";
 
-/// What is compared, as text.
+/// The texts that are compared.
 struct Registry<'a> {
     crate_folder: &'a str,
     folder: String,
@@ -47,7 +47,7 @@ pub fn check(root: &Path, findings: &mut Findings) -> Result<(), String> {
         if modules.is_empty() {
             continue;
         }
-        // Both places that rustc knows for the module above the folder's files.
+        // The two places where rustc looks for the module above the folder's files.
         let places = [root.join(&folder).join("mod.rs"), root.join(format!("{folder}.rs"))];
         let Some(table) = places.iter().find_map(|place| fs::read_to_string(place).ok()) else {
             findings.fail(format!("{folder} has neither {folder}/mod.rs nor {folder}.rs to hold its table"));
@@ -60,7 +60,7 @@ pub fn check(root: &Path, findings: &mut Findings) -> Result<(), String> {
     Ok(())
 }
 
-/// The folder's modules, `name.rs` or `name/mod.rs`; what lies deeper belongs to one of them.
+/// The folder's modules, `name.rs` or `name/mod.rs`. Deeper files belong to one of them.
 fn modules(root: &Path, folder: &str) -> Result<Vec<Module>, String> {
     let mut modules = Vec::new();
     for file in source_tree::files(root, folder)? {
@@ -100,7 +100,7 @@ fn compare(registry: &Registry<'_>, findings: &mut Findings) {
     for &(module, constant) in &listed {
         let text = registry.modules.iter().find(|file| file.name == module).map(|file| file.text.as_str());
         let Some(found) = text.and_then(|text| constants(text).into_iter().find(|found| found.name == constant)) else {
-            // Something else of that form, say an associated constant: rustc knows.
+            // Something else has that form, say an associated constant. rustc checks it.
             continue;
         };
         types.insert(found.of_type);
@@ -141,7 +141,7 @@ fn is_constant(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
-/// A `const NAME: of_type = ...`, and the first string behind it: an entry's own name.
+/// A `const NAME: of_type = ...`, and the first string after it: the entry's own name.
 struct Constant<'a> {
     name: &'a str,
     of_type: &'a str,
@@ -163,7 +163,7 @@ fn constants(text: &str) -> Vec<Constant<'_>> {
     constants.collect()
 }
 
-/// Whether `text` holds `word` with no letter or digit right before or behind it.
+/// Whether `text` has `word` without a letter or digit right before or after it.
 fn is_named(text: &str, word: &str) -> bool {
     let is_part = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
     text.match_indices(word).any(|(start, _)| {

@@ -27,7 +27,7 @@ fn nameless_part(path: &str) -> Option<&str> {
     path.split('/').map(|part| part.split('.').next().unwrap_or(part)).find(|part| NAMELESS.contains(part))
 }
 
-/// Modules written in place; those with a file of their own are found by its name.
+/// Modules written in place. Modules with a file of their own are found by its name.
 fn nameless_modules(text: &str) -> Vec<&str> {
     let modules = text.lines().filter_map(|line| {
         let line = line.trim_start().strip_suffix('{')?.trim_end();

@@ -1,15 +1,15 @@
 //! The four operations and the remainder, rounded half to even to 34 digits.
 //!
-//! An exact result keeps the exponent that IEEE 754-2008 prefers: the smaller one of a sum, the sum of a product, the
-//! difference of a quotient. An invalid operation is `NaN`, one beyond the range infinite.
+//! An exact result has the exponent that IEEE 754-2008 prefers: the smaller one for a sum, the sum for a product, the
+//! difference for a quotient. An invalid operation gives `NaN`, and a result beyond the range is infinite.
 
 use super::rounding::{Tail, Wide, round};
 use super::{DIGITS, Decimal128, EXPONENT_MIN, Finite, POWERS_OF_TEN, Parts, Sign, digits};
 
-/// Beyond this difference of exponents, the smaller addend lies behind all digits that can matter.
+/// Difference of exponents beyond which the smaller addend is after all digits that can matter.
 const ALIGNED_DIGITS_MAX: u32 = 2 * DIGITS + 2;
 
-// Operators in `std::ops` would suggest that values of other number types mix in; these names are the server's.
+// Operators of `std::ops` would suggest that other number types can be mixed in. These names are the server's.
 #[allow(clippy::should_implement_trait)]
 impl Decimal128 {
     /// The sum; opposite infinities give `NaN`.
@@ -26,7 +26,7 @@ impl Decimal128 {
         }
     }
 
-    /// What an operation is that has no value: the operand that was none before, with its sign.
+    /// Result of an operation without a value: the first operand that is `NaN`, with its sign, else `NaN`.
     fn invalid(self, other: Self) -> Self {
         match (self.is_nan(), other.is_nan()) {
             (true, _) => self,
@@ -58,7 +58,7 @@ impl Decimal128 {
         }
     }
 
-    /// The quotient; a non-zero number by zero is infinite, zero by zero `NaN`.
+    /// The quotient. A non-zero number divided by zero is infinite, zero divided by zero is `NaN`.
     #[must_use]
     pub fn divide(self, other: Self) -> Self {
         match (self.parts(), other.parts()) {
@@ -75,8 +75,8 @@ impl Decimal128 {
         }
     }
 
-    /// What is left after dividing by `other` a whole number of times, exact and with the sign of `self`;
-    /// `NaN` for a zero divisor or an infinite dividend.
+    /// The remainder of a division by `other` with a whole quotient. It is exact and has the sign of `self`; `NaN` for
+    /// a zero divisor or an infinite dividend.
     #[must_use]
     pub fn remainder(self, other: Self) -> Self {
         match (self.parts(), other.parts()) {
@@ -87,16 +87,16 @@ impl Decimal128 {
     }
 }
 
-/// Adds where `a` has the larger exponent.
+/// Adds two numbers of which `a` has the larger exponent.
 fn add_aligned(a: Finite, b: Finite) -> Decimal128 {
     let distance = (a.exponent - b.exponent).unsigned_abs();
     let mut sum = Wide::from_u128(a.coefficient);
     if distance > ALIGNED_DIGITS_MAX && a.coefficient != 0 {
-        // Too small to move even a halfway case: the sum is `a`, with as many zeros as it has room for.
+        // `b` is too small to decide even a halfway case: the sum is `a`, with as many zeros as it has room for.
         sum.multiply_power(10, DIGITS);
         return round(a.sign, sum, a.exponent - DIGITS as i32, Tail::Zero);
     }
-    // A zero needs no digits to be aligned.
+    // A zero need not be aligned.
     if a.coefficient != 0 {
         sum.multiply_power(10, distance);
     }
@@ -125,7 +125,7 @@ fn quotient(a: Finite, b: Finite) -> Decimal128 {
     if a.coefficient == 0 {
         return round(sign, Wide::from_u128(0), preferred, Tail::Zero);
     }
-    // Enough digits that the quotient has more than 34.
+    // With this many digits the quotient has more than 34.
     let scale = (DIGITS + 2 + digits(b.coefficient)).saturating_sub(digits(a.coefficient));
     let mut dividend = Wide::from_u128(a.coefficient);
     dividend.multiply_power(10, scale);
@@ -134,7 +134,7 @@ fn quotient(a: Finite, b: Finite) -> Decimal128 {
     if remainder != 0 {
         return round(sign, quotient, exponent, Tail::NonZero);
     }
-    // Exact: give back the zeros that only the scaling added.
+    // The quotient is exact: zeros that only the scaling added are removed.
     while exponent < preferred {
         let mut shorter = quotient;
         if shorter.divide(10) != 0 {
@@ -151,7 +151,7 @@ fn remainder(a: Finite, b: Finite) -> Decimal128 {
     let exponent = a.exponent.min(b.exponent);
     let coefficient = if a.exponent >= b.exponent {
         let distance = (a.exponent - b.exponent).unsigned_abs();
-        // Four digits a step: 10^34 * 10^4 is the most that 128 bits hold.
+        // Four digits in each step: 10^34 * 10^4 fits in 128 bits, 10^34 * 10^5 does not.
         let mut rest = a.coefficient % b.coefficient;
         for _ in 0..distance / 4 {
             rest = rest * POWERS_OF_TEN[4] % b.coefficient;

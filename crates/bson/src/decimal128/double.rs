@@ -5,10 +5,11 @@ use super::{Decimal128, Finite, Parts, Sign};
 use std::cmp::Ordering;
 use std::io::Write;
 
-/// Holds either side of a comparison with a neighbouring double: 5^357 times 53 bits is 882 bits, 10^34 * 5^308 is 829.
+/// Holds both sides of a comparison with a neighbouring double: 5^357 times 53 bits has 882 bits, 10^34 * 5^308 has
+/// 829.
 type Aligned = Limbs<16>;
 
-/// The largest double that is not above a magnitude, and what is lost.
+/// The largest double that is not above a magnitude.
 pub(crate) struct Floor {
     /// Finite and not negative; zero below the smallest subnormal.
     pub(crate) double: f64,
@@ -17,7 +18,8 @@ pub(crate) struct Floor {
 }
 
 impl Decimal128 {
-    /// The double rounded to 15 significant digits, which all are kept: 2.5 becomes `2.50000000000000`. Zeros get exponent 0.
+    /// The double, rounded to 15 significant digits. All of them are kept: 2.5 becomes `2.50000000000000`. Zeros get
+    /// exponent 0.
     /// Source: MongoDB manual, `$toDecimal`.
     pub fn from_f64(number: f64) -> Self {
         if number.is_nan() {
@@ -34,7 +36,7 @@ impl Decimal128 {
         Self::parse(&format!("{number:.14e}")).unwrap_or(Self::NAN)
     }
 
-    /// The nearest double; infinite beyond its range, zero below.
+    /// The nearest double; infinite beyond the range of doubles, zero below it.
     pub fn to_f64(self) -> f64 {
         match self.parts() {
             Parts::NaN => f64::NAN,
@@ -45,7 +47,7 @@ impl Decimal128 {
         }
     }
 
-    /// Numeric order with a double, exact; `NaN` lowest and equal to itself.
+    /// Exact numeric order with a double; `NaN` is lowest and equal to itself.
     pub(crate) fn compare_f64(self, other: f64) -> Ordering {
         let Parts::Finite(number) = self.parts() else { return compare_doubles(self.to_f64(), other) };
         if number.coefficient == 0 || !other.is_finite() {
@@ -79,14 +81,14 @@ impl Finite {
     }
 }
 
-/// The order of doubles with `NaN` lowest and equal to itself, and `-0` equal to `0`.
+/// The order of doubles. `NaN` is lowest and equal to itself, and `-0` is equal to `0`.
 #[inline]
 pub(crate) fn compare_doubles(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| b.is_nan().cmp(&a.is_nan()))
 }
 
 fn nearest_magnitude(number: Finite) -> f64 {
-    // 34 digits, 'e' and a signed exponent of four: the standard library parses them with exact rounding.
+    // 34 digits, 'e' and a signed exponent of four digits. The standard library parses them with exact rounding.
     let mut text = [0_u8; 48];
     let mut rest = &mut text[..];
     let written = write!(rest, "{}e{}", number.coefficient, number.exponent);
@@ -96,7 +98,7 @@ fn nearest_magnitude(number: Finite) -> f64 {
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN)
 }
 
-/// Compares a magnitude with its nearest double, neither zero nor infinite, in whole numbers.
+/// Compares a magnitude with its nearest double, which is neither zero nor infinite, in whole numbers.
 fn compare_to_neighbour(number: Finite, double: f64) -> Ordering {
     let bits = double.to_bits();
     let (biased, fraction) = ((bits >> 52 & 0x7ff) as i32, bits & ((1 << 52) - 1));

@@ -1,9 +1,9 @@
-//! Fixed-width integers, wide enough that nothing here rounds and nothing allocates.
+//! Fixed-width integers. They are wide enough that nothing is rounded and nothing allocates.
 
 use std::cmp::Ordering;
 
 /// An unsigned integer of `64 * N` bits, least significant limb first.
-/// The callers bound their operands; running over the width is a bug and asserted in debug builds.
+/// Callers bound their operands. Exceeding the width is a bug and asserted in debug builds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limbs<const N: usize>([u64; N]);
 
@@ -71,7 +71,7 @@ impl<const N: usize> Limbs<N> {
         remainder as u64
     }
 
-    /// Quotient and remainder by a divisor below 2^127, bit by bit: the divisor spans limbs.
+    /// Quotient and remainder by a divisor below 2^127. The division goes bit by bit, because the divisor spans limbs.
     pub(super) fn divide_wide(&self, divisor: u128) -> (Self, u128) {
         let mut quotient = Self([0; N]);
         let mut remainder = 0_u128;

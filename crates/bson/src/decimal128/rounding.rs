@@ -1,4 +1,4 @@
-//! Bringing exact results into 34 digits, and numbers to fewer places.
+//! Rounding exact results to 34 digits, and numbers to fewer places.
 
 use super::limbs::Limbs;
 use super::{
@@ -8,10 +8,10 @@ use super::{
 /// Wide enough for two aligned coefficients of an addition, 10^104.
 pub(super) type Wide = Limbs<6>;
 
-/// Which neighbour a number between two representable ones becomes.
+/// The neighbour to which a number between two representable numbers is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
-    /// The nearer one; of two equally near the one with an even last digit.
+    /// The nearer one; the one with an even last digit if both are equally near.
     HalfEven,
     /// The one towards negative infinity.
     Floor,
@@ -21,7 +21,7 @@ pub enum Rounding {
     Truncate,
 }
 
-/// Whether an exact result goes on behind the digits that are kept.
+/// Whether an exact result has more digits than are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tail {
     /// Nothing follows.
@@ -31,7 +31,7 @@ pub(super) enum Tail {
 }
 
 impl Rounding {
-    /// Whether the kept digits grow by one, given the first dropped digit and what follows it.
+    /// Whether the kept digits are rounded up, given the first dropped digit and the digits after it.
     fn rounds_up(self, sign: Sign, kept: u128, dropped: u64, tail: Tail) -> bool {
         let inexact = dropped != 0 || tail == Tail::NonZero;
         match self {
@@ -44,19 +44,19 @@ impl Rounding {
 }
 
 impl Decimal128 {
-    /// The nearest integer, halves to the even one; exponent 0 unless it is larger already.
+    /// The nearest integer; halves are rounded to the even one. The exponent is 0 unless it is larger already.
     #[must_use]
     pub fn round_to_integral(self) -> Self {
         self.round_to_exponent(0, Rounding::HalfEven)
     }
 
-    /// The largest integer that is not above.
+    /// The largest integer that is not greater than the number.
     #[must_use]
     pub fn floor(self) -> Self {
         self.round_to_exponent(0, Rounding::Floor)
     }
 
-    /// The smallest integer that is not below.
+    /// The smallest integer that is not less than the number.
     #[must_use]
     pub fn ceil(self) -> Self {
         self.round_to_exponent(0, Rounding::Ceiling)
@@ -68,7 +68,8 @@ impl Decimal128 {
         self.round_to_exponent(0, Rounding::Truncate)
     }
 
-    /// Rounds to a multiple of `10^exponent`; a number that is one already keeps its form, as do `NaN` and infinities.
+    /// Rounds to a multiple of `10^exponent`. A number that is a multiple already keeps its form, as do `NaN` and
+    /// infinities.
     #[must_use]
     pub fn round_to_exponent(self, exponent: i32, rounding: Rounding) -> Self {
         let Parts::Finite(number) = self.parts() else { return self };
@@ -83,7 +84,8 @@ impl Decimal128 {
     }
 }
 
-/// Splits off the last `count` digits, at least one: what is left, the first of the dropped digits, and the rest's tail.
+/// Splits off the last `count` digits, at least one. Returns the other digits, the first dropped digit, and the tail
+/// after it.
 fn drop_digits(mut number: Wide, count: u32) -> (Wide, u64, Tail) {
     let mut tail = Tail::Zero;
     let mut rest = count - 1;
@@ -112,7 +114,8 @@ fn wide_digits(number: Wide) -> u32 {
 
 /// Rounds an exact result half to even into 34 digits and the range of exponents.
 ///
-/// With a non-zero `tail`, `coefficient` must have more than 34 digits, so that the tail is never the first dropped digit.
+/// With a non-zero `tail`, `coefficient` must have more than 34 digits, so that the tail is never the first dropped
+/// digit.
 pub(super) fn round(sign: Sign, coefficient: Wide, exponent: i32, tail: Tail) -> Decimal128 {
     let excess = wide_digits(coefficient) as i32 - DIGITS as i32;
     let drop = excess.max(EXPONENT_MIN - exponent);
@@ -134,7 +137,7 @@ pub(super) fn round(sign: Sign, coefficient: Wide, exponent: i32, tail: Tail) ->
     if coefficient == 0 {
         exponent = exponent.clamp(EXPONENT_MIN, EXPONENT_MAX);
     }
-    // A large exponent with few digits is still in range when zeros take part of it.
+    // With few digits, a large exponent is still in range: zeros after the digits take part of it.
     let spare = DIGITS - digits(coefficient);
     match u32::try_from(exponent - EXPONENT_MAX).unwrap_or(0) {
         0 => Decimal128::encode(Finite { sign, coefficient, exponent }),

@@ -4,7 +4,7 @@ use super::rounding::{Tail, Wide, round};
 use super::{Decimal128, Finite, Parts, Sign};
 use std::fmt;
 
-/// Digits that a coefficient takes while parsing: more than are kept, so that rounding sees a digit behind them.
+/// Digits of a coefficient that are parsed: more than are kept, so that rounding sees the digits after them.
 const PARSED_DIGITS: u32 = 36;
 
 impl Decimal128 {
@@ -45,7 +45,7 @@ impl Decimal128 {
     }
 }
 
-/// Saturates far outside the range, but near enough that adding a text's length cannot overflow.
+/// Reads an exponent. It saturates far outside the range, but near enough that adding a text's length cannot overflow.
 fn parse_exponent(text: &str) -> Option<i32> {
     let (negative, digits) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),

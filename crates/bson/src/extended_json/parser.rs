@@ -4,17 +4,17 @@ use super::scanner::Scanner;
 use super::{ExtendedJsonError, typed};
 use crate::{ArrayBuf, DocumentBuf, MAX_DEPTH_ACCEPTED, Value};
 
-/// The deepest document that is accepted, and in it the deepest wrapper: `{"$dbPointer": {"$id": {"$oid": ...}}}`.
+/// Depth of the deepest accepted document with the deepest wrapper in it: `{"$dbPointer": {"$id": {"$oid": ...}}}`.
 const MAX_DEPTH_JSON: usize = MAX_DEPTH_ACCEPTED + 4;
 
-/// One value and nothing behind it.
+/// Reads one value and the end of the text.
 pub(super) fn parse(scanner: &mut Scanner<'_>) -> Result<Value, ExtendedJsonError> {
     let value = value(scanner, 0)?;
     scanner.expect_end()?;
     Ok(value)
 }
 
-/// `depth` counts the braces and brackets around the value.
+/// Reads a value. `depth` is the number of braces and brackets around it.
 fn value(scanner: &mut Scanner<'_>, depth: usize) -> Result<Value, ExtendedJsonError> {
     match scanner.peek() {
         Some(b'{' | b'[') if depth == MAX_DEPTH_JSON => {

@@ -3,15 +3,15 @@
 use crate::{ArrayRef, BinarySubtype, DocumentRef, ValueRef, base64, datetime};
 use std::fmt::Write;
 
-/// The last millisecond of the year 9999: relaxed text has ISO 8601 up to here.
+/// The last millisecond of the year 9999, up to which relaxed text has ISO 8601.
 const LAST_ISO8601_MS: i64 = 253_402_300_799_999;
 
 /// Which of the two forms is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Every type is told apart.
+    /// Every type has its own text.
     Canonical,
-    /// Numbers are plain where JSON has them.
+    /// Numbers are plain if JSON has them.
     Relaxed,
 }
 
@@ -126,7 +126,7 @@ impl Printer {
     }
 
     fn binary(&mut self, subtype: u8, bytes: &[u8]) {
-        // The old subtype's second length says nothing that base64 does not.
+        // The second length of the old subtype is left out: the base64 tells it.
         let content = if subtype == BinarySubtype::OLD { bytes.get(4..).unwrap_or_default() } else { bytes };
         let text = base64::encode(content);
         self.put(format_args!(r#"{{"$binary":{{"base64":"{text}","subType":"{subtype:02x}"}}}}"#));

@@ -1,9 +1,9 @@
-//! The words of JSON: strings, numbers, punctuation.
+//! Reads the tokens of JSON: strings, numbers, punctuation.
 
 use super::ExtendedJsonError;
 use crate::Value;
 
-/// A text and how far it has been read.
+/// A text and the position up to which it has been read.
 pub(super) struct Scanner<'t> {
     text: &'t str,
     offset: usize,
@@ -29,7 +29,7 @@ impl<'t> Scanner<'t> {
         self.rest().first().copied()
     }
 
-    /// Reads `byte` if it comes next, behind any white space.
+    /// Reads `byte` if it comes next, after any white space.
     pub(super) fn take(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         self.offset += usize::from(found);
@@ -40,7 +40,7 @@ impl<'t> Scanner<'t> {
         if self.take(byte) { Ok(()) } else { Err(self.expected(&format!("'{}'", char::from(byte)))) }
     }
 
-    /// Nothing but white space may be left.
+    /// Checks that nothing but white space is left.
     pub(super) fn expect_end(&mut self) -> Result<(), ExtendedJsonError> {
         if self.peek().is_none() { Ok(()) } else { Err(self.expected("the end")) }
     }
@@ -56,7 +56,7 @@ impl<'t> Scanner<'t> {
         Err(self.expected("a value"))
     }
 
-    /// An integer of 32 or 64 bits where it fits, else a double.
+    /// An integer of 32 or 64 bits if the number fits, else a double.
     /// Source: Extended JSON specification, "Parsers": numbers of relaxed text.
     pub(super) fn number(&mut self) -> Result<Value, ExtendedJsonError> {
         let rest = self.rest();
@@ -107,7 +107,7 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// A backslash and what follows it.
+    /// Reads an escape sequence, which begins with a backslash.
     fn escape(&mut self) -> Result<char, ExtendedJsonError> {
         let character = match self.rest().get(1) {
             Some(b'"') => '"',
@@ -125,7 +125,7 @@ impl<'t> Scanner<'t> {
         Ok(character)
     }
 
-    /// `\uXXXX`, and the second half where the first is a high surrogate. Halves alone are no characters.
+    /// Reads `\uXXXX`, and the second half of a surrogate pair if this is a high surrogate. A half alone is an error.
     fn unicode_escape(&mut self) -> Result<char, ExtendedJsonError> {
         let units = match (self.code_unit(0), self.code_unit(6)) {
             (Some(high @ 0xd800..0xdc00), Some(low)) => vec![high, low],
@@ -142,19 +142,19 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// The number behind `\u` at a distance in bytes from here.
+    /// The number after `\u` at a distance in bytes from the current position.
     fn code_unit(&self, distance: usize) -> Option<u16> {
         let digits = self.rest().get(distance..distance + 6)?.strip_prefix(b"\\u")?;
         digits.iter().try_fold(0, |unit: u16, &digit| Some(unit << 4 | char::from(digit).to_digit(16)? as u16))
     }
 
-    /// Where the next word begins, for [`Self::error_at`].
+    /// Offset of the next token, for [`Self::error_at`].
     pub(super) fn position(&mut self) -> usize {
         self.skip_space();
         self.offset
     }
 
-    /// That something else than `what` comes next.
+    /// The error that something other than `what` comes next.
     pub(super) fn expected(&self, what: &str) -> ExtendedJsonError {
         let found: String = self.text[self.offset..].chars().take(20).collect();
         let found = if found.is_empty() { "the end".to_owned() } else { format!("{found:?}") };
@@ -198,7 +198,7 @@ pub(super) fn is_number(text: &[u8]) -> bool {
     }
 }
 
-/// The digits that a text begins with, at least one, and what follows them.
+/// Splits a text after its first digits, of which there must be at least one.
 fn split_digits(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     (count > 0).then(|| text.split_at(count))

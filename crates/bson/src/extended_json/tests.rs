@@ -1,6 +1,6 @@
 use super::*;
 
-/// A type's canonical text, and its relaxed text where that differs.
+/// Each type's canonical text, and its relaxed text if that differs.
 /// Source: Extended JSON specification 2.1, "Conversion table".
 const BOTH_FORMS: [(&str, &str); 24] = [
     (r#"{"$oid":"5f0000010102030405abcdef"}"#, ""),

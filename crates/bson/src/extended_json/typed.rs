@@ -1,22 +1,22 @@
-//! Wrappers: documents whose first name, beginning with `$`, says that they stand for a value of another type.
+//! Wrappers: documents whose first name begins with `$` and says that they stand for a value of another type.
 
 use super::scanner;
 use crate::{BinarySubtype, Decimal128, DocumentBuf, DocumentRef, ObjectId, Timestamp, Value, ValueRef};
 use crate::{base64, datetime};
 
-/// What becomes of a document that has a wrapper's name first but not its fields.
+/// Treatment of a document that begins with a wrapper's name but has not its fields.
 #[derive(Clone, Copy)]
 enum Misfit {
-    /// The name means nothing else, so this is a mistake.
+    /// An error: the name has no other meaning.
     Refused,
-    /// Query operators have the name too: `{$type: "string"}`.
+    /// A plain document: the name is also a query operator, as in `{$type: "string"}`.
     Document,
 }
 
-/// How one kind of wrapper is read; `None` where the fields do not fit.
+/// Reads one kind of wrapper; `None` if the fields do not fit.
 type Read = fn(DocumentRef<'_>) -> Option<Value>;
 
-/// All wrappers by the name of their first field. Where two fields make one, either may be first.
+/// All wrappers by the name of their first field. If a wrapper has two fields, either may be first.
 const WRAPPERS: [(&str, Misfit, Read); 20] = [
     ("$oid", Misfit::Refused, oid),
     ("$symbol", Misfit::Refused, symbol),
@@ -40,9 +40,9 @@ const WRAPPERS: [(&str, Misfit, Read); 20] = [
     ("$undefined", Misfit::Refused, undefined),
 ];
 
-/// The value that a document stands for: itself unless it is a wrapper.
+/// The value that a document stands for: itself, unless it is a wrapper.
 /// # Errors
-/// A text that names the wrapper whose fields do not fit.
+/// A message that names the wrapper whose fields do not fit.
 pub(super) fn unwrap(document: DocumentBuf) -> Result<Value, String> {
     let first = document.as_ref().first().map_or("", |element| element.name);
     let Some((name, misfit, read)) = WRAPPERS.iter().find(|(name, ..)| *name == first) else {
@@ -132,7 +132,7 @@ fn binary_subtype(value: ValueRef<'_>) -> Option<u8> {
     }
 }
 
-/// The old subtype repeats its length inside, which Extended JSON leaves out.
+/// Adds the length that the old subtype repeats in its bytes, and Extended JSON leaves out.
 /// Source: BSON specification, "Binary (Old)".
 fn with_old_length(subtype: u8, bytes: Vec<u8>) -> Vec<u8> {
     if subtype != BinarySubtype::OLD {
@@ -178,7 +178,7 @@ fn regex(document: DocumentRef<'_>) -> Option<Value> {
     pattern_and_options(fields(document, ["$regex", "$options"])?)
 }
 
-/// BSON ends both parts with a zero byte, so neither may hold one.
+/// Reads both parts of a regular expression. BSON ends each with a zero byte, so neither may hold one.
 fn pattern_and_options([pattern, options]: [ValueRef<'_>; 2]) -> Option<Value> {
     let (pattern, options) = (pattern.as_str()?, options.as_str()?);
     let whole = !pattern.contains('\0') && !options.contains('\0');
@@ -195,7 +195,7 @@ fn db_pointer(document: DocumentRef<'_>) -> Option<Value> {
     }
 }
 
-/// Milliseconds (by now unwrapped from `$numberLong`), or ISO 8601.
+/// Reads milliseconds (already unwrapped from `$numberLong`), or ISO 8601.
 fn date(document: DocumentRef<'_>) -> Option<Value> {
     let [value] = fields(document, ["$date"])?;
     let ms = value.as_str().map_or_else(|| integer(value), datetime::parse_iso8601);

@@ -1,4 +1,4 @@
-//! Values from their keys, for answers that an index alone can give.
+//! Reads values from their keys, for queries that an index alone can answer.
 
 use super::number::{
     COEFFICIENT_BYTES, EXPONENT_BIAS, FRACTION_BYTES, FRACTION_DIGITS, INFINITY, LARGE, NAN, SMALL, WHOLE, ZERO, mirror,
@@ -9,10 +9,10 @@ use crate::number::TWO_TO_63;
 use crate::order::bracket;
 use crate::{ArrayBuf, Decimal128, DocumentBuf, ObjectId, Timestamp, Value};
 
-/// Reads back one value for each direction; what follows them (a record id, say) is left alone.
+/// Reads back one value for each direction. Bytes after them, such as a record id, are ignored.
 ///
-/// Types that compare equal are not told apart: a number returns as an int32, else int64, double or decimal, the first
-/// that holds it, and a symbol as a string. `None` for bytes that [`super::append`] did not write.
+/// Types that compare equal are not told apart: a number returns as an int32, an int64, a double or a decimal, the
+/// first that holds it, and a symbol as a string. `None` for bytes that [`super::append`] did not write.
 pub fn decode(key: &[u8], directions: &[Direction]) -> Option<Vec<Value>> {
     let mut reader = Reader { rest: key, mask: 0 };
     let read = |direction: &Direction| {
@@ -22,7 +22,7 @@ pub fn decode(key: &[u8], directions: &[Direction]) -> Option<Vec<Value>> {
     directions.iter().map(read).collect()
 }
 
-/// How many bytes the values of the first fields take, one for each direction; `None` as of [`decode`].
+/// Number of bytes of the values of the first fields, one for each direction; `None` as for [`decode`].
 pub fn leading_bytes(key: &[u8], directions: &[Direction]) -> Option<usize> {
     let mut reader = Reader { rest: key, mask: 0 };
     for direction in directions {
@@ -32,7 +32,7 @@ pub fn leading_bytes(key: &[u8], directions: &[Direction]) -> Option<usize> {
     Some(key.len() - reader.rest.len())
 }
 
-/// Takes bytes off a key's front, inverted where the field descends or the number is negative.
+/// Takes bytes off a key's front. They are inverted if the field is descending or the number is negative.
 struct Reader<'k> {
     rest: &'k [u8],
     mask: u8,
@@ -64,7 +64,7 @@ impl Reader<'_> {
         Some(bytes.iter().fold(0, |number, byte| number << 8 | u128::from(byte ^ self.mask)))
     }
 
-    /// A text up to its end; the first unescaped zero.
+    /// A text up to its end, which is the first unescaped zero.
     fn text(&mut self) -> Option<String> {
         let mut text = Vec::new();
         loop {
@@ -126,7 +126,7 @@ impl Reader<'_> {
 
     fn document(&mut self) -> Option<DocumentBuf> {
         let mut document = DocumentBuf::new();
-        // The bracket before the name is there for the order; the value has its own.
+        // The bracket before the name is only for the order. The value has its own.
         while self.byte()? != END {
             let name = self.text()?;
             if name.contains('\0') {
@@ -202,8 +202,8 @@ fn signed(magnitude: f64, sign: Sign) -> f64 {
     if sign == Sign::Negative { -magnitude } else { magnitude }
 }
 
-/// An integer and 63 binary digits behind the point: a double if they are close enough together, else a decimal that
-/// happened to have such a fraction.
+/// An integer and 63 binary digits after the point: a double if one holds both, else a decimal whose fraction happens
+/// to be binary.
 fn whole_and_binary_fraction(sign: Sign, integer: u64, fraction: u64) -> Option<Value> {
     let fraction_bits = 63 - fraction.trailing_zeros().min(63);
     let integer_bits = 64 - integer.leading_zeros();
@@ -218,7 +218,7 @@ fn whole_and_binary_fraction(sign: Sign, integer: u64, fraction: u64) -> Option<
     whole_and_decimal_fraction(sign, integer, numerator * POWERS_OF_TEN[(FRACTION_DIGITS - fraction_bits) as usize])
 }
 
-/// An integer and 33 decimal digits behind the point, together at most 34 without closing zeros.
+/// An integer and 33 decimal digits after the point, together at most 34 digits without trailing zeros.
 fn whole_and_decimal_fraction(sign: Sign, integer: u64, mut fraction: u128) -> Option<Value> {
     let mut fraction_digits = FRACTION_DIGITS;
     while fraction_digits > 0 && fraction.is_multiple_of(10) {

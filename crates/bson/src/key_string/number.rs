@@ -6,10 +6,10 @@
 //!   fraction, eight more bytes with its first 63 binary digits, shifted left by one bit.
 //!
 //! The bit that each shift makes room for says whether more follows: first the fraction, then a decimal's exact
-//! remainder, which only decimals between two doubles need. Of all numbers that agree before that bit, the one without
-//! more is the least, and the others are all decimals, which compare as decimals.
-//! Rejected: every number as a decimal (a double has up to 767 digits), and every number as a double and a correction
-//! (ten bytes for the small integers that most keys are).
+//! remainder, which only decimals between two doubles need. Among all numbers that agree before that bit, the number
+//! without more is the least. The others are all decimals, and compare as decimals. Rejected: every number as a decimal
+//! (a double has up to 767 digits), and every number as a double and a correction (ten bytes for the small integers
+//! that most keys are).
 
 use super::invert;
 use crate::Decimal128;
@@ -20,18 +20,18 @@ use crate::order::bracket;
 pub(super) const NAN: u8 = bracket::NUMBER;
 pub(super) const ZERO: u8 = NAN + 12;
 pub(super) const SMALL: u8 = ZERO + 1;
-/// An integer part of one byte; the next seven stand for two to eight.
+/// Class of an integer part of one byte. The next seven classes are for two to eight bytes.
 pub(super) const WHOLE: u8 = ZERO + 2;
 pub(super) const LARGE: u8 = WHOLE + 8;
 pub(super) const INFINITY: u8 = LARGE + 1;
 
-/// Bytes of a decimal fraction behind an integer part: 33 digits.
+/// Bytes of a decimal fraction after an integer part: 33 digits.
 pub(super) const FRACTION_BYTES: usize = 14;
-/// Digits that a decimal has behind the point when it is 1 or more.
+/// Greatest number of digits after the point in a decimal that is at least 1.
 pub(super) const FRACTION_DIGITS: u32 = DIGITS - 1;
 /// Bytes of a left-aligned coefficient: 34 digits.
 pub(super) const COEFFICIENT_BYTES: usize = 15;
-/// Makes exponents of first digits positive.
+/// Added to the exponents of first digits, to make them positive.
 pub(super) const EXPONENT_BIAS: i32 = -EXPONENT_MIN;
 
 /// The class of the same magnitude on the other side of zero.
@@ -79,7 +79,7 @@ pub(super) fn put_double(buffer: &mut Vec<u8>, number: f64) {
         let fraction = magnitude - whole as f64;
         put_whole(buffer, whole, More::unless(fraction == 0.0));
         if fraction != 0.0 {
-            // From 1 on, a double has at most 52 binary digits behind the point.
+            // From 1 on, a double has at most 52 binary digits after the point.
             put_u64(buffer, (fraction * TWO_TO_63) as u64, More::Nothing);
         }
     } else if magnitude.is_finite() {
@@ -111,7 +111,7 @@ pub(super) fn put_decimal(buffer: &mut Vec<u8>, number: Decimal128) {
     }
 }
 
-/// Where a magnitude lies among the classes.
+/// A magnitude by its class.
 enum Magnitude {
     Small,
     /// An integer part below 2^63, and a numerator over a power of ten.
@@ -196,7 +196,7 @@ fn put_double_bits(buffer: &mut Vec<u8>, class: u8, magnitude: f64, more: More) 
     put_u64(buffer, magnitude.to_bits(), more);
 }
 
-/// Appends a number below 2^63 and the bit behind it.
+/// Appends a number below 2^63 and the bit after it.
 fn put_u64(buffer: &mut Vec<u8>, number: u64, more: More) {
     buffer.extend_from_slice(&(number << 1 | more as u64).to_be_bytes());
 }

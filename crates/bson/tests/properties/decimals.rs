@@ -14,7 +14,7 @@ fn scientific_exponent(number: Decimal128) -> i32 {
     number.to_string().split_once('E').map_or(0, |(_, text)| text.parse().expect("an exponent"))
 }
 
-/// A second operand whose exponent is near the first one's often enough that digits meet.
+/// Two operands. Their exponents are often near enough that their digits overlap.
 fn pair() -> impl Strategy<Value = (Decimal128, Decimal128)> {
     let near = (finite_decimal(), finite_decimal(), -75..75).prop_map(|(a, b, distance)| {
         let shift: i32 = scientific_exponent(a) - scientific_exponent(b) + distance;
@@ -61,7 +61,7 @@ proptest! {
     fn remainders_agree((a, b) in pair()) {
         prop_assume!(!b.is_zero());
         let expected = reference(a) % reference(b);
-        // The reference refuses quotients beyond 34 digits; there we only check the bounds.
+        // The reference refuses quotients beyond 34 digits, for which only the bounds are checked.
         let remainder = a.remainder(b);
         if expected.is_nan() {
             prop_assert!(remainder.abs().compare(b.abs()).is_lt());

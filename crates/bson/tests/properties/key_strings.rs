@@ -1,4 +1,4 @@
-//! Bytes of keys order as the values do, in every position and direction, and decode to equal values.
+//! The bytes of keys order as their values do, in every position and direction, and decode to equal values.
 
 use crate::values::{neighbours, number, value};
 use bunko_bson::key_string::{Direction, append, append_bracket_end, append_bracket_start, decode};

@@ -1,4 +1,4 @@
-//! What must hold for all values, checked on generated ones.
+//! Properties of all values, checked on generated ones.
 
 mod decimals;
 mod key_strings;

@@ -1,4 +1,4 @@
-//! Numbers of all types against their exact decimal expansions.
+//! Compares numbers of all types with their exact decimal expansions.
 
 use crate::values::{neighbours, number};
 use bunko_bson::number::{as_f64, as_i64_exact, truncate_to_i64};
@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::cmp::Ordering;
 
-/// A number written out: all digits before the point without leading zeros, all behind it without closing ones.
+/// A number with all its digits: before the point without leading zeros, after it without trailing zeros.
 #[derive(Debug, PartialEq)]
 enum Exact {
     NaN,
@@ -21,7 +21,7 @@ impl Exact {
         match value {
             Value::Int32(number) => Self::read(&number.to_string()),
             Value::Int64(number) => Self::read(&number.to_string()),
-            // No double has more than 1074 binary, thus decimal, places.
+            // No double has more than 1074 binary places, and so no more decimal places.
             Value::Double(number) => Self::read(&format!("{number:.1074}")),
             Value::Decimal128(number) => Self::read(&number.to_string()),
             other => panic!("{other:?} is no number"),
@@ -72,7 +72,7 @@ impl Exact {
         class(self).cmp(&class(other)).then(if *negative { magnitudes.reverse() } else { magnitudes })
     }
 
-    /// The digits before the point as an integer, if they are one of 64 bits.
+    /// The digits before the point as an integer, if it fits 64 bits.
     fn whole(&self) -> Option<i64> {
         let Self::Finite { negative, whole, .. } = self else { return None };
         let magnitude: i128 = format!("0{whole}").parse().ok()?;

@@ -1,4 +1,4 @@
-//! Generators: any value, and numbers close to where types, widths and encodings meet.
+//! Generators: any value, and numbers near the limits of types, widths and encodings.
 
 use bunko_bson::{ArrayBuf, Decimal128, DocumentBuf, ObjectId, Timestamp, Value};
 use proptest::collection::vec;
@@ -70,7 +70,7 @@ fn integer() -> impl Strategy<Value = i64> {
     prop_oneof![3 => corner, 1 => any::<i64>(), 1 => -300_i64..300]
 }
 
-/// Decimals of any digits and exponent, and finite throughout.
+/// Finite decimals with any digits and exponent.
 pub fn finite_decimal() -> impl Strategy<Value = Decimal128> {
     let coefficient = prop_oneof![
         any::<u128>().prop_map(|number| number % 10_u128.pow(34)),
@@ -114,7 +114,7 @@ pub fn number() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// Numbers of all types within a few last digits of one corner, where conversions that round would be caught.
+/// Numbers of all types within a few last digits of one corner, where rounding conversions would be caught.
 pub fn neighbours(count: Range<usize>) -> impl Strategy<Value = Vec<Value>> {
     let corner = prop_oneof![double(), integer().prop_map(|number| number as f64)];
     corner.prop_flat_map(move |corner| vec(neighbour(corner), count.clone()))
@@ -145,7 +145,7 @@ fn step(number: f64, steps: i32) -> f64 {
     (0..steps.abs()).fold(number, |number, _| if steps > 0 { number.next_up() } else { number.next_down() })
 }
 
-/// Few letters, so that prefixes and equal texts are common; the lowest two are escaped in keys.
+/// Text of few letters, so that prefixes and equal texts are common. The lowest two are escaped in keys.
 fn text() -> impl Strategy<Value = String> {
     vec(select(vec!['\0', '\u{1}', '\u{2}', 'a', 'b', 'é', '\u{10ffff}']), 0..4).prop_map(String::from_iter)
 }

@@ -1,4 +1,4 @@
-//! Directories that go with the test, and what is in them.
+//! Temporary directories that are removed with the test, and inventories of their files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,13 +18,14 @@ impl Scratch {
     }
 }
 
-/// How many files of each kind there are.
+/// Number of files of each kind.
 #[derive(Debug)]
 pub struct Inventory {
     by_kind: BTreeMap<String, usize>,
 }
 
-/// Files of a kind that a run may have more of than another: tables and extents depend on when a thread came to work.
+/// Files of one kind that a run may have beyond the usual number: how many tables and extents there are depends on the
+/// timing of threads.
 const SLACK: usize = 6;
 
 impl Inventory {
@@ -44,11 +45,11 @@ impl Inventory {
         Self { by_kind }
     }
 
-    /// What is there that has no place in a directory that was used as usual.
+    /// Describes the files that a usual run does not leave; `None` if there are none.
     pub fn beyond(&self, usual: &Self) -> Option<String> {
         let is_too_much = |(kind, count): &(&String, &usize)| match usual.by_kind.get(*kind) {
             Some(usual) => **count > usual + SLACK,
-            // Segments that are kept for later.
+            // The log keeps old segments for reuse.
             None => kind.as_str() != "log/*.recycled",
         };
         let left: Vec<_> = self.by_kind.iter().filter(is_too_much).collect();

@@ -1,4 +1,4 @@
-//! What works on open files.
+//! Functions that work on open files.
 
 use super::{Address, fail, open_file, proceed, real, status};
 use crate::recording::Event;
@@ -23,7 +23,7 @@ pub(super) const LINKED: [Address; 15] = [
     fallocate64 as *const () as Address,
 ];
 
-/// Reads as many bytes as the plan allows; `call` reads up to that many.
+/// Reads as many bytes as the plan allows. `call` reads up to the number of bytes that it is given.
 fn take(name: &str, fd: c_int, count: size_t, call: impl Fn(size_t) -> ssize_t) -> ssize_t {
     let Some((watched, _, path)) = open_file(fd) else { return call(count) };
     match watched.enter(name, &path, Nature::Read(count)) {
@@ -37,7 +37,7 @@ fn real_write(fd: c_int, bytes: &[u8], offset: Option<off_t>) -> ssize_t {
     let (start, length) = (bytes.as_ptr().cast::<c_void>(), bytes.len());
     if let Some(offset) = offset {
         let real = real!(pwrite64: fn(c_int, *const c_void, size_t, off_t) -> ssize_t);
-        // SAFETY: the bytes are there for as long as the call takes.
+        // SAFETY: the bytes are borrowed for the whole call.
         unsafe { real(fd, start, length, offset) }
     } else {
         let real = real!(write: fn(c_int, *const c_void, size_t) -> ssize_t);
@@ -102,10 +102,10 @@ unsafe fn bytes_of<'a>(start: *const c_void, length: size_t) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(start.cast::<u8>(), length) }
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn read(fd: c_int, into: *mut c_void, count: size_t) -> ssize_t {
     let real = real!(read: fn(c_int, *mut c_void, size_t) -> ssize_t);
@@ -113,10 +113,10 @@ pub unsafe extern "C" fn read(fd: c_int, into: *mut c_void, count: size_t) -> ss
     take("read", fd, count, |count| unsafe { real(fd, into, count) })
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pread(fd: c_int, into: *mut c_void, count: size_t, offset: off_t) -> ssize_t {
     let real = real!(pread: fn(c_int, *mut c_void, size_t, off_t) -> ssize_t);
@@ -124,10 +124,10 @@ pub unsafe extern "C" fn pread(fd: c_int, into: *mut c_void, count: size_t, offs
     take("pread", fd, count, |count| unsafe { real(fd, into, count, offset) })
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pread64(fd: c_int, into: *mut c_void, count: size_t, offset: off_t) -> ssize_t {
     let real = real!(pread64: fn(c_int, *mut c_void, size_t, off_t) -> ssize_t);
@@ -135,10 +135,10 @@ pub unsafe extern "C" fn pread64(fd: c_int, into: *mut c_void, count: size_t, of
     take("pread64", fd, count, |count| unsafe { real(fd, into, count, offset) })
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn write(fd: c_int, from: *const c_void, count: size_t) -> ssize_t {
     // SAFETY: the caller's promise.
@@ -146,10 +146,10 @@ pub unsafe extern "C" fn write(fd: c_int, from: *const c_void, count: size_t) ->
     give("write", fd, bytes, None).unwrap_or_else(|| real_write(fd, bytes, None))
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwrite(fd: c_int, from: *const c_void, count: size_t, offset: off_t) -> ssize_t {
     // SAFETY: the caller's promise.
@@ -157,10 +157,10 @@ pub unsafe extern "C" fn pwrite(fd: c_int, from: *const c_void, count: size_t, o
     give("pwrite", fd, bytes, Some(offset)).unwrap_or_else(|| real_write(fd, bytes, Some(offset)))
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwrite64(fd: c_int, from: *const c_void, count: size_t, offset: off_t) -> ssize_t {
     // SAFETY: the caller's promise.
@@ -168,10 +168,10 @@ pub unsafe extern "C" fn pwrite64(fd: c_int, from: *const c_void, count: size_t,
     give("pwrite64", fd, bytes, Some(offset)).unwrap_or_else(|| real_write(fd, bytes, Some(offset)))
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn writev(fd: c_int, buffers: *const iovec, count: c_int) -> ssize_t {
     if open_file(fd).is_none() {
@@ -184,10 +184,10 @@ pub unsafe extern "C" fn writev(fd: c_int, buffers: *const iovec, count: c_int) 
     give("writev", fd, &bytes, None).unwrap_or_else(|| real_write(fd, &bytes, None))
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwritev(fd: c_int, buffers: *const iovec, count: c_int, offset: off_t) -> ssize_t {
     // SAFETY: the caller's promise.
@@ -195,10 +195,10 @@ pub unsafe extern "C" fn pwritev(fd: c_int, buffers: *const iovec, count: c_int,
     give("pwritev", fd, &bytes, Some(offset)).unwrap_or_else(|| real_write(fd, &bytes, Some(offset)))
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwritev64(fd: c_int, buffers: *const iovec, count: c_int, offset: off_t) -> ssize_t {
     // SAFETY: the caller's promise.
@@ -215,19 +215,19 @@ fn sync(name: &str, fd: c_int, real: unsafe extern "C" fn(c_int) -> c_int) -> c_
     })
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fsync(fd: c_int) -> c_int {
     sync("fsync", fd, real!(fsync: fn(c_int) -> c_int))
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fdatasync(fd: c_int) -> c_int {
     sync("fdatasync", fd, real!(fdatasync: fn(c_int) -> c_int))
@@ -248,19 +248,19 @@ fn resize(name: &str, fd: c_int, length: off_t) -> c_int {
     })
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ftruncate(fd: c_int, length: off_t) -> c_int {
     resize("ftruncate", fd, length)
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ftruncate64(fd: c_int, length: off_t) -> c_int {
     resize("ftruncate64", fd, length)
@@ -286,19 +286,19 @@ fn allocate(name: &str, fd: c_int, mode: c_int, offset: off_t, length: off_t) ->
     })
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fallocate(fd: c_int, mode: c_int, offset: off_t, length: off_t) -> c_int {
     allocate("fallocate", fd, mode, offset, length)
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fallocate64(fd: c_int, mode: c_int, offset: off_t, length: off_t) -> c_int {
     allocate("fallocate64", fd, mode, offset, length)

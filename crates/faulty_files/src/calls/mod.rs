@@ -1,4 +1,4 @@
-//! The functions that stand in front of the C library's.
+//! Functions that the linker takes in place of the C library's.
 
 mod content;
 mod names;
@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The function that would have been called without this crate.
+/// The C library's function of this name.
 macro_rules! real {
     ($name:ident: fn($($argument:ty),*) -> $result:ty) => {{
         static FOUND: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
@@ -25,7 +25,7 @@ macro_rules! real {
 }
 pub(crate) use real;
 
-/// Where the next definition of a name is.
+/// Address of the next definition of a name.
 fn next(name: &'static str) -> usize {
     // SAFETY: the name ends with a zero.
     let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr().cast::<c_char>()) };
@@ -33,12 +33,12 @@ fn next(name: &'static str) -> usize {
     found as usize
 }
 
-/// Makes the linker take the functions.
+/// Makes the linker include the functions.
 pub(crate) fn link() {
     std::hint::black_box((content::LINKED, names::LINKED));
 }
 
-/// Fails a call.
+/// Sets `errno` and returns the value that means failure.
 fn fail(error: c_int) -> c_int {
     set_error(error);
     -1
@@ -49,7 +49,7 @@ pub(crate) fn set_error(error: c_int) {
     unsafe { *libc::__errno_location() = error };
 }
 
-/// Who watches an open file, its inode, and where it is.
+/// The watched directory of an open file, the file's inode, and its path.
 fn open_file(fd: c_int) -> Option<(Arc<Watched>, u64, PathBuf)> {
     if !watch::is_any() {
         return None;
@@ -66,13 +66,14 @@ fn open_file(fd: c_int) -> Option<(Arc<Watched>, u64, PathBuf)> {
 
 fn status(fd: c_int) -> Option<libc::stat> {
     let mut status = std::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: room for what the call fills.
+    // SAFETY: the call fills at most the buffer that it is given.
     let outcome = unsafe { libc::fstat(fd, status.as_mut_ptr()) };
-    // SAFETY: filled where the call says so.
+    // SAFETY: a call that returns 0 has filled the buffer.
     (outcome == 0).then(|| unsafe { status.assume_init() })
 }
 
-/// A path that begins at an open directory, or at the working directory, and who watches what is there.
+/// Resolves a path that begins at an open directory or at the working directory. Also returns the watched directory
+/// that the path is in.
 fn named(directory: c_int, path: *const c_char) -> Option<(Arc<Watched>, PathBuf)> {
     if !watch::is_any() || path.is_null() {
         return None;
@@ -89,7 +90,7 @@ fn named(directory: c_int, path: *const c_char) -> Option<(Arc<Watched>, PathBuf
     watch::of_path(&path).map(|watched| (watched, path))
 }
 
-/// Runs a call that transfers no bytes, unless it is to fail.
+/// Runs a call that transfers no bytes, unless the verdict is failure.
 fn proceed<T>(verdict: Verdict, failed: impl FnOnce(c_int) -> T, call: impl FnOnce() -> T) -> T {
     match verdict {
         Verdict::Fail(error) | Verdict::Torn(_, error) => failed(error),

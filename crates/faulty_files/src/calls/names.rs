@@ -1,4 +1,4 @@
-//! What names files.
+//! Functions that create, rename and remove the names of files.
 
 use super::{Address, fail, named, proceed, real, status};
 use crate::recording::Event;
@@ -29,7 +29,7 @@ fn inode(path: &Path) -> Option<u64> {
     symlink_metadata(path).ok().map(|metadata| metadata.ino())
 }
 
-/// Opens a file, and records where that makes or empties it.
+/// Opens a file, and records the call if it creates or empties the file.
 fn open_file(name: &str, directory: c_int, path: *const c_char, flags: c_int, call: impl FnOnce() -> c_int) -> c_int {
     let Some((watched, path)) = named(directory, path) else { return call() };
     let is_new = flags & libc::O_CREAT != 0 && inode(&path).is_none();
@@ -126,10 +126,10 @@ fn make_directory(name: &str, directory: c_int, path: *const c_char, call: impl 
     })
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
     let real = real!(open: fn(*const c_char, c_int, mode_t) -> c_int);
@@ -138,10 +138,10 @@ pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: mode_t) -
     open_file("open", AT_FDCWD, path, flags, call)
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
     let real = real!(open64: fn(*const c_char, c_int, mode_t) -> c_int);
@@ -150,10 +150,10 @@ pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: mode_t)
     open_file("open64", AT_FDCWD, path, flags, call)
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn openat(directory: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
     let real = real!(openat: fn(c_int, *const c_char, c_int, mode_t) -> c_int);
@@ -162,10 +162,10 @@ pub unsafe extern "C" fn openat(directory: c_int, path: *const c_char, flags: c_
     open_file("openat", directory, path, flags, call)
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn openat64(directory: c_int, path: *const c_char, flags: c_int, mode: mode_t) -> c_int {
     let real = real!(openat64: fn(c_int, *const c_char, c_int, mode_t) -> c_int);
@@ -174,10 +174,10 @@ pub unsafe extern "C" fn openat64(directory: c_int, path: *const c_char, flags: 
     open_file("openat64", directory, path, flags, call)
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
     let real = real!(rename: fn(*const c_char, *const c_char) -> c_int);
@@ -186,10 +186,10 @@ pub unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int
     rename_file("rename", (AT_FDCWD, from), (AT_FDCWD, to), call)
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn renameat(
     from_directory: c_int,
@@ -203,10 +203,10 @@ pub unsafe extern "C" fn renameat(
     rename_file("renameat", (from_directory, from), (to_directory, to), call)
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn renameat2(
     from_directory: c_int,
@@ -221,10 +221,10 @@ pub unsafe extern "C" fn renameat2(
     rename_file("renameat2", (from_directory, from), (to_directory, to), call)
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn link(from: *const c_char, to: *const c_char) -> c_int {
     let real = real!(link: fn(*const c_char, *const c_char) -> c_int);
@@ -233,10 +233,10 @@ pub unsafe extern "C" fn link(from: *const c_char, to: *const c_char) -> c_int {
     link_file("link", (AT_FDCWD, from), (AT_FDCWD, to), call)
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn linkat(
     from_directory: c_int,
@@ -251,10 +251,10 @@ pub unsafe extern "C" fn linkat(
     link_file("linkat", (from_directory, from), (to_directory, to), call)
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
     let real = real!(unlink: fn(*const c_char) -> c_int);
@@ -263,10 +263,10 @@ pub unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
     remove("unlink", AT_FDCWD, path, call)
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unlinkat(directory: c_int, path: *const c_char, flags: c_int) -> c_int {
     let real = real!(unlinkat: fn(c_int, *const c_char, c_int) -> c_int);
@@ -275,10 +275,10 @@ pub unsafe extern "C" fn unlinkat(directory: c_int, path: *const c_char, flags: 
     remove("unlinkat", directory, path, call)
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rmdir(path: *const c_char) -> c_int {
     let real = real!(rmdir: fn(*const c_char) -> c_int);
@@ -287,10 +287,10 @@ pub unsafe extern "C" fn rmdir(path: *const c_char) -> c_int {
     remove("rmdir", AT_FDCWD, path, call)
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mkdir(path: *const c_char, mode: mode_t) -> c_int {
     let real = real!(mkdir: fn(*const c_char, mode_t) -> c_int);
@@ -299,10 +299,10 @@ pub unsafe extern "C" fn mkdir(path: *const c_char, mode: mode_t) -> c_int {
     make_directory("mkdir", AT_FDCWD, path, call)
 }
 
-/// As the C library's.
+/// Replaces the C library's function of this name.
 ///
 /// # Safety
-/// As there.
+/// As for the C library's function.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mkdirat(directory: c_int, path: *const c_char, mode: mode_t) -> c_int {
     let real = real!(mkdirat: fn(c_int, *const c_char, mode_t) -> c_int);

@@ -1,13 +1,13 @@
-//! Reads whatever some bytes hold, by every door of the crate. Shared with `fuzz/`.
+//! Reads arbitrary bytes through every entry of the crate. Shared with `fuzz/`.
 
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_wire::{Codec, GetMore, KillCursors, Message, OpCode, Query, Reply, WireError, split_frame};
 
-/// Reads frame after frame, down to every document's leaves; the number of values seen.
+/// Reads frame after frame, down to every document's leaves. Returns the number of values seen.
 /// # Errors
-/// The first frame's that is malformed.
+/// The error of the first malformed frame.
 /// # Panics
-/// Where something that was parsed does not hold what it says.
+/// If a parsed value does not hold what it promises.
 pub fn read_frames(codec: &mut Codec, mut input: &[u8], limit_bytes: usize) -> Result<usize, WireError> {
     let mut values = 0;
     let mut inner = Vec::new();
@@ -56,7 +56,7 @@ fn read_frame(op_code: OpCode, frame: &[u8]) -> Result<usize, WireError> {
     }
 }
 
-/// Reads every value of a document; what was parsed must be readable to its end.
+/// Reads every value of a document: a parsed document must be readable to its end.
 pub fn walk(document: DocumentRef<'_>) -> usize {
     let mut values = 0;
     let mut last = document.as_bytes().len();

@@ -1,4 +1,5 @@
-//! TLS, passwords and certificates, on the server that BUNKO_TLS_URI names, with the certificates of BUNKO_TLS_CERTIFICATES.
+//! TLS, passwords and certificates, on the server that BUNKO_TLS_URI names, with the certificates of
+//! BUNKO_TLS_CERTIFICATES.
 
 use bunko_clients_rust::code;
 use mongodb::bson::{Document, doc};
