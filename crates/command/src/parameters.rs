@@ -1,5 +1,5 @@
-//! Server parameters, for `getParameter` and `setParameter`. A parameter that can be set has its effect. One that cannot
-//! shows the server's value, or MongoDB's where nothing in this server depends on it.
+//! Server parameters, for `getParameter` and `setParameter`. A parameter that can be set has its effect. Other
+//! parameters show the server's value, or MongoDB's where nothing in this server depends on it.
 
 mod at_startup;
 mod known;
