@@ -188,7 +188,10 @@ mod tests {
         operation.enter(Place::OwnThread, Instant::now());
         operation.check().expect("nothing ends it");
         operation.let_go_elsewhere(60 << 20);
+        assert!(server.held() <= 32 << 20, "its grant is left, until its thread leaves: {}", server.held());
+        operation.leave(0);
         assert!(server.held() < 1 << 20, "{}", server.held());
+        operation.enter(Place::OwnThread, Instant::now());
         operation.hold_elsewhere(60 << 20).expect("there is room again");
         drop(operation);
         assert_eq!(server.held(), 0);
