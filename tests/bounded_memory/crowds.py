@@ -162,6 +162,10 @@ SHAPES = {
     "scripts of 70 MB": (scripts, READS),
 }
 
+# Shapes that run only where they are asked for. A server in 1 GiB survives each of them by itself, but not behind all the others,
+# whose freed memory the allocator still keeps.
+ASKED_FOR = {"inserts under wildcard indexes", "inserts of texts of 4 MB", "scripts of 70 MB"}
+
 
 def receive(connection, count):
     parts = []
@@ -364,7 +368,7 @@ def main():
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=3, help="how long each crowd lasts")
-    parser.add_argument("--shape", action="append", help="only shapes whose names contain that")
+    parser.add_argument("--shape", action="append", help="shapes whose names contain that, instead of those that run by themselves")
     arguments = parser.parse_args()
     server, failed = Server(arguments), []
     administrator = pymongo.MongoClient("127.0.0.1", server.port, directConnection=True, serverSelectionTimeoutMS=20_000)
@@ -372,7 +376,8 @@ def main():
     columns = ["shape", "peak, MB", "answered", "refused", "closed", "unserved", "find p99, ms", "longest sort, s"]
     print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns), flush=True)
     for shape in SHAPES:
-        if arguments.shape and not any(part in shape for part in arguments.shape):
+        is_wanted = any(part in shape for part in arguments.shape) if arguments.shape else shape not in ASKED_FOR
+        if not is_wanted:
             continue
         line, wrong = try_shape(server, shape, arguments, administrator)
         if line:
