@@ -122,7 +122,7 @@ impl Store {
         let ends = Instant::now() + FLUSH_WAIT_MAX;
         loop {
             let turn = self.chain.lock();
-            if self.keeps_up_with_chains() || Instant::now() >= ends {
+            if self.is_at_leisure() || Instant::now() >= ends {
                 return Ok(turn);
             }
             drop(turn);
@@ -192,5 +192,47 @@ impl Store {
         if self.durable_bell().is_some_and(|bell| bell.is_listened_to()) {
             self.hurry(Lsn(lsn.0 + 1));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engines::fake::fake;
+    use crate::{EngineTable, KeyspaceId, RecordId, StoreOptions, Survival};
+    use std::sync::atomic::AtomicBool;
+
+    fn insertion(record: u64) -> Batch<'static> {
+        let mut batch = Batch::new();
+        batch.insert_record(KeyspaceId(7), RecordId(record), vec![7; 100]);
+        batch
+    }
+
+    #[test]
+    fn a_chain_waits_for_engines_to_flush_and_is_refused_before_the_end() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let (own, told) = fake("own", Survival::Durable);
+        let store = Store::open(directory.path(), StoreOptions::at_rest(), EngineTable::only(own)).expect("opens");
+        let is_flushed = AtomicBool::new(false);
+        *told.unflushed_bytes.lock() = 1 << 40;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(20 * STALL);
+                store.commit(&insertion(1)).expect("only chains wait");
+                is_flushed.store(true, Ordering::SeqCst);
+                *told.unflushed_bytes.lock() = 0;
+            });
+            store.commit_chain(&[insertion(2), insertion(3)]).expect("engines have flushed");
+            assert!(is_flushed.load(Ordering::SeqCst), "it did not wait");
+        });
+        let applied = told.applied.lock().len();
+        *told.unflushed_bytes.lock() = 1 << 40;
+        store.end_waiting();
+        let refused = store.commit_chain(&[insertion(4), insertion(5)]);
+        assert!(matches!(refused, Err(StorageError::Closing)), "{refused:?}");
+        assert_eq!(told.applied.lock().len(), applied);
+        *told.unflushed_bytes.lock() = 0;
+        store.commit_chain(&[insertion(4), insertion(5)]).expect("it need not wait");
+        store.close().expect("closes");
     }
 }

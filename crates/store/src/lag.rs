@@ -11,7 +11,7 @@ const FAR_STALL_FACTOR: u64 = 2 * STALL_FACTOR;
 /// As [`STALL_FACTOR`], for holding background work back, so that it never makes writers wait.
 const LEISURE_FACTOR: u64 = STALL_FACTOR / 2;
 /// A chain may begin if engines hold no more bytes than this in memory, however low their limit is.
-const CHAIN_LEISURE_BYTES_MIN: u64 = 8 << 20;
+const LEISURE_BYTES_MIN: u64 = 8 << 20;
 /// How long a write is held back at a time; [`STALLS_MAX`] is the maximum number of times.
 pub const STALL: Duration = Duration::from_millis(1);
 /// See [`STALL`].
@@ -52,17 +52,17 @@ impl Store {
         self.engines.sum(|engine| engine.unflushed_bytes() + engine.flushing_bytes())
     }
 
-    /// Whether engines hold few enough bytes for a chain to begin.
-    pub(crate) fn keeps_up_with_chains(&self) -> bool {
+    /// Whether engines are far from holding writers back.
+    pub(crate) fn is_at_leisure(&self) -> bool {
         let leisure_bytes = self.options.unflushed_bytes_max.saturating_mul(LEISURE_FACTOR);
-        self.unwritten_bytes() <= leisure_bytes.max(CHAIN_LEISURE_BYTES_MIN)
+        self.unwritten_bytes() <= leisure_bytes.max(LEISURE_BYTES_MIN)
     }
 
     /// For background work: waits until engines are far from holding writers back, at most as long as
     /// [`Store::catch_up`].
     pub fn wait_for_leisure(&self) {
         for _ in 0..STALLS_MAX {
-            if self.unwritten_bytes() <= LEISURE_FACTOR * self.options.unflushed_bytes_max {
+            if self.is_at_leisure() {
                 break;
             }
             std::thread::sleep(STALL);

@@ -70,12 +70,20 @@ impl OperationContext {
                 return Err(Failure::too_long());
             }
         }
-        let mut drawing = self.server_memory().draw_in_turn(bytes, Purpose::Work);
+        let draw = self.wait_for_draw(bytes, Purpose::Work, || self.may_wait_until())?;
+        self.turn.lock().memory.begin_draw(&draw);
+        Ok(OperationDraw { operation: self, draw })
+    }
+
+    /// Holds the thread until the draw gets its room. `until` is asked again and again how long the thread may wait
+    /// next.
+    /// # Errors
+    /// Errors of `until`.
+    fn wait_for_draw(&self, bytes: u64, purpose: Purpose, until: impl Fn() -> Result<Instant>) -> Result<Draw> {
+        let mut drawing = self.server_memory().draw_in_turn(bytes, purpose);
         loop {
-            let until = self.may_wait_until()?;
-            if let Some(draw) = drawing.wait_until(until) {
-                self.turn.lock().memory.begin_draw(&draw);
-                return Ok(OperationDraw { operation: self, draw });
+            if let Some(draw) = drawing.wait_until(until()?) {
+                return Ok(draw);
             }
         }
     }
@@ -84,27 +92,27 @@ impl OperationContext {
     /// # Errors
     /// Errors of the interruption; `ExceededMemoryLimit` after a minute without room.
     pub(super) fn wait_for_grant(&self, bytes: u64) -> Result<()> {
-        let memory = self.server_memory();
-        let mut drawing = memory.draw_in_turn(bytes, Purpose::Grant);
         let ends = Instant::now() + GRANT_WAIT_MAX;
-        loop {
+        let until = || {
             if let Some(failure) = self.interruption.reason() {
                 return Err(failure);
             }
-            if let Some(draw) = drawing.wait_until(Instant::now() + WAIT) {
-                self.turn.lock().memory.grant(draw);
-                return Ok(());
+            let now = Instant::now();
+            if now < ends {
+                return Ok(now + WAIT);
             }
-            if Instant::now() >= ends {
-                let message = format!(
-                    "operation waited {} s for {bytes} bytes of memory, and the server holds {} bytes of {} for all clients",
-                    GRANT_WAIT_MAX.as_secs(),
-                    memory.held(),
-                    memory.bytes_max(),
-                );
-                return Err(Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message));
-            }
-        }
+            let memory = self.server_memory();
+            let message = format!(
+                "operation waited {} s for {bytes} bytes of memory, and the server holds {} bytes of {} for all clients",
+                GRANT_WAIT_MAX.as_secs(),
+                memory.held(),
+                memory.bytes_max(),
+            );
+            Err(Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message))
+        };
+        let draw = self.wait_for_draw(bytes, Purpose::Grant, until)?;
+        self.turn.lock().memory.grant(draw);
+        Ok(())
     }
 
     /// Notes bytes that have been drawn for the operation.

@@ -23,6 +23,8 @@ pub(crate) struct Told {
     pub panics: Mutex<bool>,
     /// Maximum growth in bytes that is admitted; `None` for no limit.
     pub room_bytes: Mutex<Option<usize>>,
+    /// Bytes that the engine says it has not flushed.
+    pub unflushed_bytes: Mutex<u64>,
 }
 
 struct Fake {
@@ -97,7 +99,7 @@ impl Engine for Fake {
     }
 
     fn unflushed_bytes(&self) -> u64 {
-        0
+        *self.told.unflushed_bytes.lock()
     }
 
     fn space(&self, keyspaces: &[(KeyspaceId, KeyspaceStatistics)]) -> Vec<Space> {

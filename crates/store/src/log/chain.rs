@@ -66,7 +66,7 @@ impl Log {
         let mut before = 0;
         for part in parts {
             let first = links.first().map(|first| first.lsn);
-            let header = self.append_link((part, draw), scaled(before, all), first)?;
+            let header = self.append_link(part, draw, scaled(before, all), first)?;
             links.push(Appended { lsn: header.lsn, documents_position: header.documents_position() });
             before += part.operations();
         }
@@ -75,12 +75,7 @@ impl Log {
 
     /// Appends one record. It goes from the batch to the kernel without the buffer of other writers, who can append
     /// meanwhile.
-    fn append_link(
-        &self,
-        (part, draw): (&Batch<'_>, Draw),
-        operations_before: u64,
-        first: Option<Lsn>,
-    ) -> Result<Header> {
+    fn append_link(&self, part: &Batch<'_>, draw: Draw, operations_before: u64, first: Option<Lsn>) -> Result<Header> {
         let length = record_length(part)?;
         let effects_checksum = bunko_checksum::crc32c(part.encoded_effects());
         let mut spare = self.writing.lock();
@@ -252,7 +247,7 @@ mod tests {
         let first = log.append_links(&[&one], Draw::Free).expect("placed")[0].lsn;
         let between = append(1);
         // The chain goes on after another writer's record; the link is the same as in one call.
-        let second = log.append_link((&two, Draw::Free), 1, Some(first)).expect("placed").lsn;
+        let second = log.append_link(&two, Draw::Free, 1, Some(first)).expect("placed").lsn;
         let at = log.reserve(2, first, 100_000, Draw::Free).expect("reserved");
         let before = append(2);
         assert!(first < between && between < second && second < before && before < at);
