@@ -49,7 +49,7 @@ pub use plan::Plan;
 pub use plan_report::{FinishedRun, PlanChoice, PlanReport};
 pub use planner::plan;
 pub use query_settings::{AllowedIndexes, QuerySettings};
-pub use query_shape::QueryShape;
+pub use query_shape::{QueryShape, is_constant_expression};
 pub use resumable::{ResumableScan, ScanStart};
 pub use stored_functions::SystemFunctions;
 pub use tail::Tail;

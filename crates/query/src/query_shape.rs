@@ -134,7 +134,7 @@ fn structure(value: ValueRef<'_>) -> Vec<u8> {
             }
         }
         // A list of constants is a constant too, whatever its length.
-        ValueRef::Array(array) if array.iter().all(is_constant) => {}
+        ValueRef::Array(array) if array.iter().all(|member| is_constant_expression(member, &[])) => {}
         ValueRef::Array(array) => {
             for element in array.iter() {
                 put(&mut shape, &structure(element));
@@ -146,14 +146,16 @@ fn structure(value: ValueRef<'_>) -> Vec<u8> {
     shape
 }
 
-/// Whether the expression is a constant.
-fn is_constant(expression: ValueRef<'_>) -> bool {
+/// Whether an expression, as it was sent, does not depend on the document. The operands of `literals` count as constants;
+/// all other operators might depend on it.
+pub fn is_constant_expression(expression: ValueRef<'_>, literals: &[&str]) -> bool {
     match expression {
         ValueRef::String(text) => !text.starts_with('$'),
-        ValueRef::Array(members) => members.iter().all(is_constant),
-        ValueRef::Document(fields) => {
-            fields.iter().all(|field| !field.name.starts_with('$') && is_constant(field.value))
-        }
+        ValueRef::Array(members) => members.iter().all(|member| is_constant_expression(member, literals)),
+        ValueRef::Document(fields) => fields.iter().all(|field| {
+            literals.contains(&field.name)
+                || !field.name.starts_with('$') && is_constant_expression(field.value, literals)
+        }),
         _ => true,
     }
 }

@@ -1,16 +1,20 @@
 //! The shape of an expression: its operators and paths, with constants replaced by their types.
 
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, Value, ValueRef};
+use bunko_query::is_constant_expression;
+
+/// Operators whose operands are not evaluated.
+const LITERALS: &[&str] = &["$literal", "$const"];
 
 /// The shape of an expression.
 pub(super) fn of(expression: ValueRef<'_>) -> Value {
     match expression {
         ValueRef::String(path) if path.starts_with('$') => expression.to_value(),
         // A list of constants is one constant, whatever its length.
-        ValueRef::Array(members) if members.iter().all(is_constant) => Value::String(placeholder(expression)),
+        ValueRef::Array(_) if is_constant_expression(expression, LITERALS) => Value::String(placeholder(expression)),
         ValueRef::Array(members) => array(members.iter().map(of)),
         ValueRef::Document(document) => match document.first() {
-            Some(first) if matches!(first.name, "$literal" | "$const") => Value::String(placeholder(first.value)),
+            Some(first) if LITERALS.contains(&first.name) => Value::String(placeholder(first.value)),
             Some(first) if first.name == "$meta" => expression.to_value(),
             _ => {
                 let mut shape = DocumentBuf::new();
@@ -21,18 +25,6 @@ pub(super) fn of(expression: ValueRef<'_>) -> Value {
             }
         },
         constant => Value::String(placeholder(constant)),
-    }
-}
-
-/// Whether an expression does not depend on the document.
-fn is_constant(expression: ValueRef<'_>) -> bool {
-    match expression {
-        ValueRef::String(text) => !text.starts_with('$'),
-        ValueRef::Array(members) => members.iter().all(is_constant),
-        ValueRef::Document(document) => document.iter().all(|field| {
-            matches!(field.name, "$literal" | "$const") || !field.name.starts_with('$') && is_constant(field.value)
-        }),
-        _ => true,
     }
 }
 
