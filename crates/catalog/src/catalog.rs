@@ -334,18 +334,25 @@ impl Catalog {
         namespace: &Namespace,
         operation: &dyn OperationSource,
     ) -> Result<Arc<Collection>> {
-        if let Some(collection) = self.collection_for(namespace, operation) {
-            return Ok(collection);
-        }
-        self.refuse_view(namespace)?;
-        match self.create(namespace, CreateOptions::default(), operation) {
-            Ok((collection, _)) => {
-                operation.operation().note_created(namespace.to_string());
-                Ok(collection)
+        loop {
+            if let Some(collection) = self.collection_for(namespace, operation) {
+                return Ok(collection);
             }
-            // Another operation has created it meanwhile.
-            Err(failure) if failure.code() == ErrorCode::NAMESPACE_EXISTS => self.collection(namespace).ok_or(failure),
-            Err(failure) => Err(failure),
+            self.refuse_view(namespace)?;
+            match self.create(namespace, CreateOptions::default(), operation) {
+                Ok((collection, _)) => {
+                    operation.operation().note_created(namespace.to_string());
+                    return Ok(collection);
+                }
+                Err(failure) if failure.code() != ErrorCode::NAMESPACE_EXISTS => return Err(failure),
+                // Another operation created the collection after the first look.
+                Err(failure) => match self.collection(namespace) {
+                    Some(collection) => return Ok(collection),
+                    None if self.shows_oplog(namespace) => return Err(failure),
+                    // A third operation dropped it again.
+                    None => {}
+                },
+            }
         }
     }
 
