@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The documents behind the figures in docs/dump-restore.md, as BSON on standard output:
+"""The documents behind the figures in docs/reference/dump-restore.md, as BSON on standard output:
 
     python3 docs/dump-restore-documents.py | bunko restore --db test --collection documents -
 

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Commands that may run before a login, as in docs/privileges.md.
+/// Commands that may run before a login, as in docs/reference/privileges.md.
 const BEFORE_LOGIN: &[&str] = &[
     "authenticate", "buildInfo", "buildinfo", "connectionStatus", "getnonce", "hello", "isMaster", "ismaster", "logout",
     "ping", "saslContinue", "saslStart",

@@ -1,5 +1,5 @@
-//! The floor of speed.md: a server that reads whole frames, appends them to a file and acknowledges them without
-//! decoding.
+//! The floor of an insert's cost: a server that reads whole frames, appends them to a file and acknowledges them
+//! without decoding.
 //!
 //! Its cost is the kernel's share; no database can be cheaper. One thread, epoll.
 //!

@@ -19,7 +19,7 @@ const REGISTRIES: &[(&str, &str)] = &[
 ];
 
 /// Document in which users read what exists.
-const HANDBOOK: &str = "docs/compatibility.md";
+const HANDBOOK: &str = "docs/reference/compatibility.md";
 
 /// The texts that are compared.
 struct Registry<'a> {
@@ -240,7 +240,7 @@ const OPERATORS: &[Operator] = &[
         assert_eq!(findings("mod abs;", &[ABS], SCRIPTS), ["folder: the table lists nothing"]);
         assert_eq!(
             findings_with(TABLE, &[ABS, ROUND, SINES], SCRIPTS, "`$abs`, `$sinh`"),
-            ["docs/compatibility.md does not name $sin"]
+            ["docs/reference/compatibility.md does not name $sin"]
         );
     }
 

@@ -1,4 +1,5 @@
-//! All settings: one table for files, flags, `--print-config` and `getCmdLineOpts`. docs/running.md lists them, too.
+//! All settings: one table for files, flags, `--print-config` and `getCmdLineOpts`. docs/reference/settings.md lists
+//! them, too.
 
 mod logging;
 mod network;
@@ -463,11 +464,11 @@ mod tests {
 
     #[test]
     fn every_setting_is_documented() {
-        let documentation = include_str!("../../../../docs/running.md");
+        let documentation = include_str!("../../../../docs/reference/settings.md");
         for setting in SETTINGS {
             let flags = [setting.flag].into_iter().chain(setting.mongod_flag).chain(setting.negations.iter().copied());
             for name in flags.map(|flag| format!("--{flag}")).chain(setting.keys.iter().map(|key| (*key).to_owned())) {
-                assert!(documentation.contains(&format!("`{name}`")), "`{name}` is not in docs/running.md");
+                assert!(documentation.contains(&format!("`{name}`")), "`{name}` is not in docs/reference/settings.md");
             }
         }
     }

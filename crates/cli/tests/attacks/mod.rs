@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Most memory of all connections together before a login, as docs/security.md states it.
+/// Most memory of all connections together before a login, as docs/explanation/security.md states it.
 const HELD_BYTES_MAX: u64 = 64 << 20;
 /// Most memory of one connection beyond that: its task, its names, a login that has begun.
 const CONNECTION_BYTES_MAX: u64 = 24 << 10;

@@ -2,8 +2,8 @@
 //! login.
 //!
 //! No command is executed: each is sent with an unknown API version, which is checked after the privileges. The
-//! expected results are those of `docs/privileges.md`, and what follows from its column `needs`, which is written by
-//! hand. After a change `REWRITE=1` rewrites the columns of roles: read the difference.
+//! expected results are those of `docs/reference/privileges.md`, and those that follow from its column `needs`, which is
+//! written by hand. After a change `REWRITE=1` rewrites the columns of roles: read the difference.
 
 mod needs;
 
@@ -181,13 +181,13 @@ fn every_command_is_allowed_to_its_roles_and_to_no_other() {
     let mut users = users(&mut guarded);
     let mut anyone = open(&guarded.server, "", "");
     let count = users.len();
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/privileges.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/privileges.md");
     let before = std::fs::read_to_string(&path).expect("a table");
     let documented = read(&before);
     let (mut wrong, mut table, mut cells) = (Vec::new(), String::new(), 0);
     for row in &rows {
         let Some(expected) = documented.get(&row.label) else {
-            panic!("docs/privileges.md needs a line for '{}'", row.label)
+            panic!("docs/reference/privileges.md needs a line for '{}'", row.label)
         };
         let needs = Needs::parse(&expected.needs);
         let mut columns = [String::new(), String::new()];
@@ -217,7 +217,7 @@ fn every_command_is_allowed_to_its_roles_and_to_no_other() {
             };
         }
         if columns != expected.columns {
-            wrong.push(format!("docs/privileges.md says otherwise of {}: {columns:?}", row.label));
+            wrong.push(format!("docs/reference/privileges.md says otherwise of {}: {columns:?}", row.label));
         }
         let [own, other] = columns;
         let _ = writeln!(table, "| {} | {} | {own} | {other} |", row.label, expected.needs);
@@ -228,5 +228,5 @@ fn every_command_is_allowed_to_its_roles_and_to_no_other() {
         std::fs::write(&path, format!("{beginning}{BEGINNING}{table}")).expect("written");
     }
     assert!(wrong.is_empty(), "a promise is broken: who is let in is not who is meant to be:\n{}", wrong.join("\n"));
-    assert_eq!(rows.len(), documented.len(), "docs/privileges.md has commands that there are not");
+    assert_eq!(rows.len(), documented.len(), "docs/reference/privileges.md has commands that there are not");
 }
