@@ -12,6 +12,7 @@
 //! **Invariant:** a script runs for a thread of its operation's own, never for one that serves others ([`Scripts::admit`]).
 //! **Invariant:** an operation that has to stop stops within moments, whatever its script does.
 //! **Invariant:** what a script does to its engine or its process concerns no other operation.
+//! **Invariant:** no worker serves two operations, and none outlives the server.
 #![deny(unsafe_code)]
 
 mod allocation;

@@ -8,6 +8,7 @@
 //!
 //! **Invariant:** what is written is read back in the same order, whatever the memory was.
 //! **Invariant:** no length in a file is believed before it is checked against the bytes that are there.
+//! **Invariant:** a scratch file has no name, so it goes with its operation or its process, however these end.
 #![forbid(unsafe_code)]
 
 mod arena;

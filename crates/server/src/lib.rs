@@ -5,6 +5,7 @@
 //!
 //! **Invariant:** requests of one connection are answered in order.
 //! **Invariant:** no reply leaves before its acknowledgement holds.
+//! **Invariant:** no input of a client makes it panic, or grow without a stated limit.
 #![forbid(unsafe_code)]
 
 mod acknowledge;
