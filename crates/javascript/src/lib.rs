@@ -9,6 +9,8 @@
 //! many keys. So the engine runs in a worker (`worker.rs`), which can be killed whatever it does. The server starts
 //! it from its own program ([`Workers`]), sends the calls there and waits (`client.rs`).
 //!
+//! `docs/decisions/001-script-processes.md` says why it is a process, and what a call costs.
+//!
 //! **Invariant:** a script runs for a thread of its operation's own, never for one that serves others ([`Scripts::admit`]).
 //! **Invariant:** an operation that has to stop stops within moments, whatever its script does.
 //! **Invariant:** what a script does to its engine or its process concerns no other operation.
