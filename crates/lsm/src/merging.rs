@@ -1,10 +1,10 @@
 //! Merges the tree's tables, beside checkpoints.
 //!
 //! ```text
-//!         begin                       the tree made its filter,
-//!  idle ─────────► open: threshold ── or there was nothing to merge: end ──► merging, beside flushes ──► registered ──► idle
-//!                  decided, no flush
-//!                  adds tables
+//!       begin                      the tree made its filter,
+//! idle ───────► open: threshold ── or nothing was to merge: end ──► merging, beside flushes ──► registered ──► idle
+//!               decided, no flush
+//!               adds tables
 //! ```
 //! After a checkpoint, first the tables that hold only dropped keyspaces go. Then 16 tables of the first level are
 //! merged, or two once no notable flush has come for half a minute or after `prepare_for_reads`: every read asks each

@@ -6,7 +6,7 @@
 //!                                   │ yes        ▲ waits for a turn
 //!                                   └► SpareThread ── Halt::TooLong ┘
 //! ```
-//! A frame runs first on the thread that read it. A command that would keep others waiting refuses itself with
+//! A frame that is not very long runs first on the thread that read it. A command that would keep others waiting refuses itself with
 //! `Halt::TooLong` before it has changed anything, and the same frame runs again on a thread of lower priority. While
 //! all [`APART_MAX`] turns are taken, it is first tried on a spare thread: it may be short, and have been delayed only
 //! because other threads had the processor. If it computes for long there too, it waits for a turn, without a thread.
