@@ -1,4 +1,8 @@
 //! Finds documents of another collection whose path equals one of several values.
+//!
+//! [`Sources`](crate::Sources) makes the [`Lookups`] once for a stage: by `_id` (`IdJoin` of `query`), or by an index
+//! that begins with the path (`EqualityLookup`). Several values, nulls, arrays, and pipelines behind an index get a
+//! plan for each document. Without an index, one table of the whole collection is built.
 
 use crate::joined_path::matched_values;
 use crate::sub_pipeline::behind;

@@ -3,8 +3,25 @@
 //! A [`Pipeline`] is parsed once; [`Pipeline::split_for_planner`] hands its leading filters, sort, skip and limit to
 //! the query planner; [`Pipeline::open`] puts the rest on top of the plan's documents.
 //!
+//! - **Pulled or visited.** A stream is pulled document by document, or visited: a visited document is lent from the
+//!   scan's block through all stages that only look at it ([`DocumentStream::visit`]). A `$match` that is pulled visits
+//!   the stream below it part by part (`visit_part`), so that only matching documents are copied.
+//! - **Only needed fields.** A stage learns which fields the later stages read (`Stage::read_only`); `$unwind` copies
+//!   no others. A `$group` that reads nothing around the unwound array gets document and element apart (`StandIn` of
+//!   `expression`), so no document is written for an element.
+//! - **Other collections** come from [`Sources`], which `command` implements over catalog and planner. Parsing notes
+//!   all of them; one snapshot is taken when the first one is opened. A pipeline inside a stage is parsed when it is
+//!   opened, so the values of `let` are constants of its plan.
+//! - **Metadata** that `$meta` reads is at hand while stages look at a document (`metadata.rs` of `expression`), and
+//!   travels in the document's first field where a stage keeps documents back.
+//! - **Filters** of pipelines and of finds are parsed by one function, `query::parse_filter`, which compiles `$expr`.
+//!   [`Rewrites::Off`] (the failpoint `disablePipelineOptimization`) leaves all rewrites out, so that
+//!   `crates/cli/tests/pipelines_agree` can compare.
+//!
 //! **Invariant:** a stage holds no documents. The stream that [`Stage::open`] makes gathers them, within the memory
 //! that the operation allows a stage, or on disk.
+//! **Invariant:** a stage's table entry says whether it compares strings (`StringUse`); a test compares that with its
+//! results.
 #![forbid(unsafe_code)]
 
 mod environment;

@@ -4,8 +4,9 @@
 //! for it. The lab measures, counts and reads back the stored documents, judges whether the figures mean anything, and
 //! makes a [`Report`].
 //!
-//! **Invariant:** the lab is a client. It knows `bunko_client`, `bunko_tools` and `/proc`, never a server's code, so that
-//! its figures mean the same for every target. It drops only what it created.
+//! **Invariant:** the lab is a client. It knows `bunko_client`, `bunko_tools` and `/proc`, never a server's code, so
+//! that its figures mean the same for every target. It drops only what it created.
+//! **Invariant:** a figure whose run has a finding against it is not called valid.
 #![forbid(unsafe_code)]
 
 mod database;

@@ -6,6 +6,9 @@
 //! the bytes.
 //!
 //! Owned values keep sub-documents as bytes too: one comparison, one key string and one hash serve both forms.
+//!
+//! **Invariant:** the byte order of two key strings is the order of their values.
+//! **Invariant:** [`text::ValueText`] is the one printer of values in messages.
 #![forbid(unsafe_code)]
 
 pub mod arithmetic;

@@ -1,4 +1,9 @@
 //! Bulk inserts that bypass the log: documents are written once, to their final place.
+//!
+//! The engine writes the documents into a file of its own and syncs it (`Store::stage`). One batch adopts the file.
+//! Then the documents are placed by the batches of an insert, which have locations instead of bytes. Reclaim leaves the
+//! file alone until the last document is placed and no older view is open (`Staging::protects` of `lsm`). If the engine
+//! stages nothing, or the log is kept as a history, which must have all documents, this is a plain insert.
 
 use crate::insert::{BATCH_COUNT_MAX, Inserted, Order, Place};
 use crate::user_writes;

@@ -4,6 +4,11 @@
 //! read in steps. Keys are derived from a snapshot without any lock, sorted, and put into the index a few hundred at a
 //! time, under the locks of their records. So writers wait for about a millisecond at most, however many keys a record
 //! has.
+//!
+//! If the engines have much to flush, the build waits for them without any lock (`Store::wait_for_leisure`), before
+//! writers would have to. A build that the end of a process interrupts begins again at the next start, in a new
+//! keyspace ([`Catalog::resume_builds`]). State that the builder shares with writers is in `building`, and the
+//! queue of builds in `build_queue`.
 
 use crate::building::{BuildNotes, IndexBuild, aborted};
 use crate::catalog::Difference;

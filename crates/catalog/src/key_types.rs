@@ -1,4 +1,9 @@
 //! The types of values in an index's keys. Keys alone do not distinguish types that compare as equal.
+//!
+//! A key does not tell `1` from `1.0`, nor null from a missing field. So each index remembers which of these types its
+//! fields have ever had, in the collection's record and beside its arrays. A type is saved before the first key of it
+//! is written, and a plan reads the types after it has taken its snapshot. Rejected: the types beside each entry, for
+//! which every key of every index would pay.
 
 use bunko_bson::{Value, ValueRef};
 

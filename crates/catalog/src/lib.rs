@@ -1,8 +1,16 @@
 //! Databases, collections and indexes: the only way to the store.
 //!
+//! A keyspace is a number: one for each collection's records and one for each of its indexes. Keyspace 0 has the
+//! catalog itself: one document for each collection (namespace, UUID, options, keyspaces, indexes, and for each index
+//! whether it is ready and on which paths documents have arrays), and one that counts keyspaces.
+//!
 //! **Invariant:** the batch that changes a document also changes its index keys.
 //! **Invariant:** a unique key is looked up and put while its lock is held.
 //! **Invariant:** storage errors become [`bunko_errors::Failure`]s here and nowhere else.
+//! **Invariant:** nothing above this crate writes a key of its own making.
+//! **Invariant:** a keyspace number is never used twice.
+//! **Invariant:** while an index is built, a key goes only with the record that it leads to (`building`).
+//! **Invariant:** before an index gets its first key that is longer than trees take, its record says so (`long_key`).
 #![forbid(unsafe_code)]
 
 mod array_walk;

@@ -1,4 +1,5 @@
-//! Renames collections.
+//! Renames collections. A rename is one record of the log. If the oplog is kept, a rename into another database copies
+//! the documents instead: see `move_across`.
 
 use crate::transaction::{announce, exclude_all};
 use crate::user_writes;

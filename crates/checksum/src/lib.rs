@@ -8,6 +8,8 @@
 //! To join, the checksum of a lane, as a polynomial over two elements, is multiplied by `x` to the power of the number
 //! of following bits, modulo the polynomial of CRC-32C. A carry-less product and the CRC instruction compute that; see
 //! V. Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction" (Intel, 2011).
+//!
+//! **Invariant:** pure; the same on every processor.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,10 @@
 //! The one binary: picks engine, clock and disk, parses flags and mongod-style YAML.
+//!
+//! Time, disk and network are handed down from here. `serve` opens the store, then the catalog, then the sockets, and
+//! closes them in the opposite order.
+//!
+//! **Invariant:** a setting without effect is refused by name.
+//! **Invariant:** no thread that serves clients waits for a reader of standard error or standard output (`console`).
 
 mod access;
 mod allocator;

@@ -4,6 +4,7 @@
 //! connections with many requests in flight from few threads and costs less CPU than any server that it measures.
 //!
 //! **Invariant:** nothing here depends on the kind of server; any that speaks OP_MSG (MongoDB 3.6 and later) will do.
+//! **Invariant:** a load counts latency from the moment at which a request was due.
 #![forbid(unsafe_code)]
 
 mod auth;

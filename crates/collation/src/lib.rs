@@ -7,6 +7,13 @@
 //! characters have the same order, while newer characters and some tailorings differ. Normalization is always on,
 //! because ICU4X cannot turn it off. `normalization: false` would therefore give another order only for texts whose
 //! accents are in an unusual order.
+//!
+//! Without a collation strings are compared by their bytes. An index with a collation has sort keys in place of
+//! strings, and its record says which tables made them ([`SORT_KEYS`]).
+//!
+//! **Invariant:** the bytes of two sort keys compare as their strings do.
+//! **Invariant:** keys of other tables are never compared with keys of the present ones: a start builds such an index
+//! again, or refuses if it is the index on `_id`.
 #![forbid(unsafe_code)]
 
 mod icu;

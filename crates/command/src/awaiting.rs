@@ -3,6 +3,11 @@
 //! A `getMore` that finds no document ends with [`crate::Halt::Awaits`]: its operation and its cursor stay with the
 //! connection, and the thread that serves the connection listens to the bells. When one rings, it runs the frame again,
 //! as the same operation.
+//!
+//! The first bell belongs to the awaited thing: a capped collection's bell rings after an insert, a drop and a rename;
+//! a change stream's rings after a sync; the first statement of a transaction that met a conflict waits for its turn.
+//! The second bell belongs to the operation, and rings when the operation is killed. So a wait holds no thread and no
+//! snapshot.
 
 use crate::cursor_store::OpenCursor;
 use crate::operations::RunningOperation;

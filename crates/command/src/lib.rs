@@ -1,8 +1,15 @@
 //! Commands, one file each, with the dispatch table and the cursor store.
 //!
+//! A command is one file and one line in the table of `commands`; a stage that begins a pipeline with the server's own
+//! knowledge is one file and one line in `source_stages`. `dispatch` takes each request through the same steps.
+//!
 //! **Invariant:** a command's fields are checked against its table entry before it runs, so no field is accepted and
 //! ignored.
 //! **Invariant:** a reply is sent only once its write concern holds; [`Answer::acknowledgement`] says what to wait for.
+//! **Invariant:** a missing feature is refused with the right code.
+//! **Invariant:** the privileges that a command needs stand in its entry, and are checked before anything else of the
+//! command is read (`authorization`).
+//! **Invariant:** `Halt::TooLong` is returned before anything has been done.
 #![forbid(unsafe_code)]
 
 mod access_control;

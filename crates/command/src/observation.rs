@@ -1,4 +1,10 @@
 //! Effects of a command or a statement, for the profiler, slow lines in the log and the counters.
+//!
+//! Counts that exist anyway are always collected. Facts that take work are made only if `Invocation::is_noted_after`
+//! says that a profiler is on or that the command is slow. A `PlanReport` of `query` describes the plan of an
+//! execution, of the last search of a write (`LastSearch`), or of the plan below a pipeline (`PlanRun`).
+//! `StatementClock` ends each statement of a write, `Invocation::note_end` the command; both make an `Entry`, which
+//! `profile_entry` describes for `system.profile` and the log.
 
 use crate::invocation::Examined;
 use bunko_bson::DocumentBuf;

@@ -1,5 +1,8 @@
 //! `local.oplog.rs` for commands. Every read of it goes through [`open`] or, with a tailable cursor, through [`find`]:
 //! both read the entries that `Entries` generates.
+//!
+//! A tailable cursor waits for the bell that rings after each sync (`Store::durable_bell`). While it listens, every
+//! commit asks for a sync.
 
 use crate::collection_statistics::CollectionStatistics;
 use crate::cursor_store::CursorSource;

@@ -1,4 +1,7 @@
 //! The collections that a pipeline reads, all from one snapshot.
+//!
+//! They reach the stages as the `Sources` of `aggregate`'s `Environment`. A view is followed down to a collection, and
+//! the pipelines on the way are put together ([`Resolved`]).
 
 use crate::invocation::Examined;
 use crate::searched_collection::{Present, SearchedCollection};

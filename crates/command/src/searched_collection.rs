@@ -1,4 +1,8 @@
 //! A collection as a search sees it: its documents, and the postings of its indexes.
+//!
+//! If the collection is long and its present state is read, [`Documents::ask`] first lets the index's postings take in
+//! the changes (`search_tables.rs` and `following.rs` of `catalog`). The search then reads that state, and only the
+//! documents that the postings name. Otherwise it scans all documents of the snapshot.
 
 use bunko_aggregate::Searched;
 use bunko_bson::{DocumentBuf, DocumentRef};

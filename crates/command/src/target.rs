@@ -1,4 +1,6 @@
-//! The kinds of targets that a name may have. All reading commands use this lookup, so that they agree.
+//! The kinds of targets that a name may have. Reading commands use this lookup, so that they agree; pipelines use
+//! `resolve` of `pipeline_sources`, which also follows views down to the source below them (`Below`). `find` looks for
+//! a stored collection by itself first, because a lookup by `_id` must stay short.
 
 use crate::invocation::Invocation;
 use crate::time_series::{self, Series};

@@ -4,6 +4,9 @@
 //! This module is the only place that says which commands and stages work on such a collection. Every command and stage
 //! that uses one, by name, through a view or inside another pipeline, gets the documents, statistics or errors defined
 //! here.
+//!
+//! The planner takes no stage of a pipeline over such a collection. The test
+//! `every_way_to_read_meets_all_documents_or_is_refused` walks the kinds of collections and the ways to read them.
 
 use crate::collection_statistics::CollectionStatistics;
 use crate::commands::aggregate::Aggregation;

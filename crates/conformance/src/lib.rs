@@ -8,6 +8,8 @@
 //! - `tests/damage.rs`: missing files, files cut short, flipped bytes.
 //!
 //! `BUNKO_CONFORMANCE_ENGINE=lsm` runs one engine alone, `BUNKO_CONFORMANCE_CASES=1000` more random cases of each.
+//!
+//! **Invariant:** nothing in it names an engine.
 #![forbid(unsafe_code)]
 
 pub mod comparison;

@@ -1,4 +1,5 @@
-//! The table of storage engines: a new engine is one crate and one line here.
+//! The table of storage engines: a new engine is one crate and one line here, and must pass the tests of
+//! `crates/conformance`.
 #![forbid(unsafe_code)]
 
 use bunko_lsm::LsmOptions;

@@ -2,9 +2,12 @@
 //! model of the data that it should leave, and a server in this process.
 //!
 //! - `tests/every_call.rs`: the k-th call fails, for every k and in every way.
+//! - `tests/dump_restore.rs`: the same for the files of a dump and of a restore's state.
 //! - `tests/power_cuts.rs`: any part of the unsynced changes is lost.
+//! - `tests/meetings.rs`: threads are held between two steps, at failpoints.
 //!
-//! Both need the feature `injected`; `tests/faults/run` builds them so.
+//! The first three need the feature `injected`; `tests/faults/run` builds them so, with `rustix` over the C library and
+//! segments of 2 MiB. Nothing of it is in a build without that feature.
 #![forbid(unsafe_code)]
 
 pub mod check;

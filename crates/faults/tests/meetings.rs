@@ -1,6 +1,6 @@
 //! Two threads meet in the bad order, and nothing is lost. One thread is held between two steps, at a
-//! `bunko_store::failpoint::Failpoint`, while other threads do everything that is possible meanwhile. ARCHITECTURE.md
-//! has the table of failpoints.
+//! `bunko_store::failpoint::Failpoint`, while other threads do everything that is possible meanwhile. The failpoints'
+//! own comments say what stays true.
 //!
 //! "After a kill" means: the data directory as it is now, copied and opened by another server.
 

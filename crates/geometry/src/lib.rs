@@ -7,6 +7,8 @@
 //! **Invariant:** pure, and no input makes it panic. Computations over many edges ask an [`Effort`] whether to go on.
 //! **Invariant:** a parsed shape is valid: rings are closed and do not cross, and holes are inside the ring and beside
 //! each other.
+//! **Invariant:** the side of an edge on which a point lies is decided as S2 decides it (`orientation.rs`), so that
+//! polygons with common borders are related as on MongoDB.
 #![forbid(unsafe_code)]
 
 mod border_check;

@@ -1,17 +1,21 @@
-//! Scripts of clients: `$where`, `$function`, `$accumulator`, `mapReduce`. QuickJS (crate `rquickjs`) runs them, in a process that
-//! its operation has for itself.
+//! Scripts of clients: `$where`, `$function`, `$accumulator`, `mapReduce`. QuickJS (crate `rquickjs`) runs them, in a
+//! process that its operation has for itself.
 //!
-//! An operation that has scripts has one engine, made for the first of them that is called: they share its global object,
-//! as they do in MongoDB. A script is compiled once. It sees the documents that it is given, as MongoDB's scripts see
-//! them (`prelude.js`), and nothing else: no file, no socket, no other operation.
+//! An operation that has scripts has one engine, made for the first of them that is called: they share its global
+//! object, as they do in MongoDB. A script is compiled once. It sees the documents that it is given, as MongoDB's
+//! scripts see them (`prelude.js`), and nothing else: no file, no socket, no other operation.
 //!
-//! A script may stay for hours inside one function of the engine that never asks whether to go on: `normalize`, a sort, a proxy with
-//! many keys. So the engine runs in a worker (`worker.rs`), which can be killed whatever it does. The server starts
-//! it from its own program ([`Workers`]), sends the calls there and waits (`client.rs`).
+//! A script may stay for hours inside one function of the engine that never asks whether to go on: `normalize`, a sort,
+//! a proxy with many keys. So the engine runs in a worker (`worker.rs`), which can be killed whatever it does. The
+//! server starts it from its own program ([`Workers`]), sends the calls there and waits (`client.rs`).
 //!
-//! **Invariant:** a script runs for a thread of its operation's own, never for one that serves others ([`Scripts::admit`]).
+//! `docs/decisions/001-script-processes.md` says why it is a process, and what a call costs.
+//!
+//! **Invariant:** a script runs for a thread of its operation's own, never for one that serves others
+//! ([`Scripts::admit`]).
 //! **Invariant:** an operation that has to stop stops within moments, whatever its script does.
 //! **Invariant:** what a script does to its engine or its process concerns no other operation.
+//! **Invariant:** no worker serves two operations, and none outlives the server.
 #![deny(unsafe_code)]
 
 mod allocation;

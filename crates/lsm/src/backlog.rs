@@ -1,4 +1,7 @@
 //! The backlog of background work behind the writers, and the haste that follows from it.
+//!
+//! A flush hurries the more, the more of the active memtable has filled since it began; a merge, the more memtables
+//! were flushed beside it. The mover's haste follows from the number of full segments (`cooling`).
 
 use bunko_store::{Haste, Pace};
 use std::sync::Arc;

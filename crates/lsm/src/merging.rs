@@ -1,4 +1,14 @@
 //! Merges the tree's tables, beside checkpoints.
+//!
+//! ```text
+//!       begin                      the tree made its filter,
+//! idle ───────► open: threshold ── or nothing was to merge: end ──► merging, beside flushes ──► registered ──► idle
+//!               decided, no flush
+//!               adds tables
+//! ```
+//! After a checkpoint, first the tables that hold only dropped keyspaces go. Then 16 tables of the first level are
+//! merged, or two once no notable flush has come for half a minute or after `prepare_for_reads`: every read asks each
+//! of them. A stop gives up a merge that is going on, and the tables stay as they were.
 
 #[cfg(all(test, feature = "models"))]
 mod model;

@@ -3,6 +3,21 @@
 //! A document is dead for all present and future views if the oldest view does not lead to it any more. The store has
 //! synced the log up to that view before it calls this: otherwise a power cut could take back the record that made a
 //! document dead, after the document was removed.
+//!
+//! ```text
+//! a segment:
+//!  made ahead ──► current ──► full ──► cold ──► moved, named by ──► left, once the ──► retired, once no ──► recycled
+//!  (.tmp)         (appended)  (sealed)          the registry         manifest is         reader has it      or deleted
+//!                               │                                    durable                ▲
+//!                               └──► empty: nothing alive for any view ─────────────────────┘ (the same way)
+//! ```
+//! Full segments come before extents. A segment is moved once it has cooled down ([`Cooling`]). [`Sieve`] separates
+//! live from dead documents, [`ExtentWriter`] writes the live ones into an extent, and the [`Registry`] that readers
+//! load is replaced. The next checkpoint's note names the extent; segments and old extents go after that note is
+//! durable.
+//!
+//! **Invariant:** an extent is durable before its segments are left, and never changes.
+//! **Invariant:** only documents to which the oldest view does not lead, by durable records, are left behind.
 
 use crate::accounts::{Accounts, Share, State};
 use crate::compression::Compression;

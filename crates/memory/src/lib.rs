@@ -7,6 +7,7 @@
 //! waiting for another write of its key.
 //! **Invariant:** every byte of a version or an entry is counted once, and subtracted when it is freed.
 //! **Invariant:** a cursor holds no lock between calls, and lends documents without copying them.
+//! **Invariant:** an entry stands in the queue once while it has something to forget, and otherwise not at all.
 #![forbid(unsafe_code)]
 
 mod cost;

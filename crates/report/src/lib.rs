@@ -4,6 +4,7 @@
 //! function of it.
 //!
 //! **Invariant:** this crate measures nothing and knows no server.
+//! **Invariant:** histograms are added bucket by bucket; percentiles are never averaged.
 #![forbid(unsafe_code)]
 
 // The fixture is also compiled into an example outside this crate.

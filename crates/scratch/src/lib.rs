@@ -1,13 +1,14 @@
-//! What does not fit into a stage's memory.
+//! Sorting, partitions and spools beyond a stage's memory.
 //!
-//! A [`Sorter`] is the one way that documents are sorted; it writes sorted runs when its memory is full, and merges them.
-//! [`Partitions`] spread records by their hash, for stages that take them up part by part. [`Spool`] keeps records in
-//! their order and reads them as often as wanted. [`Positioned`] reads records by their positions, from several places of one
-//! file at once. All of them write blocks of records, compressed with lz4, to files of
-//! the operation's scratch space, which go when their owner does.
+//! A [`Sorter`] is the one way that documents are sorted; it writes sorted runs when its memory is full, and merges
+//! them. [`Partitions`] spread records by their hash, for stages that take them up part by part. [`Spool`] keeps
+//! records in their order and reads them as often as wanted. [`Positioned`] reads records by their positions, from
+//! several places of one file at once. All of them write blocks of records, compressed with lz4, to files of the
+//! operation's scratch space, which go when their owner does.
 //!
 //! **Invariant:** what is written is read back in the same order, whatever the memory was.
 //! **Invariant:** no length in a file is believed before it is checked against the bytes that are there.
+//! **Invariant:** a scratch file has no name, so it goes with its operation or its process, however these end.
 #![forbid(unsafe_code)]
 
 mod arena;

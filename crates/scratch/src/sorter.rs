@@ -1,4 +1,7 @@
 //! Sorting: in memory while it suffices, then in runs on disk.
+//!
+//! In memory, a record is an entry with the first eight bytes of its key and its place in an arena. When the memory is
+//! full, the entries become a sorted run. Many runs of one level become one of the next (`merge`).
 
 use crate::Spilled;
 use crate::arena::Arena;

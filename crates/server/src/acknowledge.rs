@@ -1,4 +1,14 @@
 //! Waiting until a reply's promise holds: the records that it acknowledges are written or durable.
+//!
+//! - `Acknowledgement::Written` is one `pwrite` of everything appended so far. Connections that are ready together
+//!   share it: each lets the others append first.
+//! - `Acknowledgement::Durable` (`j: true`, `w: "majority"`) waits for the thread `log-sync`, whose one fdatasync
+//!   serves all waiting connections. Other writes do not wait for a sync, but the same thread syncs every
+//!   `commitIntervalMs`.
+//!
+//! All replies of one pass over a socket go out together, after the strongest acknowledgement among them. While the
+//! engines' flushes are far behind the writers, replies to writes are delayed: this slows the clients down without
+//! holding a thread that serves others.
 
 use bunko_command::{Acknowledgement, Service};
 use bunko_store::{Lag, STALL, STALLS_MAX, StorageError, Store};

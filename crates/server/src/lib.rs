@@ -1,10 +1,11 @@
 //! Sockets: reads frames, runs commands, writes replies.
 //!
-//! A connection is a task of an executor, and a short command runs on the thread that read it. A command that would keep
-//! others waiting is run again on a thread of its own.
+//! A connection is a task of an executor, and a short command runs on the thread that read it. A command that would
+//! keep others waiting is run again on a thread of its own.
 //!
 //! **Invariant:** requests of one connection are answered in order.
 //! **Invariant:** no reply leaves before its acknowledgement holds.
+//! **Invariant:** no input of a client makes it panic, or grow without a stated limit.
 #![forbid(unsafe_code)]
 
 mod acknowledge;

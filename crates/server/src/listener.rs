@@ -1,4 +1,8 @@
-//! Accepting connections.
+//! Accepting connections, and stopping the server.
+//!
+//! [`Server::stop`] takes no more commands and interrupts all operations, which answer `InterruptedAtShutdown` while
+//! the threads still serve. Then the threads end. `cli` tells the index builds to stop before that, and closes the
+//! store after it. If an operation does not end in time, the process ends as after a kill, and the next start recovers.
 
 use crate::admission::{Admission, AdmissionOptions, Refusal};
 use crate::connection;

@@ -3,8 +3,34 @@
 //! Every write is one record of an append-only log ([`Log`]); an [`Engine`] applies records in order of their
 //! [`Lsn`], serves snapshots and checkpoints. [`Store`] ties the two: append, apply, acknowledge, recover.
 //!
+//! - **The log** is a row of files of 64 MiB, the segments. A record has a header with a checksum, the effects under
+//!   one checksum, and the documents, each under a checksum that stands in its effect: so a document is verified alone.
+//!   A replaced document is written to the log again.
+//! - **A keyspace** is a number, for the records of one collection or the keys of one index. Each keyspace is in one
+//!   engine; an effect in the log says in which, when the keyspace is created. The store's own engine has all others
+//!   and the catalog.
+//! - **A route** of a keyspace to another engine is made once its creation is in the log, never before, because the log
+//!   may refuse it. After a replay the catalog has the last word ([`Store::settle`]).
+//! - **A write** that changes only keyspaces of a volatile engine leaves an empty record, so that it has its place in
+//!   the order; if a history is kept, the whole record ([`Keeping`]). A store whose own engine is volatile touches no
+//!   file.
+//!
 //! **Invariant:** an engine's durable state never points past the durable log.
 //! **Invariant:** a document's bytes are written to the log once, under a checksum of their own.
+//! **Invariant:** encode, append, apply, acknowledge, in this order. The locks of the touched keys are held over append
+//! and apply, so each key's order in the log is its order in the engine.
+//! **Invariant:** a batch that the log refused changes nothing, neither routes nor counts.
+//! **Invariant:** everything below the watermark is applied, without gaps; snapshots see nothing beyond it.
+//! **Invariant:** a batch with notes is in the log even if it changes nothing.
+//! **Invariant:** a segment goes only after a durable manifest says that every engine has left it, and its file is used
+//! again only after the last reader.
+//! **Invariant:** bytes of the log are appended only where their blocks are already on the disk.
+//! **Invariant:** disk of the reserve is taken only by batches that make room, and no other batch is admitted until it
+//! is whole.
+//! **Invariant:** a start that is refused changes nothing in the directory.
+//! **Invariant:** after a failed write or sync of the log nothing is acknowledged and no checkpoint follows; `cli` ends
+//! the process. A panic of a background thread is such a failure.
+//! **Invariant:** storage errors know no error code of a server.
 
 mod background;
 mod batch;

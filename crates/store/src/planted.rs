@@ -1,6 +1,8 @@
 //! Bugs that are planted on purpose, to see that the test suites which guard a promise fail.
 //!
 //! Compiled in only with the feature `planted-bugs`; the environment variable `BUNKO_PLANTED_BUG` chooses one.
+//!
+//! `tests/planted/run` plants one at a time, and demands that the suite which guards the promise fails.
 
 /// A promise that can be broken on request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

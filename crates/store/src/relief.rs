@@ -1,4 +1,14 @@
 //! A full disk: admits batches, and gives removed data's space back before a batch is refused.
+//!
+//! [`Store::admit_to_disk`] asks each engine for the most that its next checkpoint may take
+//! (`Engine::checkpoint_disk_bytes`), and refuses a batch if the disk has less. The number of bytes that may be written
+//! before it asks again is kept, so that a commit on a disk with room compares two numbers. A write relieves before it
+//! is refused, if anything was removed since; the thread `reclaim` relieves too ([`Store::relieve`]: a checkpoint,
+//! reclaim with `Effort::Room`, two checkpoints).
+//!
+//! A deletion of many documents reads a snapshot, which keeps on the disk all that it deletes. So it ends its search,
+//! relieves and searches again (`write/all.rs` of `query`). A drop is always admitted: its record takes the last block
+//! of the reserve.
 
 use crate::disk_room::{Draw, unless_full};
 use crate::engines::Keeping;

@@ -2,6 +2,12 @@
 //!
 //! The order is repetition, then target, then variant, so that changes of the machine over time affect all targets
 //! alike (A B A B). Odd repetitions take the targets in their order, even ones backwards (A B B A).
+//!
+//! For each variant on a target, `phase` prepares data and caches and offers the load. The operation's `Requests` make
+//! each request and take each reply, `Recorder` counts them second by second, `sampler` reads the server's side, and
+//! `PauseWatch` sleeps on each processor to notice when the machine stands still. Dumps and restores are handed to
+//! `tools` as a whole (`transfer`). Afterwards `judge` names the findings against the figures, and `database` counts
+//! and reads back the documents. The result is a [`Report`]; `compare`, `merge` and `history` begin with reports.
 
 mod allocation;
 mod durability;

@@ -5,6 +5,10 @@
 //! number replaces it. A statement with another outcome than [`Outcome::One`], or a later one of the same number,
 //! leaves a small document in an internal record store, [`WRITE_HISTORIES`]. Documents of one number are replaced by
 //! those of the next, so that each session has a few.
+//!
+//! A command with a `txnNumber` has its session to itself, and its [`RetryableWrite`] is the unit of work of its
+//! operation. `Catalog::commit` finds it there and adds the record of statements to the batch. The command asks the
+//! session's [`WriteHistory`] before each statement. A start reads all histories; those of ended sessions are removed.
 
 mod commit;
 mod history;

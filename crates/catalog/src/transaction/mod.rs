@@ -11,6 +11,15 @@
 //!   └────abort, drop, or a commit that the log refuses──► aborted
 //! ```
 //!
+//! A write outside transactions asks the owners once it has its locks. If something is owned, it gives the locks back,
+//! waits in the queue of that record or key, and tries again; while nothing is owned, this costs one load.
+//!
+//! With an oplog, the commit's record has the operations as notes: the oplog shows them as one `applyOps`, change
+//! streams as one event each. The last records of a chain have its operations, as many each as an entry of the oplog
+//! holds. A point read of the latest state that overlaps with a commit reads a snapshot instead (`whole.rs` of
+//! `store`). Collections that the transaction creates are private to it ([`creation`]): the commit locks the catalog's
+//! changes, checks that their names are still free, and puts them into the same batch.
+//!
 //! **Invariant:** before its commit, nothing of a transaction is in the log or an engine; afterwards all of it is.
 //! **Invariant:** its claims are released only after its last effect is visible, or after it has ended without any.
 

@@ -1,4 +1,9 @@
 //! Turns of statements that met another transaction's claim.
+//!
+//! The refused statement queues for the record or key that it met. When that is released, one statement is called, and
+//! the next one only after the next release, because all others would be refused again. For the first statement of a
+//! transaction the turn means another attempt. A later statement has failed already: only its reply waits, so that the
+//! client's next attempt usually finds the record free.
 
 use super::Transaction;
 use super::owners::{Owned, rung};

@@ -1,4 +1,7 @@
 //! A data directory that the tool opens itself: commands run on the calling threads, without a socket.
+//!
+//! A restore with `--dbpath` sends its first documents as plain inserts (`Bulk::Behind` of `tools`): the log takes them
+//! faster, and moves them to their final place after the tool has ended.
 
 use crate::allocator::keep_freed_memory;
 use crate::configuration::{Configuration, ServeArguments, Settings};

@@ -1,6 +1,9 @@
 //! Login by SCRAM: `saslStart`, `saslContinue`, and the first message that `hello` may carry.
 //!
 //! A refused client learns only that authentication failed. The log says why.
+//!
+//! A conversation with an unknown user goes on as with any other: its salt follows from a secret of the process and the
+//! user's name (`ScramCredential::pretended`), so that replies do not tell which users exist.
 
 use super::logged_in::LoggedIn;
 use super::users::find_user;

@@ -4,6 +4,12 @@
 //! concern it. A `getMore` that finds no event waits, without a thread, for a bell that rings for its collections
 //! (`Following` of `store`). A stream that no client reads keeps nothing, and a server without streams pays nothing for
 //! them. Streams with the same options read the end of the log together (`tail.rs`).
+//!
+//! An update leaves its delta in the log as a note: update operators write it beside the document (`delta.rs` of
+//! `update`), and for a pipeline both versions are compared (`delta.rs` of `catalog`). A collection with pre-images
+//! leaves another note with the document before the change. Once readers see a record, its commit looks for followers
+//! that the notes concern and asks for a sync, after which their bells ring (`followers.rs` of `store`). So a writer
+//! pays only for streams that follow its own collection.
 
 mod delta;
 mod event;

@@ -3,6 +3,10 @@
 //! A stream reads the log itself until it reaches the end, then becomes a member of a tail. Events that one member made
 //! are kept, within limits, until all streams that were members then have taken them. A member that falls too far
 //! behind reads the log itself again, from its own position.
+//!
+//! Streams share a tail if they have the same scope and options, look up no documents and show no images, because these
+//! depend on the time of reading. The first member makes events from the bytes of the log (`Feed::read`), encoded for a
+//! reply's batch; the others copy them.
 
 use super::Target;
 use super::event::{Event, Events, is_of_views};

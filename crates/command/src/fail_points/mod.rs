@@ -1,6 +1,9 @@
 //! Failpoints, for tests of clients: `configureFailPoint`, on a server with test commands enabled.
 //!
 //! Each command reads one atomic flag that says whether any failpoint is on. While none is, that is the only cost.
+//!
+//! While any is on, every command runs on a thread of its own: a command that refused its first thread would meet each
+//! failpoint twice. A failpoint closes the connection by `Halt::ClosesConnection`.
 //! Source: MongoDB's specification of failpoints for drivers' tests, "The failCommand Fail Point".
 
 mod mode;

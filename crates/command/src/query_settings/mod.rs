@@ -1,5 +1,9 @@
 //! Query settings: what an operator set for all commands of one shape. One document keeps them all, as a cluster
 //! parameter.
+//!
+//! `Invocation::scope_in` looks up the settings for the shape of the command, refuses a rejected shape, and puts the
+//! settings into the `QueryScope`. There the planner finds them for each collection that the command reads. A `find` of
+//! one document by its `_id` has no scope, so it never looks settings up.
 
 mod expression_shape;
 mod filter_shape;

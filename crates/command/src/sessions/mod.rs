@@ -2,6 +2,11 @@
 //!
 //! A session begins with the first command that names it, whether the server or a client made its id. It ends when a
 //! client ends it or when it was unused for `localLogicalSessionTimeoutMinutes`.
+//!
+//! A connection keeps the session that it used last, so most commands only note the time (`touch_again`).
+//! `close_idle_cursors`, called every few seconds, ends expired sessions and closes their cursors. A command that gives
+//! its session back leaves the position of its last write there (`LastWrite`), from which `config.transactions` takes
+//! the time.
 //! Source: MongoDB manual 8.2, "Server Sessions".
 
 mod check_out;

@@ -2,6 +2,9 @@
 //!
 //! `create` creates `system.buckets.NAME` with the option `timeseries`, and a view NAME that unpacks its buckets. Reads
 //! work as for all views. Writes are turned into writes of buckets here.
+//!
+//! A write is first tried as one of a collection. If the catalog refuses it because its target is a view, it is tried
+//! as one of a time series, so that other writes pay nothing.
 
 mod creation;
 mod delete;

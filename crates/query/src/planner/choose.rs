@@ -3,6 +3,10 @@
 //! The rules, in order: more leading fields bound to single values; a range after them; an order that avoids a sort;
 //! more checks on keys alone; keys that answer the query alone; fewer fields. If the rules do not prove their choice,
 //! the others become its [`rivals`], and a trial decides: see `contest`.
+//!
+//! Hidden indexes are never candidates ([`is_open`]). A partial index is one only if the filter implies its own
+//! (`implication.rs` of `matcher`), and a sparse one only if the bounds of some field exclude null. A hint takes a
+//! partial or sparse index anyway, and finds only the documents that it holds.
 
 use super::index_bounds::IndexBounds;
 use super::intervals::Intervals;

@@ -1,4 +1,10 @@
 //! Decides which queries an index answers alone: those whose fields its keys give back exactly.
+//!
+//! `FindQuery::needed` names the fields that the reader of the documents looks at; for a pipeline these are its
+//! dependencies. If there are none and keys decide the filter, `KeysAlone` returns an empty document for each record.
+//! Otherwise `Covered` makes documents from keys. Types keep both safe: a filter takes only a `WholeDocument`, which
+//! only a stage that reads records makes, and a stage that reads none needs a `DecidedByKeys`, which only a `Residual`
+//! without conditions gives. A sort reads fields of its own, so a scan below it copies `KeptFields::below_sort`.
 
 use super::index_bounds::{IndexBounds, names_array_index};
 

@@ -1,4 +1,9 @@
 //! Plans `$text`: the index, its keys, and the stages.
+//!
+//! A filter is parsed without knowledge of any text index (`TextSearch` of `matcher`). The plan finds the collection's
+//! text index and tells the filter its fields, language and terms, which the filter keeps: a write asks it again about
+//! the newest version. `TextOr` walks the keys of the terms, which hold the scores; `TextMatch` checks phrases and
+//! negations on the documents.
 
 use super::{Builder, Found, IndexBounds, Order, choose, near_plan, or_plan, predicates_of, whole_scan};
 use crate::find_query::{FindQuery, Hint};

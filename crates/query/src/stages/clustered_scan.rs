@@ -1,5 +1,7 @@
 //! CLUSTERED_IXSCAN: documents of a clustered collection in `_id` order, all or within bounds. They are read through
 //! the `_id` index, which explain does not show.
+//!
+//! The planner uses it wherever it would scan the records of a clustered collection.
 
 use super::{DocumentStage, Documents, Fetch, IndexScan, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};

@@ -3,6 +3,10 @@
 //! A search finds record ids in one snapshot. [`Catalog::change`] shows the newest version of each under its lock, and
 //! that version must match again before it is changed. `{_id: value}` needs neither the search nor the second match.
 //!
+//! An update or deletion of many documents changes up to 16 records with one batch (`Catalog::change_several`). A
+//! record that needs more than its own lock is changed alone: with a new unique key, inside a transaction, or while an
+//! index is built.
+//!
 //! **Invariant:** [`Writes::written`] covers every record written, also if the statement failed half way.
 
 mod all;

@@ -1,4 +1,7 @@
 //! Ready tasks, in the order in which they run.
+//!
+//! A task is hurried if its client's transaction has claims that other operations wait for, or if its turn is next
+//! (`Haste` of `catalog`).
 
 use super::task::Task;
 use std::collections::VecDeque;

@@ -12,6 +12,10 @@
 //! 44      effects, then documents
 //! ```
 //! Every byte is under exactly one checksum, so a document is verified alone when it is read.
+//!
+//! Recovery (`recovery`), the history (`history`) and the walk over a segment (`walk`) read it. A change of this
+//! format, or of any file in the data directory, raises `FORMAT_VERSION` of the manifest, so that an older program
+//! refuses it.
 
 use crate::effects::Documents;
 use crate::{Effects, Lsn};
