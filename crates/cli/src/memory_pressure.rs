@@ -1,14 +1,16 @@
 //! Memory that the process really holds.
 //!
 //! Memory that grows with a client's requests is counted before it is allocated. Some may be overlooked, and the
-//! allocator keeps freed memory. So a thread measures the memory of the process. While that is near its limit, the
-//! budget for clients counts as full: large messages wait, batches are short, and commands that hold much memory fail.
+//! allocator keeps freed memory. So a thread measures the memory of the process. What the process has beyond the share
+//! of caches and program counts as held by clients, whether a command holds it or the allocator keeps it. While the
+//! process is near its limit, the budget counts as full: large messages wait, batches are short, and commands that hold
+//! much memory fail.
 
 use bunko_operation::{Purpose, ServerMemory};
 use std::sync::Arc;
 
-/// Percentages of the usable memory: from the first on threads return what they free, from the second on no new message
-/// is read, and from the third on no command may hold much.
+/// Percentages of the usable memory: from the first on, at the latest, threads return what they free, from the second on
+/// no new message is read, and from the third on no command may hold much.
 const SCARCE_PERCENT: u64 = 70;
 const FULL_PERCENT: u64 = 90;
 const TOO_MUCH_PERCENT: u64 = 95;
@@ -46,15 +48,16 @@ impl PressureGauge {
     /// Reports the memory of the process, without memory that the system can reclaim by itself.
     pub fn note(&mut self, taken: u64) -> Pressure {
         let part = self.usable / 100;
+        let beyond_others = taken.saturating_sub(self.usable.saturating_sub(self.memory.bytes_max()));
         let pressure = match taken / part.max(1) {
             percent if percent >= TOO_MUCH_PERCENT => Pressure::TooMuch,
             percent if percent >= FULL_PERCENT => Pressure::Full,
-            percent if percent >= SCARCE_PERCENT => Pressure::Scarce,
+            percent if percent >= SCARCE_PERCENT || beyond_others > 0 => Pressure::Scarce,
             _ => Pressure::None,
         };
         let fills_to = match pressure {
-            Pressure::None | Pressure::Scarce => 0,
-            Pressure::Full => self.memory.limit(Purpose::Message),
+            Pressure::None | Pressure::Scarce => beyond_others,
+            Pressure::Full => self.memory.limit(Purpose::Message).max(beyond_others),
             Pressure::TooMuch => self.memory.bytes_max(),
         };
         let known = self.memory.held() as i64 - self.told;
@@ -74,7 +77,7 @@ mod tests {
         let memory = ServerMemory::new(1600);
         let mut gauge = PressureGauge::new(&memory, 10_000);
         let held = memory.draw(300, Purpose::Work);
-        assert_eq!((gauge.note(8999), memory.held()), (Pressure::Scarce, 300));
+        assert_eq!((gauge.note(8999), memory.held()), (Pressure::Scarce, 599));
         assert_eq!((gauge.note(9000), memory.held()), (Pressure::Full, 1200));
         assert!(memory.draw(1, Purpose::Message).is_none() && memory.is_short());
         assert_eq!((gauge.note(9500), memory.held()), (Pressure::TooMuch, 1600));
@@ -82,5 +85,17 @@ mod tests {
         assert_eq!((gauge.note(9500), memory.held()), (Pressure::TooMuch, 1600));
         assert_eq!((gauge.note(5001), memory.held()), (Pressure::None, 0));
         assert!(gauge.is_near(5001) && !gauge.is_near(5000));
+    }
+
+    #[test]
+    fn memory_beyond_the_share_of_caches_counts_as_held() {
+        let memory = ServerMemory::new(5000);
+        let mut gauge = PressureGauge::new(&memory, 10_000);
+        assert_eq!((gauge.note(5000), memory.held()), (Pressure::None, 0));
+        assert_eq!((gauge.note(6000), memory.held()), (Pressure::Scarce, 1000));
+        let held = memory.draw(400, Purpose::Work);
+        assert_eq!((gauge.note(6000), memory.held()), (Pressure::Scarce, 1000), "the command's are among them");
+        drop(held);
+        assert_eq!((gauge.note(5000), memory.held()), (Pressure::None, 0));
     }
 }
