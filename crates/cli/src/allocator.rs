@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use crate::memory_pressure::{Pressure, PressureGauge};
-use bunko_heap::{Counting, Mimalloc, note_scarcity};
+use bunko_heap::{Counting, Mimalloc};
 use bunko_host::private_resident_bytes;
 use libmimalloc_sys::{mi_collect, mi_option_set, mi_option_t};
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -61,7 +61,6 @@ pub(crate) fn give_freed_memory_back(
             let was = std::mem::replace(&mut pressure, gauge.note(taken));
             if pressure != was {
                 set_purge_delay(if pressure == Pressure::None { NOT_BY_ITSELF_MS } else { SCARCE_MS });
-                note_scarcity(pressure != Pressure::None);
             }
             let glance = if gauge.is_near(taken) { GLANCE_NEAR } else { GLANCE };
             std::thread::sleep(glance);

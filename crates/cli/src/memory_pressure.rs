@@ -19,7 +19,7 @@ const TOO_MUCH_PERCENT: u64 = 95;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pressure {
     None,
-    /// Freed memory is returned at once.
+    /// Freed memory is returned soon.
     Scarce,
     /// No large operation may begin.
     Full,

@@ -9,14 +9,12 @@
 mod large;
 mod mimalloc;
 mod prefetch;
-mod scarcity;
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
 
 pub use mimalloc::Mimalloc;
 pub use prefetch::{prefetch, prefetch_value};
-pub use scarcity::{give_back_before_rest, note_scarcity};
 
 thread_local! {
     static TAKEN_BYTES: Cell<i64> = const { Cell::new(0) };

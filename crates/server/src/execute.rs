@@ -367,11 +367,7 @@ pub(crate) async fn execute_apart(
         }
         apart.begun.fetch_add(1, Ordering::Relaxed);
     }
-    let task = tokio::task::spawn_blocking(move || {
-        let executed = run.execute(RunOn::OwnThread);
-        bunko_heap::give_back_before_rest();
-        executed
-    });
+    let task = tokio::task::spawn_blocking(move || run.execute(RunOn::OwnThread));
     let (run, executed) = task.await.expect("a command does not panic");
     drop(turn);
     run.returned(executed)
