@@ -14,6 +14,9 @@ use std::sync::Arc;
 const SCARCE_PERCENT: u64 = 70;
 const FULL_PERCENT: u64 = 90;
 const TOO_MUCH_PERCENT: u64 = 95;
+/// Part of clients' budget that stays free of everything else: half of what the budget leaves for fragments and freed
+/// memory, which is a third of it. The kernel needs some memory for the process too.
+const MARGIN_PART: u64 = 6;
 
 /// How close the process is to its memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +51,8 @@ impl PressureGauge {
     /// Reports the memory of the process, without memory that the system can reclaim by itself.
     pub fn note(&mut self, taken: u64) -> Pressure {
         let part = self.usable / 100;
-        let beyond_others = taken.saturating_sub(self.usable.saturating_sub(self.memory.bytes_max()));
+        let clients = self.memory.bytes_max() + self.memory.bytes_max() / MARGIN_PART;
+        let beyond_others = taken.saturating_sub(self.usable.saturating_sub(clients));
         let pressure = match taken / part.max(1) {
             percent if percent >= TOO_MUCH_PERCENT => Pressure::TooMuch,
             percent if percent >= FULL_PERCENT => Pressure::Full,
@@ -56,8 +60,8 @@ impl PressureGauge {
             _ => Pressure::None,
         };
         let fills_to = match pressure {
-            Pressure::None | Pressure::Scarce => beyond_others,
-            Pressure::Full => self.memory.limit(Purpose::Message).max(beyond_others),
+            Pressure::None | Pressure::Scarce => beyond_others.min(self.memory.bytes_max()),
+            Pressure::Full => beyond_others.clamp(self.memory.limit(Purpose::Message), self.memory.bytes_max()),
             Pressure::TooMuch => self.memory.bytes_max(),
         };
         let known = self.memory.held() as i64 - self.told;
@@ -77,7 +81,7 @@ mod tests {
         let memory = ServerMemory::new(1600);
         let mut gauge = PressureGauge::new(&memory, 10_000);
         let held = memory.draw(300, Purpose::Work);
-        assert_eq!((gauge.note(8999), memory.held()), (Pressure::Scarce, 599));
+        assert_eq!((gauge.note(8999), memory.held()), (Pressure::Scarce, 865));
         assert_eq!((gauge.note(9000), memory.held()), (Pressure::Full, 1200));
         assert!(memory.draw(1, Purpose::Message).is_none() && memory.is_short());
         assert_eq!((gauge.note(9500), memory.held()), (Pressure::TooMuch, 1600));
@@ -89,13 +93,13 @@ mod tests {
 
     #[test]
     fn memory_beyond_the_share_of_caches_counts_as_held() {
-        let memory = ServerMemory::new(5000);
+        let memory = ServerMemory::new(4800);
         let mut gauge = PressureGauge::new(&memory, 10_000);
-        assert_eq!((gauge.note(5000), memory.held()), (Pressure::None, 0));
-        assert_eq!((gauge.note(6000), memory.held()), (Pressure::Scarce, 1000));
+        assert_eq!((gauge.note(4400), memory.held()), (Pressure::None, 0));
+        assert_eq!((gauge.note(5400), memory.held()), (Pressure::Scarce, 1000));
         let held = memory.draw(400, Purpose::Work);
-        assert_eq!((gauge.note(6000), memory.held()), (Pressure::Scarce, 1000), "the command's are among them");
+        assert_eq!((gauge.note(5400), memory.held()), (Pressure::Scarce, 1000), "the command's are among them");
         drop(held);
-        assert_eq!((gauge.note(5000), memory.held()), (Pressure::None, 0));
+        assert_eq!((gauge.note(4400), memory.held()), (Pressure::None, 0));
     }
 }
