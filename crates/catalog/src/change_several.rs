@@ -173,11 +173,11 @@ impl SeveralVerdicts<'_, '_> {
     }
 
     /// Adds the change of one record. Returns false if it needs more than the record's lock.
-    fn derive_one<'d, 'a>(
+    fn derive_one<'a>(
         &mut self,
         attempt: &Attempt<'a>,
         (number, place): (usize, Newest),
-        effects: &mut Option<Effects<'d, 'a>>,
+        effects: &mut Option<Effects<'_, 'a>>,
     ) -> Result<bool> {
         let (record, known, document) = self.found.get(number);
         let (latest, records, mut newer) = (attempt.latest, attempt.collection.records, Vec::new());

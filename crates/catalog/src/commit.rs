@@ -9,7 +9,9 @@
 //!    ▲                      │ no                         │ no                  │ no
 //!    └──────────────────────┴────────────────────────────┴─────────────────────┘ unlock, wait, derive again
 //! ```
-//! Statements are verdicts about [one record](crate::change) or [several](crate::change_several).
+//! Statements: [`NewDocuments`](crate::new_documents::NewDocuments), and verdicts about [one record](crate::change) or
+//! [several](crate::change_several). Transactions, retryable writes, blocks of user writes and engines that lag behind
+//! are known here only, index builds in [`Effects`] only.
 //!
 //! **Invariant:** a statement reads under the locks that it holds until its effects are applied, and it reads a record
 //! or a unique key only once no transaction owns it. So its effects fit the newest versions.
@@ -145,7 +147,7 @@ impl Catalog {
     /// Between two batches, waits for engines that lag behind. On a thread that serves other operations it does not
     /// wait unless they are far behind; there the reply is delayed instead, without holding a thread, and such a
     /// command writes little. The caller holds no locks that others wait for.
-    pub(crate) fn keep_pace(&self, operation: &dyn OperationSource) {
+    fn keep_pace(&self, operation: &dyn OperationSource) {
         match self.store.lag() {
             Lag::None => {}
             // Other operations wait for the transaction's claims, and engines get nothing of it before its commit.
@@ -157,7 +159,7 @@ impl Catalog {
 
     /// Commits a statement's batch. For a retryable write, the batch also gets the record of its statements. In a
     /// transaction, the batch is added to the transaction and nothing is committed.
-    pub(crate) fn commit(&self, batch: &mut Batch<'_>, operation: &dyn OperationSource) -> Result<Lsn> {
+    fn commit(&self, batch: &mut Batch<'_>, operation: &dyn OperationSource) -> Result<Lsn> {
         let committed = match operation.unit() {
             None => self.store.commit(batch),
             Some(unit) => match (unit.downcast_ref::<RetryableWrite>(), unit.downcast_ref::<Transaction>()) {

@@ -3,7 +3,7 @@
 use crate::building::BuildNotes;
 use crate::{Index, from_storage};
 use bunko_errors::Result;
-use bunko_store::{Batch, RecordId, View};
+use bunko_store::{Batch, Presence, RecordId, View};
 use std::sync::Arc;
 
 /// Effects of a statement on documents and index keys. The batch may borrow documents for `'d`.
@@ -44,6 +44,30 @@ impl<'d, 'a> Effects<'d, 'a> {
             }
         }
         Ok(())
+    }
+
+    /// Puts a key of a new record. In a unique index that is being built, `is_taken` tells whether another record has
+    /// the key; the new record waits for it then. Returns whether the key was put.
+    pub fn put_new_key(
+        &mut self,
+        index: &'a Index,
+        key: &[u8],
+        record: RecordId,
+        is_taken: impl FnOnce() -> Result<bool>,
+    ) -> Result<bool> {
+        if let Some(build) = index.build() {
+            self.notes.change(build, record);
+            if index.is_unique && is_taken()? {
+                self.notes.add_holder(build, index, key, record);
+                return Ok(false);
+            }
+        }
+        if index.is_id() {
+            self.batch.put_primary_key(index.keyspace, key, record, Presence::New);
+        } else {
+            self.batch.put_key(index.keyspace, key, record);
+        }
+        Ok(true)
     }
 
     /// Notes that the batch changes all keys of a record, so that builds leave the record out.

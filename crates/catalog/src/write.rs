@@ -3,18 +3,9 @@
 use crate::index_keys::own_part;
 use crate::{Catalog, Collection, Index, IndexState, Multikey, from_storage, persistence};
 use bunko_errors::Result;
-use bunko_store::{Batch, Direction, KeyRange, KeyspaceId, LockTable, Presence, RecordId, View};
+use bunko_store::{Batch, Direction, KeyRange, KeyspaceId, LockTable, RecordId, View};
 use std::ops::Bound;
 use std::sync::Arc;
-
-/// Puts a key; in the `_id` index, it is the primary key.
-pub(crate) fn put_key(batch: &mut Batch<'_>, index: &Index, key: &[u8], record: RecordId, presence: Presence) {
-    if index.is_id() {
-        batch.put_primary_key(index.keyspace, key, record, presence);
-    } else {
-        batch.put_key(index.keyspace, key, record);
-    }
-}
 
 /// The lock stripe of a unique key.
 pub(crate) fn key_stripe(keyspace: KeyspaceId, key: &[u8]) -> usize {
