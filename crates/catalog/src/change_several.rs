@@ -6,16 +6,14 @@
 
 use crate::commit::{Attempt, Derived, Statement};
 use crate::effects::Effects;
-use crate::user_writes;
 use crate::verdict::Change;
-use crate::write::{KeyChange, UniqueKey, record_stripe};
-use crate::{Catalog, Collection, Index, RetryableWrite, Transaction, Verdict, from_storage, notes};
+use crate::write::{KeyChange, record_stripe};
+use crate::{Catalog, Collection, RetryableWrite, Transaction, Verdict, from_storage, notes};
 use bunko_bson::DocumentRef;
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationSource;
 use bunko_store::{Location, Lsn, RecordId};
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Most records that are changed together. Each locks one of some thousands of stripes, and other writers of the stripe
@@ -112,7 +110,6 @@ impl Catalog {
         operation: &dyn OperationSource,
         decide: &mut DecideOne<'_>,
     ) -> Result<ChangedTogether> {
-        user_writes::check_collection(collection, operation)?;
         // Transactions and retryable writes record each change separately.
         if Transaction::of(operation).is_some() || RetryableWrite::of(operation).is_some() {
             return Ok(ChangedTogether::default());
@@ -226,15 +223,6 @@ impl<'d> Statement<'d> for SeveralVerdicts<'_, '_> {
         // A build must know the holder of each key, which an earlier change of the batch may be.
         let are_any_built = attempt.indexes.iter().any(|index| index.build().is_some());
         Ok(if are_any_built { Derived::Nothing(ChangedTogether::default()) } else { Derived::Locked })
-    }
-
-    fn claimed_records(&self) -> impl Iterator<Item = (RecordId, Option<Location>)> {
-        // It is never part of a transaction.
-        std::iter::empty()
-    }
-
-    fn unique_keys<'k>(&'k self, _indexes: &'k [Arc<Index>]) -> impl Iterator<Item = UniqueKey<'k>> {
-        std::iter::empty()
     }
 
     fn effects<'a>(&mut self, attempt: &Attempt<'a>) -> Result<Option<Effects<'d, 'a>>> {

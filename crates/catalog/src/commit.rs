@@ -9,9 +9,9 @@
 //!    ▲                      │ no                         │ no                  │ no
 //!    └──────────────────────┴────────────────────────────┴─────────────────────┘ unlock, wait, derive again
 //! ```
-//! Statements: [`NewDocuments`](crate::new_documents::NewDocuments), and verdicts about [one record](crate::change) or
-//! [several](crate::change_several). Transactions, retryable writes, blocks of user writes and engines that lag behind
-//! are known here only, index builds in [`Effects`] only.
+//! Statements are [`NewDocuments`](crate::new_documents::NewDocuments), and verdicts about [one record](crate::change) or
+//! [several](crate::change_several). They differ in what they derive. Transactions, retryable writes, blocks of user
+//! writes and engines that lag behind are handled here, indexes that are being built in [`Effects`].
 //!
 //! **Invariant:** a statement reads under the locks that it holds until its effects are applied, and it reads a record
 //! or a unique key only once no transaction owns it. So its effects fit the newest versions.
@@ -41,7 +41,9 @@ pub(crate) trait Statement<'d> {
     fn prepare(&mut self, attempt: &Attempt<'_>, stripes: &mut Vec<usize>) -> Result<()>;
 
     /// Records whose newest versions it reads.
-    fn read_records(&self) -> impl Iterator<Item = RecordId>;
+    fn read_records(&self) -> impl Iterator<Item = RecordId> {
+        std::iter::empty()
+    }
 
     /// The outcome if a transaction owns one of [`Self::read_records`]; `None` if the statement waits for it.
     fn outcome_if_owned(&self) -> Option<Self::Outcome> {
@@ -55,14 +57,23 @@ pub(crate) trait Statement<'d> {
 
     /// Records that a transaction claims: with the location from which the change was derived, or `None` for a new
     /// record.
-    fn claimed_records(&self) -> impl Iterator<Item = (RecordId, Option<Location>)>;
+    fn claimed_records(&self) -> impl Iterator<Item = (RecordId, Option<Location>)> {
+        std::iter::empty()
+    }
 
     /// Keys that it puts and deletes in indexes that lock their keys.
-    fn unique_keys<'k>(&'k self, indexes: &'k [Arc<Index>]) -> impl Iterator<Item = UniqueKey<'k>>;
+    fn unique_keys<'k>(&'k self, _indexes: &'k [Arc<Index>]) -> impl Iterator<Item = UniqueKey<'k>> {
+        std::iter::empty()
+    }
 
     /// Checks what must still be true, and makes the batch; `None` if there is nothing to commit. All records and keys
     /// are locked and claimed.
     fn effects<'a>(&mut self, attempt: &Attempt<'a>) -> Result<Option<Effects<'d, 'a>>>;
+
+    /// Positions of the documents that the batch inserts, in the command's list.
+    fn inserted_positions(&self) -> impl Iterator<Item = usize> {
+        std::iter::empty()
+    }
 
     /// The outcome, from that of the commit. The locks are still held.
     fn settle(&mut self, operation: &dyn OperationSource, committed: Option<Result<Lsn>>) -> Result<Self::Outcome>;
@@ -159,11 +170,16 @@ impl Catalog {
 
     /// Commits a statement's batch. For a retryable write, the batch also gets the record of its statements. In a
     /// transaction, the batch is added to the transaction and nothing is committed.
-    fn commit(&self, batch: &mut Batch<'_>, operation: &dyn OperationSource) -> Result<Lsn> {
+    fn commit(
+        &self,
+        batch: &mut Batch<'_>,
+        inserted: impl Iterator<Item = usize>,
+        operation: &dyn OperationSource,
+    ) -> Result<Lsn> {
         let committed = match operation.unit() {
             None => self.store.commit(batch),
             Some(unit) => match (unit.downcast_ref::<RetryableWrite>(), unit.downcast_ref::<Transaction>()) {
-                (Some(write), _) => write.commit(self, batch),
+                (Some(write), _) => write.commit(self, batch, inserted),
                 (None, Some(transaction)) => return transaction.absorb(batch),
                 (None, None) => self.store.commit(batch),
             },
@@ -205,7 +221,8 @@ impl<'a> Attempt<'a> {
         let committed = match statement.effects(self)? {
             None => None,
             Some(Effects { mut batch, notes, .. }) => {
-                let committed = self.catalog.commit(&mut batch, self.operation);
+                let inserted = statement.inserted_positions();
+                let committed = self.catalog.commit(&mut batch, inserted, self.operation);
                 if committed.is_ok() {
                     notes.tell();
                 }

@@ -4,6 +4,10 @@
 //! read in steps. Keys are derived from a snapshot without any lock, sorted, and put into the index a few hundred at a
 //! time, under the locks of their records. So writers wait for about a millisecond at most, however many keys a record
 //! has.
+//!
+//! These steps are not statements of [`crate::commit`]: they write no document, belong to no client's unit of work, and
+//! meet no claim, because no transaction writes while an index is built. A step does not read records again under their
+//! locks: it leaves out records that a writer has changed since, with all their keys.
 
 use crate::building::{BuildNotes, IndexBuild, aborted};
 use crate::catalog::Difference;

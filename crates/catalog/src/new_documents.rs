@@ -8,7 +8,7 @@ use crate::index_keys::own_part;
 use crate::key_list::{KeyEntry, KeyList};
 use crate::taken::Taken;
 use crate::write::{UniqueKey, holder, is_guarded, locks_keys, record_stripe};
-use crate::{Index, RetryableWrite, from_storage, notes};
+use crate::{Index, from_storage, notes};
 use bunko_bson::DocumentRef;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
@@ -202,10 +202,6 @@ impl<'d> NewDocuments<'d> {
         // A document alone in its batch cannot collide with another, and each of its keys is looked up once at most.
         let is_alone = self.documents.len() <= 1;
         let mut taken = if is_alone { Vec::new() } else { self.keys.taken(attempt.latest, attempt.indexes)? };
-        let retryable = RetryableWrite::of(attempt.operation);
-        if let Some(write) = retryable {
-            write.begin_batch();
-        }
         let (mut inserted, mut entries) = (Inserted::default(), self.keys.entries.as_slice());
         let mut refused = refused.into_iter().peekable();
         for position in 0..self.documents.len() {
@@ -226,9 +222,6 @@ impl<'d> NewDocuments<'d> {
             self.put(position, own, attempt, &mut taken, effects)?;
             inserted.count += 1;
             inserted.keys += own.len();
-            if let Some(write) = retryable {
-                write.note_inserted(self.offset + position);
-            }
         }
         Ok(inserted)
     }
@@ -254,10 +247,6 @@ impl<'d> Statement<'d> for NewDocuments<'d> {
         self.victims.add_stripes(collection, indexes, stripes)
     }
 
-    fn read_records(&self) -> impl Iterator<Item = RecordId> {
-        std::iter::empty()
-    }
-
     fn claimed_records(&self) -> impl Iterator<Item = (RecordId, Option<Location>)> {
         self.records().map(|record| (record, None))
     }
@@ -277,6 +266,12 @@ impl<'d> Statement<'d> for NewDocuments<'d> {
         }
         self.victims.put_deletes(attempt, &mut effects)?;
         Ok(Some(effects))
+    }
+
+    fn inserted_positions(&self) -> impl Iterator<Item = usize> {
+        let mut failed = self.inserted.failures.iter().map(|(position, _)| *position).peekable();
+        let positions = self.offset..self.offset + self.documents.len();
+        positions.filter(move |position| failed.next_if_eq(position).is_none()).take(self.inserted.count)
     }
 
     fn settle(&mut self, _operation: &dyn OperationSource, committed: Option<Result<Lsn>>) -> Result<Inserted> {
