@@ -141,34 +141,6 @@ struct SeveralVerdicts<'v, 'd> {
 }
 
 impl SeveralVerdicts<'_, '_> {
-    /// Derives the changes of records, one after the other, until one needs more than its lock or the batch is large.
-    fn derive_changes<'d, 'a>(&mut self, attempt: &Attempt<'a>) -> Result<Option<Effects<'d, 'a>>> {
-        let (began, mut effects) = (Instant::now(), None);
-        let records: Vec<RecordId> = self.read_records().collect();
-        let places = attempt.latest.places(attempt.collection.records, &records).map_err(from_storage)?;
-        for number in self.first..self.found.len() {
-            let place = places.as_ref().map_or(Newest::NotLookedUp, |places| match places[number - self.first] {
-                Some(location) => Newest::At(location),
-                None => Newest::Gone,
-            });
-            match self.derive_one(attempt, (number, place), &mut effects) {
-                Ok(true) => self.outcome.count += 1,
-                Ok(false) => break,
-                // An operation that is too long here is run again from the start, so no change may be kept.
-                Err(failure) if self.changed == 0 || failure.is_too_long() => return Err(failure),
-                Err(failure) => {
-                    self.outcome.failure = Some(failure);
-                    break;
-                }
-            }
-            let bytes = effects.as_ref().map_or(0, |effects| effects.batch.len_bytes());
-            if bytes >= BYTES_MAX || began.elapsed() >= HELD_MAX {
-                break;
-            }
-        }
-        Ok(effects)
-    }
-
     /// Adds the change of one record. Returns false if it needs more than the record's lock.
     fn derive_one<'a>(
         &mut self,
@@ -225,8 +197,32 @@ impl<'d> Statement<'d> for SeveralVerdicts<'_, '_> {
         Ok(if are_any_built { Derived::Nothing(ChangedTogether::default()) } else { Derived::Locked })
     }
 
+    /// Derives the changes of records, one after the other, until one needs more than its lock or the batch is large.
     fn effects<'a>(&mut self, attempt: &Attempt<'a>) -> Result<Option<Effects<'d, 'a>>> {
-        self.derive_changes(attempt)
+        let (began, mut effects) = (Instant::now(), None);
+        let records: Vec<RecordId> = self.read_records().collect();
+        let places = attempt.latest.places(attempt.collection.records, &records).map_err(from_storage)?;
+        for number in self.first..self.found.len() {
+            let place = places.as_ref().map_or(Newest::NotLookedUp, |places| match places[number - self.first] {
+                Some(location) => Newest::At(location),
+                None => Newest::Gone,
+            });
+            match self.derive_one(attempt, (number, place), &mut effects) {
+                Ok(true) => self.outcome.count += 1,
+                Ok(false) => break,
+                // An operation that is too long here is run again from the start, so no change may be kept.
+                Err(failure) if self.changed == 0 || failure.is_too_long() => return Err(failure),
+                Err(failure) => {
+                    self.outcome.failure = Some(failure);
+                    break;
+                }
+            }
+            let bytes = effects.as_ref().map_or(0, |effects| effects.batch.len_bytes());
+            if bytes >= BYTES_MAX || began.elapsed() >= HELD_MAX {
+                break;
+            }
+        }
+        Ok(effects)
     }
 
     fn settle(&mut self, operation: &dyn OperationSource, committed: Option<Result<Lsn>>) -> Result<ChangedTogether> {

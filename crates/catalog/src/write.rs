@@ -35,7 +35,7 @@ pub(crate) struct UniqueKey<'k> {
     pub change: KeyChange,
 }
 
-/// What a statement does to a key.
+/// The change of a key by a statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeyChange {
     Put,
