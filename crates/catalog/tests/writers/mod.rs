@@ -8,7 +8,7 @@ use bunko_catalog::{
 };
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{Interruption, MemoryLimits, OperationContext};
-use bunko_store::{Lsn, RecordId, View};
+use bunko_store::{Lsn, RecordId};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -91,7 +91,9 @@ fn change(
 /// Changes both documents, together if that is possible and else one after the other, as searches do.
 fn change_both(world: &World, operation: &OperationContext) -> Result<Option<Lsn>> {
     let (collection, mut found) = (world.collection("a"), FoundRecords::default());
-    [2, 1].iter().for_each(|id| found.push(record(world, *id), &[]));
+    for id in [2, 1] {
+        found.push(record(world, id), &[]);
+    }
     let verdict = |document: DocumentRef<'_>| {
         let next = document.iter().fold(DocumentBuf::new(), |next, field| match field.name {
             "n" => next.with("n", 9),
