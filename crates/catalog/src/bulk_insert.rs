@@ -5,10 +5,11 @@
 //! file alone until the last document is placed and no older view is open (`Staging::protects` of `lsm`). If the engine
 //! stages nothing, or the log is kept as a history, which must have all documents, this is a plain insert.
 
-use crate::insert::{BATCH_COUNT_MAX, Inserted, Order, Place};
+use crate::insert::BATCH_COUNT_MAX;
+use crate::new_documents::{NewDocuments, Place};
 use crate::user_writes;
 use crate::waiting::share;
-use crate::{Catalog, Collection, Namespace, from_storage};
+use crate::{Catalog, Collection, Inserted, Namespace, Order, from_storage};
 use bunko_errors::Result;
 use bunko_operation::OperationSource;
 use bunko_store::{Batch, RecordId, StorageError};
@@ -84,8 +85,8 @@ impl Catalog {
             let first = placed.tried;
             let end = documents.len().min(first + BATCH_COUNT_MAX);
             let place = Place::Staged { first_record: record(first), locations: &staged.locations()[first..end] };
-            let documents = &documents[first..end];
-            let part = match self.insert_batch(collection, documents, first, order, place, operation) {
+            let mut documents = NewDocuments::new(&documents[first..end], (first, order), place);
+            let part = match self.write(collection, operation, &mut documents) {
                 Ok(Some(part)) => part,
                 Ok(None) => break,
                 Err(failure) if first == 0 => return Err(failure),

@@ -2,17 +2,15 @@
 //!
 //! Source: MongoDB manual, "Capped Collections".
 
-use crate::building::BuildNotes;
+use crate::commit::Attempt;
+use crate::effects::Effects;
 use crate::index_keys::{index_keys, stored_key};
-use crate::insert::Place;
-use crate::waiting::lock;
 use crate::write::{key_stripe, record_stripe};
-use crate::{Catalog, Collection, Index, Inserted, Order, from_storage, notes};
+use crate::{Collection, Index, from_storage, notes};
 use bunko_bson::{DocumentRef, ValueRef, number};
 use bunko_errors::Result;
 use bunko_operation::OperationSource;
-use bunko_store::{Batch, Direction, Location, RecordId, RecordRange, View};
-use std::borrow::Cow;
+use bunko_store::{Direction, Location, RecordId, RecordRange, View};
 use std::sync::Arc;
 
 /// Most documents that one insert deletes; the next inserts continue.
@@ -96,36 +94,21 @@ impl Victims {
 
     /// Deletes them, except documents that another writer has changed since they were found. The caller holds the
     /// locks.
-    pub fn put_deletes<'n>(
-        &self,
-        collection: &Collection,
-        indexes: &'n [Arc<Index>],
-        latest: &dyn View,
-        batch: &mut Batch<'_>,
-        notes: &mut BuildNotes<'n>,
-    ) -> Result<()> {
-        let mut current = Vec::new();
+    pub fn put_deletes<'a>(&self, attempt: &Attempt<'a>, effects: &mut Effects<'_, 'a>) -> Result<()> {
+        let (collection, mut current) = (attempt.collection, Vec::new());
         for victim in &self.0 {
-            let found = latest.record(collection.records, victim.record, &mut current).map_err(from_storage)?;
+            let found = attempt.latest.record(collection.records, victim.record, &mut current).map_err(from_storage)?;
             if found != Some(victim.location) {
                 continue;
             }
-            for index in indexes {
+            for index in attempt.indexes {
                 for key in keys(index, victim)? {
-                    match index.build() {
-                        None => batch.delete_key(index.keyspace, &key),
-                        Some(build) => {
-                            let removed = build.delete_key(latest, (index, &key), victim.record, batch, notes);
-                            removed.map_err(from_storage)?;
-                        }
-                    }
-                }
-                if let Some(build) = index.build() {
-                    notes.change(build, victim.record);
+                    effects.delete_key(index, &key, victim.record)?;
                 }
             }
-            notes::put_deleted(batch, collection, &victim.document);
-            batch.delete_record(collection.records, victim.record, victim.location);
+            effects.note_changed(victim.record);
+            notes::put_deleted(&mut effects.batch, collection, &victim.document);
+            effects.batch.delete_record(collection.records, victim.record, victim.location);
         }
         Ok(())
     }
@@ -143,45 +126,4 @@ fn keys(index: &Index, victim: &Victim) -> Result<Vec<Vec<u8>>> {
         key
     });
     Ok(stored.collect())
-}
-
-impl Catalog {
-    /// Inserts into a capped collection, one document per batch, so that a document and those that it pushes out are in
-    /// one batch. Inserts wait for each other: the order of records is that of the log. Also returns how many documents
-    /// were handled; `None` if the collection was gone before the first.
-    pub(crate) fn insert_capped(
-        &self,
-        collection: &Collection,
-        documents: &[Cow<'_, [u8]>],
-        offset: usize,
-        order: Order,
-        operation: &dyn OperationSource,
-    ) -> Result<Option<(Inserted, usize)>> {
-        let (mut inserted, mut handled) = (Inserted::default(), documents.len());
-        let _in_order = lock(&collection.capped_order, operation)?;
-        for (position, document) in documents.iter().enumerate() {
-            if inserted.count > 0 {
-                operation.operation().note_change();
-            }
-            let document = std::slice::from_ref(document);
-            match self.insert_batch(collection, document, offset + position, order, Place::Log, operation) {
-                Ok(Some(part)) => inserted.add(part),
-                Ok(None) if position == 0 => return Ok(None),
-                // The caller inserts the rest into the collection that has the name then.
-                Ok(None) => {
-                    handled = position;
-                    break;
-                }
-                Err(failure) if inserted.count == 0 => return Err(failure),
-                Err(failure) => inserted.stopped_by = Some(failure),
-            }
-            if inserted.stopped_by.is_some() || order == Order::Ordered && !inserted.failures.is_empty() {
-                break;
-            }
-        }
-        if inserted.count > 0 {
-            collection.bell.ring();
-        }
-        Ok(Some((inserted, handled)))
-    }
 }

@@ -3,7 +3,8 @@
 //! collection is left.
 
 use crate::capped::Cap;
-use crate::insert::{BATCH_COUNT_MAX, Place};
+use crate::insert::BATCH_COUNT_MAX;
+use crate::new_documents::{NewDocuments, Place};
 use crate::transaction::{announce, exclude_all};
 use crate::user_writes;
 use crate::validator::without_validator;
@@ -119,7 +120,7 @@ impl Catalog {
             if batch.is_empty() {
                 return Ok(());
             }
-            let inserted = self.insert_batch(target, &batch, 0, Order::Ordered, place, operation)?;
+            let inserted = self.write(target, operation, &mut NewDocuments::new(&batch, (0, Order::Ordered), place))?;
             let inserted = inserted.ok_or_else(|| crate::dropped(target))?;
             operation.operation().note_change();
             if let Some((_, failure)) = inserted.failures.into_iter().next() {

@@ -4,18 +4,16 @@
 //! document. Changes that need only the locks of their records share these costs. Other changes are left to
 //! [`Catalog::change`], one at a time.
 
-use crate::change::{Change, IndexKey};
-use crate::transaction::Owned;
-use crate::user_writes;
-use crate::waiting::{lock_stripes, share};
-use crate::write::{locks_keys, record_stripe};
-use crate::{Catalog, Collection, Index, RetryableWrite, Transaction, Verdict, from_storage, notes};
+use crate::commit::{Attempt, Derived, Statement};
+use crate::effects::Effects;
+use crate::verdict::Change;
+use crate::write::{KeyChange, record_stripe};
+use crate::{Catalog, Collection, RetryableWrite, Transaction, Verdict, from_storage, notes};
 use bunko_bson::DocumentRef;
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationSource;
-use bunko_store::{Batch, Location, Lsn, RecordId};
+use bunko_store::{Location, Lsn, RecordId};
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Most records that are changed together. Each locks one of some thousands of stripes, and other writers of the stripe
@@ -112,52 +110,14 @@ impl Catalog {
         operation: &dyn OperationSource,
         decide: &mut DecideOne<'_>,
     ) -> Result<ChangedTogether> {
-        user_writes::check_collection(collection, operation)?;
         // Transactions and retryable writes record each change separately.
         if Transaction::of(operation).is_some() || RetryableWrite::of(operation).is_some() {
             return Ok(ChangedTogether::default());
         }
-        let (lsn, count, failure) = {
-            let _structure = share(&collection.structure, operation)?;
-            let indexes = collection.indexes_lent();
-            if collection.is_dropped() {
-                return Ok(ChangedTogether { count: found.len() - first, ..ChangedTogether::default() });
-            }
-            if indexes.iter().any(|index| index.build().is_some()) {
-                return Ok(ChangedTogether::default());
-            }
-            let stripe = |found: &FoundRecord| record_stripe(collection.records, found.record);
-            let mut stripes: Vec<usize> = found.records[first..].iter().map(stripe).collect();
-            let _locked = lock_stripes(self.store.locks(), &mut stripes, operation)?;
-            let owned = found.records[first..].iter().map(|found| Owned::record(collection, found.record));
-            // A writer that waits for a transaction must hold no locks.
-            if self.owners.are_any() && self.owners.first_owned(owned).is_some() {
-                return Ok(ChangedTogether::default());
-            }
-            let mut several = Several {
-                catalog: self,
-                collection,
-                indexes: &indexes,
-                operation,
-                batch: None,
-                changed: 0,
-                keys: (0, 0),
-            };
-            let (count, failure) = several.take(found, first, decide)?;
-            match several.batch.as_ref().map(|batch| self.store.commit(batch)) {
-                None => (None, count, failure),
-                Some(Ok(lsn)) => {
-                    operation.operation().work_done().note_keys(several.keys.0, several.keys.1);
-                    (Some(lsn), count, failure)
-                }
-                // Each change alone may fit.
-                Some(Err(_)) if several.changed > 1 => return Ok(ChangedTogether::default()),
-                Some(Err(error)) => return Err(from_storage(error)),
-            }
-        };
-        // Nothing is locked here, because this may take a while.
-        self.keep_pace(operation);
-        Ok(ChangedTogether { count, lsn, failure })
+        let outcome = ChangedTogether::default();
+        let mut several = SeveralVerdicts { found, first, decide, changed: 0, keys: (0, 0), outcome };
+        let changed = self.write(collection, operation, &mut several)?;
+        Ok(changed.unwrap_or_else(|| ChangedTogether { count: found.len() - first, ..ChangedTogether::default() }))
     }
 }
 
@@ -169,87 +129,109 @@ enum Newest {
     NotLookedUp,
 }
 
-/// Changes collected in one batch. The caller holds the locks of the records.
-struct Several<'s> {
-    catalog: &'s Catalog,
-    collection: &'s Collection,
-    indexes: &'s [Arc<Index>],
-    operation: &'s dyn OperationSource,
-    batch: Option<Batch<'static>>,
+/// Verdicts about the records from number `first` on. Their changes need no locks except those of the records.
+struct SeveralVerdicts<'v, 'd> {
+    found: &'v FoundRecords,
+    first: usize,
+    decide: &'v mut DecideOne<'d>,
     changed: usize,
-    /// Keys that the batch puts and deletes.
+    /// Numbers of keys that the batch puts and deletes.
     keys: (usize, usize),
+    outcome: ChangedTogether,
 }
 
-impl Several<'_> {
-    /// Adds changes to the batch. Returns how many records were taken, and the failure of the next one, if any.
-    fn take(
+impl SeveralVerdicts<'_, '_> {
+    /// Adds the change of one record. Returns false if it needs more than the record's lock.
+    fn derive_one<'a>(
         &mut self,
-        found: &FoundRecords,
-        first: usize,
-        decide: &mut DecideOne<'_>,
-    ) -> Result<(usize, Option<Failure>)> {
-        let began = Instant::now();
-        let records: Vec<RecordId> = found.records[first..].iter().map(|found| found.record).collect();
-        let latest = self.catalog.store.latest();
-        let places = latest.places(self.collection.records, &records).map_err(from_storage)?;
-        for number in first..found.len() {
-            let place = places.as_ref().map_or(Newest::NotLookedUp, |places| match places[number - first] {
-                Some(location) => Newest::At(location),
-                None => Newest::Gone,
-            });
-            match self.take_one(found.get(number), place, &mut |document| decide(number, document)) {
-                Ok(true) => {}
-                Ok(false) => return Ok((number - first, None)),
-                // An operation that is too long here is run again from the start, so no change may be kept.
-                Err(failure) if self.changed == 0 || failure.is_too_long() => return Err(failure),
-                Err(failure) => return Ok((number - first, Some(failure))),
-            }
-            let bytes = self.batch.as_ref().map_or(0, Batch::len_bytes);
-            if bytes >= BYTES_MAX || began.elapsed() >= HELD_MAX {
-                return Ok((number + 1 - first, None));
-            }
-        }
-        Ok((found.len() - first, None))
-    }
-
-    /// Adds the change of one record to the batch. Returns false if it needs more than the record's lock.
-    fn take_one(
-        &mut self,
-        (record, known, document): (RecordId, Option<Location>, &[u8]),
-        place: Newest,
-        decide: &mut dyn FnMut(DocumentRef<'_>) -> Result<Verdict>,
+        attempt: &Attempt<'a>,
+        (number, place): (usize, Newest),
+        effects: &mut Option<Effects<'_, 'a>>,
     ) -> Result<bool> {
-        let (collection, indexes) = (self.collection, self.indexes);
-        let mut newer = Vec::new();
-        let latest = self.catalog.store.latest();
+        let (record, known, document) = self.found.get(number);
+        let (latest, records, mut newer) = (attempt.latest, attempt.collection.records, Vec::new());
         let found = match (known, place) {
             (_, Newest::Gone) => return Ok(true),
             (Some(known), Newest::At(place)) if place == known => Ok(Some(place)),
-            (Some(known), Newest::NotLookedUp) => latest.record_again(collection.records, record, known, &mut newer),
-            _ => latest.record(collection.records, record, &mut newer),
+            (Some(known), Newest::NotLookedUp) => latest.record_again(records, record, known, &mut newer),
+            _ => latest.record(records, record, &mut newer),
         };
         let Some(location) = found.map_err(from_storage)? else { return Ok(true) };
         let current = if Some(location) == known { document } else { &newer };
-        let Some(change) = Change::of(decide(DocumentRef::trusted(current))?) else { return Ok(true) };
-        change.check(collection, current, self.operation)?;
-        let (old, new) =
-            self.catalog.changed_keys(collection, (indexes, self.operation), record, current, change.document())?;
-        let is_locked = |(index, _): &IndexKey| locks_keys(&indexes[*index]);
-        if new.iter().any(is_locked) || self.catalog.owners.are_any() && old.iter().any(is_locked) {
+        let verdict = (self.decide)(number, DocumentRef::trusted(current))?;
+        let change = Change::derive(attempt, (record, location, current), verdict)?;
+        let Some(change) = change else { return Ok(true) };
+        let are_any_owned = attempt.catalog.owners.are_any();
+        if change.unique_keys(attempt.indexes).any(|key| key.change == KeyChange::Put || are_any_owned) {
             return Ok(false);
         }
-        let batch = self.batch.get_or_insert_with(|| notes::batch_of(collection));
-        let keyspace = |(index, _): &IndexKey| indexes[*index].keyspace;
-        for removed in &old {
-            batch.delete_key(keyspace(removed), &removed.1);
-        }
-        change.put(batch, collection, indexes, (record, location, current), None);
-        for added in &new {
-            batch.put_key(keyspace(added), &added.1, record);
-        }
+        let (put, deleted) = change.key_counts();
+        let effects = effects.get_or_insert_with(|| attempt.effects(notes::batch_of(attempt.collection)));
+        change.put(effects, attempt, current, None)?;
         self.changed += 1;
-        self.keys = (self.keys.0 + new.len(), self.keys.1 + old.len());
+        self.keys = (self.keys.0 + put, self.keys.1 + deleted);
         Ok(true)
+    }
+}
+
+impl<'d> Statement<'d> for SeveralVerdicts<'_, '_> {
+    type Outcome = ChangedTogether;
+
+    fn prepare(&mut self, attempt: &Attempt<'_>, stripes: &mut Vec<usize>) -> Result<()> {
+        stripes.extend(self.read_records().map(|record| record_stripe(attempt.collection.records, record)));
+        Ok(())
+    }
+
+    fn read_records(&self) -> impl Iterator<Item = RecordId> {
+        self.found.records[self.first..].iter().map(|found| found.record)
+    }
+
+    fn outcome_if_owned(&self) -> Option<ChangedTogether> {
+        // Records before the owned one would wait too.
+        Some(ChangedTogether::default())
+    }
+
+    fn derive(&mut self, attempt: &Attempt<'_>) -> Result<Derived<ChangedTogether>> {
+        // A build must know the holder of each key, which an earlier change of the batch may be.
+        let are_any_built = attempt.indexes.iter().any(|index| index.build().is_some());
+        Ok(if are_any_built { Derived::Nothing(ChangedTogether::default()) } else { Derived::Locked })
+    }
+
+    /// Derives the changes of records, one after the other, until one needs more than its lock or the batch is large.
+    fn effects<'a>(&mut self, attempt: &Attempt<'a>) -> Result<Option<Effects<'d, 'a>>> {
+        let (began, mut effects) = (Instant::now(), None);
+        let records: Vec<RecordId> = self.read_records().collect();
+        let places = attempt.latest.places(attempt.collection.records, &records).map_err(from_storage)?;
+        for number in self.first..self.found.len() {
+            let place = places.as_ref().map_or(Newest::NotLookedUp, |places| match places[number - self.first] {
+                Some(location) => Newest::At(location),
+                None => Newest::Gone,
+            });
+            match self.derive_one(attempt, (number, place), &mut effects) {
+                Ok(true) => self.outcome.count += 1,
+                Ok(false) => break,
+                // An operation that is too long here is run again from the start, so no change may be kept.
+                Err(failure) if self.changed == 0 || failure.is_too_long() => return Err(failure),
+                Err(failure) => {
+                    self.outcome.failure = Some(failure);
+                    break;
+                }
+            }
+            let bytes = effects.as_ref().map_or(0, |effects| effects.batch.len_bytes());
+            if bytes >= BYTES_MAX || began.elapsed() >= HELD_MAX {
+                break;
+            }
+        }
+        Ok(effects)
+    }
+
+    fn settle(&mut self, operation: &dyn OperationSource, committed: Option<Result<Lsn>>) -> Result<ChangedTogether> {
+        match committed.transpose() {
+            // Each change alone may fit.
+            Err(_) if self.changed > 1 => return Ok(ChangedTogether::default()),
+            committed => self.outcome.lsn = committed?,
+        }
+        operation.operation().work_done().note_keys(self.keys.0, self.keys.1);
+        Ok(std::mem::take(&mut self.outcome))
     }
 }

@@ -9,6 +9,10 @@
 //! writers would have to. A build that the end of a process interrupts begins again at the next start, in a new
 //! keyspace ([`Catalog::resume_builds`]). State that the builder shares with writers is in `building`, and the
 //! queue of builds in `build_queue`.
+//!
+//! These steps are not statements of [`crate::commit`]: they write no document, belong to no client's unit of work, and
+//! meet no claim, because no transaction writes while an index is built. A step does not read records again under their
+//! locks: it leaves out records that a writer has changed since, with all their keys.
 
 use crate::building::{BuildNotes, IndexBuild, aborted};
 use crate::catalog::Difference;

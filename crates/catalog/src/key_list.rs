@@ -2,8 +2,7 @@
 
 use crate::index_keys::{append_stored_keys, own_part};
 use crate::taken::Taken;
-use crate::transaction::Owned;
-use crate::write::locks_keys;
+use crate::write::{KeyChange, UniqueKey, locks_keys};
 use crate::{Index, Multikey, from_storage};
 use bunko_bson::DocumentRef;
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -47,13 +46,11 @@ impl KeyList {
         &self.bytes[entry.start..entry.end]
     }
 
-    /// The keys that a transaction may have claimed.
-    pub(crate) fn owned<'k>(&'k self, indexes: &'k [Arc<Index>]) -> impl Iterator<Item = Owned> + 'k {
-        let locked = self.entries.iter().filter(|entry| locks_keys(&indexes[entry.index]));
-        locked.map(|entry| {
-            let index = &indexes[entry.index];
-            Owned::key(index, own_part(index, self.of(entry)))
-        })
+    /// The keys in indexes that lock their keys.
+    pub(crate) fn unique<'k>(&'k self, indexes: &'k [Arc<Index>]) -> impl Iterator<Item = UniqueKey<'k>> {
+        let keys = self.entries.iter().map(|entry| (&*indexes[entry.index], self.of(entry)));
+        let locked = keys.filter(|(index, _)| locks_keys(index));
+        locked.map(|(index, key)| UniqueKey { index, key, change: KeyChange::Put })
     }
 
     /// For each unique index, a check of which keys are taken; for other indexes, an empty one. The caller holds the

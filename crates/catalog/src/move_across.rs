@@ -5,7 +5,7 @@
 //! If the server is killed before that step, the source and a collection with the temporary name exist; right after it,
 //! both the source and the copy do.
 
-use crate::insert::Place;
+use crate::new_documents::Place;
 use crate::rename::source_not_found;
 use crate::transaction::{announce, exclude_all};
 use crate::user_writes;

@@ -1,21 +1,11 @@
-//! Common parts of all writes of documents: locks, keys, and the record of multikey indexes.
+//! Locks and holders of keys, and the record of multikey indexes.
 
 use crate::index_keys::own_part;
-use crate::{Catalog, Collection, Index, IndexState, Multikey, RetryableWrite, Transaction, from_storage, persistence};
+use crate::{Catalog, Collection, Index, IndexState, Multikey, from_storage, persistence};
 use bunko_errors::Result;
-use bunko_operation::{OperationSource, Place};
-use bunko_store::{Batch, Direction, KeyRange, KeyspaceId, Lag, LockTable, Lsn, Presence, RecordId, View};
+use bunko_store::{Batch, Direction, KeyRange, KeyspaceId, LockTable, RecordId, View};
 use std::ops::Bound;
 use std::sync::Arc;
-
-/// Puts a key; in the `_id` index, it is the primary key.
-pub(crate) fn put_key(batch: &mut Batch<'_>, index: &Index, key: &[u8], record: RecordId, presence: Presence) {
-    if index.is_id() {
-        batch.put_primary_key(index.keyspace, key, record, presence);
-    } else {
-        batch.put_key(index.keyspace, key, record);
-    }
-}
 
 /// The lock stripe of a unique key.
 pub(crate) fn key_stripe(keyspace: KeyspaceId, key: &[u8]) -> usize {
@@ -35,6 +25,27 @@ pub(crate) fn locks_keys(index: &Index) -> bool {
 /// The lock stripe of a stored key, in an index for which [`locks_keys`] is true.
 pub(crate) fn stored_key_stripe(index: &Index, key: &[u8]) -> usize {
     key_stripe(index.keyspace, own_part(index, key))
+}
+
+/// A key in an index for which [`locks_keys`] is true.
+pub(crate) struct UniqueKey<'k> {
+    pub index: &'k Index,
+    /// As stored.
+    pub key: &'k [u8],
+    pub change: KeyChange,
+}
+
+/// The change of a key by a statement.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyChange {
+    Put,
+    Deleted,
+}
+
+impl UniqueKey<'_> {
+    pub fn stripe(&self) -> usize {
+        stored_key_stripe(self.index, self.key)
+    }
 }
 
 /// Whether a second record with the same key is refused at once. For an index being built, this is decided at the end.
@@ -62,34 +73,6 @@ pub(crate) fn holder(view: &dyn View, index: &Index, key: &[u8]) -> bunko_store:
 }
 
 impl Catalog {
-    /// Commits a writer's batch. The writer has called [`Self::keep_pace`] before it locked anything. For a retryable
-    /// write, the batch also gets the record of its statements. In a transaction, the batch is added to the transaction
-    /// and nothing is committed.
-    pub(crate) fn commit(&self, batch: &mut Batch<'_>, operation: &dyn OperationSource) -> Result<Lsn> {
-        let committed = match operation.unit() {
-            None => self.store.commit(batch),
-            Some(unit) => match (unit.downcast_ref::<RetryableWrite>(), unit.downcast_ref::<Transaction>()) {
-                (Some(write), _) => write.commit(self, batch),
-                (None, Some(transaction)) => return transaction.absorb(batch),
-                (None, None) => self.store.commit(batch),
-            },
-        };
-        committed.map_err(from_storage)
-    }
-
-    /// Between two batches, waits for engines that lag behind. On a thread that serves other operations it does not
-    /// wait unless they are far behind; there the reply is delayed instead, without holding a thread, and such a
-    /// command writes little. The caller holds no locks that others wait for.
-    pub(crate) fn keep_pace(&self, operation: &dyn OperationSource) {
-        match self.store.lag() {
-            Lag::None => {}
-            // Other operations wait for the transaction's claims, and engines get nothing of it before its commit.
-            _ if Transaction::of(operation).is_some() => {}
-            Lag::Behind if operation.operation().place() != Place::OwnThread => {}
-            Lag::Behind | Lag::FarBehind => self.store.catch_up(),
-        }
-    }
-
     /// Saves that an index became multikey, or got values of a new type, before any such key is written. The caller
     /// holds the collection's structure shared.
     pub(crate) fn grow_multikey(

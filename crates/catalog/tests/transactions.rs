@@ -6,6 +6,7 @@ mod opened;
 mod overlay;
 mod retries;
 mod world;
+mod writers;
 
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_catalog::{CreateOptions, Transaction, TransactionState, Verdict, WriteHistory};

@@ -130,28 +130,23 @@ impl RetryableWrite {
         self.turn.lock().outcome = outcome;
     }
 
-    /// Begins a batch of inserts. Documents of an earlier batch that was not committed do not count as done.
-    pub(crate) fn begin_batch(&self) {
-        if let Statements::Inserts { done, .. } = &mut self.turn.lock().statements {
-            done.clear();
-        }
-    }
-
-    /// Notes that the batch has the document at `position`.
-    pub(crate) fn note_inserted(&self, position: usize) {
-        if let Statements::Inserts { by_position, done } = &mut self.turn.lock().statements
-            && let Some(statement) = by_position.at(position)
-        {
-            done.add(statement);
-        }
-    }
-
-    /// Commits a batch and records the statements that it does.
+    /// Commits a batch and records the statements that it does. The batch of an insert has the documents at the
+    /// positions `inserted`.
     /// # Errors
     /// As `Store::commit`.
-    pub(crate) fn commit(&self, catalog: &Catalog, batch: &mut Batch<'_>) -> bunko_store::Result<Lsn> {
+    pub(crate) fn commit(
+        &self,
+        catalog: &Catalog,
+        batch: &mut Batch<'_>,
+        inserted: impl Iterator<Item = usize>,
+    ) -> bunko_store::Result<Lsn> {
         let mut turn = self.turn.lock();
         let Turn { history, statements, outcome, written } = &mut *turn;
+        if let Statements::Inserts { by_position, done } = statements {
+            // Documents of an earlier batch that was not committed do not count as done.
+            done.clear();
+            inserted.filter_map(|position| by_position.at(position)).for_each(|statement| done.add(statement));
+        }
         let (Statements::Inserts { done, .. } | Statements::These(done)) = &*statements else {
             return catalog.store.commit(batch);
         };
