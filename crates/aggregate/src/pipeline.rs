@@ -1,12 +1,16 @@
 //! Pipelines: sequences of stages.
 
+mod planner_part;
+
+pub use planner_part::PlannerPart;
+
 use crate::metadata::{Carried, Holding, Releasing, TellingSortKeys};
 use crate::stage_run::Counted;
 use crate::stages::{self, OverMeasurements, Plannable, position};
 use crate::{DocumentStream, Environment, Flow, Rewrites, Stage, StageRun, WriteStage};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, Engine, Offered, SortPattern, check_document_bytes};
+use bunko_expression::{Dependencies, Engine, Offered, check_document_bytes};
 use bunko_query::Distinct;
 use std::sync::Arc;
 
@@ -26,21 +30,6 @@ pub struct Pipeline {
     /// Number of parsed stages that the planner took.
     taken_by_planner: usize,
     environment: Arc<Environment>,
-}
-
-/// The part of a pipeline that the query planner runs, in this order: filters, sort, skip, limit.
-#[derive(Clone, Default)]
-pub struct PlannerPart {
-    /// Filters that all must match.
-    pub filters: Vec<DocumentBuf>,
-    /// The search by distance, if there is one.
-    pub near: Option<Arc<dyn Stage>>,
-    /// The sort order, if there is a sort.
-    pub sort: Option<SortPattern>,
-    /// Number of documents to skip.
-    pub skip: u64,
-    /// Maximum number of documents; never 0.
-    pub limit: Option<u64>,
 }
 
 /// The one field of a stage: its name and specification.
@@ -161,52 +150,6 @@ impl Pipeline {
     /// The remaining stages, for `explain`.
     pub fn stages(&self) -> impl Iterator<Item = &dyn Stage> {
         self.stages.iter().map(|stage| &**stage)
-    }
-
-    /// Splits off the part for the query planner: leading filters, then a sort, a skip and a limit in that order.
-    #[must_use]
-    pub fn split_for_planner(mut self) -> (PlannerPart, Self) {
-        let mut part = PlannerPart::default();
-        let mut taken = 0;
-        let only_planner =
-            |stage: &Arc<dyn Stage>| stage.searches_text() || matches!(stage.plannable(), Plannable::Near(_));
-        if self.environment.rewrites == Rewrites::Off && !self.stages.first().is_some_and(only_planner) {
-            return (part, self);
-        }
-        for stage in &self.stages {
-            let sorted = part.sort.is_some() || part.near.is_some();
-            match stage.plannable() {
-                Plannable::Filter(filter) if !sorted && part.skip == 0 => part.filters.push(filter.to_owned()),
-                Plannable::Near(near) if !sorted && part.skip == 0 => {
-                    part.filters.push(near.query().to_owned());
-                    part.near = Some(Arc::clone(stage));
-                }
-                Plannable::Sort(pattern) if !sorted && part.skip == 0 => part.sort = Some(pattern.clone()),
-                Plannable::Skip(count) if part.skip == 0 => part.skip = count,
-                // The planner applies the limit last, so it cannot take later stages.
-                Plannable::Limit(count) => {
-                    part.limit = Some(count);
-                    taken += 1;
-                    break;
-                }
-                Plannable::Nothing if !sorted && part.skip == 0 => {
-                    let behind = self.stages[taken + 1..].iter().map_while(|stage| match stage.plannable() {
-                        Plannable::Filter(filter) => Some(filter),
-                        _ => None,
-                    });
-                    part.filters.extend(behind.filter_map(|filter| stage.bucket_filter(filter)));
-                    break;
-                }
-                _ => break,
-            }
-            taken += 1;
-            if self.environment.rewrites == Rewrites::Off {
-                break;
-            }
-        }
-        self.stages.drain(..taken);
-        self.taken_by_planner = taken;
-        (part, self)
     }
 
     /// Whether it has a `$sort`.

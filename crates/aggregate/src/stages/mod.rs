@@ -46,7 +46,7 @@ use crate::{DocumentStream, Environment, WriteStage};
 use bunko_bson::{DocumentBuf, DocumentRef, Element, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, SortPattern, with_path};
-use bunko_query::Distinct;
+use bunko_query::{Distinct, Inclusion};
 use bunko_timeseries::TimeSeries;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -198,6 +198,8 @@ pub enum Plannable<'a> {
     Skip(u64),
     /// Return at most this many, never 0.
     Limit(u64),
+    /// Leave out all fields that this projection does not name.
+    Projection(&'a Inclusion),
     /// Nothing.
     Nothing,
 }

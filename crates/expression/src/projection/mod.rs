@@ -105,6 +105,11 @@ impl Projection {
         paths
     }
 
+    /// Whether fields are computed, and not only included or excluded.
+    pub fn computes(&self) -> bool {
+        self.root.computes
+    }
+
     /// Whether the result has only the named fields, so that nothing else of the document is needed.
     pub fn is_inclusion(&self) -> bool {
         self.mode == Mode::Inclusion
