@@ -275,7 +275,10 @@ impl Pulled {
     /// As [`Elementwise::next`], continuing after the last element.
     fn next(&mut self, stage: &Unwind, buffer: &mut Vec<u8>, operation: &OperationContext) -> Result<bool> {
         let document = self.document.as_ref();
-        let Outcome::Elements(array) = stage.outcome(document)? else { return Ok(false) };
+        // The path was checked when the document was taken from the input.
+        let Some(ValueRef::Array(array)) = through_documents(document, stage.path.components()) else {
+            return Ok(false);
+        };
         let rest = &array.as_document().iter().rest()[self.passed_bytes..];
         let mut unwinding = match self.around.take() {
             None if self.index == 0 => Elementwise::new(stage, document, array, None),
