@@ -62,7 +62,7 @@ enum Shown<'a> {
 
 impl<'a> Level<'a> {
     fn gather(&mut self, sent: DocumentRef<'a>) {
-        for element in sent.iter() {
+        for element in sent {
             let (parents, name) =
                 element.name.rsplit_once('.').map_or((None, element.name), |(parents, name)| (Some(parents), name));
             let level = parents.into_iter().flat_map(|parents| parents.split('.')).fold(&mut *self, Self::below);
