@@ -103,7 +103,7 @@ impl Pipeline {
             }
         }
         self.stages.drain(..taken);
-        self.taken_by_planner = taken;
+        self.numbers.drain(..taken);
         (part, self)
     }
 

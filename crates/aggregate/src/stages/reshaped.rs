@@ -4,7 +4,7 @@ use super::{Definition, Plannable, Reads, Stage, Stages};
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, Reshaping};
+use bunko_expression::{Changes, Dependencies, Reshaping};
 use bunko_query::Inclusion;
 use std::sync::Arc;
 
@@ -60,6 +60,14 @@ struct Reshaped {
 impl Stage for Reshaped {
     fn name(&self) -> &'static str {
         self.reshaping.name()
+    }
+
+    fn changes(&self) -> Changes<'_> {
+        self.reshaping.changes()
+    }
+
+    fn makes_one_of_each(&self) -> bool {
+        true
     }
 
     fn plannable(&self) -> Plannable<'_> {

@@ -408,10 +408,10 @@ fn explain_stages(
         first.append("nReturned", of("nReturned")).append("executionTimeMillisEstimate", of("executionTimeMillis"));
     }
     let whole: ArrayBuf = resolved.views.as_ref().iter().chain(sent.iter()).collect();
-    // The stages that the planner took are the first ones.
     let mut stages = ArrayBuf::new();
     stages.push(&first);
-    push_described(&mut stages, whole.as_ref().iter().skip(pipeline.taken_by_planner()), &runs);
+    let left = pipeline.left_as_sent().filter_map(|position| whole.as_ref().get(position));
+    push_described(&mut stages, left, &runs);
     Ok(of_stages(&stages))
 }
 

@@ -6,7 +6,7 @@ mod new_root;
 mod unset;
 
 use crate::projection::ProjectionKind;
-use crate::{Dependencies, EvaluationContext, ParseScope, Projection};
+use crate::{Changes, Dependencies, EvaluationContext, ParseScope, Projection};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use new_root::NewRoot;
@@ -95,6 +95,14 @@ impl Reshaping {
             Change::Fields(projection) if projection.is_inclusion() => projection.add_dependencies(dependencies),
             Change::Fields(_) => dependencies.add_all(),
             Change::Root(root) => root.add_dependencies(dependencies),
+        }
+    }
+
+    /// The top-level fields that it may change.
+    pub fn changes(&self) -> Changes<'_> {
+        match &self.change {
+            Change::Fields(projection) => projection.changes(),
+            Change::Root(_) => Changes::All,
         }
     }
 
