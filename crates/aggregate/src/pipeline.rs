@@ -1,13 +1,19 @@
 //! Pipelines: sequences of stages.
 
+mod placement;
+mod planner_part;
+
+pub use planner_part::PlannerPart;
+
 use crate::metadata::{Carried, Holding, Releasing, TellingSortKeys};
 use crate::stage_run::Counted;
 use crate::stages::{self, OverMeasurements, Plannable, position};
 use crate::{DocumentStream, Environment, Flow, Rewrites, Stage, StageRun, WriteStage};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, Engine, Offered, SortPattern, check_document_bytes};
+use bunko_expression::{Dependencies, Engine, Offered, check_document_bytes};
 use bunko_query::Distinct;
+use placement::Placement;
 use std::sync::Arc;
 
 /// Maximum number of stages in a pipeline. Source: MongoDB limits, "Number of Stages".
@@ -21,26 +27,11 @@ const GROUPING: [&str; 2] = ["$bucket", "$sortByCount"];
 /// A parsed pipeline.
 pub struct Pipeline {
     stages: Vec<Arc<dyn Stage>>,
-    /// For each stage as sent, the number of parsed stages after it was parsed.
-    ends: Vec<usize>,
-    /// Number of parsed stages that the planner took.
-    taken_by_planner: usize,
+    /// The number of each stage, see [`Placement`].
+    numbers: Vec<usize>,
+    /// For each stage as sent, the number of the stage that does the last of its work.
+    sent: Vec<usize>,
     environment: Arc<Environment>,
-}
-
-/// The part of a pipeline that the query planner runs, in this order: filters, sort, skip, limit.
-#[derive(Clone, Default)]
-pub struct PlannerPart {
-    /// Filters that all must match.
-    pub filters: Vec<DocumentBuf>,
-    /// The search by distance, if there is one.
-    pub near: Option<Arc<dyn Stage>>,
-    /// The sort order, if there is a sort.
-    pub sort: Option<SortPattern>,
-    /// Number of documents to skip.
-    pub skip: u64,
-    /// Maximum number of documents; never 0.
-    pub limit: Option<u64>,
 }
 
 /// The one field of a stage: its name and specification.
@@ -64,8 +55,8 @@ impl Pipeline {
     /// unknown stage, 40602 for a source stage that is not first, 7749501 for too many stages, 17313 for a text search
     /// that is not first; errors of the stages.
     pub fn parse(pipeline: ArrayRef<'_>, mut environment: Environment) -> Result<Self> {
-        let mut stages: Vec<Box<dyn Stage>> = Vec::new();
-        let (mut names, mut ends) = (Vec::new(), Vec::new());
+        let mut placement = Placement::default();
+        let (mut names, mut sent) = (Vec::new(), Vec::<usize>::new());
         let mut leads = environment.depth == 0;
         for stage in pipeline.iter() {
             let element = stage_field(stage)?;
@@ -74,22 +65,23 @@ impl Pipeline {
             let engine = if leads { Engine::SlotBased } else { Engine::Classic };
             let mut parsed = stages::parse(element, &environment.in_engine(engine))?;
             if let Some(Plannable::Near(near)) = parsed.first().map(|stage| stage.plannable())
-                && let Some(unpacking) = last_but_filters(&stages)
-                && let Some(series) = stages[unpacking].unpacked()
+                && let Some(unpacking) = last_but_filters(&placement.stages)
+                && let Some(series) = placement.stages[unpacking].unpacked()
             {
                 match near.over_measurements(series, &environment)? {
                     OverMeasurements::Behind(behind) => parsed = behind,
-                    OverMeasurements::Before(near, added) if unpacking + 1 == stages.len() => {
-                        stages[unpacking].keep(added);
-                        let unpacking = stages.pop();
+                    OverMeasurements::Before(near, added) if unpacking + 1 == placement.stages.len() => {
+                        placement.stages[unpacking].keep(added);
+                        let unpacking = placement.pop();
                         parsed = std::iter::once(near).chain(unpacking).collect();
                     }
                     // Filters of measurements come in between, so the search cannot move before the unpacking.
                     OverMeasurements::Before(..) => {}
                 }
             }
+            let mut last = sent.last().copied().unwrap_or_default();
             for stage in parsed {
-                if stage.searches_text() && !stages.is_empty() {
+                if stage.searches_text() && !placement.stages.is_empty() {
                     let message = "$match with $text is only allowed as the first pipeline stage";
                     return Err(Failure::new(ErrorCode(17313), message));
                 }
@@ -103,13 +95,11 @@ impl Pipeline {
                     carried => carried,
                 };
                 environment = carried.behind(environment);
-                match environment.rewrites {
-                    Rewrites::Applied => push(&mut stages, stage),
-                    Rewrites::Off => stages.push(stage),
-                }
+                last = placement.push(stage, environment.rewrites);
             }
-            ends.push(stages.len());
+            sent.push(last);
         }
+        let Placement { mut stages, numbers, .. } = placement;
         position::check(&names)?;
         check_near(&stages)?;
         if stages.len() > STAGES_MAX {
@@ -129,7 +119,7 @@ impl Pipeline {
             tell_what_is_read(&mut stages);
         }
         let stages = stages.into_iter().map(Arc::from).collect();
-        Ok(Self { stages, ends, taken_by_planner: 0, environment: Arc::new(environment) })
+        Ok(Self { stages, numbers, sent, environment: Arc::new(environment) })
     }
 
     /// Whether the pipeline has no stages.
@@ -152,61 +142,20 @@ impl Pipeline {
         &self.environment
     }
 
-    /// Number of stages as sent that [`Self::split_for_planner`] took whole. If a stage expands to several, it may have
-    /// taken only the first of them.
-    pub fn taken_by_planner(&self) -> usize {
-        self.ends.iter().take_while(|end| **end <= self.taken_by_planner).count()
+    /// Positions of the stages as sent that [`Self::split_for_planner`] has not taken whole.
+    pub fn left_as_sent(&self) -> impl Iterator<Item = usize> {
+        self.left().map(|(position, _)| position)
+    }
+
+    /// As [`Self::left_as_sent`], each with the position of the stage that does the last of its work.
+    fn left(&self) -> impl Iterator<Item = (usize, usize)> {
+        let stage_of = |sent: &usize| self.numbers.iter().position(|number| number == sent);
+        self.sent.iter().enumerate().filter_map(move |(position, sent)| Some((position, stage_of(sent)?)))
     }
 
     /// The remaining stages, for `explain`.
     pub fn stages(&self) -> impl Iterator<Item = &dyn Stage> {
         self.stages.iter().map(|stage| &**stage)
-    }
-
-    /// Splits off the part for the query planner: leading filters, then a sort, a skip and a limit in that order.
-    #[must_use]
-    pub fn split_for_planner(mut self) -> (PlannerPart, Self) {
-        let mut part = PlannerPart::default();
-        let mut taken = 0;
-        let only_planner =
-            |stage: &Arc<dyn Stage>| stage.searches_text() || matches!(stage.plannable(), Plannable::Near(_));
-        if self.environment.rewrites == Rewrites::Off && !self.stages.first().is_some_and(only_planner) {
-            return (part, self);
-        }
-        for stage in &self.stages {
-            let sorted = part.sort.is_some() || part.near.is_some();
-            match stage.plannable() {
-                Plannable::Filter(filter) if !sorted && part.skip == 0 => part.filters.push(filter.to_owned()),
-                Plannable::Near(near) if !sorted && part.skip == 0 => {
-                    part.filters.push(near.query().to_owned());
-                    part.near = Some(Arc::clone(stage));
-                }
-                Plannable::Sort(pattern) if !sorted && part.skip == 0 => part.sort = Some(pattern.clone()),
-                Plannable::Skip(count) if part.skip == 0 => part.skip = count,
-                // The planner applies the limit last, so it cannot take later stages.
-                Plannable::Limit(count) => {
-                    part.limit = Some(count);
-                    taken += 1;
-                    break;
-                }
-                Plannable::Nothing if !sorted && part.skip == 0 => {
-                    let behind = self.stages[taken + 1..].iter().map_while(|stage| match stage.plannable() {
-                        Plannable::Filter(filter) => Some(filter),
-                        _ => None,
-                    });
-                    part.filters.extend(behind.filter_map(|filter| stage.bucket_filter(filter)));
-                    break;
-                }
-                _ => break,
-            }
-            taken += 1;
-            if self.environment.rewrites == Rewrites::Off {
-                break;
-            }
-        }
-        self.stages.drain(..taken);
-        self.taken_by_planner = taken;
-        (part, self)
     }
 
     /// Whether it has a `$sort`.
@@ -284,10 +233,7 @@ impl Pipeline {
             runs.push(Arc::clone(&run));
             Box::new(Counted { input, run })
         });
-        let taken = self.taken_by_planner;
-        let left =
-            self.ends.iter().skip(self.taken_by_planner()).filter_map(|end| runs.get((end - taken).checked_sub(1)?));
-        let left = left.cloned().collect();
+        let left = self.left().map(|(_, stage)| Arc::clone(&runs[stage])).collect();
         (Box::new(Answers(top)), left)
     }
 
@@ -338,13 +284,6 @@ impl DocumentStream for Apart {
 
     fn describe_run(&self, facts: &mut DocumentBuf) {
         self.0.describe_run(facts);
-    }
-}
-
-/// Appends a stage, unless the last stage absorbs it.
-fn push(stages: &mut Vec<Box<dyn Stage>>, stage: Box<dyn Stage>) {
-    if !stages.last_mut().is_some_and(|last| last.absorb(&*stage)) {
-        stages.push(stage);
     }
 }
 

@@ -81,10 +81,11 @@ fn split(input: &str) -> Result<String, Failure> {
     let sort: Vec<_> = part.sort.iter().flat_map(|sort| sort.parts().map(|(path, _)| path.dotted())).collect();
     let left: Vec<_> = rest.stages().map(bunko_aggregate::Stage::name).collect();
     Ok(format!(
-        "filters: [{}]\nsort: {sort:?} skip: {} limit: {:?}\nleft: {left:?}\ndepends on: {dependencies:?}",
+        "filters: [{}]\nsort: {sort:?} skip: {} limit: {:?} projection: {}\nleft: {left:?}\ndepends on: {dependencies:?}",
         filters.join(", "),
         part.skip,
-        part.limit
+        part.limit,
+        part.projection.map_or_else(|| "none".to_owned(), |projection| shell::print(ValueRef::from(&projection.sent)))
     ))
 }
 

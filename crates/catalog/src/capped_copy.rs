@@ -1,6 +1,6 @@
-//! Capped copies of collections. The newest documents are copied into a temporary collection, which then takes the
-//! copy's name in one step. If the server is killed before that, the old collection is unchanged, and the temporary
-//! collection is left.
+//! Capped copies of collections. A collection that becomes capped itself is copied into a temporary collection, which
+//! then takes its name in one step. If the server is killed before that, the old collection is unchanged, and the
+//! temporary collection is left. A copy beside its source has its own name from the start.
 
 use crate::capped::Cap;
 use crate::insert::BATCH_COUNT_MAX;
@@ -16,6 +16,7 @@ use bunko_operation::OperationSource;
 use bunko_store::{Direction, Lsn, RecordCursor, RecordId, RecordRange, Snapshot, View};
 use std::borrow::Cow;
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// Bytes inserted at once, not counting the last document.
 const BATCH_BYTES_MAX: usize = 1 << 20;
@@ -26,7 +27,7 @@ pub struct CappedCopy<'a> {
     pub from: &'a Namespace,
     /// The name of the copy; equal to `from` if the collection itself becomes capped.
     pub to: &'a Namespace,
-    /// The name of the copy until it is complete.
+    /// The name of the copy until it is complete, if it replaces its source.
     pub temporary: &'a Namespace,
     /// The options of the copy, including those of a capped collection.
     pub options: DocumentBuf,
@@ -34,10 +35,10 @@ pub struct CappedCopy<'a> {
 
 impl Catalog {
     /// Makes a capped copy, which has no indexes except the one on `_id`. `own` is an internal operation, which no
-    /// client can stop: it removes the temporary collection after a failure.
+    /// client can stop: it removes the copy after a failure.
     /// # Errors
     /// `NamespaceNotFound` if there is nothing to copy, `NamespaceExists` if the copy's name is taken; as
-    /// `OperationContext::check`. The temporary collection is removed then.
+    /// `OperationContext::check`. The unfinished copy is removed then.
     pub fn copy_capped(
         &self,
         copy: &CappedCopy<'_>,
@@ -62,7 +63,7 @@ impl Catalog {
         let source = self.collection(copy.from).ok_or_else(|| not_found(copy.from))?;
         let _no_writer = exclude_all(&source, operation)?;
         let (target, _) = self.create_under(&mut changes, copy.temporary, unvalidated(copy, &source))?;
-        let outcome = self.copy_newest(&source, &target, Place::Copies, operation).and_then(|()| {
+        let outcome = self.copy_newest(&source, &target, Place::Copies, operation).and_then(|_| {
             let _no_writer_either = exclude_all(&target, operation)?;
             self.commit_rename(&target, Some(&source), copy.to, Some(&copy.options))
         });
@@ -80,17 +81,24 @@ impl Catalog {
     ) -> Result<Lsn> {
         let source = self.collection(copy.from).ok_or_else(|| not_found(copy.from))?;
         self.refuse_taken(copy.to)?;
-        let (target, _) = self.create(copy.temporary, unvalidated(copy, &source), operation)?;
-        let outcome = self.copy_newest(&source, &target, Place::Copies, operation).and_then(|()| {
-            let _changes = lock(&self.changes, operation)?;
-            self.refuse_taken(copy.to)?;
-            let _no_writer = exclude_all(&target, operation)?;
-            self.commit_rename(&target, None, copy.to, Some(&copy.options))
-        });
-        if outcome.is_err() {
-            self.drop_collection(copy.temporary, own)?;
+        let options = CreateOptions {
+            options: copy.options.clone(),
+            engine: Some(source.engine.clone()),
+            ..CreateOptions::default()
+        };
+        // As in MongoDB, the copy has its name from the start: change streams report no rename.
+        let (target, created) = self.create(copy.to, options, operation)?;
+        // The source's documents are copied as they are.
+        operation.operation().bypass_validation();
+        match self.copy_newest(&source, &target, Place::Copies, operation) {
+            Ok(copied) => Ok(copied.unwrap_or(created)),
+            Err(failure) => {
+                if self.collection(copy.to).is_some_and(|present| Arc::ptr_eq(&present, &target)) {
+                    self.drop_collection(copy.to, own)?;
+                }
+                Err(failure)
+            }
         }
-        outcome
     }
 
     fn refuse_taken(&self, to: &Namespace) -> Result<()> {
@@ -103,26 +111,28 @@ impl Catalog {
     }
 
     /// Copies the newest documents of one collection into another, as many as that may hold. Change streams report
-    /// documents in [`Place::Log`] as inserts.
+    /// documents in [`Place::Log`] as inserts. Returns the place of the last insert in the log.
     pub(crate) fn copy_newest(
         &self,
         source: &Collection,
         target: &Collection,
         place: Place<'_>,
         operation: &dyn OperationSource,
-    ) -> Result<()> {
+    ) -> Result<Option<Lsn>> {
         let snapshot = source.snapshot();
-        let Some(first) = first_that_fits(source, target, &snapshot, operation)? else { return Ok(()) };
+        let mut copied = None;
+        let Some(first) = first_that_fits(source, target, &snapshot, operation)? else { return Ok(copied) };
         let range = RecordRange { start: Bound::Included(first), end: Bound::Unbounded };
         let mut cursor = snapshot.records(source.records, range, Direction::Forward);
         loop {
             let batch = next_batch(&mut *cursor, operation)?;
             if batch.is_empty() {
-                return Ok(());
+                return Ok(copied);
             }
             let inserted = self.write(target, operation, &mut NewDocuments::new(&batch, (0, Order::Ordered), place))?;
             let inserted = inserted.ok_or_else(|| crate::dropped(target))?;
             operation.operation().note_change();
+            copied = inserted.lsn.or(copied);
             if let Some((_, failure)) = inserted.failures.into_iter().next() {
                 return Err(failure);
             }

@@ -3,6 +3,7 @@
 use crate::dispatch::{ANY_FIELDS, Command, Request, TransactionUse};
 use crate::encrypted_fields;
 use crate::fields::{FieldSet, Met, wrong_type};
+use crate::internal_fields;
 use crate::read_concern::ReadConcern;
 use crate::read_preference;
 use crate::replica_set::{Deployment, parse_cluster_time};
@@ -251,6 +252,7 @@ impl GenericOptions {
             "autocommit" | "startTransaction" => self.transaction.read(name, value)?,
             "apiVersion" | "apiStrict" | "apiDeprecationErrors" => self.api.read(name, value)?,
             _ if command.fields == ANY_FIELDS => {}
+            _ if internal_fields::check(command, name, value, body)? => {}
             _ => return Err(unknown(command, name)),
         }
         Ok(())

@@ -383,6 +383,11 @@ pub(crate) fn planner_query(part: PlannerPart, rest: &Pipeline, scope: Arc<Query
     query.sort = part.sort;
     query.skip = part.skip;
     query.limit = part.limit;
+    query.feeds_stages = !rest.is_empty();
+    if let Some(inclusion) = &part.projection {
+        query.include(inclusion);
+        return Ok(query);
+    }
     if query.near.is_none() && query.skip == 0 && query.limit.is_none() {
         query.distinct = rest.distinct();
     }

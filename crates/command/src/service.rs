@@ -13,6 +13,7 @@ use crate::counters::Counters;
 use crate::cursor_store::CursorStore;
 use crate::dispatch::{Request, RunOn};
 use crate::fail_points::FailPoints;
+use crate::log_lines::LogLines;
 use crate::memory_counts::MemoryCounts;
 use crate::operations::Operations;
 use crate::parameters::Parameters;
@@ -33,11 +34,10 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::{MemoryLimits, OperationContext};
 use bunko_oplog::EntryCount;
 use bunko_wire::Compressor;
-use parking_lot::Mutex;
 use std::cell::LazyCell;
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// The server's sources of time and randomness.
@@ -112,60 +112,6 @@ pub struct Facts {
     pub slow_operation: Duration,
     /// Compression methods that clients may use.
     pub compressors: Vec<Compressor>,
-}
-
-/// The last lines of the server's log, for `getLog`.
-#[derive(Debug, Default)]
-pub struct LogLines {
-    lines: Mutex<VecDeque<String>>,
-    total: AtomicU64,
-    startup_warnings: Mutex<Vec<String>>,
-    is_redacted: AtomicBool,
-}
-
-impl LogLines {
-    /// Most lines that are kept.
-    const LINES_MAX: usize = 1024;
-    /// Most warnings of the start that are kept.
-    const STARTUP_WARNINGS_MAX: usize = 64;
-
-    /// Whether log lines leave out values from clients (`security.redactClientLogData`).
-    pub fn is_redacted(&self) -> bool {
-        self.is_redacted.load(Ordering::Relaxed)
-    }
-
-    /// Sets redaction for lines that are written from now on.
-    pub fn set_redacted(&self, is_redacted: bool) {
-        self.is_redacted.store(is_redacted, Ordering::Relaxed);
-    }
-
-    /// Keeps one line, in place of the oldest if the buffer is full.
-    pub fn push(&self, line: String) {
-        self.total.fetch_add(1, Ordering::Relaxed);
-        let mut lines = self.lines.lock();
-        if lines.len() == Self::LINES_MAX {
-            lines.pop_front();
-        }
-        lines.push_back(line);
-    }
-
-    /// Keeps a startup warning, unless `STARTUP_WARNINGS_MAX` are kept already.
-    pub fn push_startup_warning(&self, line: String) {
-        let mut warnings = self.startup_warnings.lock();
-        if warnings.len() < Self::STARTUP_WARNINGS_MAX {
-            warnings.push(line);
-        }
-    }
-
-    /// The startup warnings.
-    pub fn startup_warnings(&self) -> Vec<String> {
-        self.startup_warnings.lock().clone()
-    }
-
-    /// The kept lines, and the number of lines ever written.
-    pub fn snapshot(&self) -> (Vec<String>, u64) {
-        (self.lines.lock().iter().cloned().collect(), self.total.load(Ordering::Relaxed))
-    }
 }
 
 /// Hooks through which commands act on the process and ask about it.

@@ -83,40 +83,43 @@ fn rule(operator: &str) -> Rule {
 }
 
 impl Expression {
-    /// The value of an argument that must be constant: it may read variables of `let` and `$$NOW`, which are known when
-    /// the command is parsed, but no document. A missing value counts as null. `None` if the argument is not constant.
+    /// The value of an argument that must be constant: it may read variables of `let`, which are known when the command
+    /// is parsed, but neither documents nor system variables. A missing value counts as null. `None` if the argument is
+    /// not constant.
     /// # Errors
     /// Errors of its operators.
     pub fn constant_value(&self, scope: &ParseScope) -> Result<Option<Value>> {
         if let Some(value) = self.as_literal() {
             return Ok(Some(value.to_value()));
         }
-        let Some((variables, now_ms)) = scope.known().filter(|_| self.is_constant()) else {
+        let Some(variables) = scope.known().filter(|_| self.is_constant_of(&|variable| !variable.is_of_system()))
+        else {
             return Ok(None);
         };
         let unlimited = OperationContext::unlimited();
         let operation = scope.operation().unwrap_or(&unlimited);
-        let context = EvaluationContext::new(DocumentRef::EMPTY, variables, now_ms, operation);
+        // The expression reads no time.
+        let context = EvaluationContext::new(DocumentRef::EMPTY, variables, 0, operation);
         let value = self.evaluate(&context.with_strings(scope.strings()))?.into_value();
         Ok(Some(value.unwrap_or(Value::Null)))
     }
 
     /// Whether it reads no document and no variable that an operator binds, and MongoDB folds its operators.
     pub fn is_constant(&self) -> bool {
+        self.is_constant_of(&|_| true)
+    }
+
+    /// As [`Self::is_constant`], if it reads only these variables.
+    fn is_constant_of(&self, may_read: &impl Fn(Variable) -> bool) -> bool {
+        let is_constant = |part: &Self| part.is_constant_of(may_read);
         match &self.node {
             Node::Literal(_) | Node::Absent => true,
-            Node::Path { variable, .. } => match variable {
-                Variable::Global(_)
-                | Variable::Remove
-                | Variable::Now
-                | Variable::ClusterTime
-                | Variable::UserRoles => true,
-                Variable::Root | Variable::Local(_) | Variable::Decision(_) => false,
-            },
-            Node::Document(fields) => fields.iter().all(|(_, expression)| expression.is_constant()),
-            Node::Array(elements) => elements.iter().all(Self::is_constant),
+            Node::Path { variable: Variable::Root | Variable::Local(_) | Variable::Decision(_), .. } => false,
+            Node::Path { variable, .. } => may_read(*variable),
+            Node::Document(fields) => fields.iter().all(|(_, expression)| is_constant(expression)),
+            Node::Array(elements) => elements.iter().all(is_constant),
             Node::Call(call) => {
-                !matches!(rule(call.operator.name), Rule::Nothing) && call.arguments.iter().all(Self::is_constant)
+                !matches!(rule(call.operator.name), Rule::Nothing) && call.arguments.iter().all(is_constant)
             }
         }
     }

@@ -17,19 +17,32 @@ use std::sync::Arc;
 /// Values of the variables that a command defines with `let`, and of the system variables that differ per command.
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
-    names: Vec<String>,
-    /// One value per name; `None` where the variable's expression gave no value.
-    values: Vec<Option<Value>>,
+    /// The variables of `let`, shared with all scopes and copies; `None` if there are none.
+    defined: Option<Arc<Defined>>,
     /// `$$CLUSTER_TIME`; `None` on a standalone server.
     cluster_time: Option<Timestamp>,
     /// `$$USER_ROLES`; `None` where no user is logged in.
     user_roles: Option<Arc<ArrayBuf>>,
 }
 
+/// Variables that a command defines.
+#[derive(Clone, Debug, Default)]
+struct Defined {
+    /// `None` where the variable's expression gave no value.
+    values: Vec<Option<Value>>,
+    /// The position of each name's last value. A map, because a client may define very many names.
+    positions: BTreeMap<String, usize>,
+}
+
+impl Defined {
+    fn variable(&self, name: &str) -> Option<Variable> {
+        self.positions.get(name).copied().map(Variable::Global)
+    }
+}
+
 impl Variables {
     /// No variables beyond the system's own.
-    pub const NONE: &'static Self =
-        &Self { names: Vec::new(), values: Vec::new(), cluster_time: None, user_roles: None };
+    pub const NONE: &'static Self = &Self { defined: None, cluster_time: None, user_roles: None };
 
     /// No variables beyond the system's own.
     pub fn new() -> Self {
@@ -58,9 +71,16 @@ impl Variables {
     /// `FailedToParse` for a name that users may not define.
     pub fn define(&mut self, name: &str, value: Option<Value>) -> Result<()> {
         check_defined_name(name)?;
-        self.names.push(name.to_owned());
-        self.values.push(value);
+        // Copies the others only while a scope or a copy shares them.
+        let defined = Arc::make_mut(self.defined.get_or_insert_default());
+        defined.positions.insert(name.to_owned(), defined.values.len());
+        defined.values.push(value);
         Ok(())
+    }
+
+    /// The value at a position; `None` if it is missing.
+    fn value(&self, position: usize) -> Option<&Value> {
+        self.defined.as_ref()?.values.get(position)?.as_ref()
     }
 }
 
@@ -83,6 +103,13 @@ pub(crate) enum Variable {
     Local(u32),
     /// The value of `$$KEEP`, `$$PRUNE` or `$$DESCEND`.
     Decision(Decision),
+}
+
+impl Variable {
+    /// Whether the server sets it for each command.
+    pub fn is_of_system(self) -> bool {
+        matches!(self, Self::Now | Self::ClusterTime | Self::UserRoles)
+    }
 }
 
 /// The decision of `$redact` about a document.
@@ -117,6 +144,8 @@ impl Decision {
 #[derive(Clone, Debug)]
 pub struct ParseScope {
     names: Option<Arc<Names>>,
+    /// The variables of the command.
+    defined: Option<Arc<Defined>>,
     current: Variable,
     next_slot: u32,
     operation: Option<Arc<OperationContext>>,
@@ -127,20 +156,11 @@ pub struct ParseScope {
     offered: Offered,
     at_hand: Option<Arc<AtHand>>,
     scripts: Option<Arc<Scripts>>,
-    /// The values of the variables and of `$$NOW`, if they are known while expressions are parsed.
-    known: Option<(Known, i64)>,
+    /// The values of the variables, if they are known while expressions are parsed.
+    known: Option<Variables>,
 }
 
-/// Values of variables. Cheap to clone.
-#[derive(Clone, Debug)]
-enum Known {
-    /// System variables only.
-    System(Variables),
-    /// System variables and variables of `let`.
-    All(Arc<Variables>),
-}
-
-/// The names that one operator, or the command, defines.
+/// The names that one operator defines.
 #[derive(Debug)]
 struct Names {
     /// A map, because a client may define very many names.
@@ -159,12 +179,11 @@ impl ParseScope {
     /// ones.
     pub fn new(variables: &Variables) -> Self {
         let has_cluster_time = variables.cluster_time.is_some();
-        let globals = variables.names.iter().enumerate();
-        let variables: BTreeMap<_, _> = globals.map(|(index, name)| (name.clone(), Variable::Global(index))).collect();
-        let current = variables.get("CURRENT").copied().unwrap_or(Variable::Root);
-        let names = Some(Arc::new(Names { variables, outer: None }));
+        let defined = variables.defined.clone();
+        let current = defined.as_ref().and_then(|defined| defined.variable("CURRENT")).unwrap_or(Variable::Root);
         Self {
-            names,
+            names: None,
+            defined,
             current,
             next_slot: 0,
             operation: None,
@@ -179,23 +198,15 @@ impl ParseScope {
         }
     }
 
-    /// Makes `variables`, and `$$NOW` in milliseconds since 1970, available to arguments that must be constants.
+    /// Makes `variables` available to arguments that must be constants.
     #[must_use]
-    pub fn knowing(self, variables: &Variables, now_ms: i64) -> Self {
-        let known = if variables.names.is_empty() {
-            Known::System(variables.clone())
-        } else {
-            Known::All(Arc::new(variables.clone()))
-        };
-        Self { known: Some((known, now_ms)), ..self }
+    pub fn knowing(self, variables: &Variables) -> Self {
+        Self { known: Some(variables.clone()), ..self }
     }
 
-    /// The variables and `$$NOW` in milliseconds since 1970, if they are known.
-    pub(crate) fn known(&self) -> Option<(&Variables, i64)> {
-        self.known.as_ref().map(|(known, now_ms)| match known {
-            Known::System(variables) => (variables, *now_ms),
-            Known::All(variables) => (&**variables, *now_ms),
-        })
+    /// The values of the variables, if they are known.
+    pub(crate) fn known(&self) -> Option<&Variables> {
+        self.known.as_ref()
     }
 
     /// Counts the work of parsing for `operation`.
@@ -330,7 +341,9 @@ impl ParseScope {
         check_read_name(name)?;
         let known = std::iter::successors(self.names.as_ref(), |names| names.outer.as_ref())
             .find_map(|names| names.variables.get(name).copied());
-        let variable = known.or(match name {
+        // An operator may define `CURRENT` again, so that it has an entry of its own below.
+        let of_command = || self.defined.as_ref().filter(|_| name != "CURRENT")?.variable(name);
+        let variable = known.or_else(of_command).or(match name {
             "ROOT" => Some(Variable::Root),
             "CURRENT" => Some(self.current),
             "REMOVE" => Some(Variable::Remove),
@@ -399,6 +412,35 @@ mod tests {
         let context = EvaluationContext::new(DocumentRef::EMPTY, &variables, 0, &operation);
         let evaluated = expression.evaluate(&context).expect("evaluates");
         assert!(matches!(evaluated.get(), Some(ValueRef::Timestamp(time)) if time == cluster_time));
+    }
+
+    #[test]
+    fn scopes_share_the_variables_of_their_command() {
+        let mut variables = Variables::new();
+        let mut moves = 0;
+        let place = |variables: &Variables| variables.defined.as_ref().map(Arc::as_ptr);
+        for number in 0..1000 {
+            let before = place(&variables);
+            {
+                let scope = ParseScope::new(&variables).knowing(&variables);
+                assert_eq!(scope.defined.as_ref().map(Arc::as_ptr), before);
+                assert_eq!(scope.known().and_then(place), before);
+            }
+            variables.define(&format!("v{number}"), Some(Value::Int32(number))).expect("a good name");
+            moves += usize::from(place(&variables) != before);
+        }
+        assert_eq!(moves, 1, "a definition copies none of the earlier ones");
+        let scope = ParseScope::new(&variables);
+        assert_eq!(scope.resolve("v999").map_err(|failure| failure.code().0), Ok(Variable::Global(999)));
+    }
+
+    #[test]
+    fn an_operator_defines_the_current_document_again() {
+        let mut variables = Variables::new();
+        variables.define("CURRENT", Some(Value::Int32(5))).expect("a good name");
+        let (scope, slot) = ParseScope::new(&variables).bind(&["CURRENT"]);
+        let resolved = scope.resolve("CURRENT").map_err(|failure| failure.code().0);
+        assert_eq!(resolved, Ok(Variable::Local(slot)));
     }
 
     #[test]

@@ -98,7 +98,7 @@ impl QueryScope {
             .with_builtins(self.builtins)
             .offering(self.offered, &self.at_hand)
             .with_scripts(&self.scripts)
-            .knowing(&self.variables, self.now_ms)
+            .knowing(&self.variables)
     }
 
     /// The context for evaluating over `document`.

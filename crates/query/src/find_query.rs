@@ -2,6 +2,7 @@
 
 use crate::QueryShape;
 use crate::expr_filter::{QueryScope, parse_plan_filter};
+use crate::inclusion::including;
 use crate::near::NearAsked;
 use crate::resumable::ScanStart;
 use crate::stages::names_fields_alone;
@@ -104,9 +105,11 @@ pub struct FindQuery {
     /// The order of the results; `None` if any order will do.
     pub sort: Option<SortPattern>,
     /// The part of each document to return; `None` for the whole document.
-    pub projection: Option<Projection>,
-    /// The projection as it was sent, for explain.
+    pub projection: Option<Arc<Projection>>,
+    /// The projection as explain shows it; of a find as it was sent.
     pub projection_document: DocumentBuf,
+    /// Whether stages of a pipeline read the results. Between stages, documents may be too large for a reply.
+    pub feeds_stages: bool,
     /// Whether results include record ids: set by [`Self::show_record_ids`].
     pub shows_record_ids: bool,
     /// Whether results are index keys in place of documents: `returnKey`.
@@ -149,6 +152,7 @@ impl FindQuery {
             sort: None,
             projection: None,
             projection_document: DocumentBuf::new(),
+            feeds_stages: false,
             shows_record_ids: false,
             returns_keys: false,
             skip: 0,
@@ -228,12 +232,11 @@ impl FindQuery {
     /// The parts of the query that decide its plan.
     pub fn shape(&self) -> QueryShape {
         let sort = self.sort.as_ref().map(crate::explain::sort_document).unwrap_or_default();
-        QueryShape::of(
-            self.filter_document.as_ref(),
-            sort.as_ref(),
-            self.projection_document.as_ref(),
-            DocumentRef::EMPTY,
-        )
+        let projection = match &self.needed {
+            Some(needed) if self.projection.is_none() => including(needed),
+            _ => self.projection_document.clone(),
+        };
+        QueryShape::of(self.filter_document.as_ref(), sort.as_ref(), projection.as_ref(), DocumentRef::EMPTY)
     }
 
     /// Sets the sort from `sort`; an empty one means none, and `{$natural: 1}` is a hint.
@@ -331,7 +334,7 @@ impl FindQuery {
             let key = known.get(INDEX_KEY).and_then(ValueRef::as_document);
             let mut given = exact_key(key.unwrap_or(DocumentRef::EMPTY), document);
             // MongoDB ignores the rest of the projection here.
-            for path in self.projection.iter().flat_map(Projection::sort_key_paths) {
+            for path in self.projection.iter().flat_map(|projection| projection.sort_key_paths()) {
                 let path: Vec<Box<str>> = path.split('.').map(Box::from).collect();
                 given = with_path(given.as_ref(), &path, known.get(SORT_KEY));
             }
@@ -360,7 +363,9 @@ impl FindQuery {
         };
         buffer.clear();
         projection.apply(&self.scope.context(document), matched, buffer)?;
-        check_document_bytes(buffer.len())?;
+        if !self.feeds_stages {
+            check_document_bytes(buffer.len())?;
+        }
         Ok(DocumentRef::trusted(buffer))
     }
 
@@ -377,7 +382,7 @@ impl FindQuery {
             Ok(Arc::new(Element(ElemMatch::parse(condition, &scope.strings, &scope.operation)?)))
         };
         let kind = ProjectionKind::Find(&compile_element);
-        self.projection = Some(Projection::parse(projection, kind, &self.parse_scope())?);
+        self.projection = Some(Arc::new(Projection::parse(projection, kind, &self.parse_scope())?));
         self.scope.constant_failure.check("Failed to optimize projection")?;
         if self.scope.at_hand.wants(Offered::SORT_KEY) {
             self.check_sort_key()?;

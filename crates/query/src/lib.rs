@@ -22,6 +22,7 @@ mod find_query;
 mod footing;
 mod id_join;
 mod id_lookup;
+mod inclusion;
 mod near;
 mod plan;
 mod plan_report;
@@ -40,13 +41,15 @@ pub use distinct::{DistinctValues, distinct, distinct_of_plan, distinct_query};
 pub use equality_lookup::EqualityLookup;
 pub use execution::{Execution, ExecutionStatistics};
 pub use explain::{
-    Explained, LogRead, LogRun, Verbosity, append_spilled, explain_count, explain_log_read, explain_plan, failed_run,
+    Explained, LogRead, LogRun, Origin, Verbosity, append_spilled, explain_count, explain_log_read, explain_plan,
+    failed_run,
 };
 pub use expr_filter::{CollectionScans, ExprInFilter, QueryScope, parse_filter, parse_plan_filter, parse_stage_filter};
 pub use find_query::{Distinct, DistinctOf, FindQuery, Hint, KeyBounds, parse_count, parse_limit};
 pub use footing::{Footing, Standing};
 pub use id_join::IdJoin;
 pub use id_lookup::{fetch_by_id, id_lookup};
+pub use inclusion::Inclusion;
 pub use near::{NearAsked, NearOutput, NearSearch};
 pub use plan::Plan;
 pub use plan_report::{FinishedRun, PlanChoice, PlanReport};

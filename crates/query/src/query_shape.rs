@@ -1,6 +1,8 @@
 //! The shape of a query: the parts that decide its plan. Queries that differ only in values have one shape.
 
 use bunko_bson::{DocumentRef, ValueRef};
+use bunko_expression::Evaluated;
+use std::collections::BTreeSet;
 
 /// Distinguishes queries that may need different plans.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,9 +18,9 @@ impl QueryShape {
     ) -> Self {
         let mut shape = Vec::new();
         put(&mut shape, &all_of(filter));
-        for exact in [sort, projection, collation] {
-            put(&mut shape, exact.as_bytes());
-        }
+        put(&mut shape, sort.as_bytes());
+        put(&mut shape, &required(projection));
+        put(&mut shape, collation.as_bytes());
         Self(shape)
     }
 
@@ -123,6 +125,65 @@ fn gather_of_path(path: &str, value: ValueRef<'_>, conditions: &mut Vec<Vec<u8>>
     }
 }
 
+/// The fields that a projection requires; nothing if it requires whole documents. A projection that does more than
+/// naming fields is its own shape.
+/// Source: MongoDB 8.2, `planCacheShapeHash` of queries whose projections differ.
+fn required(projection: DocumentRef<'_>) -> Vec<u8> {
+    let mut fields = Fields { included: BTreeSet::new(), excludes_id: false };
+    if !fields.gather(projection, "") {
+        return projection.as_bytes().to_vec();
+    }
+    if fields.included.is_empty() {
+        return DocumentRef::EMPTY.as_bytes().to_vec();
+    }
+    let mut shape = Vec::new();
+    if !fields.excludes_id {
+        fields.included.insert("_id".to_owned());
+    }
+    let mut last: Option<&str> = None;
+    for path in &fields.included {
+        // A field contains the fields below it.
+        if last.and_then(|last| path.strip_prefix(last)).is_some_and(|below| below.starts_with(BELOW)) {
+            continue;
+        }
+        put(&mut shape, path.as_bytes());
+        last = Some(path);
+    }
+    shape
+}
+
+/// Separates the names of a path. It sorts before all characters of names, so that a field comes right before the fields
+/// below it.
+const BELOW: &str = "\0";
+
+struct Fields {
+    /// Paths of the included fields.
+    included: BTreeSet<String>,
+    excludes_id: bool,
+}
+
+impl Fields {
+    /// Adds the fields of one level; returns whether they are only included or excluded.
+    fn gather(&mut self, projection: DocumentRef<'_>, prefix: &str) -> bool {
+        projection.iter().all(|element| {
+            let path = format!("{prefix}{}", element.name.replace('.', BELOW));
+            match element.value {
+                _ if element.name.contains('$') => false,
+                ValueRef::Document(inner) if !inner.is_empty() => self.gather(inner, &format!("{path}{BELOW}")),
+                value if value.is_number() || matches!(value, ValueRef::Boolean(_)) => {
+                    if Evaluated::Ref(value).is_true() {
+                        self.included.insert(path);
+                    } else {
+                        self.excludes_id |= path == "_id";
+                    }
+                    true
+                }
+                _ => false,
+            }
+        })
+    }
+}
+
 /// The operators, names and paths of an expression, without constants.
 fn structure(value: ValueRef<'_>) -> Vec<u8> {
     let mut shape = vec![value.kind() as u8];
@@ -185,6 +246,34 @@ mod tests {
             ("{$expr: {$in: ['$a', [1, 2]]}}", "{$expr: {$in: ['$a', [3, 4, 5]]}}"),
         ] {
             assert_eq!(shape(one), shape(other), "{one} and {other}");
+        }
+    }
+
+    #[test]
+    fn projections_differ_by_the_fields_that_they_require() {
+        let shape = |projection: &str| {
+            let projection = shell::parse_document(projection).expect("a projection");
+            QueryShape::of(DocumentRef::EMPTY, DocumentRef::EMPTY, projection.as_ref(), DocumentRef::EMPTY)
+        };
+        for (one, other) in [
+            ("{a: 1}", "{a: true}"),
+            ("{a: 1, b: 1}", "{b: 1, _id: 1, a: 1}"),
+            ("{'a.b': 1}", "{a: {b: 1}}"),
+            ("{a: 1, 'a-b': 1, 'a.b': 1}", "{a: 1, 'a-b': 1}"),
+            ("{a: 0}", "{}"),
+            ("{_id: 0}", "{b: 0, _id: 0}"),
+        ] {
+            assert_eq!(shape(one), shape(other), "{one} and {other}");
+        }
+        for (one, other) in [
+            ("{a: 1}", "{}"),
+            ("{a: 1}", "{b: 1}"),
+            ("{a: 1}", "{a: 1, _id: 0}"),
+            ("{a: 1}", "{ab: 1}"),
+            ("{a: '$b'}", "{a: '$c'}"),
+            ("{a: {$slice: 1}}", "{a: 1}"),
+        ] {
+            assert_ne!(shape(one), shape(other), "{one} and {other}");
         }
     }
 

@@ -21,7 +21,7 @@ use bunko_engines::ENGINES;
 use bunko_errors::{Failure, Result};
 use bunko_operation::{Interruption, MemoryLimits, OperationContext};
 use bunko_query::{
-    CountPlan, Explained, FindQuery, QueryScope, Verbosity, count, distinct, distinct_query, explain_count,
+    CountPlan, Explained, FindQuery, Origin, QueryScope, Verbosity, count, distinct, distinct_query, explain_count,
     explain_plan, plan,
 };
 use bunko_testkit::{script, shell};
@@ -107,7 +107,7 @@ fn found(collection: &Arc<Collection>, query: FindQuery) -> Result<String> {
 }
 
 fn explain_of<'a>(namespace: &'a str, query: &'a FindQuery, verbosity: Verbosity) -> Explained<'a> {
-    Explained { namespace, query, verbosity, elapsed: Duration::ZERO, failure: None }
+    Explained { namespace, query, verbosity, elapsed: Duration::ZERO, failure: None, origin: Origin::Query }
 }
 
 fn explained(collection: &Arc<Collection>, query: FindQuery, verbosity: Verbosity) -> Result<DocumentBuf> {

@@ -150,6 +150,15 @@ impl Filter {
         is_included && !self.exclude.iter().any(|parts| parts.matches(namespace))
     }
 
+    /// Whether the filter takes every collection of a database.
+    pub fn takes_database(&self, database: &str) -> bool {
+        // Patterns that include only some of the database's collections do not match this name.
+        let any = format!("{database}.*");
+        let is_included = self.include.is_empty() || self.include.iter().any(|parts| parts.matches(&any));
+        let prefix = format!("{database}.");
+        is_included && !self.exclude.iter().any(|parts| parts.may_begin_with(&prefix))
+    }
+
     /// Whether the filter takes every namespace.
     pub fn takes_everything(&self) -> bool {
         self.include.is_empty() && self.exclude.is_empty()

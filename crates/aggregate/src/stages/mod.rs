@@ -45,8 +45,8 @@ use crate::metadata::Carried;
 use crate::{DocumentStream, Environment, WriteStage};
 use bunko_bson::{DocumentBuf, DocumentRef, Element, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, SortPattern, with_path};
-use bunko_query::Distinct;
+use bunko_expression::{Changes, Dependencies, SortPattern, with_path};
+use bunko_query::{Distinct, Inclusion};
 use bunko_timeseries::TimeSeries;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -136,6 +136,17 @@ pub trait Stage: Send + Sync {
     /// Adds the input fields that it reads.
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads;
 
+    /// The top-level fields that it may change. It must pass on, unchanged in all others, one or more documents for
+    /// each of its input, or drop some by the fields that it changes.
+    fn changes(&self) -> Changes<'_> {
+        Changes::All
+    }
+
+    /// Whether it makes exactly one document of each.
+    fn makes_one_of_each(&self) -> bool {
+        false
+    }
+
     /// The way metadata passes this stage.
     fn metadata(&self) -> Carried {
         Carried::Along
@@ -198,6 +209,8 @@ pub enum Plannable<'a> {
     Skip(u64),
     /// Return at most this many, never 0.
     Limit(u64),
+    /// Leave out all fields that this projection does not name.
+    Projection(&'a Inclusion),
     /// Nothing.
     Nothing,
 }

@@ -1,10 +1,11 @@
 //! `$addFields`, `$project`, `$unset`, `$replaceRoot` and their aliases: each makes one document from another.
 
-use super::{Definition, Reads, Stage, Stages};
+use super::{Definition, Plannable, Reads, Stage, Stages};
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, Reshaping};
+use bunko_expression::{Changes, Dependencies, Reshaping};
+use bunko_query::Inclusion;
 use std::sync::Arc;
 
 pub(super) const ADD_FIELDS: Definition = Definition {
@@ -41,14 +42,36 @@ pub(super) const UNSET: Definition = Definition {
 pub(super) fn parse(name: &str, value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let unknown = || Failure::new(ErrorCode(40324), format!("Unrecognized pipeline stage name: '{name}'"));
     let reshaping = Reshaping::parse(name, value, &environment.scope.parse_scope()).ok_or_else(unknown)??;
-    Ok(vec![Box::new(Reshaped(reshaping))])
+    let inclusion = match (reshaping.inclusion(), value) {
+        (Some(projection), ValueRef::Document(sent)) => {
+            Some(Inclusion { projection: Arc::clone(projection), sent: sent.to_owned() })
+        }
+        _ => None,
+    };
+    Ok(vec![Box::new(Reshaped { reshaping, inclusion })])
 }
 
-struct Reshaped(Reshaping);
+struct Reshaped {
+    reshaping: Reshaping,
+    /// The projection, if it leaves out all fields that it does not name.
+    inclusion: Option<Inclusion>,
+}
 
 impl Stage for Reshaped {
     fn name(&self) -> &'static str {
-        self.0.name()
+        self.reshaping.name()
+    }
+
+    fn changes(&self) -> Changes<'_> {
+        self.reshaping.changes()
+    }
+
+    fn makes_one_of_each(&self) -> bool {
+        true
+    }
+
+    fn plannable(&self) -> Plannable<'_> {
+        self.inclusion.as_ref().map_or(Plannable::Nothing, Plannable::Projection)
     }
 
     fn open(
@@ -60,8 +83,8 @@ impl Stage for Reshaped {
     }
 
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
-        self.0.add_dependencies(dependencies);
-        if self.0.leaves_nothing_else() { Reads::OnlyThese } else { Reads::OthersToo }
+        self.reshaping.add_dependencies(dependencies);
+        if self.reshaping.leaves_nothing_else() { Reads::OnlyThese } else { Reads::OthersToo }
     }
 }
 
@@ -76,12 +99,12 @@ struct Reshapes {
 impl DocumentStream for Reshapes {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
         let Some(document) = self.input.next()? else { return Ok(None) };
-        self.stage.0.apply(&self.environment.context(document.as_ref())).map(Some)
+        self.stage.reshaping.apply(&self.environment.context(document.as_ref())).map(Some)
     }
 
     fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
         let Self { stage, input, environment, buffer } = self;
-        input.visit(&mut |document| stage.0.lend(&environment.context(document), buffer, &mut *visitor))
+        input.visit(&mut |document| stage.reshaping.lend(&environment.context(document), buffer, &mut *visitor))
     }
 
     fn lends_parts(&self) -> bool {
@@ -90,6 +113,6 @@ impl DocumentStream for Reshapes {
 
     fn visit_part(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
         let Self { stage, input, environment, buffer } = self;
-        input.visit_part(&mut |document| stage.0.lend(&environment.context(document), buffer, &mut *visitor))
+        input.visit_part(&mut |document| stage.reshaping.lend(&environment.context(document), buffer, &mut *visitor))
     }
 }

@@ -5,7 +5,7 @@ use crate::metadata::Carried;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, SortPattern};
+use bunko_expression::{Changes, Dependencies, SortPattern};
 use bunko_query::append_spilled;
 use bunko_scratch::Sorter;
 use std::sync::Arc;
@@ -50,6 +50,10 @@ impl Stage for Sort {
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
         self.pattern.add_dependencies(dependencies);
         Reads::OthersToo
+    }
+
+    fn changes(&self) -> Changes<'_> {
+        Changes::Fields(Vec::new())
     }
 
     fn read_at_most(&mut self, limit: u64) {

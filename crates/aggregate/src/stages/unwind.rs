@@ -6,7 +6,7 @@ use crate::stream::{StandInVisitor, StandIns};
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Elements, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, FieldPath, with_path};
+use bunko_expression::{Changes, Dependencies, FieldPath, with_path};
 use bunko_operation::OperationContext;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ struct Unwind {
 pub struct Unwinding {
     /// Path of the array.
     pub(super) path: FieldPath,
-    index_path: Option<FieldPath>,
+    pub(super) index_path: Option<FieldPath>,
     without_elements: WithoutElements,
 }
 
@@ -142,6 +142,11 @@ impl Stage for Unwind {
 
     fn read_only(&mut self, fields: &BTreeSet<String>) {
         self.read = Some(ReadFields::new(self.path.components(), fields));
+    }
+
+    fn changes(&self) -> Changes<'_> {
+        let paths = std::iter::once(&self.path).chain(&self.index_path);
+        Changes::Fields(paths.filter_map(|path| path.components().first()).map(|name| &**name).collect())
     }
 
     fn unwinding(&self) -> Option<Unwinding> {
@@ -275,7 +280,10 @@ impl Pulled {
     /// As [`Elementwise::next`], continuing after the last element.
     fn next(&mut self, stage: &Unwind, buffer: &mut Vec<u8>, operation: &OperationContext) -> Result<bool> {
         let document = self.document.as_ref();
-        let Outcome::Elements(array) = stage.outcome(document)? else { return Ok(false) };
+        // The path was checked when the document was taken from the input.
+        let Some(ValueRef::Array(array)) = through_documents(document, stage.path.components()) else {
+            return Ok(false);
+        };
         let rest = &array.as_document().iter().rest()[self.passed_bytes..];
         let mut unwinding = match self.around.take() {
             None if self.index == 0 => Elementwise::new(stage, document, array, None),

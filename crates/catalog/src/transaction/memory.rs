@@ -12,6 +12,11 @@ pub const TRANSACTION_BYTES_MAX: u64 = 256 << 20;
 /// Source: MongoDB manual, parameter `maxTransactionLockRequestTimeoutMillis`.
 const LOCK_REQUEST_MS_MAX: i32 = 5;
 
+/// Times that the server's memory counts a change: the change itself, and the copy that the commit makes of it for the
+/// log. Counted from the start, the copy needs no room when the transaction commits, so that a commit neither waits for
+/// others nor fails for want of memory.
+const COUNTED_TIMES: u64 = 2;
+
 /// The limits, and the bytes held.
 #[derive(Debug)]
 pub struct TransactionMemory {
@@ -92,7 +97,7 @@ impl TransactionMemory {
                 format!("all open transactions together would hold {all} bytes of memory, and the limit is {all_max}");
             return Err(Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message));
         }
-        let more = bytes.saturating_sub(held);
+        let more = bytes.saturating_sub(held) * COUNTED_TIMES;
         if let Some(server) = self.server.get().filter(|server| server.held() + more > server.limit(Purpose::Work)) {
             let (held, max) = (server.held(), server.limit(Purpose::Work));
             let message = format!("the server holds {held} bytes of memory for its clients, and the limit is {max}");
@@ -105,7 +110,7 @@ impl TransactionMemory {
     pub(super) fn tell(&self, before: u64, after: u64) {
         self.held_bytes.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
         if let Some(server) = self.server.get() {
-            server.tell(after as i64 - before as i64);
+            server.tell((after as i64 - before as i64) * COUNTED_TIMES as i64);
         }
     }
 }
@@ -129,11 +134,11 @@ mod tests {
     }
 
     #[test]
-    fn they_are_a_part_of_what_the_server_holds() {
-        let (memory, server) = (TransactionMemory::default(), ServerMemory::new(1600));
+    fn the_server_counts_them_with_the_copies_of_their_commits() {
+        let (memory, server) = (TransactionMemory::default(), ServerMemory::new(3200));
         memory.count_in(&server);
         memory.tell(0, 1000);
-        assert_eq!(server.held(), 1000);
+        assert_eq!((memory.held_bytes(), server.held()), (1000, 2000));
         let code = |held, bytes| memory.check(held, bytes).err().map(|failure| failure.code());
         assert_eq!([code(0, 500), code(0, 501)], [None, Some(ErrorCode::EXCEEDED_MEMORY_LIMIT)]);
         memory.tell(1000, 0);

@@ -17,7 +17,7 @@ use bunko_aggregate::StageRun;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::Result;
-use bunko_query::{Explained, FindQuery, LogRead, LogRun, Verbosity, explain_log_read};
+use bunko_query::{Explained, FindQuery, LogRead, LogRun, Origin, Verbosity, explain_log_read};
 use bunko_store::Direction;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -100,7 +100,8 @@ fn log_read(asked: &Asked, from: Timestamp, verbosity: Verbosity, ran: Option<&R
     let filter = DocumentBuf::new().with("$and", &parts);
     let query = FindQuery::new(filter.as_ref(), Arc::clone(&asked.pipeline.environment().scope))?;
     let elapsed = ran.map_or(Duration::ZERO, |ran| ran.elapsed);
-    let explained = Explained { namespace: OPLOG, query: &query, verbosity, elapsed, failure: None };
+    let origin = Origin::Query;
+    let explained = Explained { namespace: OPLOG, query: &query, verbosity, elapsed, failure: None, origin };
     let run = ran.map(|ran| LogRun { examined: ran.entries, returned: ran.entries });
     let read = explain_log_read(explained, LogRead { from: Some(from), direction: Direction::Forward, run });
     let mut cursor = DocumentBuf::new();

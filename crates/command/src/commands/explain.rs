@@ -1,10 +1,11 @@
 //! `explain`: how another command would run, or how it ran.
 
 mod oplog;
+mod surroundings;
 
 use super::aggregate::{self, Aggregation};
 use super::bulk_write::{self, Action};
-use super::{build_info, count, delete, distinct, find, find_and_modify, map_reduce, update};
+use super::{count, delete, distinct, find, find_and_modify, map_reduce, update};
 use crate::authorization::{Privileges, administration};
 use crate::change_stream;
 use crate::collection_uuid;
@@ -17,7 +18,6 @@ use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use crate::pipeline_sources::{Below, no_collection_near};
 use crate::pipeline_writes::PipelineWrite;
-use crate::query_settings::{COMMANDS, ShapeHash, shape_of};
 use crate::source_stages::SourcedPipeline;
 use crate::target::Target;
 use crate::time_series;
@@ -26,20 +26,18 @@ use crate::vector_search;
 use crate::view_reads;
 use crate::write_statement::refuse_long_batch;
 use bunko_aggregate::{Documents, StageRun};
-use bunko_bson::{
-    ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, StringOrder, Value, ValueRef, Writer, number,
-};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringOrder, ValueRef, Writer, number};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_operation::Gatherer;
 use bunko_query::write::WriteExplanation;
 use bunko_query::{
-    CountPlan, Execution, Explained, FindQuery, QueryScope, Verbosity, distinct_query, explain_count, explain_plan,
-    failed_run, plan,
+    CountPlan, Execution, Explained, FindQuery, Origin, QueryScope, Verbosity, distinct_query, explain_count,
+    explain_plan, failed_run, plan,
 };
 use bunko_update::Targets;
 use std::sync::Arc;
 use std::time::Instant;
+use surroundings::write_surroundings;
 
 pub(super) const COMMAND: Command = Command {
     name: "explain",
@@ -70,11 +68,14 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         "find" | "distinct" | "count" if Target::of(invocation, &subject.namespace)?.is_read_by_pipeline() => {
             explain_view(invocation, &subject)?
         }
-        "find" => explain_query(invocation, &subject, find::parse(&subject.fields, Arc::clone(&subject.scope))?)?,
+        "find" => {
+            let query = find::parse(&subject.fields, Arc::clone(&subject.scope))?;
+            explain_query(invocation, &subject, query, Origin::Query)?
+        }
         "distinct" => {
             let key = distinct::key(&subject.fields)?;
             let query = distinct::parse(&subject.fields, &subject.scope)?;
-            explain_query(invocation, &subject, distinct_query(query, key))?
+            explain_query(invocation, &subject, distinct_query(query, key), Origin::Query)?
         }
         "count" => explain_counting(invocation, &subject)?,
         "aggregate" => explain_pipeline(invocation, &subject)?,
@@ -174,6 +175,10 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
             return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
         }
     };
+    if matches!(body.first().map(|first| first.value), Some(ValueRef::String(_))) || command.name == "bulkWrite" {
+        // MongoDB profiles and logs it under the collection of the explained command.
+        invocation.note_namespace(&namespace);
+    }
     unstored::check(invocation, &namespace, command)?;
     if command.name == "aggregate" {
         aggregate::check_uuid(&invocation.service.catalog, &fields, &namespace)?;
@@ -195,7 +200,12 @@ fn verbosity(invocation: &Invocation<'_>) -> Result<Verbosity> {
     }
 }
 
-fn explain_query(invocation: &Invocation<'_>, subject: &Subject<'_>, query: FindQuery) -> Result<DocumentBuf, Halt> {
+fn explain_query(
+    invocation: &Invocation<'_>,
+    subject: &Subject<'_>,
+    query: FindQuery,
+    origin: Origin,
+) -> Result<DocumentBuf, Halt> {
     let query = Arc::new(query);
     let started = Instant::now();
     let mut plan = subject.collection.as_ref().map(|collection| plan(collection, Arc::clone(&query))).transpose()?;
@@ -216,6 +226,7 @@ fn explain_query(invocation: &Invocation<'_>, subject: &Subject<'_>, query: Find
         verbosity: subject.verbosity,
         elapsed: started.elapsed(),
         failure: failure.as_ref(),
+        origin,
     };
     Ok(explain_plan(explained, plan.as_ref(), execution.as_ref()))
 }
@@ -251,6 +262,7 @@ fn explain_counting(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Resul
         verbosity: subject.verbosity,
         elapsed: started.elapsed(),
         failure: failure.as_ref(),
+        origin: Origin::Query,
     };
     Ok(explain_count(explained, plan.as_ref(), counted.as_ref()))
 }
@@ -377,8 +389,11 @@ fn explain_stages(
     if let (true, None) = (is_near, &below.collection) {
         return Err(no_collection_near(&below.namespace).into());
     }
-    let explained = explain_query(invocation, &below, query)?;
-    if pipeline.is_empty() {
+    // A search by distance is shown as a stage even if it is the whole pipeline.
+    let is_whole = pipeline.is_empty() && !is_near;
+    let origin = if is_whole { Origin::WholePipeline } else { Origin::Query };
+    let explained = explain_query(invocation, &below, query, origin)?;
+    if is_whole {
         return Ok(explained);
     }
     let mut cursor = DocumentBuf::new();
@@ -388,15 +403,15 @@ fn explain_stages(
     let name = if is_near { "$geoNearCursor" } else { "$cursor" };
     let mut first = DocumentBuf::new().with(name, &cursor);
     let statistics = explained.as_ref().get("executionStats").and_then(ValueRef::as_document);
-    if let Some(statistics) = statistics.filter(|_| !runs.is_empty()) {
+    if let Some(statistics) = statistics.filter(|_| !runs.is_empty() || pipeline.is_empty()) {
         let of = |name| statistics.get(name).and_then(number::as_i64_exact).unwrap_or(0);
         first.append("nReturned", of("nReturned")).append("executionTimeMillisEstimate", of("executionTimeMillis"));
     }
     let whole: ArrayBuf = resolved.views.as_ref().iter().chain(sent.iter()).collect();
-    // The stages that the planner took are the first ones.
     let mut stages = ArrayBuf::new();
     stages.push(&first);
-    push_described(&mut stages, whole.as_ref().iter().skip(pipeline.taken_by_planner()), &runs);
+    let left = pipeline.left_as_sent().filter_map(|position| whole.as_ref().get(position));
+    push_described(&mut stages, left, &runs);
     Ok(of_stages(&stages))
 }
 
@@ -468,40 +483,4 @@ fn only_statement<'a>(fields: &Fields<'a>, name: &str) -> Result<DocumentRef<'a>
     }
     let only = statements.get(0).unwrap_or(ValueRef::Null);
     only.as_document().ok_or_else(|| fields.mismatch(&format!("{name}.0"), only, "type 'object'"))
-}
-
-/// Appends the fields that each explanation has: the shape's hash, the command, the server, and its limits.
-fn write_surroundings(invocation: &Invocation<'_>, reply: &mut Writer<'_>, fields: &Fields<'_>) {
-    if COMMANDS.contains(&fields.command) {
-        let shape = shape_of(fields.command, invocation.request.database, fields.body);
-        reply.append("queryShapeHash", ShapeHash::of(&shape).to_string().as_str());
-    }
-    // Leaves room for the fields that follow `command`.
-    if reply.len_bytes() + fields.body.len_bytes() <= MAX_USER_DOCUMENT_BYTES - (64 << 10) {
-        reply.begin_document("command").extend(fields.body);
-        if fields.body.get("$db").is_none() {
-            reply.append("$db", invocation.request.database);
-        }
-        reply.end();
-    } else {
-        reply.append("warning", "'command' has been omitted due to BSON size limit");
-    }
-    let address = invocation.service.facts.host.as_str();
-    let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
-    let limit = |gatherer| {
-        let bytes_max = invocation.service.parameters.stage_bytes_max(gatherer);
-        i32::try_from(bytes_max).map_or(Value::Int64(bytes_max as i64), Value::Int32)
-    };
-    reply
-        .begin_document("serverInfo")
-        .append("host", host)
-        .append("port", port.parse().unwrap_or(0_i32))
-        .append("version", build_info::COMPATIBLE_VERSION)
-        .append("gitVersion", "bunko")
-        .end()
-        .begin_document("serverParameters")
-        .append("internalQueryMaxBlockingSortMemoryUsageBytes", limit(Gatherer::Sort).as_ref())
-        .append("internalDocumentSourceGroupMaxMemoryBytes", limit(Gatherer::Group).as_ref())
-        .append("internalQueryFrameworkControl", "forceClassicEngine")
-        .end();
 }

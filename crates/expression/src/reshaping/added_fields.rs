@@ -6,6 +6,7 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 pub(super) fn parse(name: &'static str, value: ValueRef<'_>, scope: &ParseScope) -> Result<Change> {
     let ValueRef::Document(specification) = value else {
@@ -16,7 +17,7 @@ pub(super) fn parse(name: &'static str, value: ValueRef<'_>, scope: &ParseScope)
         .fields(specification, "")
         .and_then(|()| Projection::parse_addition(specification, scope))
         .map_err(|failure| failure.with_prefix(&format!("Invalid {name} :: caused by :: ")))?;
-    Ok(Change::Fields(projection))
+    Ok(Change::Fields(Arc::new(projection)))
 }
 
 /// Looks for what no field can be added by: dots in names of what is inside, and paths one of which begins with the other.

@@ -6,10 +6,11 @@ mod new_root;
 mod unset;
 
 use crate::projection::ProjectionKind;
-use crate::{Dependencies, EvaluationContext, ParseScope, Projection};
+use crate::{Changes, Dependencies, EvaluationContext, ParseScope, Projection};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use new_root::NewRoot;
+use std::sync::Arc;
 
 /// One entry of the table.
 struct Kind {
@@ -34,7 +35,7 @@ pub struct Reshaping {
 }
 
 enum Change {
-    Fields(Projection),
+    Fields(Arc<Projection>),
     Root(NewRoot),
 }
 
@@ -97,6 +98,22 @@ impl Reshaping {
         }
     }
 
+    /// The top-level fields that it may change.
+    pub fn changes(&self) -> Changes<'_> {
+        match &self.change {
+            Change::Fields(projection) => projection.changes(),
+            Change::Root(_) => Changes::All,
+        }
+    }
+
+    /// The projection of a `$project` that leaves out all fields that it does not name.
+    pub fn inclusion(&self) -> Option<&Arc<Projection>> {
+        match &self.change {
+            Change::Fields(projection) if projection.is_inclusion() => Some(projection),
+            Change::Fields(_) | Change::Root(_) => None,
+        }
+    }
+
     /// Whether the result contains only values made of the fields that it reads.
     pub fn leaves_nothing_else(&self) -> bool {
         match &self.change {
@@ -113,5 +130,5 @@ fn project(_: &'static str, value: ValueRef<'_>, scope: &ParseScope) -> Result<C
     };
     let projection = Projection::parse(specification, ProjectionKind::Aggregate, scope);
     let projection = projection.map_err(|failure| failure.with_prefix("Invalid $project :: caused by :: "))?;
-    Ok(Change::Fields(projection))
+    Ok(Change::Fields(Arc::new(projection)))
 }

@@ -4,6 +4,7 @@ use super::Change;
 use crate::{ParseScope, Projection};
 use bunko_bson::ValueRef;
 use bunko_errors::{ErrorCode, Failure, Result};
+use std::sync::Arc;
 
 pub(super) fn parse(_: &'static str, value: ValueRef<'_>, _: &ParseScope) -> Result<Change> {
     let refusal = |code, message| Failure::new(ErrorCode(code), message);
@@ -24,5 +25,6 @@ pub(super) fn parse(_: &'static str, value: ValueRef<'_>, _: &ParseScope) -> Res
         return Err(refusal(9_527_900, "$unset specification must not contain paths with a zero byte"));
     }
     let projection = Projection::excluding(paths);
-    Ok(Change::Fields(projection.map_err(|failure| failure.with_prefix("Invalid $unset :: caused by :: "))?))
+    let projection = projection.map_err(|failure| failure.with_prefix("Invalid $unset :: caused by :: "))?;
+    Ok(Change::Fields(Arc::new(projection)))
 }

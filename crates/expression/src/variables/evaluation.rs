@@ -178,7 +178,7 @@ impl<'a> EvaluationContext<'a> {
                 Some(ValueRef::Array(roles.map_or(ArrayRef::EMPTY, ArrayBuf::as_ref)))
             }
             Variable::Decision(decision) => Some(decision.value()),
-            Variable::Global(index) => self.variables.values.get(index)?.as_ref().map(Value::as_ref),
+            Variable::Global(index) => self.variables.value(index).map(Value::as_ref),
             Variable::Local(slot) => {
                 let mut next = self.locals;
                 while let Some(binding) = next {

@@ -51,6 +51,15 @@ pub fn failed_run(failure: Failure) -> Result<Failure> {
     if ends_command || failure.is_too_long() { Err(failure) } else { Ok(failure) }
 }
 
+/// The kind of command that a query comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A command that the planner runs.
+    Query,
+    /// A pipeline whose stages the planner runs all.
+    WholePipeline,
+}
+
 /// Input of explain.
 #[derive(Clone, Copy)]
 pub struct Explained<'a> {
@@ -64,6 +73,8 @@ pub struct Explained<'a> {
     pub elapsed: Duration,
     /// The failure of the run.
     pub failure: Option<&'a Failure>,
+    /// The command that the query comes from.
+    pub origin: Origin,
 }
 
 /// Explains a find: the fields `explainVersion`, `queryPlanner` and, after a run, `executionStats`. `plan` is `None`
@@ -159,8 +170,11 @@ fn with_query_planner(
     if let Some(settings) = &explained.query.scope.settings {
         planner.append("querySettings", &settings.document);
     }
+    planner.append("optimizationTimeMillis", 0_i32);
+    if explained.origin == Origin::WholePipeline {
+        planner.append("optimizedPipeline", true);
+    }
     let planner = planner
-        .with("optimizationTimeMillis", 0_i32)
         .with("maxIndexedOrSolutionsReached", false)
         .with("maxIndexedAndSolutionsReached", false)
         .with("maxScansToExplodeReached", false)

@@ -51,8 +51,9 @@ impl Builder<'_> {
         let covered = self.covered(&candidate.bounds, &residual, order);
         let scan = self.scan(candidate.bounds, direction);
         if let Some((fields, decided)) = covered {
-            self.is_covered = true;
-            let shown = if self.query.returns_keys { Shown::AsScan } else { Shown::AsProjection };
+            let computes = self.query.projection.as_ref().is_some_and(|projection| projection.computes());
+            self.is_covered = !computes;
+            let shown = if self.query.returns_keys || computes { Shown::AsScan } else { Shown::AsProjection };
             return Found { stage: Box::new(Covered::new((self.number(), shown), scan, fields, decided)), order };
         }
         self.fetch(Box::new(scan), residual, order)

@@ -5,6 +5,7 @@ use super::{DecidedByKeys, DocumentStage, Documents, IndexScan, RecordStage, Rec
 use crate::execution::{Run, StageStatistics};
 use crate::explain::Facts;
 use crate::find_query::FindQuery;
+use crate::inclusion::including;
 use crate::plan::Effort;
 use bunko_bson::key_string::{Direction, decode};
 use bunko_bson::{DocumentBuf, DocumentRef, Value, Writer};
@@ -63,16 +64,7 @@ impl Stage for Covered {
             facts.append("transformBy", &query.projection_document);
             return;
         }
-        let mut projection = DocumentBuf::new();
-        let mut has_id = false;
-        for path in query.needed.iter().flat_map(|needed| needed.iter()) {
-            has_id |= **path == *"_id";
-            projection.append(path, true);
-        }
-        if !has_id {
-            projection.append("_id", false);
-        }
-        facts.append("transformBy", &projection);
+        facts.append("transformBy", &including(query.needed.as_deref().unwrap_or_default()));
     }
 
     fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {

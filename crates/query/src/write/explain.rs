@@ -3,7 +3,7 @@
 use super::search::{Choice, Wanted};
 use super::upsert::check_filter;
 use super::{Action, DeleteStatement, FindAndModify, UpdateStatement, Upsert};
-use crate::explain::{Explained, Verbosity, explain_plan, failed_run};
+use crate::explain::{Explained, Origin, Verbosity, explain_plan, failed_run};
 use crate::find_query::FindQuery;
 use crate::{Execution, QueryScope, plan};
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
@@ -120,6 +120,7 @@ impl WriteExplanation<'_> {
             verbosity: self.verbosity,
             elapsed: started.elapsed(),
             failure: failure.as_ref(),
+            origin: Origin::Query,
         };
         Ok((explain_plan(explained, plan.as_ref(), execution.as_ref()), effects))
     }

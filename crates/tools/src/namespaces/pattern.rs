@@ -88,6 +88,17 @@ impl Parts {
         wildcards.enumerate().filter(move |(_, part)| wanted(part)).map(|(number, _)| number)
     }
 
+    /// Whether it matches some text that begins with `prefix`.
+    pub(super) fn may_begin_with(&self, prefix: &str) -> bool {
+        let wildcard = self.parts.iter().position(|part| !matches!(part, Part::Literal(_)));
+        let literals = self.parts[..wildcard.unwrap_or(self.parts.len())].iter().filter_map(|part| match part {
+            Part::Literal(literal) => Some(literal.as_str()),
+            Part::Asterisk | Part::Variable(_) => None,
+        });
+        let beginning: String = literals.collect();
+        beginning.starts_with(prefix) || wildcard.is_some() && prefix.starts_with(&beginning)
+    }
+
     pub(super) fn matches(&self, text: &str) -> bool {
         self.captures(text).is_some()
     }

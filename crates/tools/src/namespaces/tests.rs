@@ -37,6 +37,34 @@ fn shorthands_take_names_literally() {
 }
 
 #[test]
+fn a_database_is_taken_if_none_of_its_collections_is_left_out() {
+    let takes = |include: &[&str], exclude: &[&str]| filter(include, exclude).expect("valid").takes_database("a");
+    for (include, exclude) in [
+        (&[][..], &[][..]),
+        (&[], &["b.c", "b.*", "ab.*", "a"]),
+        (&["a.*"], &[]),
+        (&["*"], &["b*"]),
+        (&["b.c", "*.*"], &[]),
+    ] {
+        assert!(takes(include, exclude), "{include:?} {exclude:?}");
+    }
+    for (include, exclude) in [
+        (&[][..], &["a.b"][..]),
+        (&[], &["a.*"]),
+        (&[], &["*.b"]),
+        (&[], &["a*"]),
+        (&[], &["a*c"]),
+        (&[], &["*"]),
+        (&["a.b"], &[]),
+        (&["a.b*"], &[]),
+        (&["b.*"], &[]),
+        (&["a.*"], &["a.b"]),
+    ] {
+        assert!(!takes(include, exclude), "{include:?} {exclude:?}");
+    }
+}
+
+#[test]
 fn variables_and_asterisks_carry_over() {
     assert_eq!(
         renamed("transactions.$customer$_$account$", "$customer$.transactions_$account$", "transactions.ann_7"),

@@ -12,7 +12,7 @@ use crate::sub_pipeline::SubPipeline;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringUse, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, Expression, FieldPath, Variables};
+use bunko_expression::{Changes, Dependencies, Expression, FieldPath, Variables};
 use bunko_operation::Gatherer;
 use bunko_query::append_spilled;
 use bunko_scratch::{Spool, SpoolReader};
@@ -98,6 +98,16 @@ impl Stage for Lookup {
         }
         self.variables.iter().for_each(|(_, expression)| expression.add_dependencies(dependencies));
         Reads::OthersToo
+    }
+
+    fn changes(&self) -> Changes<'_> {
+        let index_path = self.unwinding.as_ref().and_then(|unwinding| unwinding.index_path.as_ref());
+        let paths = std::iter::once(&self.as_path).chain(index_path);
+        Changes::Fields(paths.filter_map(|path| path.components().first()).map(|name| &**name).collect())
+    }
+
+    fn makes_one_of_each(&self) -> bool {
+        self.unwinding.is_none()
     }
 
     fn absorb(&mut self, next: &dyn Stage) -> bool {

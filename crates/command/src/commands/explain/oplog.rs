@@ -11,7 +11,7 @@ use crate::unstored;
 use bunko_aggregate::{Pipeline, Plannable, StageRun};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf};
 use bunko_errors::Result;
-use bunko_query::{Explained, FindQuery, LogRead, LogRun, explain_log_read};
+use bunko_query::{Explained, FindQuery, LogRead, LogRun, Origin, explain_log_read};
 use bunko_store::Direction;
 use std::sync::Arc;
 use std::time::Instant;
@@ -51,6 +51,10 @@ pub(super) fn explain(
         verbosity: subject.verbosity,
         elapsed: began.elapsed(),
         failure: None,
+        origin: match (&only_filter, subject.fields.command) {
+            (Some(_), "aggregate") => Origin::WholePipeline,
+            _ => Origin::Query,
+        },
     };
     let read = explain_log_read(explained, LogRead { from: oplog_view::earliest_of(&pipeline), direction, run });
     if only_filter.is_some() {

@@ -127,15 +127,14 @@ impl<'r> Rewriter<'r> {
     pub(super) fn command(&self, entry: &Entry<'_>) -> Option<Command> {
         let first = entry.object.first()?;
         let (database, object) = match first.name {
-            // The whole database is dropped if the filter takes the name `DATABASE.*`. Patterns that include only some
-            // of its collections do not match that name.
+            // Entries before this one drop the collections one by one, so that nothing is lost if only some are taken.
             "dropDatabase" => {
+                if !self.options.filter.takes_database(entry.database()) {
+                    return None;
+                }
                 let any = format!("{}.*", entry.database());
                 let renamed = self.options.renames.apply(&any);
                 let database = renamed.split_once('.').map_or(entry.database(), |(database, _)| database);
-                if !self.options.filter.takes(&any) {
-                    return None;
-                }
                 (database.to_owned(), entry.object.to_owned())
             }
             "renameCollection" => (entry.database().to_owned(), self.rename(entry.object)?),
@@ -203,7 +202,8 @@ mod tests {
     fn options() -> RestoreOptions {
         let mut options = RestoreOptions::new(Source::Directory { path: "dump".into(), database: None });
         options.filter = Filter::new(&[], &["a.secret".to_owned()]).expect("valid");
-        options.renames = Renames::new(&["a.*".to_owned()], &["z.*".to_owned()]).expect("valid");
+        let texts = |texts: [&str; 2]| texts.map(str::to_owned);
+        options.renames = Renames::new(&texts(["a.*", "b.*"]), &texts(["z.*", "y.*"])).expect("valid");
         options
     }
 
@@ -252,7 +252,9 @@ mod tests {
                 r#""op":"c","ns":"a.$cmd","o":{"renameCollection":"a.b","to":"a.c","stayTemp":false}"#,
                 r#"{"op":"c","ns":"a.$cmd","o":{"renameCollection":"z.b","to":"z.c","stayTemp":false}}"#,
             ),
-            (r#""op":"c","ns":"a.$cmd","o":{"dropDatabase":1}"#, r#"{"op":"c","ns":"z.$cmd","o":{"dropDatabase":1}}"#),
+            // The collection `a.secret` is not restored, so the database may hold another one of that name.
+            (r#""op":"c","ns":"a.$cmd","o":{"dropDatabase":1}"#, "-"),
+            (r#""op":"c","ns":"b.$cmd","o":{"dropDatabase":1}"#, r#"{"op":"c","ns":"y.$cmd","o":{"dropDatabase":1}}"#),
         ] {
             assert_eq!(sent(&format!("{{{ts},{entry}}}")), expected, "{entry}");
         }
