@@ -6,8 +6,9 @@
 //! here.
 
 use crate::collection_statistics::CollectionStatistics;
+use crate::command_entry::{Command, UnstoredUse};
 use crate::commands::aggregate::Aggregation;
-use crate::dispatch::{Command, Halt};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::oplog_view;
 use crate::session_collections::SessionCollection;
@@ -18,10 +19,6 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::Hint;
 use bunko_store::Direction;
 
-/// The commands that read all of these collections. For `explain`, the inner command counts.
-const READERS: [&str; 6] = ["find", "aggregate", "count", "distinct", "listIndexes", "mapReduce"];
-/// Commands that also read the oplog.
-const READERS_OF_OPLOG: [&str; 3] = ["collStats", "dataSize", "validate"];
 /// Source stages that report on a collection itself rather than its documents, and that support the oplog.
 const STAGES_OF_OPLOG: [&str; 4] = ["$collStats", "$indexStats", "$listCatalog", "$planCacheStats"];
 
@@ -96,24 +93,23 @@ impl Unstored {
 }
 
 /// Refuses operations that the collection of that name does not support, if it is an unstored one. `reader` is the
-/// command that would read it: the running command, or the one inside `explain`.
+/// command that would use it: the running command, or the one inside `explain`.
 /// # Errors
 /// `CommandNotSupported`; `CannotCreateIndex` and `IllegalOperation` for indexes; 5255000 or 5255001 for dropping the
 /// oplog.
 pub(crate) fn check(invocation: &Invocation<'_>, namespace: &Namespace, reader: &Command) -> Result<()> {
     let Some(unstored) = Unstored::at(&invocation.service.catalog, namespace) else { return Ok(()) };
-    match (unstored, reader.name) {
-        (_, name) if READERS.contains(&name) => Ok(()),
-        (Unstored::Oplog, name) if READERS_OF_OPLOG.contains(&name) => Ok(()),
-        (Unstored::Oplog, "drop") => Err(oplog_view::cannot_be_dropped(invocation)),
-        (Unstored::Oplog, "createIndexes") => {
+    match (unstored, reader.unstored) {
+        (_, UnstoredUse::Reads) | (Unstored::Oplog, UnstoredUse::ReadsOplog) => Ok(()),
+        (Unstored::Oplog, UnstoredUse::RefusedAsDrop) => Err(oplog_view::cannot_be_dropped(invocation)),
+        (Unstored::Oplog, UnstoredUse::RefusedAsIndexBuild) => {
             Err(Failure::new(ErrorCode::CANNOT_CREATE_INDEX, format!("{namespace} cannot have an index")))
         }
-        (Unstored::Sessions(SessionCollection::Transactions), "createIndexes") => {
+        (Unstored::Sessions(SessionCollection::Transactions), UnstoredUse::RefusedAsIndexBuild) => {
             let message = format!("Cannot create indexes on {namespace}, which the server alone writes");
             Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message))
         }
-        (_, name) => Err(unstored.refusal(name, namespace)),
+        (Unstored::Oplog | Unstored::Sessions(_), _) => Err(unstored.refusal(reader.name, namespace)),
     }
 }
 

@@ -4,11 +4,12 @@ mod oplog;
 
 use super::aggregate::{self, Aggregation};
 use super::bulk_write::{self, Action};
-use super::{build_info, count, delete, distinct, find, find_and_modify, map_reduce, update};
+use super::{build_info, count, delete, distinct, find, find_and_modify, insert, map_reduce, update};
 use crate::authorization::{Privileges, administration};
 use crate::change_stream;
 use crate::collection_uuid;
-use crate::dispatch::{Command, Databases, Halt, Request, TransactionUse};
+use crate::command_entry::{Command, ExplainedWrite, Explanation, ReadConcernUse, Secrets, Stability};
+use crate::dispatch::{Halt, Request};
 use crate::each_stage;
 use crate::field_kinds::{Kind, field};
 use crate::fields::Fields;
@@ -17,7 +18,7 @@ use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use crate::pipeline_sources::{Below, no_collection_near};
 use crate::pipeline_writes::PipelineWrite;
-use crate::query_settings::{COMMANDS, ShapeHash, shape_of};
+use crate::query_settings::{ShapeHash, shape_of};
 use crate::source_stages::SourcedPipeline;
 use crate::target::Target;
 use crate::time_series;
@@ -43,20 +44,19 @@ use std::time::Instant;
 
 pub(super) const COMMAND: Command = Command {
     name: "explain",
-    aliases: &[],
     fields: &[field("verbosity", Kind::Choice(&["queryPlanner", "executionStats", "allPlansExecution"]))],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(administration::explain),
+    read_concern: ReadConcernUse::OfExplained,
+    stable_api: Stability::WHOLE,
+    secrets: Secrets::OfExplained,
+    explain: Explanation::Itself,
     run,
+    ..Command::PLAIN
 };
-
-/// The commands that can be explained.
-const EXPLAINABLE: [&str; 9] =
-    ["find", "distinct", "count", "aggregate", "bulkWrite", "update", "delete", "findAndModify", "mapReduce"];
 
 /// The command to be explained, and the collection that it is over.
 struct Subject<'a> {
+    command: &'static Command,
     fields: Fields<'a>,
     namespace: Namespace,
     collection: Option<Arc<Collection>>,
@@ -66,29 +66,34 @@ struct Subject<'a> {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let subject = subject(invocation)?;
-    let explained = match subject.fields.command {
-        "find" | "distinct" | "count" if Target::of(invocation, &subject.namespace)?.is_read_by_pipeline() => {
+    let explained = match subject.command.explain {
+        Explanation::Find | Explanation::Distinct | Explanation::Count
+            if Target::of(invocation, &subject.namespace)?.is_read_by_pipeline() =>
+        {
             explain_view(invocation, &subject)?
         }
-        "find" => explain_query(invocation, &subject, find::parse(&subject.fields, Arc::clone(&subject.scope))?)?,
-        "distinct" => {
+        Explanation::Find => {
+            explain_query(invocation, &subject, find::parse(&subject.fields, Arc::clone(&subject.scope))?)?
+        }
+        Explanation::Distinct => {
             let key = distinct::key(&subject.fields)?;
             let query = distinct::parse(&subject.fields, &subject.scope)?;
             explain_query(invocation, &subject, distinct_query(query, key))?
         }
-        "count" => explain_counting(invocation, &subject)?,
-        "aggregate" => explain_pipeline(invocation, &subject)?,
-        "mapReduce" => {
+        Explanation::Count => explain_counting(invocation, &subject)?,
+        Explanation::Pipeline => explain_pipeline(invocation, &subject)?,
+        Explanation::MapReduce => {
             refuse_view(invocation, &subject)?;
             explain_map_reduce(invocation, &subject)?
         }
-        _ => {
+        Explanation::Write(write) => {
             refuse_view(invocation, &subject)?;
-            explain_write(invocation, &subject)?
+            explain_write(invocation, &subject, write)?
         }
+        Explanation::Refused | Explanation::Itself => return Err(cannot_explain(subject.command.name).into()),
     };
     reply.extend(explained.as_ref());
-    write_surroundings(invocation, reply, &subject.fields);
+    write_surroundings(invocation, reply, &subject);
     Ok(())
 }
 
@@ -110,7 +115,8 @@ pub(super) fn run_pipeline(
     reply: &mut Writer<'_>,
 ) -> Result<(), Halt> {
     let subject = Subject {
-        fields: Fields::new("aggregate", invocation.request.body),
+        command: invocation.command,
+        fields: Fields::new(invocation.command.name, invocation.request.body),
         collection: invocation.collection(&namespace),
         namespace,
         verbosity: Verbosity::QueryPlanner,
@@ -118,7 +124,7 @@ pub(super) fn run_pipeline(
     };
     let explained = explain_pipeline(invocation, &subject)?;
     reply.extend(explained.as_ref());
-    write_surroundings(invocation, reply, &subject.fields);
+    write_surroundings(invocation, reply, &subject);
     Ok(())
 }
 
@@ -135,8 +141,8 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
         let message = format!("Explain failed due to unknown command: {name}");
         return Err(Failure::new(ErrorCode::COMMAND_NOT_FOUND, message));
     };
-    if !EXPLAINABLE.contains(&command.name) {
-        return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, format!("Cannot explain cmd: {}", command.name)));
+    if matches!(command.explain, Explanation::Refused | Explanation::Itself) {
+        return Err(cannot_explain(command.name));
     }
     if let Some(other) = body.get("$db").filter(|other| other.as_str() != Some(invocation.request.database)) {
         let message = format!(
@@ -153,17 +159,18 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
         &Request::new(invocation.request.database, body, None),
     )?;
     let fields = Fields::new(command.name, body);
-    if command.name == "aggregate" {
+    let is_pipeline = command.explain == Explanation::Pipeline;
+    if is_pipeline {
         each_stage::check_names(fields.array("pipeline")?.unwrap_or(ArrayRef::EMPTY))?;
     }
     let namespace = match body.first().map(|first| first.value) {
-        _ if command.name == "bulkWrite" => {
+        _ if command.explain == Explanation::Write(ExplainedWrite::Bulk) => {
             let (target, _) = bulk_write::only_operation(&fields)?;
             target.check_uuid(invocation)?;
             target.namespace
         }
         Some(ValueRef::String(collection)) => Namespace::new(invocation.request.database, collection)?,
-        Some(argument) if command.name == "aggregate" => {
+        Some(argument) if is_pipeline => {
             let namespace = aggregate::without_collection(invocation, argument)?;
             aggregate::check_needs_no_collection(invocation, &fields)?;
             namespace
@@ -175,13 +182,13 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
         }
     };
     unstored::check(invocation, &namespace, command)?;
-    if command.name == "aggregate" {
+    if is_pipeline {
         aggregate::check_uuid(&invocation.service.catalog, &fields, &namespace)?;
     } else {
         collection_uuid::check_field(&invocation.service.catalog, &fields, &namespace)?;
     }
     let scope = invocation.scope_in(&fields, &namespace)?;
-    Ok(Subject { fields, collection: invocation.collection(&namespace), namespace, verbosity, scope })
+    Ok(Subject { command, fields, collection: invocation.collection(&namespace), namespace, verbosity, scope })
 }
 
 fn verbosity(invocation: &Invocation<'_>) -> Result<Verbosity> {
@@ -323,7 +330,7 @@ fn explain_map_reduce(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Res
 
 /// Explains a read of a view as the pipeline that it is turned into.
 fn explain_view(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
-    let stages = view_reads::stages(&subject.fields)?;
+    let stages = view_reads::stages(subject.command, &subject.fields)?;
     let scope = scope_with_let(&subject.fields, Arc::clone(&subject.scope))?;
     let hint = view_reads::hint_of(invocation, &subject.fields, &subject.namespace)?;
     let parse = || {
@@ -363,6 +370,7 @@ fn explain_stages(
         Below::Absent => None,
     };
     let below = Subject {
+        command: subject.command,
         fields: subject.fields,
         namespace: resolved.namespace,
         collection,
@@ -400,27 +408,33 @@ fn explain_stages(
     Ok(of_stages(&stages))
 }
 
+fn cannot_explain(command: &str) -> Failure {
+    Failure::new(ErrorCode::ILLEGAL_OPERATION, format!("Cannot explain cmd: {command}"))
+}
+
 /// An entry of `updates` or `deletes`.
 enum Write<'a> {
     Update(DocumentRef<'a>),
     Delete(DocumentRef<'a>),
 }
 
-fn explain_write(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
+fn explain_write(
+    invocation: &Invocation<'_>,
+    subject: &Subject<'_>,
+    write: ExplainedWrite,
+) -> Result<DocumentBuf, Halt> {
     let fields = &subject.fields;
-    let operation = match fields.command {
-        "bulkWrite" => Some(bulk_write::only_operation(fields)?.1),
-        _ => None,
+    let operation = match write {
+        ExplainedWrite::Bulk => Some(bulk_write::only_operation(fields)?.1),
+        ExplainedWrite::Update | ExplainedWrite::Delete | ExplainedWrite::FindAndModify => None,
     };
-    let write = match (&operation, fields.command) {
-        (Some(Action::Insert(_)), _) => {
-            return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, "Cannot explain cmd: insert").into());
-        }
+    let write = match (&operation, write) {
+        (Some(Action::Insert(_)), _) => return Err(cannot_explain(insert::COMMAND.name).into()),
         (Some(Action::Update(statement)), _) => Some(Write::Update(statement.as_ref())),
         (Some(Action::Delete(statement)), _) => Some(Write::Delete(statement.as_ref())),
-        (None, "update") => Some(Write::Update(only_statement(fields, "updates")?)),
-        (None, "delete") => Some(Write::Delete(only_statement(fields, "deletes")?)),
-        (None, _) => None,
+        (None, ExplainedWrite::Update) => Some(Write::Update(only_statement(fields, "updates")?)),
+        (None, ExplainedWrite::Delete) => Some(Write::Delete(only_statement(fields, "deletes")?)),
+        (None, ExplainedWrite::FindAndModify | ExplainedWrite::Bulk) => None,
     };
     let scope = scope_with_let(fields, Arc::clone(&subject.scope))?;
     let explanation = |strings: Option<&StringOrder>| WriteExplanation {
@@ -471,9 +485,10 @@ fn only_statement<'a>(fields: &Fields<'a>, name: &str) -> Result<DocumentRef<'a>
 }
 
 /// Appends the fields that each explanation has: the shape's hash, the command, the server, and its limits.
-fn write_surroundings(invocation: &Invocation<'_>, reply: &mut Writer<'_>, fields: &Fields<'_>) {
-    if COMMANDS.contains(&fields.command) {
-        let shape = shape_of(fields.command, invocation.request.database, fields.body);
+fn write_surroundings(invocation: &Invocation<'_>, reply: &mut Writer<'_>, subject: &Subject<'_>) {
+    let fields = &subject.fields;
+    if subject.command.has_query_shape() {
+        let shape = shape_of(subject.command, invocation.request.database, fields.body);
         reply.append("queryShapeHash", ShapeHash::of(&shape).to_string().as_str());
     }
     // Leaves room for the fields that follow `command`.

@@ -1,6 +1,7 @@
 //! Checks which commands may be part of a transaction, and their fields about it.
 
-use crate::dispatch::{Command, Request, TransactionUse};
+use crate::command_entry::{Changes, Command, TransactionUse};
+use crate::dispatch::Request;
 use crate::fields::wrong_type;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
@@ -123,7 +124,7 @@ fn part_of(command: &Command, place: Part) -> Result<Part> {
 /// Refuses databases, collections and stages that a transaction cannot use.
 fn check_target(command: &Command, request: &Request<'_>) -> Result<()> {
     // A bulkWrite runs on admin, and each of its namespaces has its own database.
-    if command.name == "bulkWrite" {
+    if matches!(command.changes, Changes::DocumentsOfSeveral) {
         let mut databases = request.bulk_namespaces().filter_map(|namespace| namespace.split('.').next());
         return databases.try_for_each(check_database);
     }
@@ -131,10 +132,8 @@ fn check_target(command: &Command, request: &Request<'_>) -> Result<()> {
         check_database(request.database)?;
         check_profile(request.database, request.argument().as_str().unwrap_or_default())?;
     }
-    match request.body.get("pipeline").and_then(ValueRef::as_array) {
-        Some(stages) if command.name == "aggregate" => check_stages(stages),
-        _ => Ok(()),
-    }
+    // Only pipelines have this field among the commands that transactions allow.
+    request.body.get("pipeline").and_then(ValueRef::as_array).map_or(Ok(()), check_stages)
 }
 
 fn check_database(database: &str) -> Result<()> {
