@@ -5,6 +5,7 @@
 //! its cache line from core to core with every operation.
 
 use crate::class_latency::ClassLatency;
+use crate::command_entry::Command;
 use crate::invocation::Examined;
 use crate::namespace_usage::{NamespaceUsage, Usage};
 use crate::operation_class::OperationClass;
@@ -14,6 +15,20 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
+
+/// The counter of a command in `opcounters`.
+/// Source: MongoDB manual 8.2, "serverStatus", `opcounters`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opcounter {
+    /// `query`.
+    Query,
+    /// `getmore`.
+    GetMore,
+    /// `insert`, `update` or `delete`, which the command counts for each of its statements.
+    ByStatement,
+    /// `command`.
+    Command,
+}
 
 /// More than the worker threads of the machines measured. A shard takes a few hundred bytes.
 const SHARDS: usize = 32;
@@ -209,23 +224,22 @@ impl Counters {
     /// Counts a command that ended, successfully or not.
     pub(crate) fn note_command(
         &self,
-        name: &'static str,
+        command: &Command,
         namespace: Option<(&str, &str)>,
         elapsed: Duration,
         examined: Examined,
         failure: Option<ErrorCode>,
     ) {
-        let class = OperationClass::of(name);
+        let class = command.class;
         let latency = Latency { micros: elapsed.as_micros() as u64, operations: 1 };
         let mut tally = self.own();
-        match name {
-            "find" | "aggregate" => tally.operations.queries += 1,
-            "getMore" => tally.operations.get_mores += 1,
-            // These commands count their statements themselves.
-            "insert" | "update" | "delete" | "bulkWrite" => {}
-            _ => tally.operations.commands += 1,
+        match command.opcounter {
+            Opcounter::Query => tally.operations.queries += 1,
+            Opcounter::GetMore => tally.operations.get_mores += 1,
+            Opcounter::ByStatement => {}
+            Opcounter::Command => tally.operations.commands += 1,
         }
-        let runs = tally.commands.entry(name).or_default();
+        let runs = tally.commands.entry(command.name).or_default();
         runs.total += 1;
         runs.failed += u64::from(failure.is_some());
         tally.user_asserts += u64::from(failure.is_some());
@@ -233,7 +247,7 @@ impl Counters {
         tally.documents.keys_examined += examined.keys;
         tally.documents.examined += examined.documents;
         if let Some((database, collection)) = namespace {
-            tally.namespaces.note(database, collection, Usage::of_command(name), class, latency);
+            tally.namespaces.note(database, collection, command.usage, class, latency);
         }
     }
 
@@ -319,19 +333,21 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands;
     use std::sync::Arc;
 
     #[test]
     fn threads_add_up() {
         const NOTHING: Examined = Examined { keys: 0, documents: 0 };
         let counters = Arc::new(Counters::default());
+        let [insert, ping] = ["insert", "ping"].map(|name| commands::find(name).expect("a command"));
         let threads: Vec<_> = (0..SHARDS + 3)
             .map(|_| {
                 let counters = Arc::clone(&counters);
                 std::thread::spawn(move || {
                     counters.note_inserts(3, 2);
-                    counters.note_command("insert", Some(("test", "c")), Duration::from_micros(7), NOTHING, None);
-                    counters.note_command("ping", None, Duration::ZERO, NOTHING, Some(ErrorCode::BAD_VALUE));
+                    counters.note_command(insert, Some(("test", "c")), Duration::from_micros(7), NOTHING, None);
+                    counters.note_command(ping, None, Duration::ZERO, NOTHING, Some(ErrorCode::BAD_VALUE));
                     counters.note_refused(None);
                 })
             })

@@ -2,16 +2,17 @@
 
 use crate::access_control::{self, Shown};
 use crate::audit;
-use crate::authorization::{Privileges, authorize};
+use crate::authorization::authorize;
 use crate::awaiting::{Await, Heartbeat};
+use crate::command_entry::{Changes, Command, ReadsFrom, TransactionUse};
 use crate::commands;
 use crate::connection::ClientConnection;
 use crate::error_labels;
 use crate::fail_points::InjectedError;
-use crate::field_kinds::{Field, Kind, field};
-use crate::generic_options::{GenericOptions, is_held_back};
+use crate::generic_options::GenericOptions;
 use crate::invocation::{Conflict, Invocation};
 use crate::known_commands;
+use crate::operation_class::OperationClass;
 use crate::operations::{Beginning, at_shutdown};
 use crate::profiler::Outcome;
 use crate::service::Service;
@@ -22,69 +23,6 @@ use bunko_catalog::{StateAsked, Turn, check_database};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_wire::{Message, Sequence};
 use std::time::Duration;
-
-/// One entry of the table of commands.
-pub struct Command {
-    /// The name that `listCommands` shows.
-    pub name: &'static str,
-    /// Other spellings, used by old clients.
-    pub aliases: &'static [&'static str],
-    /// The command's own fields with their kinds, besides the first and the generic ones. Array fields may also come as
-    /// a document sequence. `*` alone allows any field.
-    pub fields: &'static [Field],
-    /// The databases that it may run against.
-    pub databases: Databases,
-    /// How transactions may use it.
-    pub transaction: TransactionUse,
-    /// The privileges that it needs, if the server checks privileges.
-    pub privileges: Privileges,
-    /// Runs the command and writes the reply's fields except `ok`.
-    pub run: fn(&mut Invocation<'_>, &mut Writer<'_>) -> Result<(), Halt>,
-}
-
-/// `fields` of a command whose field names are not fixed, such as names of parameters or sections.
-pub(crate) const ANY_FIELDS: &[Field] = &[field("*", Kind::Own)];
-
-/// Databases against which a command may run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Databases {
-    /// Any.
-    Any,
-    /// Only `admin`.
-    Admin,
-    /// Only `admin`, and only on a server with test commands enabled; elsewhere the command does not exist.
-    AdminOfTests,
-    /// Any, on a server with test commands enabled.
-    AnyOfTests,
-}
-
-impl Databases {
-    /// Whether the command exists only with test commands enabled.
-    pub(crate) fn is_of_tests(self) -> bool {
-        matches!(self, Self::AdminOfTests | Self::AnyOfTests)
-    }
-
-    /// Whether it runs only against `admin`.
-    pub(crate) fn is_admin_only(self) -> bool {
-        matches!(self, Self::Admin | Self::AdminOfTests)
-    }
-}
-
-/// How a command may be used in a transaction.
-/// Source: MongoDB manual 8.2, "Transactions and Operations".
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TransactionUse {
-    /// Not allowed in a transaction.
-    Refused,
-    /// Allowed as any statement.
-    Anywhere,
-    /// Allowed as any statement but the first.
-    NotFirst,
-    /// Commits the transaction.
-    Commits,
-    /// Aborts the transaction.
-    Aborts,
-}
 
 /// Why a command did not finish.
 #[derive(Debug)]
@@ -212,7 +150,7 @@ impl Service {
                 connection.end_move();
                 out.truncate(start);
                 let mut reply = Writer::new(out);
-                write_failure_fields(&mut reply, &error_labels::labelled(failure, request.body));
+                write_failure_fields(&mut reply, &error_labels::labelled(failure, request));
                 self.write_times(&mut reply);
                 reply.end();
                 Ok(answer)
@@ -251,7 +189,7 @@ impl Service {
             options.session = self.use_session(connection, named)?;
         }
         let beginning = Beginning {
-            command_name: command.name,
+            entry: command,
             database: request.database,
             command: Shown::of_admitted(command, &request),
             session: options.session,
@@ -304,7 +242,7 @@ impl Service {
         let room_before = out.capacity();
         let mut reply = Writer::new(out);
         let generation = self.access.generation();
-        let mut outcome = if self.write_lock.is_closed() && is_held_back(command.name, request.body) {
+        let mut outcome = if self.write_lock.is_closed() && command.writes(request.body) {
             invocation.wait_for_write_lock().and_then(|()| (command.run)(&mut invocation, &mut reply))
         } else {
             (command.run)(&mut invocation, &mut reply)
@@ -371,10 +309,10 @@ impl Service {
         let (namespace, examined) = (invocation.namespace_noted(), invocation.examined());
         if self.audit.is_on() {
             audit::note_created(self, invocation.connection, invocation.created());
-            audit::note_command(self, invocation.connection, command.name, &request, failure.map(Failure::code));
+            audit::note_command(self, invocation.connection, command, &request, failure.map(Failure::code));
         }
         let namespace = namespace.as_ref().map(|(database, collection)| (*database, &**collection));
-        self.counters.note_command(command.name, namespace, elapsed, examined, failure.map(Failure::code));
+        self.counters.note_command(command, namespace, elapsed, examined, failure.map(Failure::code));
         if invocation.is_noted_after(elapsed) {
             invocation.note_end(Outcome { elapsed, failure, reply_bytes: Some(reply.len_bytes()) });
         }
@@ -390,7 +328,7 @@ impl Service {
             reply.append("writeConcernError", &error.with("errInfo", &used));
         }
         if let Some(injected) = invocation.injected.take() {
-            write_injected(&mut reply, injected, request.body);
+            write_injected(&mut reply, injected, &request);
         }
         reply.append("ok", ok);
         self.write_times(&mut reply);
@@ -410,7 +348,8 @@ const OVERTAKEN_MAX: usize = 100;
 /// the name by now. A drop during a later batch (`getMore`) is reported to the client instead.
 fn is_overtaken(invocation: &Invocation<'_>, outcome: &Result<(), Halt>) -> bool {
     matches!(outcome, Err(Halt::Failed(failure)) if failure.code() == ErrorCode::QUERY_PLAN_KILLED)
-        && matches!(invocation.command.name, "aggregate" | "count" | "distinct" | "find")
+        && invocation.command.reads == ReadsFrom::Collection
+        && invocation.command.class == OperationClass::Read
         && invocation.written().is_none()
         && !invocation.is_of_transaction()
 }
@@ -430,7 +369,7 @@ pub(crate) fn check_reply_bytes(bytes: usize) -> Result<(), Failure> {
 /// Whether a command may have written users or roles. The output of a pipeline may go into any database.
 fn may_change_users(command: &Command, request: &Request<'_>) -> bool {
     let is_theirs = |database| [access_control::DATABASE, access_control::EXTERNAL_DATABASE].contains(&database);
-    is_theirs(request.database) || matches!(command.name, "aggregate" | "mapReduce")
+    is_theirs(request.database) || matches!(command.changes, Changes::Output(_))
 }
 
 fn no_such_command(name: &str) -> Failure {
@@ -486,9 +425,9 @@ fn write_labels(reply: &mut Writer<'_>, labels: &[impl AsRef<str>]) {
 }
 
 /// Appends the write concern error that a failpoint adds.
-fn write_injected(reply: &mut Writer<'_>, injected: InjectedError, body: DocumentRef<'_>) {
+fn write_injected(reply: &mut Writer<'_>, injected: InjectedError, request: &Request<'_>) {
     let InjectedError { error, labels } = injected;
-    let labels = labels.unwrap_or_else(|| error_labels::of_write_concern_error(error.as_ref().get("code"), body));
+    let labels = labels.unwrap_or_else(|| error_labels::of_write_concern_error(error.as_ref().get("code"), request));
     write_labels(reply, &labels);
     reply.append("writeConcernError", &error);
 }

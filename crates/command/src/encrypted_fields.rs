@@ -40,10 +40,6 @@ const TYPES: &[&str] = &[
 /// Types with at most one value each, so that encryption would hide nothing.
 const TYPES_OF_ONE_VALUE: &[&str] = &["minKey", "maxKey", "missing", "null", "undefined"];
 
-/// Commands that may carry `encryptionInformation`.
-const TAKES_INFORMATION: &[&str] =
-    &["aggregate", "count", "delete", "distinct", "find", "findAndModify", "insert", "update"];
-
 /// The option of `create`, if it is given, completed with the names of the extra collections.
 /// # Errors
 /// Errors of the option; 6367301 for a capped collection; `BadValue` if validation does not refuse every invalid write;
@@ -89,11 +85,6 @@ fn check_deployment(deployment: Deployment) -> Result<()> {
 fn has_searched(option: DocumentRef<'_>) -> bool {
     let fields = option.get("fields").and_then(ValueRef::as_array).unwrap_or(ArrayRef::EMPTY);
     fields.iter().filter_map(ValueRef::as_document).any(|field| field.get("queries").is_some())
-}
-
-/// Whether a command may carry `encryptionInformation`.
-pub(crate) fn takes_information(command: &str) -> bool {
-    TAKES_INFORMATION.contains(&command)
 }
 
 /// Checks `encryptionInformation`. If no field can be searched, the server has nothing else to do.

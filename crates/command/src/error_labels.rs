@@ -3,8 +3,10 @@
 //! Source: MongoDB's specifications for drivers, "Retryable Writes", "Transactions" and "Change Streams":
 //! `errorLabels`.
 
+use crate::commands;
+use crate::dispatch::Request;
 use crate::transactions::is_inside;
-use bunko_bson::{DocumentRef, ValueRef};
+use bunko_bson::ValueRef;
 use bunko_errors::{ErrorCode, Failure};
 
 const TRANSIENT_TRANSACTION: &str = "TransientTransactionError";
@@ -51,14 +53,15 @@ const ALSO_RESUMABLE: [i32; 5] = [
 ];
 
 /// Labels the failure of a command. From this wire version on, drivers decide by the labels alone.
-pub(crate) fn labelled(failure: Failure, body: DocumentRef<'_>) -> Failure {
+pub(crate) fn labelled(failure: Failure, request: Request<'_>) -> Failure {
+    let body = request.body;
     if matches!(failure.code(), ErrorCode::CHANGE_STREAM_FATAL_ERROR | ErrorCode::CHANGE_STREAM_HISTORY_LOST) {
         return failure.with_label(NOT_RESUMABLE);
     }
     if failure.has_labels_instead() || body.get("txnNumber").is_none() {
         return failure;
     }
-    if of_retryable_write(failure.code(), body) {
+    if of_retryable_write(failure.code(), &request) {
         return failure.with_label(RETRYABLE_WRITE);
     }
     let code = failure.code().0;
@@ -67,9 +70,9 @@ pub(crate) fn labelled(failure: Failure, body: DocumentRef<'_>) -> Failure {
 }
 
 /// The labels of a write that was done but whose write concern failed with that code.
-pub(crate) fn of_write_concern_error(code: Option<ValueRef<'_>>, body: DocumentRef<'_>) -> Vec<String> {
+pub(crate) fn of_write_concern_error(code: Option<ValueRef<'_>>, request: &Request<'_>) -> Vec<String> {
     let code = code.and_then(bunko_bson::number::as_i64_exact).and_then(|code| i32::try_from(code).ok());
-    let is_retryable = code.is_some_and(|code| of_retryable_write(ErrorCode(code), body));
+    let is_retryable = code.is_some_and(|code| of_retryable_write(ErrorCode(code), request));
     is_retryable.then(|| RETRYABLE_WRITE.to_owned()).into_iter().collect()
 }
 
@@ -84,10 +87,11 @@ pub(crate) fn of_stream(failure: Failure) -> Failure {
 
 /// Whether a failure with that code lets a driver retry just this command: a retryable write, or the end of a
 /// transaction.
-fn of_retryable_write(code: ErrorCode, body: DocumentRef<'_>) -> bool {
-    let command = body.first().map_or("", |first| first.name);
-    let is_alone = !is_inside(body) || matches!(command, "commitTransaction" | "abortTransaction");
-    is_alone && ELSEWHERE.contains(&code.0) && body.get("txnNumber").is_some()
+fn of_retryable_write(code: ErrorCode, request: &Request<'_>) -> bool {
+    let ends_transaction = || commands::find(request.name()).is_some_and(|command| command.transaction.is_end());
+    ELSEWHERE.contains(&code.0)
+        && request.body.get("txnNumber").is_some()
+        && (!is_inside(request.body) || ends_transaction())
 }
 
 #[cfg(test)]
@@ -95,16 +99,20 @@ mod tests {
     use super::*;
     use bunko_bson::DocumentBuf;
 
+    fn request(body: &DocumentBuf) -> Request<'_> {
+        Request::new("test", body.as_ref(), None)
+    }
+
     #[test]
     fn a_retryable_write_that_met_a_stopping_server_may_be_sent_again() {
         let write = DocumentBuf::new().with("insert", "t").with("txnNumber", 1_i64);
         let stopping = || Failure::new(ErrorCode::INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown");
-        assert_eq!(labelled(stopping(), write.as_ref()).labels(), ["RetryableWriteError"]);
-        assert!(labelled(stopping(), DocumentRef::EMPTY).labels().is_empty());
+        assert_eq!(labelled(stopping(), request(&write)).labels(), ["RetryableWriteError"]);
+        assert!(labelled(stopping(), request(&DocumentBuf::new())).labels().is_empty());
         let other = Failure::new(ErrorCode::BAD_VALUE, "a value");
-        assert!(labelled(other, write.as_ref()).labels().is_empty());
+        assert!(labelled(other, request(&write)).labels().is_empty());
         let given = stopping().with_labels_instead(vec!["Own".to_owned()]);
-        assert_eq!(labelled(given, write.as_ref()).labels(), ["Own"]);
+        assert_eq!(labelled(given, request(&write)).labels(), ["Own"]);
     }
 
     #[test]
@@ -112,7 +120,7 @@ mod tests {
         let inside =
             |command: &str| DocumentBuf::new().with(command, 1).with("txnNumber", 1_i64).with("autocommit", false);
         let labels = |code: i32, command: &str| {
-            let failure = labelled(Failure::new(ErrorCode(code), ""), inside(command).as_ref());
+            let failure = labelled(Failure::new(ErrorCode(code), ""), request(&inside(command)));
             failure.labels().iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         assert_eq!(labels(112, "insert"), ["TransientTransactionError"]);
@@ -121,6 +129,6 @@ mod tests {
         assert_eq!(labels(91, "commitTransaction"), ["RetryableWriteError"]);
         assert!(labels(11000, "insert").is_empty());
         let alone = DocumentBuf::new().with("insert", "t").with("txnNumber", 1_i64);
-        assert!(labelled(Failure::new(ErrorCode(112), ""), alone.as_ref()).labels().is_empty());
+        assert!(labelled(Failure::new(ErrorCode(112), ""), request(&alone)).labels().is_empty());
     }
 }

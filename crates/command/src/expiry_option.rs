@@ -20,19 +20,28 @@ pub(crate) enum Expiry {
     After(i64),
 }
 
+/// Whether the collection exists when the option is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CollectionState {
+    /// `create` makes it.
+    New,
+    /// `collMod` changes it.
+    Existing,
+}
+
 impl Expiry {
     /// Parses the option. Doubles are truncated, decimals are rounded.
     /// # Errors
     /// `TypeMismatch`; `InvalidOptions` for strings other than `off`, for negative values, and for spans that reach
     /// back before 1970.
-    pub(crate) fn parse(invocation: &Invocation<'_>) -> Result<Self> {
+    pub(crate) fn parse(invocation: &Invocation<'_>, collection: CollectionState) -> Result<Self> {
         let value = match invocation.request.body.get(NAME) {
             None => return Ok(Self::Unchanged),
-            Some(value) if invocation.command.name == "create" && value.is_nullish() => return Ok(Self::Unchanged),
+            Some(value) if collection == CollectionState::New && value.is_nullish() => return Ok(Self::Unchanged),
             Some(value) => value,
         };
         let invalid = |message: String| Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
-        let is_changing = invocation.command.name == "collMod";
+        let is_changing = collection == CollectionState::Existing;
         match value {
             ValueRef::String("off") if is_changing => return Ok(Self::Off),
             ValueRef::String(other) if is_changing => {

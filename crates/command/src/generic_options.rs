@@ -1,6 +1,7 @@
 //! Fields that any command may carry, and the refusal of unknown fields.
 
-use crate::dispatch::{ANY_FIELDS, Command, Request, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Command, EncryptionUse, InvalidDocuments, Retry, WriteConcernUse};
+use crate::dispatch::Request;
 use crate::encrypted_fields;
 use crate::fields::{FieldSet, Met, wrong_type};
 use crate::internal_fields;
@@ -15,17 +16,6 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Element, Timestamp, Value, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::time::Duration;
-
-/// Commands with their fields that may come as a document sequence.
-const SEQUENCES: &[(&str, &str)] = &[
-    ("bulkWrite", "ops"),
-    ("bulkWrite", "nsInfo"),
-    ("createIndexes", "indexes"),
-    ("createSearchIndexes", "indexes"),
-    ("delete", "deletes"),
-    ("insert", "documents"),
-    ("update", "updates"),
-];
 
 /// The generic options of one request.
 #[derive(Debug)]
@@ -62,46 +52,6 @@ pub struct GenericOptions {
     pub(crate) part: Option<Part>,
     transaction: TransactionFields,
 }
-
-/// Commands that change something and therefore take a write concern.
-const WRITERS: &[&str] = &[
-    "_mergeAuthzCollections",
-    "appendOplogNote",
-    "applyOps",
-    "bulkWrite",
-    "bunkoBulkInsert",
-    "cloneCollectionAsCapped",
-    "collMod",
-    "commitTransaction",
-    "convertToCapped",
-    "create",
-    "createIndexes",
-    "createRole",
-    "createUser",
-    "delete",
-    "drop",
-    "dropAllRolesFromDatabase",
-    "dropAllUsersFromDatabase",
-    "dropDatabase",
-    "dropIndexes",
-    "dropRole",
-    "dropUser",
-    "findAndModify",
-    "grantPrivilegesToRole",
-    "grantRolesToRole",
-    "grantRolesToUser",
-    "insert",
-    "renameCollection",
-    "revokePrivilegesFromRole",
-    "revokeRolesFromRole",
-    "revokeRolesFromUser",
-    "setDefaultRWConcern",
-    "setFeatureCompatibilityVersion",
-    "setIndexCommitQuorum",
-    "update",
-    "updateRole",
-    "updateUser",
-];
 
 /// Fields that any command may carry. Fields that drivers send with each command come first, as names are searched in
 /// this order.
@@ -174,26 +124,27 @@ impl GenericOptions {
                 }
             }
         }
-        if options.has_write_concern && !takes_write_concern(command.name, request.body) {
+        if options.has_write_concern && !takes_write_concern(command, request.body) {
             return Err(Failure::new(ErrorCode::INVALID_OPTIONS, "Command does not support writeConcern"));
         }
         if options.has_internal_max_time {
             let message = "Can not specify maxTimeMSOpOnly for non internal clients";
             return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
         }
-        if options.has_write_concern && options.transaction.are_inside() && !ends_transaction(command) {
+        if options.has_write_concern && options.transaction.are_inside() && !command.transaction.is_end() {
             let message = "writeConcern is not allowed within a multi-statement transaction";
             return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
         }
-        options.api.check(command.name, request)?;
+        options.api.check(command, request)?;
         if options.transaction_number.is_some() || options.transaction.first_given().is_some() {
             options.check_transaction(command, request)?;
         }
         if let Some(message) = request.message {
             for sequence in message.sequences() {
                 refuse_unread(command, sequence.identifier)?;
-                // An insert reports it for each document.
-                if let Some((_, found)) = sequence.refused.first().filter(|_| command.name != "insert") {
+                if let (InvalidDocuments::Refused, Some((_, found))) =
+                    (command.invalid_documents, sequence.refused.first())
+                {
                     return Err(Failure::new(ErrorCode::INVALID_BSON, found.to_string()));
                 }
             }
@@ -238,7 +189,7 @@ impl GenericOptions {
             "readConcern" => {
                 self.read_concern = ReadConcern::parse(deployment, command, document(command, name, value)?, body)?;
             }
-            "encryptionInformation" if encrypted_fields::takes_information(command.name) => {
+            "encryptionInformation" if command.encryption == EncryptionUse::Allowed => {
                 encrypted_fields::check_information(deployment, command.name, object(name, value)?)?;
             }
             INTERNAL_MAX_TIME if value.is_nullish() => {}
@@ -268,7 +219,7 @@ impl GenericOptions {
             return refuse("Transaction number requires a session ID to also be specified".to_owned());
         }
         self.part = self.transaction.part_of(command, request)?;
-        if self.part.is_none() && !is_retryable(command.name) {
+        if self.part.is_none() && command.retry == Retry::Unsafe {
             let message = format!(
                 "txnNumber may only be provided for multi-document transactions and retryable write commands. \
                  autocommit:false was not provided, and {} is not a retryable write command.",
@@ -283,12 +234,6 @@ impl GenericOptions {
     }
 }
 
-/// Whether a command is a retryable write, which may be sent again without being done twice.
-/// Source: MongoDB manual, "Retryable Writes".
-fn is_retryable(command: &str) -> bool {
-    matches!(command, "bulkWrite" | "delete" | "findAndModify" | "insert" | "update")
-}
-
 fn transaction_number(value: ValueRef<'_>) -> Result<i64> {
     match value {
         ValueRef::Int64(number) if number >= 0 => Ok(number),
@@ -297,62 +242,13 @@ fn transaction_number(value: ValueRef<'_>) -> Result<i64> {
     }
 }
 
-/// Whether a command changes something.
-pub(crate) fn writes(command: &str) -> bool {
-    WRITERS.contains(&command)
-}
-
-/// Whether a command waits while `fsync` holds writes back.
-pub(crate) fn is_held_back(command: &str, body: DocumentRef<'_>) -> bool {
-    is_held_back_for_body(command, body) || is_held_back_for_name(command)
-}
-
-/// Whether a command's body makes it wait while `fsync` holds writes back.
-pub(crate) fn is_held_back_for_body(command: &str, body: DocumentRef<'_>) -> bool {
-    match command {
-        "aggregate" => ends_with_write(body),
-        "mapReduce" => keeps_its_result(body),
-        _ => false,
+/// Whether a request may have a write concern.
+fn takes_write_concern(command: &Command, body: DocumentRef<'_>) -> bool {
+    match command.write_concern {
+        WriteConcernUse::Taken => true,
+        WriteConcernUse::WithOutput => command.changes.is_asked_for(body),
+        WriteConcernUse::Refused => false,
     }
-}
-
-/// Whether a mapReduce writes its result into a collection.
-fn keeps_its_result(body: DocumentRef<'_>) -> bool {
-    !matches!(body.get("out"), Some(ValueRef::Document(out)) if out.get("inline").is_some())
-}
-
-/// Whether a command waits while `fsync` holds writes back, whatever its body says.
-pub(crate) fn is_held_back_for_name(command: &str) -> bool {
-    match command {
-        "aggregate" | "mapReduce" => false,
-        "reIndex"
-        | "removeQuerySettings"
-        | "replSetResizeOplog"
-        | "setAuditConfig"
-        | "setClusterParameter"
-        | "setQuerySettings" => true,
-        _ => writes(command),
-    }
-}
-
-/// Whether the last stage of a pipeline writes its output.
-fn ends_with_write(body: DocumentRef<'_>) -> bool {
-    let stages = body.get("pipeline").and_then(ValueRef::as_array);
-    let last = stages.and_then(|stages| stages.iter().last()).and_then(ValueRef::as_document);
-    last.and_then(DocumentRef::first).is_some_and(|stage| matches!(stage.name, "$merge" | "$out"))
-}
-
-/// Whether a command may have a write concern. A pipeline may have one even if its last stage does not write.
-fn takes_write_concern(command: &str, body: DocumentRef<'_>) -> bool {
-    match command {
-        "aggregate" | "abortTransaction" | "setUserWriteBlockMode" => true,
-        "mapReduce" => body.get("out").is_some() && keeps_its_result(body),
-        _ => writes(command),
-    }
-}
-
-fn ends_transaction(command: &Command) -> bool {
-    matches!(command.transaction, TransactionUse::Commits | TransactionUse::Aborts)
 }
 
 /// Whether a field is a generic one, and so not one whose name the command chooses.
@@ -371,12 +267,11 @@ fn duplicate(command: &Command, field: &str) -> Failure {
 
 /// Refuses a document sequence that the command does not read.
 fn refuse_unread(command: &Command, identifier: &str) -> Result<()> {
-    let mut read = SEQUENCES.iter().filter(|(name, _)| *name == command.name).peekable();
-    if read.peek().is_none() {
+    if command.sequences.is_empty() {
         let message = format!("The {} command does not support document sequences.", command.name);
         return Err(Failure::new(ErrorCode(40472), message));
     }
-    if read.any(|(_, field)| *field == identifier) { Ok(()) } else { Err(unknown(command, identifier)) }
+    if command.sequences.contains(&identifier) { Ok(()) } else { Err(unknown(command, identifier)) }
 }
 
 fn object<'a>(name: &str, value: ValueRef<'a>) -> Result<DocumentRef<'a>> {

@@ -9,8 +9,9 @@ use crate::authorization::Asker;
 use crate::awaiting::{Heartbeat, ParkedCursor};
 use crate::collation_option;
 use crate::collection_uuid;
+use crate::command_entry::{Command, OwnTime, TimeLimit};
 use crate::connection::ClientConnection;
-use crate::dispatch::{Command, FollowUp, Halt, Request, RunOn};
+use crate::dispatch::{FollowUp, Halt, Request, RunOn};
 use crate::fail_points::InjectedError;
 use crate::field_kinds::{Kind, field};
 use crate::fields::{Fields, elements};
@@ -338,7 +339,7 @@ impl<'a> Invocation<'a> {
     /// The default limit of reads without their own `maxTimeMS`. `maxTimeMS: 0` counts as their own: it means no limit.
     fn default_time(&self) -> Option<Duration> {
         let limit = self.service.parameters.default_read_time()?;
-        let is_read = matches!(self.command.name, "find" | "aggregate" | "count" | "distinct" | "dbHash");
+        let is_read = self.command.time_limit == TimeLimit::OfReads;
         (is_read && self.request.body.get("maxTimeMS").is_none()).then_some(limit)
     }
 
@@ -426,9 +427,8 @@ impl<'a> Invocation<'a> {
     fn new_scope(&self) -> QueryScope {
         let mut scope = QueryScope::new(self.service.world.now_ms(), Arc::clone(self.operation()));
         // A standalone server has no cluster time. It shows its own time to pipelines that write, as MongoDB does.
-        let writes_by_pipelines = matches!(self.command.name, "bulkWrite" | "findAndModify" | "update");
         let seconds = u32::try_from(scope.now_ms / 1000).unwrap_or(u32::MAX);
-        let own = || writes_by_pipelines.then_some(Timestamp { seconds, increment: 1 });
+        let own = || (self.command.own_time == OwnTime::Shown).then_some(Timestamp { seconds, increment: 1 });
         let roles = self.connection.user.as_ref().map(|user| Arc::clone(&user.role_documents));
         let cluster_time = self.service.cluster_time().or_else(own);
         scope.scans = self.service.parameters.collection_scans();

@@ -3,7 +3,7 @@
 //! This server has no such locks: the modes are derived from the command's class, never from a wait. Operations wait
 //! only for the write lock (`fsync` with `lock`).
 
-use crate::generic_options::is_held_back_for_name;
+use crate::command_entry::Command;
 use crate::operation_class::OperationClass;
 use bunko_bson::DocumentBuf;
 
@@ -22,11 +22,11 @@ pub(crate) enum Locking {
 
 impl Locking {
     /// The lock use of a command. `has_collection` says whether the command is about a collection.
-    pub fn of(command: &str, has_collection: bool) -> Self {
-        match OperationClass::of(command) {
+    pub fn of(command: &Command, has_collection: bool) -> Self {
+        match command.class {
             OperationClass::Write => Self::Write,
             OperationClass::Read => Self::Read,
-            OperationClass::Command if is_held_back_for_name(command) => Self::Definition,
+            OperationClass::Command if command.changes.is_certain() => Self::Definition,
             OperationClass::Command if has_collection => Self::Read,
             OperationClass::Command => Self::None,
         }
@@ -71,6 +71,7 @@ impl Locking {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands;
 
     #[test]
     fn locks_follow_from_the_command() {
@@ -82,7 +83,8 @@ mod tests {
             ("collStats", true, Locking::Read),
             ("ping", false, Locking::None),
         ] {
-            assert_eq!(Locking::of(command, has_collection), locking, "{command}");
+            let entry = commands::find(command).expect("a command");
+            assert_eq!(Locking::of(entry, has_collection), locking, "{command}");
         }
         assert_eq!(Locking::Read.held(), DocumentBuf::new().with("Global", "r"));
     }

@@ -31,6 +31,18 @@ impl UsageKind {
         (Self::Remove, "remove"),
         (Self::Command, "commands"),
     ];
+
+    /// The name as an opcode of the old protocol, which `currentOp` and the profiler show.
+    pub(crate) fn opcode_name(self) -> &'static str {
+        match self {
+            Self::Query => "query",
+            Self::GetMore => "getmore",
+            Self::Insert => "insert",
+            Self::Update => "update",
+            Self::Remove => "remove",
+            Self::Command => "command",
+        }
+    }
 }
 
 /// The use of one namespace.
@@ -41,18 +53,6 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// The kind that a command counts as.
-    pub(crate) fn of_command(name: &str) -> UsageKind {
-        match name {
-            "find" => UsageKind::Query,
-            "getMore" => UsageKind::GetMore,
-            "insert" => UsageKind::Insert,
-            "update" => UsageKind::Update,
-            "delete" => UsageKind::Remove,
-            _ => UsageKind::Command,
-        }
-    }
-
     /// Time and operations of one kind.
     pub(crate) fn kind(&self, kind: UsageKind) -> Latency {
         self.by_kind[kind as usize]

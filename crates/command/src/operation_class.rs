@@ -16,15 +16,6 @@ impl OperationClass {
     /// Number of classes.
     pub(crate) const COUNT: usize = 3;
 
-    /// The class of the command with that name.
-    pub(crate) fn of(command: &str) -> Self {
-        match command {
-            "find" | "getMore" | "aggregate" | "count" | "distinct" => Self::Read,
-            "insert" | "update" | "delete" | "findAndModify" | "bulkWrite" | "bunkoBulkInsert" => Self::Write,
-            _ => Self::Command,
-        }
-    }
-
     /// Index into an array of [`Self::COUNT`] elements.
     pub(crate) fn index(self) -> usize {
         self as usize

@@ -1,5 +1,6 @@
 //! Running operations, as `currentOp` and `$currentOp` describe them.
 
+use crate::command_entry::{Command, IndexBuildUse, ReadsFrom};
 use crate::cursor_told::CursorTold;
 use crate::lock_modes::Locking;
 use crate::operations::Observed;
@@ -84,8 +85,8 @@ fn describe_operation(described: &mut DocumentBuf, service: &Service, observed: 
     described
         .append("secs_running", observed.running_for.as_secs() as i64)
         .append("microsecs_running", observed.running_for.as_micros() as i64)
-        .append("op", operation_name(observed.command_name))
-        .append("ns", &namespace(observed.command_name, &observed.database, observed.command.as_ref()))
+        .append("op", observed.entry.usage.opcode_name())
+        .append("ns", &namespace(observed.entry, &observed.database, observed.command.as_ref()))
         .append("redacted", false)
         .append("command", &command);
     if let Some(id) = cursor_in_use(observed) {
@@ -114,7 +115,7 @@ fn describe_operation(described: &mut DocumentBuf, service: &Service, observed: 
     let has_collection = observed.command.as_ref().first().is_some_and(|first| first.value.as_str().is_some());
     described
         .append("numYields", 0)
-        .append("locks", &Locking::of(observed.command_name, has_collection).held())
+        .append("locks", &Locking::of(observed.entry, has_collection).held())
         .append("waitingForLock", observed.is_held_back)
         .append("lockStats", &DocumentBuf::new())
         .append("waitingForFlowControl", false)
@@ -150,7 +151,7 @@ fn truncated(kept: DocumentRef<'_>) -> DocumentBuf {
 
 /// The id of the cursor that a `getMore` reads.
 fn cursor_in_use(observed: &Observed) -> Option<i64> {
-    let first = observed.command.as_ref().first().filter(|_| observed.command_name == "getMore")?;
+    let first = observed.command.as_ref().first().filter(|_| observed.entry.reads == ReadsFrom::Cursor)?;
     number::as_i64_exact(first.value)
 }
 
@@ -170,9 +171,9 @@ impl Build {
     }
 }
 
-/// State of the build that a `createIndexes` waits for.
+/// State of the build that the operation waits for.
 fn index_build(service: &Service, observed: &Observed) -> Option<Build> {
-    if observed.command_name != "createIndexes" {
+    if observed.entry.index_build == IndexBuildUse::None {
         return None;
     }
     let command = observed.command.as_ref();
@@ -186,23 +187,11 @@ fn index_build(service: &Service, observed: &Observed) -> Option<Build> {
     names.find_map(|name| Build::of(&*collection.index(name)?))
 }
 
-/// The operation's name as an opcode of the old protocol.
-pub(crate) fn operation_name(command: &str) -> &'static str {
-    match command {
-        "find" => "query",
-        "getMore" => "getmore",
-        "insert" => "insert",
-        "update" => "update",
-        "delete" => "remove",
-        _ => "command",
-    }
-}
-
 /// The namespace that a command works on.
-pub(crate) fn namespace(name: &str, database: &str, command: DocumentRef<'_>) -> String {
-    let collection = match name {
-        "getMore" => command.get("collection"),
-        _ => command.first().map(|element| element.value),
+pub(crate) fn namespace(entry: &Command, database: &str, command: DocumentRef<'_>) -> String {
+    let collection = match entry.reads {
+        ReadsFrom::Cursor => command.get("collection"),
+        ReadsFrom::Nothing | ReadsFrom::Collection => command.first().map(|element| element.value),
     };
     let collection = collection.and_then(ValueRef::as_str).unwrap_or("$cmd");
     format!("{database}.{collection}")

@@ -10,8 +10,8 @@ pub(crate) use interruption::{Interruption, at_shutdown};
 
 use crate::access_control::Shown;
 use crate::authorization::cursors::Owner;
+use crate::command_entry::Command;
 use crate::connection::Peer;
-use crate::generic_options::{is_held_back_for_body, is_held_back_for_name};
 use crate::sessions::SessionId;
 use bunko_access::Name;
 use bunko_bson::{DocumentBuf, DocumentRef};
@@ -48,7 +48,8 @@ pub(crate) struct OperationSlot {
 }
 
 struct Details {
-    command_name: &'static str,
+    /// The entry of the command that runs or ran last.
+    entry: &'static Command,
     database: String,
     /// An encoded document, see [`keep_command`].
     command: Vec<u8>,
@@ -68,7 +69,7 @@ struct Details {
 
 /// The facts of an operation when it begins.
 pub(crate) struct Beginning<'a> {
-    pub command_name: &'static str,
+    pub entry: &'static Command,
     pub database: &'a str,
     pub command: Shown<'a>,
     pub session: Option<SessionId>,
@@ -82,7 +83,7 @@ pub(crate) struct Observed {
     pub connection: i32,
     /// `None` for the server's own operations.
     pub client: Option<Peer>,
-    pub command_name: &'static str,
+    pub entry: &'static Command,
     pub database: String,
     pub command: DocumentBuf,
     /// Whether the command had other fields, which were too large to be kept.
@@ -142,7 +143,7 @@ impl Absence {
 /// An operation at work; the slot is idle when it is dropped.
 pub(crate) struct RunningOperation {
     slot: Arc<OperationSlot>,
-    command_name: &'static str,
+    entry: &'static Command,
     opid: u32,
     started: Instant,
     /// How long the operation has waited without a thread, and since when it waits now.
@@ -180,7 +181,7 @@ impl Operations {
             are_all_interrupted: Arc::clone(&self.registry.are_all_interrupted),
             stop: Arc::default(),
             details: Mutex::new(Details {
-                command_name: "",
+                entry: &Command::PLAIN,
                 database: String::new(),
                 command: Vec::new(),
                 is_command_cut: false,
@@ -228,7 +229,7 @@ impl Operations {
             slot.client.is_some()
                 && slot.running.load(Ordering::Acquire) != 0
                 && !details.is_held_back
-                && (details.is_writing_for_body || is_held_back_for_name(details.command_name))
+                && (details.is_writing_for_body || details.entry.changes.is_certain())
         })
     }
 
@@ -297,11 +298,11 @@ impl Registration {
             _ => self.slot.moving.swap(0, Ordering::AcqRel),
         };
         let mut details = self.slot.details.lock();
-        details.command_name = beginning.command_name;
+        details.entry = beginning.entry;
         details.database.clear();
         details.database.push_str(beginning.database);
         let command = beginning.command.as_ref();
-        details.is_writing_for_body = is_held_back_for_body(beginning.command_name, command);
+        details.is_writing_for_body = beginning.entry.changes.is_asked_for(command);
         details.is_command_cut = command.len_bytes() > COMMAND_BYTES_MAX;
         keep_command(&mut details.command, command);
         let started = Instant::now();
@@ -317,7 +318,7 @@ impl Registration {
         drop(details);
         RunningOperation {
             slot: Arc::clone(&self.slot),
-            command_name: beginning.command_name,
+            entry: beginning.entry,
             opid,
             started,
             waited: Duration::ZERO,
@@ -380,7 +381,7 @@ impl OperationSlot {
             is_killed: opid != 0 && self.killed.load(Ordering::Acquire) == opid,
             connection: self.connection,
             client: self.client,
-            command_name: details.command_name,
+            entry: details.entry,
             database: details.database.clone(),
             command: DocumentBuf::from_trusted(details.command.clone()),
             is_command_cut: details.is_command_cut,
@@ -443,6 +444,7 @@ impl RunningOperation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands;
     use bunko_bson::ArrayBuf;
 
     #[test]
@@ -455,7 +457,12 @@ mod tests {
         });
         let command = DocumentBuf::new().with("insert", "c").with("documents", &many).with("ordered", true);
         let command_shown = Shown::of_own(command.as_ref());
-        let beginning = Beginning { command_name: "find", database: "test", command: command_shown, session: None };
+        let beginning = Beginning {
+            entry: commands::find("find").expect("a command"),
+            database: "test",
+            command: command_shown,
+            session: None,
+        };
         let operation = connection.begin(&beginning, None);
         let observed = operations.observe();
         assert_eq!(observed[0].opid, operation.opid());
@@ -473,7 +480,15 @@ mod tests {
         let command = DocumentBuf::new().with("find", "c");
         let begin = || {
             let command = Shown::of_own(command.as_ref());
-            connection.begin(&Beginning { command_name: "find", database: "test", command, session: None }, None)
+            connection.begin(
+                &Beginning {
+                    entry: commands::find("find").expect("a command"),
+                    database: "test",
+                    command,
+                    session: None,
+                },
+                None,
+            )
         };
         let first = begin();
         let opid = first.opid();

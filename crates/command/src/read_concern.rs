@@ -1,6 +1,6 @@
 //! The read concern: how settled the data that a client reads must be.
 
-use crate::dispatch::Command;
+use crate::command_entry::{Command, ReadConcernUse};
 use crate::fields::wrong_type;
 use crate::replica_set::Deployment;
 use crate::transactions::is_inside;
@@ -8,25 +8,7 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::StateAsked;
 use bunko_errors::{ErrorCode, Failure, Result};
-
-/// Commands that allow levels other than `local`.
-const READERS: [&str; 5] = ["find", "aggregate", "count", "distinct", "explain"];
-
-/// Commands that read past states outside transactions.
-/// Source: MongoDB manual 8.2, "Read Concern \"snapshot\"", "Read Concern and Operations".
-const OF_PAST_STATES: [&str; 3] = ["find", "aggregate", "distinct"];
-
-/// The command whose read concern has no effect: its cursor keeps the one that it was opened with.
-const KEEPS_ITS_OWN: &str = "getMore";
-
-/// Stages about the state of the process, which allow only `local`.
-const ONLY_LOCAL: [&str; 3] = ["$currentOp", "$listLocalSessions", "$planCacheStats"];
-/// The stage about durable changes, which allows only `majority`.
-const ONLY_MAJORITY: &str = "$changeStream";
-/// Stages that read the catalog, which keeps no past states.
-const NO_SNAPSHOT: [&str; 1] = ["$listClusterCatalog"];
-/// Stages that write, which `linearizable` does not allow.
-const WRITING: [&str; 2] = ["$merge", "$out"];
+use bunko_stages::ConcernUse;
 
 /// A read concern that this server can honour.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,7 +48,7 @@ impl ReadConcern {
                         check_level_inside(level)?;
                     } else {
                         check_level(deployment, command, concern, level)?;
-                        if level == "snapshot" && command.name != KEEPS_ITS_OWN {
+                        if level == "snapshot" && command.read_concern != ReadConcernUse::KeptByCursor {
                             parsed.state.get_or_insert(StateAsked::Present);
                         }
                     }
@@ -77,7 +59,7 @@ impl ReadConcern {
                 }
                 ("atClusterTime", ValueRef::Timestamp(time)) if deployment == Deployment::SetMember => {
                     check_at(command, concern, body)?;
-                    if command.name != KEEPS_ITS_OWN {
+                    if command.read_concern != ReadConcernUse::KeptByCursor {
                         parsed.state = Some(StateAsked::At(time));
                     }
                 }
@@ -142,7 +124,7 @@ fn check_at(command: &Command, concern: DocumentRef<'_>, body: DocumentRef<'_>) 
             "Specifying a timestamp for readConcern snapshot in a causally consistent session is not allowed",
         );
     }
-    if is_inside(body) || OF_PAST_STATES.contains(&command.name) || command.name == KEEPS_ITS_OWN {
+    if is_inside(body) || matches!(command.read_concern, ReadConcernUse::AllLevels | ReadConcernUse::KeptByCursor) {
         Ok(())
     } else {
         Err(level_not_supported(command, concern))
@@ -155,12 +137,13 @@ fn check_stages(level: &str, body: DocumentRef<'_>) -> Result<()> {
     let names =
         stages.iter().flat_map(|stages| stages.iter()).filter_map(|stage| Some(stage.as_document()?.first()?.name));
     for name in names {
-        let is_refused = match level {
-            _ if name == ONLY_MAJORITY => level != "majority",
-            "local" => false,
-            "linearizable" => NO_SNAPSHOT.contains(&name) || ONLY_LOCAL.contains(&name) || WRITING.contains(&name),
-            "snapshot" => NO_SNAPSHOT.contains(&name) || ONLY_LOCAL.contains(&name),
-            _ => ONLY_LOCAL.contains(&name),
+        let stage = bunko_stages::find(name).map_or(ConcernUse::Any, |stage| stage.read_concern);
+        let is_refused = match (stage, level) {
+            (ConcernUse::OnlyMajority, _) => level != "majority",
+            (ConcernUse::Any, _) | (_, "local") => false,
+            (ConcernUse::OnlyLocal, _) => true,
+            (ConcernUse::NoPastStates, _) => matches!(level, "linearizable" | "snapshot"),
+            (ConcernUse::NotLinearizable, _) => level == "linearizable",
         };
         if is_refused {
             let message = format!("The stage {name} cannot run with the read concern level '{level}'");
@@ -195,15 +178,21 @@ fn check_level_inside(level: &str) -> Result<()> {
 fn check_level(deployment: Deployment, command: &Command, concern: DocumentRef<'_>, level: &str) -> Result<()> {
     match level {
         "local" => Ok(()),
-        "available" | "majority" | "linearizable" | "snapshot" if command.name == KEEPS_ITS_OWN => Ok(()),
-        "available" | "majority" | "linearizable" | "snapshot" if !READERS.contains(&command.name) => {
+        "available" | "majority" | "linearizable" | "snapshot"
+            if command.read_concern == ReadConcernUse::KeptByCursor =>
+        {
+            Ok(())
+        }
+        "available" | "majority" | "linearizable" | "snapshot" if !command.read_concern.has_levels() => {
             Err(level_not_supported(command, concern))
         }
         "available" | "majority" => Ok(()),
         // No other member can have become the primary meanwhile.
         "linearizable" if deployment == Deployment::SetMember => Ok(()),
-        "snapshot" if deployment == Deployment::SetMember && OF_PAST_STATES.contains(&command.name) => Ok(()),
-        "snapshot" if deployment == Deployment::SetMember || command.name == "count" => {
+        "snapshot" if deployment == Deployment::SetMember && command.read_concern == ReadConcernUse::AllLevels => {
+            Ok(())
+        }
+        "snapshot" if deployment == Deployment::SetMember || command.read_concern == ReadConcernUse::NoSnapshot => {
             Err(level_not_supported(command, concern))
         }
         _ => Err(Failure::new(
@@ -223,7 +212,7 @@ fn refuse_cluster_time(command: &Command, concern: DocumentRef<'_>, name: &str, 
         let message = "readConcern level 'snapshot' is required when specifying atClusterTime";
         return Failure::new(ErrorCode::INVALID_OPTIONS, message);
     }
-    if name == "atClusterTime" && !READERS.contains(&command.name) {
+    if name == "atClusterTime" && !command.read_concern.has_levels() {
         return level_not_supported(command, concern);
     }
     Failure::new(

@@ -2,6 +2,7 @@
 //! and `killOp` ends them.
 
 use crate::access_control::Shown;
+use crate::commands;
 use crate::operations::{Beginning, Interruption};
 use crate::service::Service;
 use bunko_bson::{ArrayBuf, DocumentBuf};
@@ -16,7 +17,7 @@ impl Service {
         let command = as_asked_for(namespace.collection(), build);
         let registration = self.operations.register_own();
         let beginning = Beginning {
-            command_name: "createIndexes",
+            entry: &commands::create_indexes::COMMAND,
             database: namespace.database(),
             command: Shown::of_own(command.as_ref()),
             session: None,
@@ -35,5 +36,5 @@ fn as_asked_for(collection: &str, build: &InterruptedBuild) -> DocumentBuf {
     for index in build.indexes() {
         indexes.push(&DocumentBuf::new().with("key", index.spec().key_pattern()).with("name", &index.name));
     }
-    DocumentBuf::new().with("createIndexes", collection).with("indexes", &indexes)
+    DocumentBuf::new().with(commands::create_indexes::COMMAND.name, collection).with("indexes", &indexes)
 }

@@ -7,6 +7,7 @@ use crate::authorization::{Asker, localhost_exception};
 use crate::auto_compaction::AutoCompaction;
 use crate::change_stream::Tails;
 use crate::cluster_parameters::{self, CHANGE_STREAM_OPTIONS, DEFAULT_MAX_TIME};
+use crate::commands::create_user;
 use crate::connection::{ClientConnection, Peer};
 use crate::connection_rate::ConnectionPace;
 use crate::counters::Counters;
@@ -308,7 +309,7 @@ impl Service {
     /// As `createUser`.
     pub fn make_root_user(&self, name: &str, password: &str) -> Result<(), Failure> {
         let roles: ArrayBuf = ["root"].into_iter().collect();
-        let body = DocumentBuf::new().with("createUser", name).with("pwd", password).with("roles", &roles);
+        let body = DocumentBuf::new().with(create_user::COMMAND.name, name).with("pwd", password).with("roles", &roles);
         let mut connection = ClientConnection::new(0, Peer::Unix);
         let request = Request::new(DATABASE, body.as_ref(), None);
         let mut reply = Vec::new();

@@ -1,107 +1,17 @@
 //! `apiVersion` and related fields: with them a client asks for features that later servers also have.
 
 use crate::collection_uuid;
+use crate::command_entry::{Changes, Command, Stability};
 use crate::dispatch::Request;
+use crate::each_stage::pipelines_in;
 use crate::fields::wrong_type;
 use bunko_bson::{ArrayRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-
-/// The commands of version 1.
-/// Source: MongoDB manual, "Stable API".
-const COMMANDS: &[&str] = &[
-    "abortTransaction",
-    "aggregate",
-    "authenticate",
-    "bulkWrite",
-    "collMod",
-    "commitTransaction",
-    "count",
-    "create",
-    "createIndexes",
-    "delete",
-    "drop",
-    "dropDatabase",
-    "dropIndexes",
-    "endSessions",
-    "explain",
-    "find",
-    "findAndModify",
-    "getMore",
-    "hello",
-    "insert",
-    "killCursors",
-    "listCollections",
-    "listDatabases",
-    "listIndexes",
-    "ping",
-    "refreshSessions",
-    "saslContinue",
-    "saslStart",
-    "update",
-];
-
-/// Fields of these commands that are not in version 1.
-/// Source: MongoDB manual, "Stable API".
-const FIELDS_OUTSIDE: &[(&str, &[&str])] = &[
-    ("aggregate", &["explain"]),
-    ("collMod", &["changeStreamPreAndPostImages", "dryRun"]),
-    ("createIndexes", &["ignoreUnknownIndexOptions"]),
-    ("getMore", &["lastKnownCommittedOpTime", "term"]),
-    ("listCollections", &["includePendingDrops"]),
-    ("listIndexes", &["includeBuildUUIDs", "includeIndexBuildInfo"]),
-    (
-        "create",
-        &["autoIndexId", "changeStreamPreAndPostImages", "indexOptionDefaults", "max", "size", "storageEngine", "temp"],
-    ),
-    (
-        "find",
-        &[
-            "$_requestResumeToken",
-            "$_resumeAfter",
-            "$_startAt",
-            "awaitData",
-            "max",
-            "min",
-            "noCursorTimeout",
-            "oplogReplay",
-            "readOnce",
-            "returnKey",
-            "showRecordId",
-            "tailable",
-        ],
-    ),
-];
+use bunko_stages::ApiUse;
 
 /// Index options that are not in version 1.
 /// Source: MongoDB manual, "Stable API".
 const INDEX_OPTIONS_OUTSIDE: &[&str] = &["background", "bucketSize", "sparse", "storageEngine"];
-
-/// Stages that are not in version 1.
-/// Source: MongoDB manual, "Stable API", and the manual's pages of the stages that came later.
-const STAGES_OUTSIDE: &[&str] = &[
-    "$currentOp",
-    "$indexStats",
-    "$listCatalog",
-    "$listClusterCatalog",
-    "$listLocalSessions",
-    "$listSampledQueries",
-    "$listSearchIndexes",
-    "$listSessions",
-    "$planCacheStats",
-    "$querySettings",
-    "$queryStats",
-    "$rankFusion",
-    "$scoreFusion",
-    "$search",
-    "$searchMeta",
-    "$shardedDataDistribution",
-    "$vectorSearch",
-];
-
-/// Whether the command of that name is in version 1.
-pub(crate) fn has(command: &str) -> bool {
-    COMMANDS.contains(&command)
-}
 
 /// The Stable API fields of a request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -135,7 +45,7 @@ impl StableApi {
     /// # Errors
     /// 4886600 for `apiStrict` or `apiDeprecationErrors` without a version; `APIStrictError` if a strict client uses a
     /// command, a field or a stage that is not in version 1.
-    pub fn check(self, command: &str, request: &Request<'_>) -> Result<()> {
+    pub fn check(self, command: &Command, request: &Request<'_>) -> Result<()> {
         if self.has_wish && !self.has_version {
             return Err(Failure::new(
                 ErrorCode(4_886_600),
@@ -150,49 +60,49 @@ fn refusal(message: String) -> Failure {
     Failure::new(ErrorCode::API_STRICT_ERROR, message)
 }
 
-fn check_strictly(command: &str, request: &Request<'_>) -> Result<()> {
-    if !has(command) {
+fn check_strictly(command: &Command, request: &Request<'_>) -> Result<()> {
+    let name = command.name;
+    let Stability::Version1 { fields_outside } = command.stable_api else {
         let message = format!(
-            "Provided apiStrict:true, but the command {command} is not in API Version 1. Information on supported commands \
+            "Provided apiStrict:true, but the command {name} is not in API Version 1. Information on supported commands \
              and migrations in API Version 1 can be found at https://dochub.mongodb.org/core/manual-versioned-api."
         );
         return Err(refusal(message));
-    }
+    };
     if writes_functions(command, request) {
-        let message = format!("Provided apiStrict:true, but the command {command} attempts to write to system.js.");
+        let message = format!("Provided apiStrict:true, but the command {name} attempts to write to system.js.");
         return Err(refusal(message));
     }
     let body = request.body;
-    let outside = FIELDS_OUTSIDE.iter().find(|(name, _)| *name == command).map_or(&[][..], |(_, fields)| fields);
-    let is_outside = |name: &str| name == collection_uuid::NAME || outside.contains(&name);
+    let is_outside = |field: &str| field == collection_uuid::NAME || fields_outside.contains(&field);
     if let Some(element) = body.iter().find(|element| is_outside(element.name)) {
-        return Err(refusal(format!("BSON field '{command}.{}' is not allowed with apiStrict:true.", element.name)));
+        return Err(refusal(format!("BSON field '{name}.{}' is not allowed with apiStrict:true.", element.name)));
     }
-    match (command, body.get("pipeline"), body.get("indexes")) {
-        (_, Some(ValueRef::Array(stages)), _) => check_stages(stages),
-        ("createIndexes", _, Some(ValueRef::Array(indexes))) => check_indexes(indexes),
+    match (body.get("pipeline"), body.get("indexes")) {
+        (Some(ValueRef::Array(stages)), _) => check_stages(stages),
+        (_, Some(ValueRef::Array(indexes))) => check_indexes(name, indexes),
         _ => Ok(()),
     }
 }
 
 /// Whether the command writes to the collection of stored functions, which is not in version 1.
-fn writes_functions(command: &str, request: &Request<'_>) -> bool {
+fn writes_functions(command: &Command, request: &Request<'_>) -> bool {
     const FUNCTIONS: &str = "system.js";
-    match command {
-        "insert" | "update" | "delete" | "findAndModify" => request.argument().as_str() == Some(FUNCTIONS),
-        "bulkWrite" => {
+    match command.changes {
+        Changes::Documents => request.argument().as_str() == Some(FUNCTIONS),
+        Changes::DocumentsOfSeveral => {
             request.bulk_namespaces().any(|full| full.split_once('.').is_some_and(|(_, name)| name == FUNCTIONS))
         }
-        _ => false,
+        Changes::None | Changes::Other | Changes::Output(_) => false,
     }
 }
 
 /// Refuses text indexes, and index options that are not in version 1.
 /// Source: MongoDB manual, "Stable API", "Unsupported Index Types" and "Parameters".
-fn check_indexes(indexes: ArrayRef<'_>) -> Result<()> {
+fn check_indexes(command: &str, indexes: ArrayRef<'_>) -> Result<()> {
     let mut options = indexes.iter().filter_map(ValueRef::as_document).flatten();
     if let Some(option) = options.find(|option| INDEX_OPTIONS_OUTSIDE.contains(&option.name)) {
-        let message = format!("BSON field 'createIndexes.indexes.{}' is not allowed with apiStrict:true.", option.name);
+        let message = format!("BSON field '{command}.indexes.{}' is not allowed with apiStrict:true.", option.name);
         return Err(refusal(message));
     }
     let mut keys = indexes.iter().filter_map(|index| index.as_document()?.get("key")?.as_document());
@@ -205,23 +115,27 @@ fn check_indexes(indexes: ArrayRef<'_>) -> Result<()> {
 /// Checks stages, and stages of inner pipelines. Malformed stages are refused elsewhere.
 fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
     for stage in stages.iter().filter_map(|stage| stage.as_document()?.first()) {
-        if STAGES_OUTSIDE.contains(&stage.name) {
-            let message = format!("stage {} is not allowed with 'apiStrict: true' in API Version 1", stage.name);
-            return Err(refusal(message));
-        }
-        let Some(specification) = stage.value.as_document() else { continue };
-        match stage.name {
-            "$collStats" if specification.iter().any(|option| option.name != "count") => {
-                let message =
-                    "$collStats with anything but 'count' is not allowed with 'apiStrict: true' in API Version 1";
-                return Err(refusal(message.to_owned()));
+        let Some(entry) = bunko_stages::find(stage.name) else { continue };
+        let name = entry.name;
+        match entry.stable_api {
+            ApiUse::Outside => {
+                let message = format!("stage {name} is not allowed with 'apiStrict: true' in API Version 1");
+                return Err(refusal(message));
             }
-            "$facet" => specification.iter().filter_map(|facet| facet.value.as_array()).try_for_each(check_stages)?,
-            "$lookup" | "$unionWith" => {
-                specification.get("pipeline").and_then(ValueRef::as_array).map_or(Ok(()), check_stages)?;
+            ApiUse::Version1With { field }
+                if stage
+                    .value
+                    .as_document()
+                    .is_some_and(|options| options.iter().any(|option| option.name != field)) =>
+            {
+                let message = format!(
+                    "{name} with anything but '{field}' is not allowed with 'apiStrict: true' in API Version 1"
+                );
+                return Err(refusal(message));
             }
-            _ => {}
+            ApiUse::Version1With { .. } | ApiUse::Version1 => {}
         }
+        pipelines_in(entry, stage.value).try_for_each(check_stages)?;
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! Source: MongoDB manual 8.2, "Database Profiler Output".
 
 use crate::access_control::Shown;
+use crate::commands::bulk_write;
 use crate::dispatch::Halt;
 use crate::invocation::{Examined, Invocation};
 use crate::lock_modes::Locking;
@@ -29,7 +30,7 @@ impl StatementKind {
         match self {
             Self::Update => "update",
             Self::Remove => "remove",
-            Self::BulkWrite => "bulkWrite",
+            Self::BulkWrite => bulk_write::COMMAND.name,
         }
     }
 }

@@ -9,8 +9,9 @@
 //! `every_way_to_read_meets_all_documents_or_is_refused` walks the kinds of collections and the ways to read them.
 
 use crate::collection_statistics::CollectionStatistics;
+use crate::command_entry::{Command, UnstoredUse};
 use crate::commands::aggregate::Aggregation;
-use crate::dispatch::{Command, Halt};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::oplog_view;
 use crate::session_collections::SessionCollection;
@@ -19,14 +20,8 @@ use bunko_aggregate::{DocumentStream, Pipeline, Plannable};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::Hint;
+use bunko_stages::UnstoredUse as StageUse;
 use bunko_store::Direction;
-
-/// The commands that read all of these collections. For `explain`, the inner command counts.
-const READERS: [&str; 6] = ["find", "aggregate", "count", "distinct", "listIndexes", "mapReduce"];
-/// Commands that also read the oplog.
-const READERS_OF_OPLOG: [&str; 3] = ["collStats", "dataSize", "validate"];
-/// Source stages that report on a collection itself rather than its documents, and that support the oplog.
-const STAGES_OF_OPLOG: [&str; 4] = ["$collStats", "$indexStats", "$listCatalog", "$planCacheStats"];
 
 /// A collection that is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,12 +72,12 @@ impl Unstored {
     /// Refuses a stage that reports on a stored collection.
     /// # Errors
     /// `CommandNotSupported`.
-    pub(crate) fn check_stage(self, stage: &str, namespace: &Namespace) -> Result<()> {
+    pub(crate) fn check_stage(self, stage: &bunko_stages::Stage, namespace: &Namespace) -> Result<()> {
         let is_known = match self {
-            Self::Oplog => STAGES_OF_OPLOG.contains(&stage),
-            Self::Sessions(_) => stage == "$listSessions",
+            Self::Oplog => stage.unstored == StageUse::Oplog,
+            Self::Sessions(_) => stage.unstored == StageUse::Sessions,
         };
-        if is_known { Ok(()) } else { Err(self.refusal(stage, namespace)) }
+        if is_known { Ok(()) } else { Err(self.refusal(stage.name, namespace)) }
     }
 
     /// The error for an operation that it does not support.
@@ -99,24 +94,23 @@ impl Unstored {
 }
 
 /// Refuses operations that the collection of that name does not support, if it is an unstored one. `reader` is the
-/// command that would read it: the running command, or the one inside `explain`.
+/// command that would use it: the running command, or the one inside `explain`.
 /// # Errors
 /// `CommandNotSupported`; `CannotCreateIndex` and `IllegalOperation` for indexes; 5255000 or 5255001 for dropping the
 /// oplog.
 pub(crate) fn check(invocation: &Invocation<'_>, namespace: &Namespace, reader: &Command) -> Result<()> {
     let Some(unstored) = Unstored::at(&invocation.service.catalog, namespace) else { return Ok(()) };
-    match (unstored, reader.name) {
-        (_, name) if READERS.contains(&name) => Ok(()),
-        (Unstored::Oplog, name) if READERS_OF_OPLOG.contains(&name) => Ok(()),
-        (Unstored::Oplog, "drop") => Err(oplog_view::cannot_be_dropped(invocation)),
-        (Unstored::Oplog, "createIndexes") => {
+    match (unstored, reader.unstored) {
+        (_, UnstoredUse::Reads) | (Unstored::Oplog, UnstoredUse::ReadsOplog) => Ok(()),
+        (Unstored::Oplog, UnstoredUse::RefusedAsDrop) => Err(oplog_view::cannot_be_dropped(invocation)),
+        (Unstored::Oplog, UnstoredUse::RefusedAsIndexBuild) => {
             Err(Failure::new(ErrorCode::CANNOT_CREATE_INDEX, format!("{namespace} cannot have an index")))
         }
-        (Unstored::Sessions(SessionCollection::Transactions), "createIndexes") => {
+        (Unstored::Sessions(SessionCollection::Transactions), UnstoredUse::RefusedAsIndexBuild) => {
             let message = format!("Cannot create indexes on {namespace}, which the server alone writes");
             Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message))
         }
-        (_, name) => Err(unstored.refusal(name, namespace)),
+        (Unstored::Oplog | Unstored::Sessions(_), _) => Err(unstored.refusal(reader.name, namespace)),
     }
 }
 

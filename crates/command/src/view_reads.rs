@@ -1,6 +1,7 @@
 //! `find`, `count` and `distinct` on a view, or on a source generated while it is read. Each runs as a pipeline behind
 //! the view's own.
 
+use crate::command_entry::{Command, Explanation};
 use crate::commands::aggregate::{hint, open, prepare};
 use crate::cursor_store::CursorSource;
 use crate::dispatch::Halt;
@@ -24,10 +25,10 @@ pub(crate) fn find(invocation: &Invocation<'_>, namespace: &Namespace) -> Result
 /// The stages for a `find`, `count` or `distinct` on a view, for `explain`.
 /// # Errors
 /// Errors of the fields.
-pub(crate) fn stages(fields: &Fields<'_>) -> Result<ArrayBuf> {
-    match fields.command {
-        "find" => find_stages(fields),
-        "count" => count_stages(fields),
+pub(crate) fn stages(command: &Command, fields: &Fields<'_>) -> Result<ArrayBuf> {
+    match command.explain {
+        Explanation::Find => find_stages(fields),
+        Explanation::Count => count_stages(fields),
         _ => match_stage(fields, "query"),
     }
 }

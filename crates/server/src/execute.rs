@@ -19,12 +19,14 @@ use crate::legacy;
 use crate::message_room::{LARGE_BYTES, count_copy};
 use crate::newcomer::frame_bytes_max;
 use bunko_bson::{BsonError, ValueRef};
-use bunko_command::{Answer, Await, ClientConnection, Halt, Request, RunOn, Service, write_failure};
+use bunko_command::{
+    Answer, Await, ClientConnection, Command, Compression, Halt, Queueing, Request, RunOn, Service, find_command,
+    write_failure,
+};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::Purpose;
 use bunko_wire::{
-    Codec, HEADER_BYTES, Header, MAX_SEQUENCES, Message, MessageFlags, NEVER_COMPRESSED, OpCode, WireError,
-    begin_message, write_message,
+    Codec, HEADER_BYTES, Header, MAX_SEQUENCES, Message, MessageFlags, OpCode, WireError, begin_message, write_message,
 };
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -223,7 +225,7 @@ fn compressed(
     Ok(executed)
 }
 
-/// Long commands that run at once, not counting those of [`NEVER_QUEUED`]. Further ones wait for their turn.
+/// Long commands that run at a time, not counting those that run at once. Further ones wait for their turn.
 const APART_MAX: usize = 256;
 /// Spare threads for commands that may turn out to be short while all `APART_MAX` turns are taken.
 const SPARE_MAX: usize = 32;
@@ -231,34 +233,6 @@ const SPARE_MAX: usize = 32;
 /// commands there are. The threads still get a third of a fair share: they share locks with other threads, which would
 /// wait long for a thread that gets no processor.
 const NICENESS: i32 = 5;
-/// Commands that show what the server does, or end an operation; other operations may wait for the end of a
-/// transaction.
-const NEVER_QUEUED: [&str; 23] = [
-    "ping",
-    "hello",
-    "isMaster",
-    "ismaster",
-    "currentOp",
-    "fsyncUnlock",
-    "killOp",
-    "killCursors",
-    "killSessions",
-    "killAllSessions",
-    "commitTransaction",
-    "abortTransaction",
-    "serverStatus",
-    "shutdown",
-    "setParameter",
-    "getLog",
-    "listDatabases",
-    "listCollections",
-    "listIndexes",
-    "drop",
-    "dropIndexes",
-    "dropDatabase",
-    "top",
-];
-
 /// Lowers the priority of this thread, which is for long commands. Only a privileged process can raise it again.
 pub(crate) fn lower_priority() {
     bunko_host::use_long_slices();
@@ -269,13 +243,15 @@ pub(crate) fn lower_priority() {
 
 /// Whether an OP_MSG's command has a reply that is never compressed, even if the request was.
 fn is_never_compressed(frame: &[u8]) -> bool {
-    is_one_of(&NEVER_COMPRESSED, frame)
+    command_of(frame).is_some_and(|command| command.compression == Compression::Never)
 }
 
-fn is_one_of(commands: &[&str], frame: &[u8]) -> bool {
+/// The command of an OP_MSG that begins with a body.
+fn command_of(frame: &[u8]) -> Option<&'static Command> {
     // Skips the flags, the section's kind, the body's length and the first field's type.
-    let Some(name) = frame.get(HEADER_BYTES + 4 + 1 + 4 + 1..) else { return false };
-    commands.iter().any(|command| name.strip_prefix(command.as_bytes()).is_some_and(|rest| rest.starts_with(&[0])))
+    let name = frame.get(HEADER_BYTES + 4 + 1 + 4 + 1..)?;
+    let end = name.iter().position(|&byte| byte == 0)?;
+    find_command(std::str::from_utf8(&name[..end]).ok()?)
 }
 
 /// The state that a command on its own thread returns, and its outcome.
@@ -300,7 +276,7 @@ impl Default for Apart {
 }
 
 impl Apart {
-    /// Long commands that run now, not counting those of [`NEVER_QUEUED`].
+    /// Long commands that run now, not counting those that run at once.
     pub fn running(&self) -> usize {
         APART_MAX - self.turns.available_permits()
     }
@@ -351,7 +327,8 @@ pub(crate) async fn execute_apart(
     frame: Vec<u8>,
     out: Vec<u8>,
 ) -> Returned {
-    let is_queued = !(header.op_code == OpCode::Message && is_one_of(&NEVER_QUEUED, &frame));
+    let is_queued = !(header.op_code == OpCode::Message
+        && command_of(&frame).is_some_and(|command| command.queueing == Queueing::AtOnce));
     let mut run = Run { service: Arc::clone(service), connection, header, frame, out };
     let mut turn = None;
     if is_queued {

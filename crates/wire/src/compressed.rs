@@ -147,8 +147,8 @@ impl Codec {
 
     /// Appends to `out` the whole frame `frame`, wrapped as OP_COMPRESSED. Returns the new frame's length in bytes.
     ///
-    /// Callers must not pass replies to the commands of [`crate::NEVER_COMPRESSED`], nor to requests that were not
-    /// compressed themselves.
+    /// Callers must not pass replies that carry secrets, which the compressed length would betray, nor replies to
+    /// requests that were not compressed themselves.
     /// # Errors
     /// [`WireError`] if `frame` is not a whole frame or is compressed already, if the compressor fails, or if the
     /// result exceeds [`MAX_FRAME_BYTES`]. `out` is then unchanged.

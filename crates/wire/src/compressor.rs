@@ -76,25 +76,6 @@ pub fn negotiate<'n>(client_list: impl IntoIterator<Item = &'n str>, ours: &[Com
     shared
 }
 
-/// Commands whose requests and replies are never compressed: they carry secrets next to text that an attacker may
-/// choose, and the compressed length would betray them.
-/// Source: MongoDB specifications, "Wire Compression in Drivers", "Messages not allowed to be compressed"; the legacy
-/// hello goes by two spellings.
-pub const NEVER_COMPRESSED: [&str; 12] = [
-    "hello",
-    "isMaster",
-    "ismaster",
-    "saslStart",
-    "saslContinue",
-    "getnonce",
-    "authenticate",
-    "createUser",
-    "updateUser",
-    "copydbSaslStart",
-    "copydbgetnonce",
-    "copydb",
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;

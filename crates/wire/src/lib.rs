@@ -23,7 +23,7 @@ mod reply;
 mod writer;
 
 pub use compressed::Codec;
-pub use compressor::{Compressor, NEVER_COMPRESSED, negotiate};
+pub use compressor::{Compressor, negotiate};
 pub use error::WireError;
 pub use flags::{MessageFlags, QueryFlags, ReplyFlags};
 pub use header::{Header, OpCode, Split, needed_bytes, split_frame};

@@ -9,6 +9,7 @@ use super::logged_in::LoggedIn;
 use super::users::find_user;
 use super::x509::authenticate_in_hello;
 use crate::audit::note_login;
+use crate::commands::sasl_start::{AUTHENTICATE, COMMAND as SASL_START};
 use crate::connection::ClientConnection;
 use crate::fields::Fields;
 use crate::invocation::Invocation;
@@ -139,18 +140,18 @@ pub(crate) fn offer_in_hello(invocation: &mut Invocation<'_>, reply: &mut Writer
     invocation.connection.login = None;
     let text = |field| first.get(field).and_then(ValueRef::as_str);
     let command = first.first().map_or("", |first| first.name);
-    if command == "authenticate" {
+    if command == AUTHENTICATE.name {
         authenticate_in_hello(invocation.service, invocation.connection, first, reply);
         return Ok(());
     }
-    let is_sasl = command == "saslStart";
+    let is_sasl = command == SASL_START.name;
     let is_enabled = |name: &&str| invocation.service.access.has_mechanism(name);
     let (true, Some(mechanism), Some(database), Some(payload)) =
         (is_sasl, text("mechanism").filter(is_enabled).and_then(Mechanism::named), text("db"), payload_of(first))
     else {
         return Ok(());
     };
-    let exchange = exchange(&Fields::new("saslStart", first))?;
+    let exchange = exchange(&Fields::new(SASL_START.name, first))?;
     // If the server does not answer here, the client chooses a mechanism that the user has.
     if let Ok(message) = ClientFirst::parse(&payload)
         && !offered(invocation.service, &Name::new(message.user, database))?.contains(&mechanism.name())

@@ -3,8 +3,9 @@
 //!
 //! **Invariant:** a command is shown only as a [`Shown`], which has no constructors other than these.
 
-use crate::commands;
-use crate::dispatch::{ANY_FIELDS, Command, Request};
+use crate::command_entry::{ANY_FIELDS, Command, Secrets};
+use crate::commands::{self, apply_ops};
+use crate::dispatch::Request;
 use crate::generic_options::is_generic;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Element, ValueRef};
@@ -24,47 +25,15 @@ enum Form<'a> {
     Redacted(DocumentBuf),
 }
 
-/// The fields of a command that hold a secret, or values from which a secret could be guessed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Secrets {
-    /// None of the command's known fields.
-    None,
-    /// These fields. An unknown field may be one of them, mistyped, so it is hidden if the command has a list of
-    /// fields. All other fields are searched for names of secrets.
-    Fields(&'static [&'static str]),
-    /// Fields with the name of a secret, at any depth: the command takes settings or documents of many kinds.
-    Named,
-    /// Fields with the name of a secret, if the command is about the collections of users.
-    OfUsers,
-}
-
-impl Secrets {
-    fn of(command: &str) -> Self {
-        match command {
-            // The most frequent commands come first, so that they are found after few comparisons.
-            "find" | "insert" | "update" | "aggregate" | "delete" | "findAndModify" | "count" | "distinct"
-            | "bulkWrite" | "bunkoBulkInsert" | "mapReduce" | "applyOps" => Self::OfUsers,
-            "createUser" | "updateUser" => Self::Fields(&["pwd"]),
-            "saslStart" | "saslContinue" => Self::Fields(&["payload"]),
-            "hello" | "isMaster" => Self::Fields(&["speculativeAuthenticate"]),
-            "authenticate" => Self::Fields(&["key", "nonce", "pwd"]),
-            "configureFailPoint" | "setAuditConfig" | "setClusterParameter" | "setParameter" => Self::Named,
-            // The first value may be a document, whose fields are not checked yet.
-            "rolesInfo" | "usersInfo" => Self::Named,
-            _ => Self::None,
-        }
-    }
-}
-
 impl<'a> Shown<'a> {
     /// A command whose fields have been checked, so that it has no unknown ones.
     pub fn of_admitted(command: &Command, request: &Request<'a>) -> Self {
         let (body, database) = (request.body, request.database);
         // In a command that takes any field, all fields are unknown.
         let has_only_known = || command.fields != ANY_FIELDS || body.iter().skip(1).all(|field| is_generic(field.name));
-        match Secrets::of(command.name) {
-            Secrets::OfUsers if !is_about_users(command.name, database, body) => Self(Form::AsSent(body)),
-            Secrets::None if command.name != "explain" && has_only_known() => Self(Form::AsSent(body)),
+        match command.secrets {
+            Secrets::OfUsers(are_meant) if !are_meant(database, body) => Self(Form::AsSent(body)),
+            Secrets::None if has_only_known() => Self(Form::AsSent(body)),
             _ => Self::redacted(command, database, body),
         }
     }
@@ -85,15 +54,12 @@ impl<'a> Shown<'a> {
     }
 
     fn redacted(command: &Command, database: &str, body: DocumentRef<'a>) -> Self {
-        if command.name == "explain" {
-            return Self(Form::Redacted(redacted_inside(database, body)));
-        }
-        let secrets = Secrets::of(command.name);
         let mut shown = DocumentBuf::new();
         for (position, field) in body.iter().enumerate() {
             let is_known =
                 position == 0 || command.fields.iter().any(|known| known.name == field.name) || is_generic(field.name);
-            match secrets {
+            match command.secrets {
+                Secrets::OfExplained => return Self(Form::Redacted(redacted_inside(database, body))),
                 Secrets::Fields(secrets)
                     if position > 0 && secrets.contains(&field.name) || !is_known && command.fields != ANY_FIELDS =>
                 {
@@ -103,13 +69,13 @@ impl<'a> Shown<'a> {
                     shown.append(field.name, HIDDEN);
                 }
                 Secrets::Fields(_) | Secrets::Named => append_without_named(&mut shown, &field, is_known),
-                Secrets::OfUsers if is_about_users(command.name, database, body) => {
+                Secrets::OfUsers(are_meant) if are_meant(database, body) => {
                     append_without_named(&mut shown, &field, is_known);
                 }
-                Secrets::None | Secrets::OfUsers if !is_known || command.fields == ANY_FIELDS => {
+                _ if !is_known || command.fields == ANY_FIELDS => {
                     append_without_named(&mut shown, &field, is_known);
                 }
-                Secrets::None | Secrets::OfUsers => {
+                Secrets::None | Secrets::OfUsers(_) => {
                     shown.append(field.name, field.value);
                 }
             }
@@ -131,23 +97,23 @@ const DATABASE_OF_USERS: &str = super::DATABASE;
 /// The collection of users. Dumps of single databases and old servers have one in other databases too.
 const COLLECTION_OF_USERS: &str = "system.users";
 
-/// Whether a command may read or write documents of users.
-fn is_about_users(command: &str, database: &str, body: DocumentRef<'_>) -> bool {
-    match command {
-        "bulkWrite" => {
-            let targets = body.get("nsInfo").and_then(ValueRef::as_array);
-            // Targets that the client sent as a document sequence are not shown.
-            targets.is_some_and(|targets| targets.iter().filter_map(ValueRef::as_document).any(is_target_of_users))
-        }
-        "applyOps" => body
-            .first()
-            .and_then(|first| first.value.as_array())
-            .is_some_and(|entries| entries.iter().filter_map(ValueRef::as_document).any(is_entry_of_users)),
-        _ => {
-            let collection = body.first().and_then(|first| first.value.as_str());
-            database == DATABASE_OF_USERS || collection == Some(COLLECTION_OF_USERS)
-        }
-    }
+/// Whether a command on the collection that its first value names may read or write documents of users.
+pub(crate) fn is_on_users(database: &str, body: DocumentRef<'_>) -> bool {
+    let collection = body.first().and_then(|first| first.value.as_str());
+    database == DATABASE_OF_USERS || collection == Some(COLLECTION_OF_USERS)
+}
+
+/// Whether a command with its namespaces in `nsInfo` may write documents of users. Namespaces that the client sent as a
+/// document sequence are not shown.
+pub(crate) fn has_namespace_of_users(_: &str, body: DocumentRef<'_>) -> bool {
+    let targets = body.get("nsInfo").and_then(ValueRef::as_array);
+    targets.is_some_and(|targets| targets.iter().filter_map(ValueRef::as_document).any(is_target_of_users))
+}
+
+/// Whether a command whose first value is an array of oplog entries may write documents of users.
+pub(crate) fn has_entry_of_users(_: &str, body: DocumentRef<'_>) -> bool {
+    let entries = body.first().and_then(|first| first.value.as_array());
+    entries.is_some_and(|entries| entries.iter().filter_map(ValueRef::as_document).any(is_entry_of_users))
 }
 
 fn is_target_of_users(target: DocumentRef<'_>) -> bool {
@@ -156,7 +122,7 @@ fn is_target_of_users(target: DocumentRef<'_>) -> bool {
 
 /// Whether an oplog entry is about users: by its namespace, or because it contains such entries.
 fn is_entry_of_users(entry: DocumentRef<'_>) -> bool {
-    let inner = entry.get("o").and_then(ValueRef::as_document).and_then(|o| o.get("applyOps")?.as_array());
+    let inner = entry.get("o").and_then(ValueRef::as_document).and_then(|o| o.get(apply_ops::COMMAND.name)?.as_array());
     is_target_of_users(entry)
         || inner.is_some_and(|inner| inner.iter().filter_map(ValueRef::as_document).any(is_entry_of_users))
 }
@@ -175,8 +141,8 @@ fn redacted_inside(database: &str, body: DocumentRef<'_>) -> DocumentBuf {
         let name = inner.and_then(DocumentRef::first).map_or("", |first| first.name);
         match (inner, commands::find(name)) {
             // An `explain` of an `explain` is refused, and could nest to any depth.
-            (Some(_), Some(command)) if command.name == "explain" => {
-                whole.append(field.name, &DocumentBuf::new().with("explain", HIDDEN));
+            (Some(_), Some(command)) if command.is_explain() => {
+                whole.append(field.name, &DocumentBuf::new().with(command.name, HIDDEN));
             }
             (Some(inner), Some(command)) => {
                 whole.append(field.name, Shown::redacted(command, database, inner).as_ref());

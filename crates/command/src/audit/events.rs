@@ -2,54 +2,108 @@
 
 use super::named;
 use crate::access_control::{Shown, without_named};
+use crate::command_entry::Command;
+use crate::commands::update_user;
 use crate::connection::ClientConnection;
-use crate::dispatch::{Command, Request};
+use crate::dispatch::Request;
 use crate::service::Service;
 use bunko_access::Name;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::ErrorCode;
 
-/// Writes the event of a finished command, if it has one.
+/// The events that a finished command leaves in the audit log.
+#[derive(Clone, Copy)]
+pub(crate) enum AuditEvent {
+    /// Nothing.
+    None,
+    /// The events that the function derives from the request.
+    Of(fn(&Request<'_>) -> Vec<Event>),
+    /// An event with the command's name about the database that it is sent to.
+    Database,
+    /// An event with the command's name about the user or role that its first value names.
+    Account(Account),
+    /// The end of the server, if the command succeeds.
+    EndOfServer,
+}
+
+/// An event about a user or a role.
+#[derive(Clone, Copy)]
+pub(crate) struct Account {
+    /// The parameter with its name.
+    pub kind: &'static str,
+    /// Fields of the command that the event shows, besides `roles`.
+    pub shows: &'static [&'static str],
+    pub password: PasswordNote,
+}
+
+impl Account {
+    /// An event about a user that shows no further fields.
+    pub(crate) const USER: Self = Self { kind: "user", shows: &[], password: PasswordNote::None };
+    /// An event about a role that shows no further fields.
+    pub(crate) const ROLE: Self = Self { kind: "role", ..Self::USER };
+
+    /// The event's parameters.
+    fn param(&self, request: &Request<'_>) -> DocumentBuf {
+        let (body, database) = (request.body, request.database);
+        let mut param = DocumentBuf::new().with(self.kind, argument(body)).with("db", database);
+        if self.password == PasswordNote::WhetherChanged {
+            param.append("passwordChanged", body.get("pwd").is_some());
+        }
+        if let Some(roles) = body.get("roles").and_then(ValueRef::as_array) {
+            param.append("roles", &whole_names(roles, database));
+        }
+        with(param, body, self.shows)
+    }
+}
+
+/// Whether an event about a user says that the password was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PasswordNote {
+    None,
+    /// In the parameter `passwordChanged`.
+    WhetherChanged,
+}
+
+/// The name and parameters of an event.
+pub(crate) struct Event {
+    pub name: &'static str,
+    pub param: DocumentBuf,
+}
+
+impl Event {
+    /// An event about the collection that a command's first value names.
+    pub(crate) fn of_collection(name: &'static str, request: &Request<'_>) -> Self {
+        Self::of_namespace(name, &full_name(request))
+    }
+
+    /// An event about a namespace.
+    pub(crate) fn of_namespace(name: &'static str, namespace: &str) -> Self {
+        Self { name, param: DocumentBuf::new().with("ns", namespace) }
+    }
+
+    /// The event with those fields of the command that are present.
+    pub(crate) fn with_fields(self, body: DocumentRef<'_>, fields: &[&str]) -> Self {
+        Self { param: with(self.param, body, fields), ..self }
+    }
+}
+
+/// Writes the events of a finished command, if it has any.
 pub(crate) fn note_command(
     service: &Service,
     connection: &ClientConnection,
-    name: &str,
+    command: &Command,
     request: &Request<'_>,
     failure: Option<ErrorCode>,
 ) {
     let result = failure.map_or(0, |code| code.0);
-    let (body, database) = (request.body, request.database);
     let note = |event: &str, param: &DocumentBuf| service.note_event(Some(connection), event, param, result);
-    match name {
-        "create" => note("createCollection", &with(of_collection(request), body, &["viewOn", "pipeline"])),
-        "drop" => note("dropCollection", &of_collection(request)),
-        "dropDatabase" => note("dropDatabase", &DocumentBuf::new().with("ns", database)),
-        "renameCollection" => {
-            let new = text(body, "to");
-            note("renameCollection", &DocumentBuf::new().with("old", argument(body)).with("new", new));
-        }
-        "createIndexes" => {
-            for spec in indexes(request) {
-                let param = of_collection(request).with("indexName", text(spec, "name"));
-                note("createIndex", &param.with("indexSpec", ValueRef::Document(spec)));
-            }
-        }
-        "dropIndexes" => {
-            let mut param = of_collection(request);
-            if let Some(index) = body.get("index") {
-                param.append("indexName", index);
-            }
-            note("dropIndex", &param);
-        }
-        "dropAllUsersFromDatabase" | "dropAllRolesFromDatabase" => {
-            note(name, &DocumentBuf::new().with("db", database));
-        }
-        "shutdown" if failure.is_none() => service.note_end(Some(connection)),
-        _ => {
-            if let Some(param) = of_user_or_role(name, request) {
-                note(name, &without_named(param.as_ref()));
-            }
-        }
+    match command.audit {
+        AuditEvent::None => {}
+        AuditEvent::Of(events) => events(request).iter().for_each(|event| note(event.name, &event.param)),
+        AuditEvent::Database => note(command.name, &DocumentBuf::new().with("db", request.database)),
+        AuditEvent::Account(account) => note(command.name, &without_named(account.param(request).as_ref())),
+        AuditEvent::EndOfServer if failure.is_none() => service.note_end(Some(connection)),
+        AuditEvent::EndOfServer => {}
     }
 }
 
@@ -59,26 +113,6 @@ pub(crate) fn note_created(service: &Service, connection: &ClientConnection, nam
         let param = DocumentBuf::new().with("ns", namespace.as_str());
         service.note_event(Some(connection), "createCollection", &param, 0);
     }
-}
-
-/// The event's parameters for a command on a user or role; `None` for other commands.
-fn of_user_or_role(name: &str, request: &Request<'_>) -> Option<DocumentBuf> {
-    let (what, fields): (_, &[_]) = match name {
-        "createUser" | "updateUser" => ("user", &["customData"]),
-        "dropUser" | "grantRolesToUser" | "revokeRolesFromUser" => ("user", &[]),
-        "createRole" | "updateRole" | "grantPrivilegesToRole" | "revokePrivilegesFromRole" => ("role", &["privileges"]),
-        "dropRole" | "grantRolesToRole" | "revokeRolesFromRole" => ("role", &[]),
-        _ => return None,
-    };
-    let (body, database) = (request.body, request.database);
-    let mut param = DocumentBuf::new().with(what, argument(body)).with("db", database);
-    if name == "updateUser" {
-        param.append("passwordChanged", body.get("pwd").is_some());
-    }
-    if let Some(roles) = body.get("roles").and_then(ValueRef::as_array) {
-        param.append("roles", &whole_names(roles, database));
-    }
-    Some(with(param, body, fields))
 }
 
 /// Roles with their databases, added where a command leaves them out.
@@ -100,24 +134,13 @@ fn with(mut param: DocumentBuf, body: DocumentRef<'_>, fields: &[&str]) -> Docum
     param
 }
 
-fn of_collection(request: &Request<'_>) -> DocumentBuf {
-    DocumentBuf::new().with("ns", format!("{}.{}", request.database, argument(request.body)).as_str())
-}
-
-/// The indexes that a command creates, from the body or a document sequence.
-fn indexes<'r>(request: &Request<'r>) -> Vec<DocumentRef<'r>> {
-    let array = request.body.get("indexes").and_then(ValueRef::as_array);
-    let in_body = array.into_iter().flat_map(ArrayRef::iter).filter_map(ValueRef::as_document);
-    let sequence = request.sequence("indexes").map(|sequence| sequence.documents.clone());
-    in_body.chain(sequence.into_iter().flatten()).collect()
+/// The namespace of the collection that a command's first value names.
+fn full_name(request: &Request<'_>) -> String {
+    format!("{}.{}", request.database, argument(request.body))
 }
 
 fn argument(body: DocumentRef<'_>) -> &str {
     body.first().and_then(|first| first.value.as_str()).unwrap_or_default()
-}
-
-fn text<'r>(body: DocumentRef<'r>, field: &str) -> &'r str {
-    body.get(field).and_then(ValueRef::as_str).unwrap_or_default()
 }
 
 /// Writes the event of a user or role that restoring a dump created, changed or removed.
@@ -133,7 +156,7 @@ pub(crate) fn note_merged(
         return;
     }
     let mut param = DocumentBuf::new().with(key, name.name.as_str()).with("db", name.database.as_str());
-    if event == "updateUser" {
+    if event == update_user::COMMAND.name {
         param.append("passwordChanged", true);
     }
     let param = with(param, document, &["roles", "privileges", "customData"]);
@@ -196,6 +219,6 @@ fn of_collection_or_database(request: &Request<'_>) -> DocumentBuf {
     if argument(request.body).is_empty() {
         DocumentBuf::new().with("ns", request.database)
     } else {
-        of_collection(request)
+        DocumentBuf::new().with("ns", &full_name(request))
     }
 }

@@ -9,7 +9,10 @@ mod configuration;
 mod events;
 
 pub use configuration::Configuration;
-pub(crate) use events::{note_command, note_created, note_login, note_logout, note_merged, note_refusal, note_success};
+pub(crate) use events::{
+    Account, AuditEvent, Event, PasswordNote, note_command, note_created, note_login, note_logout, note_merged,
+    note_refusal, note_success,
+};
 
 use crate::connection::{ClientConnection, LocalEnd, Peer};
 use crate::fields::truth;

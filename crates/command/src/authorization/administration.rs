@@ -32,7 +32,7 @@ pub(crate) fn explain(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let command = inner.and_then(|body| commands::find(body.first()?.name));
     match (inner, command) {
         // The command itself refuses an inner command that cannot be explained.
-        (Some(_), Some(command)) if command.name == "explain" => asker.user().is_some(),
+        (Some(_), Some(command)) if command.is_explain() => asker.user().is_some(),
         (Some(body), Some(command)) => {
             asker.user().is_some() && asker.may(command, &Request::new(request.database, body, None))
         }

@@ -16,12 +16,15 @@ pub(crate) mod users;
 pub(crate) mod writes;
 
 pub use asker::Asker;
+pub(crate) use pipelines::{PipelinePlace, StagePrivileges};
 
 use crate::access_control::Shown;
 use crate::audit::{note_refusal, note_success};
 use crate::collection_uuid;
+use crate::command_entry::Command;
+use crate::commands::coll_mod;
 use crate::connection::ClientConnection;
-use crate::dispatch::{Command, Request};
+use crate::dispatch::Request;
 use crate::service::Service;
 use bunko_access::Action;
 use bunko_bson::text::ValueText;
@@ -32,6 +35,8 @@ use bunko_store::planted::{Bug, active};
 /// The privileges that a command needs.
 #[derive(Clone, Copy)]
 pub enum Privileges {
+    /// Not declared: the entry lacks its privileges, and does not compile.
+    Undeclared,
     /// None: it also runs before a login.
     BeforeLogin,
     /// A login.
@@ -93,10 +98,11 @@ fn refused(connection: &ClientConnection, message: String) -> Failure {
 impl Asker<'_> {
     /// Whether the command as it was sent is allowed.
     fn may(&self, command: &Command, request: &Request<'_>) -> bool {
-        if active(Bug::CheckLeftOut) && command.name == "collMod" {
+        if active(Bug::CheckLeftOut) && command.name == coll_mod::COMMAND.name {
             return self.user().is_some();
         }
         match command.privileges {
+            Privileges::Undeclared => false,
             Privileges::BeforeLogin => true,
             Privileges::Login => self.user().is_some(),
             Privileges::OnCollection(action) => self.on_named(request, action),
@@ -146,7 +152,7 @@ pub(crate) fn has_on(document: DocumentRef<'_>, name: &str) -> bool {
 }
 
 /// The documents of an array field, from the body or a document sequence.
-fn entries<'r>(request: &Request<'r>, name: &str) -> Vec<DocumentRef<'r>> {
+pub(crate) fn entries<'r>(request: &Request<'r>, name: &str) -> Vec<DocumentRef<'r>> {
     let in_body = request.body.iter().filter(|field| field.name == name).filter_map(|field| field.value.as_array());
     let in_body = in_body.flat_map(ArrayRef::iter).filter_map(ValueRef::as_document);
     let sequence = request.sequence(name).map(|sequence| sequence.documents.clone());

@@ -5,20 +5,28 @@ mod aggregation;
 pub(crate) use aggregation::{Aggregation, open, prepare, run_counted};
 
 use super::{explain, find};
+use crate::access_control::is_on_users;
 use crate::authorization::{Privileges, pipelines};
 use crate::change_stream;
 use crate::collection_uuid;
+use crate::command_entry::{
+    Changes, Command, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, Stability, TimeLimit,
+    TransactionUse, UnstoredUse, WriteConcernUse,
+};
+use crate::counters::Opcounter;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, while_running, write_first_batch, write_running};
 use crate::cursor_store::{CursorSource, NoDocuments};
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::dispatch::Halt;
 use crate::each_stage;
 use crate::field_kinds::{Kind, field};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
+use crate::operation_class::OperationClass;
 use crate::pipeline_sources::PipelineSources;
 use crate::pipeline_writes::PipelineWrite;
-use crate::source_stages::{SourcedPipeline, Subject, subject_of};
+use crate::query_settings::ShapePart;
+use crate::source_stages::SourcedPipeline;
 use crate::time_series;
 use crate::unstored::Unstored;
 use aggregation::Aggregated;
@@ -31,9 +39,16 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::OperationContext;
 use bunko_query::Hint;
 
+/// The fields of its query shape, and how they contribute.
+const QUERY_SHAPE: &[(&str, ShapePart)] = &[
+    ("pipeline", ShapePart::Pipeline),
+    ("allowDiskUse", ShapePart::Flag),
+    ("collation", ShapePart::Exact),
+    ("let", ShapePart::Expressions),
+];
+
 pub(super) const COMMAND: Command = Command {
     name: "aggregate",
-    aliases: &[],
     fields: &[
         field("pipeline", Kind::ArrayOnly),
         field("cursor", Kind::OneOf(&[Type::Document])),
@@ -45,14 +60,34 @@ pub(super) const COMMAND: Command = Command {
         field("let", Kind::Object),
         field("collectionUUID", Kind::Uuid),
     ],
-    databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
     privileges: Privileges::By(pipelines::aggregate),
+    reads: ReadsFrom::Collection,
+    changes: Changes::Output(ends_with_write),
+    read_concern: ReadConcernUse::AllLevels,
+    write_concern: WriteConcernUse::Taken,
+    stable_api: Stability::Version1 { fields_outside: &["explain"] },
+    secrets: Secrets::OfUsers(is_on_users),
+    explain: Explanation::Pipeline,
+    class: OperationClass::Read,
+    opcounter: Opcounter::Query,
+    time_limit: TimeLimit::OfReads,
+    unstored: UnstoredUse::Reads,
+    encryption: EncryptionUse::Allowed,
+    query_shape: QUERY_SHAPE,
     run,
+    ..Command::PLAIN
 };
 
 /// Name of the command in the message of a failure that happens while it runs.
 const RUNNING: &str = "aggregate command on namespace";
+
+/// Whether the last stage of the pipeline writes its output.
+fn ends_with_write(body: DocumentRef<'_>) -> bool {
+    let stages = body.get("pipeline").and_then(ValueRef::as_array);
+    let last = stages.and_then(|stages| stages.iter().last()).and_then(ValueRef::as_document);
+    last.and_then(DocumentRef::first).is_some_and(|stage| bunko_stages::is_writing(stage.name))
+}
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     if invocation.boolean("bypassDocumentValidation", false)? {
@@ -245,9 +280,7 @@ pub(super) fn check_needs_no_collection(invocation: &Invocation<'_>, fields: &Fi
         return invalid("{aggregate: 1} is not valid for an empty pipeline.".to_owned());
     };
     let stage = stage_field(first)?;
-    let needs_none = matches!(stage.name, "$documents" | change_stream::STAGE)
-        || subject_of(stage.name).is_some_and(|it| it != Subject::Collection);
-    if needs_none {
+    if bunko_stages::find(stage.name).is_some_and(|stage| !stage.subject.needs_collection()) {
         return Ok(());
     }
     let namespace = Namespace::of_cursor(invocation.request.database, "$cmd.aggregate")?;

@@ -1,7 +1,8 @@
 //! `appendOplogNote`: appends an entry to the oplog that changes nothing, so that the cluster time advances.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Changes, Command, Databases, WriteConcernUse};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{DocumentRef, Timestamp, ValueRef, Writer};
@@ -9,12 +10,13 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(super) const COMMAND: Command = Command {
     name: "appendOplogNote",
-    aliases: &[],
     fields: ANY_FIELDS,
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::AppendOplogNote),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

@@ -4,7 +4,8 @@
 use super::cluster_parameter::{in_force, keep};
 use crate::authorization::Privileges;
 use crate::cluster_parameters::{self, AUDIT_CONFIG, ClusterParameter};
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Changes, Command, Databases, Secrets};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
@@ -13,22 +14,21 @@ use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const GET: Command = Command {
     name: "getAuditConfig",
-    aliases: &[],
-    fields: &[],
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::AuditConfigure),
     run: get,
+    ..Command::PLAIN
 };
 
 pub(super) const SET: Command = Command {
     name: "setAuditConfig",
-    aliases: &[],
     fields: &[field("filter", Kind::Own), field("auditAuthorizationSuccess", Kind::Own)],
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::AuditConfigure),
+    changes: Changes::Other,
+    secrets: Secrets::Named,
     run: set,
+    ..Command::PLAIN
 };
 
 fn parameter() -> &'static ClusterParameter {

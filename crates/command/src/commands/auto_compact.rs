@@ -2,7 +2,8 @@
 
 use crate::authorization::Privileges;
 use crate::auto_compaction::{Rounds, Settings};
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, Databases};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, POSITIVE, field};
 use crate::fields::truth;
 use crate::invocation::Invocation;
@@ -11,12 +12,11 @@ use bunko_bson::Writer;
 
 pub(super) const COMMAND: Command = Command {
     name: "autoCompact",
-    aliases: &[],
     fields: &[field("freeSpaceTargetMB", POSITIVE), field("runOnce", Kind::Boolean)],
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::Compact),
     run,
+    ..Command::PLAIN
 };
 
 const BYTES_PER_MB: u64 = 1024 * 1024;

@@ -1,7 +1,8 @@
 //! `buildInfo`: the version of the server, and how it was built.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, TransactionUse};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::service::Service;
 use bunko_bson::{MAX_USER_DOCUMENT_BYTES, Writer};
@@ -14,11 +15,10 @@ const COMPATIBLE_VERSION_ARRAY: [i32; 4] = [8, 2, 4, 0];
 pub(super) const COMMAND: Command = Command {
     name: "buildInfo",
     aliases: &["buildinfo"],
-    fields: &[],
-    databases: Databases::Any,
     transaction: TransactionUse::NotFirst,
     privileges: Privileges::BeforeLogin,
     run,
+    ..Command::PLAIN
 };
 
 /// The engine that runs clients' scripts.

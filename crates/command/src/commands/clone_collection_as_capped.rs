@@ -3,7 +3,8 @@
 use super::convert_to_capped::{check_source, copy};
 use crate::authorization::{Privileges, collections};
 use crate::capped_options;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Changes, Command, WriteConcernUse};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::system_namespace::check_creatable_by_name;
 use crate::unstored;
@@ -13,13 +14,13 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(super) const COMMAND: Command = Command {
     name: "cloneCollectionAsCapped",
-    aliases: &[],
     // MongoDB accepts any field, and ignores unknown ones.
     fields: ANY_FIELDS,
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(collections::clone_as_capped),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {

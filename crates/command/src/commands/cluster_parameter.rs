@@ -2,7 +2,8 @@
 
 use crate::authorization::Privileges;
 use crate::cluster_parameters::{self, AUDIT_CONFIG, COLLECTION, ClusterParameter, DATABASE};
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Changes, Command, Databases, Secrets};
+use crate::dispatch::Halt;
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::service::Service;
@@ -14,22 +15,22 @@ use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const GET: Command = Command {
     name: "getClusterParameter",
-    aliases: &[],
     fields: ANY_FIELDS,
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::GetClusterParameter),
     run: get,
+    ..Command::PLAIN
 };
 
 pub(super) const SET: Command = Command {
     name: "setClusterParameter",
-    aliases: &[],
     fields: ANY_FIELDS,
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::SetClusterParameter),
+    changes: Changes::Other,
+    secrets: Secrets::Named,
     run: set,
+    ..Command::PLAIN
 };
 
 fn get(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

@@ -2,7 +2,8 @@
 
 use crate::authorization::Privileges;
 use crate::collection_statistics::{CollectionStatistics, write_missing};
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, UnstoredUse};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, POSITIVE, field};
 use crate::invocation::Invocation;
 use crate::source_stages::Surroundings;
@@ -21,10 +22,10 @@ pub(super) const COMMAND: Command = Command {
         field("waitForLock", Kind::Flag),
         field("numericOnly", Kind::Flag),
     ],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::CollStats),
+    unstored: UnstoredUse::ReadsOplog,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

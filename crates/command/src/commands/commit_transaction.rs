@@ -1,7 +1,8 @@
 //! `commitTransaction`: makes the writes of a transaction visible, or finds that it was committed before.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Changes, Command, Databases, Queueing, Stability, TransactionUse, WriteConcernUse};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_bson::{ValueRef, Writer};
@@ -9,12 +10,16 @@ use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "commitTransaction",
-    aliases: &[],
     fields: &[field("recoveryToken", Kind::Object), field("commitTimestamp", Kind::Timestamp)],
     databases: Databases::Admin,
     transaction: TransactionUse::Commits,
     privileges: Privileges::Login,
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    stable_api: Stability::WHOLE,
+    queueing: Queueing::AtOnce,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

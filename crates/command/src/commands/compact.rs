@@ -2,7 +2,8 @@
 
 use crate::authorization::Privileges;
 use crate::collection_statistics::{CollectionStatistics, smallest_integer};
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::Command;
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, POSITIVE, field};
 use crate::invocation::Invocation;
 use crate::replica_set::Deployment;
@@ -14,12 +15,10 @@ use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "compact",
-    aliases: &[],
     fields: &[field("dryRun", Kind::Boolean), field("force", Kind::Boolean), field("freeSpaceTargetMB", POSITIVE)],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::Compact),
     run,
+    ..Command::PLAIN
 };
 
 const BYTES_PER_MB: u64 = 1024 * 1024;

@@ -2,7 +2,8 @@
 //! encryption keeps for queryable fields. Bunko has no such fields, so there is never anything to tidy.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::Command;
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
@@ -11,26 +12,22 @@ use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMPACT: Command = Command {
     name: "compactStructuredEncryptionData",
-    aliases: &[],
     fields: &[
         field("compactionTokens", Kind::Own),
         field("encryptionInformation", Kind::Own),
         field("anchorPaddingFactor", Kind::Own),
     ],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::CompactStructuredEncryptionData),
     run: compact,
+    ..Command::PLAIN
 };
 
 pub(super) const CLEANUP: Command = Command {
     name: "cleanupStructuredEncryptionData",
-    aliases: &[],
     fields: &[field("cleanupTokens", Kind::Own)],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::CleanupStructuredEncryptionData),
     run: cleanup,
+    ..Command::PLAIN
 };
 
 fn compact(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

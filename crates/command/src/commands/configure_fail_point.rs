@@ -1,7 +1,8 @@
 //! `configureFailPoint`: makes commands fail or wait on request, if the server accepts test commands.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, Databases, FailPointUse, Secrets};
+use crate::dispatch::Halt;
 use crate::fail_points::{FailPoint, Mode};
 use crate::field_kinds::{Kind, field};
 use crate::fields::wrong_type;
@@ -9,14 +10,15 @@ use crate::invocation::Invocation;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_errors::Failure;
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     name: "configureFailPoint",
-    aliases: &[],
     fields: &[field("mode", Kind::Own), field("data", Kind::Own)],
     databases: Databases::AdminOfTests,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::Login,
+    secrets: Secrets::Named,
+    fail_point: FailPointUse::Exempt,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

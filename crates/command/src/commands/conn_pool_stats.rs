@@ -1,19 +1,18 @@
 //! `connPoolStats`: the connections that the server has made to other servers. Bunko makes none.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Command};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
 
 pub(super) const COMMAND: Command = Command {
     name: "connPoolStats",
-    aliases: &[],
     fields: ANY_FIELDS,
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::ConnPoolStats),
     run,
+    ..Command::PLAIN
 };
 
 fn run(_: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

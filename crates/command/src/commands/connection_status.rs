@@ -3,19 +3,19 @@
 use super::create_role::privilege_documents;
 use crate::access_control::documents_of;
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, TransactionUse};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
 
 pub(super) const COMMAND: Command = Command {
     name: "connectionStatus",
-    aliases: &[],
     fields: &[field("showPrivileges", Kind::BooleanLike)],
-    databases: Databases::Any,
     transaction: TransactionUse::NotFirst,
     privileges: Privileges::BeforeLogin,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

@@ -2,7 +2,8 @@
 
 use crate::authorization::Privileges;
 use crate::capped_options;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Changes, Command, WriteConcernUse};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::system_namespace::{Creation, check_removable, check_writable};
 use bunko_access::Action;
@@ -12,13 +13,13 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(super) const COMMAND: Command = Command {
     name: "convertToCapped",
-    aliases: &[],
     // MongoDB accepts any field, and ignores unknown ones.
     fields: ANY_FIELDS,
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::ConvertToCapped),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {

@@ -1,10 +1,15 @@
 //! `count`: the number of documents that match.
 
+use crate::access_control::is_on_users;
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{
+    Command, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, Stability, TimeLimit, UnstoredUse,
+};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, NOT_NEGATIVE, field};
 use crate::fields::Fields;
 use crate::invocation::{Examined, Invocation};
+use crate::operation_class::OperationClass;
 use crate::oplog_view;
 use crate::source_stages::Surroundings;
 use crate::target::Target;
@@ -19,7 +24,6 @@ use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
     name: "count",
-    aliases: &[],
     // `fields`, a projection, does not change the count. MongoDB accepts it for old clients.
     fields: &[
         field("query", Kind::Object),
@@ -29,10 +33,18 @@ pub(super) const COMMAND: Command = Command {
         field("collation", Kind::Object),
         field("fields", Kind::Any),
     ],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::Find),
+    reads: ReadsFrom::Collection,
+    read_concern: ReadConcernUse::NoSnapshot,
+    stable_api: Stability::WHOLE,
+    secrets: Secrets::OfUsers(is_on_users),
+    explain: Explanation::Count,
+    class: OperationClass::Read,
+    time_limit: TimeLimit::OfReads,
+    unstored: UnstoredUse::Reads,
+    encryption: EncryptionUse::Allowed,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

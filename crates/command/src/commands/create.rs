@@ -1,13 +1,15 @@
 //! `create`: creates a collection, a view or a time series. Options that Bunko does not have are refused by name.
 
+use crate::audit::{AuditEvent, Event};
 use crate::authorization::{Privileges, collections};
 use crate::capped_options;
 use crate::clustered_index;
 use crate::collation_option;
 use crate::collection_options::pre_and_post_images;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Changes, Command, Stability, TransactionUse, WriteConcernUse};
+use crate::dispatch::{Halt, Request};
 use crate::encrypted_fields;
-use crate::expiry_option::{self, Expiry};
+use crate::expiry_option::{self, CollectionState, Expiry};
 use crate::field_kinds::{Kind, field};
 use crate::id_index_option;
 use crate::invocation::Invocation;
@@ -22,9 +24,8 @@ use bunko_catalog::{Collection, CreateOptions, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_timeseries::BUCKETS_PREFIX;
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     name: "create",
-    aliases: &[],
     fields: &[
         field("capped", Kind::BooleanLike),
         field("autoIndexId", Kind::BooleanLike),
@@ -46,11 +47,29 @@ pub(super) const COMMAND: Command = Command {
         field("encryptedFields", Kind::Object),
         field("temp", Kind::BooleanLike),
     ],
-    databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
     privileges: Privileges::By(collections::create),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    stable_api: Stability::Version1 {
+        fields_outside: &[
+            "autoIndexId",
+            "changeStreamPreAndPostImages",
+            "indexOptionDefaults",
+            "max",
+            "size",
+            "storageEngine",
+            "temp",
+        ],
+    },
+    audit: AuditEvent::Of(events),
     run,
+    ..Command::PLAIN
 };
+
+fn events(request: &Request<'_>) -> Vec<Event> {
+    vec![Event::of_collection("createCollection", request).with_fields(request.body, &["viewOn", "pipeline"])]
+}
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     create(invocation, None)?;
@@ -85,7 +104,7 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
     }
     let clustered = clustered_index::parse(invocation)?;
     check_dependent_options(invocation, clustered.as_ref())?;
-    let expiry = Expiry::parse(invocation)?;
+    let expiry = Expiry::parse(invocation, CollectionState::New)?;
     let strings = collation_option::of_collection(invocation)?;
     let id_version = id_index_option::check(invocation, &namespace, &strings)?;
     let validation = ValidationOptions::parse(invocation)?;

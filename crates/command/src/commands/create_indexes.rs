@@ -1,9 +1,11 @@
 //! `createIndexes`: builds indexes, and creates the collection if it does not exist.
 
-use crate::authorization::Privileges;
+use crate::audit::{AuditEvent, Event};
+use crate::authorization::{Privileges, entries};
 use crate::collection_uuid;
+use crate::command_entry::{Changes, Command, IndexBuildUse, Stability, TransactionUse, UnstoredUse, WriteConcernUse};
 use crate::commit_quorum;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::dispatch::{Halt, Request};
 use crate::encrypted_fields;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
@@ -18,9 +20,8 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_timeseries::BUCKETS_PREFIX;
 use std::sync::Arc;
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     name: "createIndexes",
-    aliases: &[],
     fields: &[
         field("indexes", Kind::Array),
         field("commitQuorum", Kind::Own),
@@ -28,10 +29,17 @@ pub(super) const COMMAND: Command = Command {
         field("collectionUUID", Kind::Uuid),
         field("v", Kind::Number),
     ],
-    databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
     privileges: Privileges::OnCollection(Action::CreateIndex),
+    sequences: &["indexes"],
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    stable_api: Stability::Version1 { fields_outside: &["ignoreUnknownIndexOptions"] },
+    audit: AuditEvent::Of(events),
+    unstored: UnstoredUse::RefusedAsIndexBuild,
+    index_build: IndexBuildUse::Builds,
     run,
+    ..Command::PLAIN
 };
 
 /// Largest collection, in documents and bytes, over which an index is built without noticeable delay.
@@ -42,6 +50,17 @@ const ATTEMPTS_MAX: u32 = 100;
 
 /// Size of an index's parsed options, as a multiple of their document's size. A partial filter takes the most.
 const SPEC_PARTS: usize = 32;
+
+/// One event for each index.
+fn events(request: &Request<'_>) -> Vec<Event> {
+    let event = |spec: DocumentRef<'_>| {
+        let name = spec.get("name").and_then(ValueRef::as_str).unwrap_or_default();
+        let mut event = Event::of_collection("createIndex", request);
+        event.param.append("indexName", name).append("indexSpec", ValueRef::Document(spec));
+        event
+    };
+    entries(request, "indexes").into_iter().map(event).collect()
+}
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;

@@ -5,8 +5,10 @@ use crate::access_control::{
     DATABASE, ROLES, begin_change, check_grantable, check_privileges_grantable, documents_of, find_role,
     name_of_argument, name_to_create, privileges, restrictions, role_names, with_field,
 };
+use crate::audit::{Account, AuditEvent};
 use crate::authorization::{Privileges, users};
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Changes, Command, WriteConcernUse};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
 use crate::stored_settings;
@@ -16,21 +18,23 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(super) const COMMAND: Command = Command {
     name: "createRole",
-    aliases: &[],
     fields: FIELDS,
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(users::create_role),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    audit: AuditEvent::Account(Account { shows: &["privileges"], ..Account::ROLE }),
     run: create,
+    ..Command::PLAIN
 };
 pub(super) const UPDATE: Command = Command {
     name: "updateRole",
-    aliases: &[],
     fields: FIELDS,
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(users::update_role),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    audit: AuditEvent::Account(Account { shows: &["privileges"], ..Account::ROLE }),
     run: update,
+    ..Command::PLAIN
 };
 
 const FIELDS: &[Field] =

@@ -5,8 +5,10 @@ use crate::access_control::{
     EXTERNAL, EXTERNAL_DATABASE, UserFields, begin_change, check_grantable, documents_of, find_user, insert_user,
     name_to_create,
 };
+use crate::audit::{Account, AuditEvent, PasswordNote};
 use crate::authorization::{Privileges, localhost_exception, users};
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Changes, Command, Compression, Secrets, WriteConcernUse};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::sessions::id::random_uuid;
@@ -14,9 +16,8 @@ use bunko_access::Name;
 use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     name: "createUser",
-    aliases: &[],
     fields: &[
         field("pwd", Kind::Text),
         field("customData", Kind::Object),
@@ -25,10 +26,14 @@ pub(super) const COMMAND: Command = Command {
         field("authenticationRestrictions", Kind::Array),
         field("mechanisms", Kind::Texts),
     ],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(users::create_user),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    compression: Compression::Never,
+    secrets: Secrets::Fields(&["pwd"]),
+    audit: AuditEvent::Account(Account { kind: "user", shows: &["customData"], password: PasswordNote::None }),
     run,
+    ..Command::PLAIN
 };
 
 /// MongoDB's code for a user name that is taken.

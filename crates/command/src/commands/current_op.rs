@@ -1,7 +1,8 @@
 //! `currentOp`: lists the running operations.
 
 use crate::authorization::{Privileges, administration};
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Command, Databases, Queueing};
+use crate::dispatch::Halt;
 use crate::generic_options::is_generic;
 use crate::invocation::Invocation;
 use crate::operation_description::{LargeCommands, describe, describe_idle_sessions};
@@ -13,12 +14,12 @@ use bunko_query::parse_filter;
 
 pub(super) const COMMAND: Command = Command {
     name: "currentOp",
-    aliases: &[],
     fields: ANY_FIELDS,
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(administration::current_op),
+    queueing: Queueing::AtOnce,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

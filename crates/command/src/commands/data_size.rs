@@ -2,7 +2,8 @@
 //! a part of it or up to a limit.
 
 use crate::authorization::{Privileges, collections};
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, UnstoredUse};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::oplog_view;
@@ -27,10 +28,10 @@ pub(super) const COMMAND: Command = Command {
         field("maxSize", Kind::Number),
         field("maxObjects", Kind::Number),
     ],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(collections::data_size),
+    unstored: UnstoredUse::ReadsOplog,
     run,
+    ..Command::PLAIN
 };
 
 /// A range of index keys.

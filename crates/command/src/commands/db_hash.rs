@@ -1,7 +1,8 @@
 //! `dbHash`: a hash of each collection's documents in `_id` order, and a hash of all.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Command, TimeLimit};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer, hexadecimal};
@@ -15,10 +16,10 @@ pub(super) const COMMAND: Command = Command {
     name: "dbHash",
     aliases: &["dbhash"],
     fields: ANY_FIELDS,
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnDatabase(Action::DbHash),
+    time_limit: TimeLimit::OfReads,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

@@ -2,7 +2,8 @@
 
 use crate::authorization::Privileges;
 use crate::collection_statistics::CollectionStatistics;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::Command;
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, POSITIVE, field};
 use crate::invocation::Invocation;
 use crate::oplog_view;
@@ -19,10 +20,9 @@ pub(super) const COMMAND: Command = Command {
     name: "dbStats",
     aliases: &["dbstats"],
     fields: &[field("scale", POSITIVE), field("freeStorage", Kind::BooleanLike)],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnDatabase(Action::DbStats),
     run,
+    ..Command::PLAIN
 };
 
 #[derive(Default)]

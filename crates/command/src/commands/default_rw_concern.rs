@@ -2,7 +2,8 @@
 //! them.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Changes, Command, Databases, WriteConcernUse};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::fields::{truth, wrong_type};
 use crate::invocation::Invocation;
@@ -17,22 +18,22 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(super) const GET: Command = Command {
     name: "getDefaultRWConcern",
-    aliases: &[],
     fields: &[field("inMemory", Kind::Boolean)],
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::GetDefaultRwConcern),
     run: get,
+    ..Command::PLAIN
 };
 
 pub(super) const SET: Command = Command {
     name: "setDefaultRWConcern",
-    aliases: &[],
     fields: &[field("defaultReadConcern", Kind::Object), field("defaultWriteConcern", Kind::Object)],
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::SetDefaultRwConcern),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
     run: set,
+    ..Command::PLAIN
 };
 
 fn get(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

@@ -2,12 +2,20 @@
 
 use super::insert::{check_batch_size, write_errors};
 use super::update::scope;
+use crate::access_control::is_on_users;
 use crate::authorization::{Privileges, writes};
 use crate::collation_option;
 use crate::collection_uuid;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{
+    Changes, Command, EncryptionUse, ExplainedWrite, Explanation, Profiling, Retry, Secrets, Stability, TransactionUse,
+    WriteConcernUse,
+};
+use crate::counters::Opcounter;
+use crate::dispatch::Halt;
 use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
+use crate::namespace_usage::UsageKind;
+use crate::operation_class::OperationClass;
 use crate::retries::{Retries, other_kind};
 use crate::statement_note::{Statement, StatementClock};
 use crate::system_namespace::{Creation, check_writable};
@@ -24,12 +32,23 @@ use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
     name: "delete",
-    aliases: &[],
     fields: FIELDS,
-    databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
     privileges: Privileges::By(writes::delete),
+    sequences: &["deletes"],
+    changes: Changes::Documents,
+    write_concern: WriteConcernUse::Taken,
+    retry: Retry::Safe,
+    stable_api: Stability::WHOLE,
+    secrets: Secrets::OfUsers(is_on_users),
+    explain: Explanation::Write(ExplainedWrite::Delete),
+    profiling: Profiling::ByStatement,
+    class: OperationClass::Write,
+    usage: UsageKind::Remove,
+    opcounter: Opcounter::ByStatement,
+    encryption: EncryptionUse::Allowed,
     run,
+    ..Command::PLAIN
 };
 
 const FIELDS: &[Field] = &[

@@ -1,11 +1,17 @@
 //! `distinct`: the distinct values of one field.
 
 use super::count::note_execution;
+use crate::access_control::is_on_users;
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{
+    Command, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, TimeLimit, TransactionUse, UnstoredUse,
+};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
+use crate::operation_class::OperationClass;
+use crate::query_settings::ShapePart;
 use crate::target::Target;
 use crate::view_reads;
 use crate::write_statement::required_value;
@@ -15,19 +21,31 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::{FindQuery, Hint, QueryScope, distinct_of_plan, distinct_query, plan};
 use std::sync::Arc;
 
+/// The fields of its query shape, and how they contribute.
+const QUERY_SHAPE: &[(&str, ShapePart)] =
+    &[("key", ShapePart::Exact), ("query", ShapePart::Filter), ("collation", ShapePart::Exact)];
+
 pub(super) const COMMAND: Command = Command {
     name: "distinct",
-    aliases: &[],
     fields: &[
         field("key", Kind::Text),
         field("query", Kind::Object),
         field("hint", Kind::Hint),
         field("collation", Kind::Object),
     ],
-    databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
     privileges: Privileges::OnCollection(Action::Find),
+    reads: ReadsFrom::Collection,
+    read_concern: ReadConcernUse::AllLevels,
+    secrets: Secrets::OfUsers(is_on_users),
+    explain: Explanation::Distinct,
+    class: OperationClass::Read,
+    time_limit: TimeLimit::OfReads,
+    unstored: UnstoredUse::Reads,
+    encryption: EncryptionUse::Allowed,
+    query_shape: QUERY_SHAPE,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

@@ -1,8 +1,10 @@
 //! `drop`: removes a collection with its indexes.
 
+use crate::audit::{AuditEvent, Event};
 use crate::authorization::Privileges;
 use crate::collection_uuid;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Changes, Command, Queueing, Stability, UnstoredUse, WriteConcernUse};
+use crate::dispatch::{Halt, Request};
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::profiler::{Level, PROFILE};
@@ -15,13 +17,21 @@ use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "drop",
-    aliases: &[],
     fields: &[field("collectionUUID", Kind::Uuid)],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::DropCollection),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    stable_api: Stability::WHOLE,
+    queueing: Queueing::AtOnce,
+    audit: AuditEvent::Of(events),
+    unstored: UnstoredUse::RefusedAsDrop,
     run,
+    ..Command::PLAIN
 };
+
+fn events(request: &Request<'_>) -> Vec<Event> {
+    vec![Event::of_collection("dropCollection", request)]
+}
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;

@@ -1,7 +1,8 @@
 //! `dropConnections`: closes the connections that the server has made to other servers. Bunko makes none.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, Databases};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::write_statement::required_value;
@@ -11,12 +12,11 @@ use bunko_errors::Failure;
 
 pub(super) const COMMAND: Command = Command {
     name: "dropConnections",
-    aliases: &[],
     fields: &[field("hostAndPort", Kind::Texts)],
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::DropConnections),
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

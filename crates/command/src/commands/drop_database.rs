@@ -1,7 +1,9 @@
 //! `dropDatabase`: removes a database with all its collections.
 
+use crate::audit::{AuditEvent, Event};
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Changes, Command, Queueing, Stability, WriteConcernUse};
+use crate::dispatch::{Halt, Request};
 use crate::field_kinds::Kind;
 use crate::invocation::Invocation;
 use crate::profiler::DatabaseProfile;
@@ -12,12 +14,14 @@ use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "dropDatabase",
-    aliases: &[],
-    fields: &[],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnDatabase(Action::DropDatabase),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    stable_api: Stability::WHOLE,
+    queueing: Queueing::AtOnce,
+    audit: AuditEvent::Of(events),
     run,
+    ..Command::PLAIN
 };
 
 /// Most collections that are dropped without noticeable delay. Each of them needs a log record of its own.
@@ -25,6 +29,10 @@ const COLLECTIONS_SHORT_MAX: usize = 50;
 
 /// The database of data that is not replicated, such as the oplog.
 const LOCAL: &str = "local";
+
+fn events(request: &Request<'_>) -> Vec<Event> {
+    vec![Event::of_namespace(COMMAND.name, request.database)]
+}
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     if number::clamp_to_i64(invocation.argument_of(Kind::Number)?) != Some(1) {

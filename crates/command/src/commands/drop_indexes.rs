@@ -1,8 +1,10 @@
 //! `dropIndexes`: drops indexes by name or by key pattern, or all but the one on `_id`.
 
+use crate::audit::{AuditEvent, Event};
 use crate::authorization::Privileges;
 use crate::collection_uuid;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Changes, Command, Queueing, Stability, WriteConcernUse};
+use crate::dispatch::{Halt, Request};
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::time_series;
@@ -19,11 +21,23 @@ pub(super) const COMMAND: Command = Command {
         field("index", Kind::OneOf(&[Type::String, Type::Array, Type::Document])),
         field("collectionUUID", Kind::Uuid),
     ],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::DropIndex),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    stable_api: Stability::WHOLE,
+    queueing: Queueing::AtOnce,
+    audit: AuditEvent::Of(events),
     run,
+    ..Command::PLAIN
 };
+
+fn events(request: &Request<'_>) -> Vec<Event> {
+    let mut event = Event::of_collection("dropIndex", request);
+    if let Some(index) = request.body.get("index") {
+        event.param.append("indexName", index);
+    }
+    vec![event]
+}
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;

@@ -3,29 +3,31 @@
 use super::create_role::own_document;
 use super::drop_user::delete;
 use crate::access_control::{BuiltinShown, ROLES, begin_change, name_of_argument, roles_of_database, take_roles_away};
+use crate::audit::{Account, AuditEvent};
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Changes, Command, WriteConcernUse};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, Writer};
 
 pub(super) const COMMAND: Command = Command {
     name: "dropRole",
-    aliases: &[],
-    fields: &[],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnDatabase(Action::DropRole),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    audit: AuditEvent::Account(Account::ROLE),
     run,
+    ..Command::PLAIN
 };
 pub(super) const ALL: Command = Command {
     name: "dropAllRolesFromDatabase",
-    aliases: &[],
-    fields: &[],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnDatabase(Action::DropRole),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    audit: AuditEvent::Database,
     run: run_all,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

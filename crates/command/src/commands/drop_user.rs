@@ -1,8 +1,10 @@
 //! `dropUser` and `dropAllUsersFromDatabase`: drop users. Connections that are logged in as them lose their login.
 
 use crate::access_control::{DATABASE, USERS, begin_change, find_user, name_of_argument, user_not_found};
+use crate::audit::{Account, AuditEvent};
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Changes, Command, WriteConcernUse};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::Action;
@@ -10,21 +12,21 @@ use bunko_bson::{ArrayBuf, DocumentBuf, Writer, number};
 
 pub(super) const COMMAND: Command = Command {
     name: "dropUser",
-    aliases: &[],
-    fields: &[],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnDatabase(Action::DropUser),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    audit: AuditEvent::Account(Account::USER),
     run,
+    ..Command::PLAIN
 };
 pub(super) const ALL: Command = Command {
     name: "dropAllUsersFromDatabase",
-    aliases: &[],
-    fields: &[],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnDatabase(Action::DropUser),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    audit: AuditEvent::Database,
     run: run_all,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

@@ -3,19 +3,13 @@
 use super::kill_sessions::{kill, sessions};
 use crate::authorization::Privileges;
 use crate::authorization::own_sessions::Reach;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, Stability};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 
-pub(super) const COMMAND: Command = Command {
-    name: "endSessions",
-    aliases: &[],
-    fields: &[],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
-    privileges: Privileges::Login,
-    run,
-};
+pub(super) const COMMAND: Command =
+    Command { name: "endSessions", privileges: Privileges::Login, stable_api: Stability::WHOLE, run, ..Command::PLAIN };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let ended = sessions(invocation, Reach::own(invocation))?;

@@ -5,11 +5,12 @@ mod surroundings;
 
 use super::aggregate::{self, Aggregation};
 use super::bulk_write::{self, Action};
-use super::{count, delete, distinct, find, find_and_modify, map_reduce, update};
+use super::{count, delete, distinct, find, find_and_modify, insert, map_reduce, update};
 use crate::authorization::{Privileges, administration};
 use crate::change_stream;
 use crate::collection_uuid;
-use crate::dispatch::{Command, Databases, Halt, Request, TransactionUse};
+use crate::command_entry::{Command, ExplainedWrite, Explanation, ReadConcernUse, Secrets, Stability};
+use crate::dispatch::{Halt, Request};
 use crate::each_stage;
 use crate::field_kinds::{Kind, field};
 use crate::fields::Fields;
@@ -41,20 +42,19 @@ use surroundings::write_surroundings;
 
 pub(super) const COMMAND: Command = Command {
     name: "explain",
-    aliases: &[],
     fields: &[field("verbosity", Kind::Choice(&["queryPlanner", "executionStats", "allPlansExecution"]))],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(administration::explain),
+    read_concern: ReadConcernUse::OfExplained,
+    stable_api: Stability::WHOLE,
+    secrets: Secrets::OfExplained,
+    explain: Explanation::Itself,
     run,
+    ..Command::PLAIN
 };
-
-/// The commands that can be explained.
-const EXPLAINABLE: [&str; 9] =
-    ["find", "distinct", "count", "aggregate", "bulkWrite", "update", "delete", "findAndModify", "mapReduce"];
 
 /// The command to be explained, and the collection that it is over.
 struct Subject<'a> {
+    command: &'static Command,
     fields: Fields<'a>,
     namespace: Namespace,
     collection: Option<Arc<Collection>>,
@@ -64,32 +64,35 @@ struct Subject<'a> {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let subject = subject(invocation)?;
-    let explained = match subject.fields.command {
-        "find" | "distinct" | "count" if Target::of(invocation, &subject.namespace)?.is_read_by_pipeline() => {
+    let explained = match subject.command.explain {
+        Explanation::Find | Explanation::Distinct | Explanation::Count
+            if Target::of(invocation, &subject.namespace)?.is_read_by_pipeline() =>
+        {
             explain_view(invocation, &subject)?
         }
-        "find" => {
+        Explanation::Find => {
             let query = find::parse(&subject.fields, Arc::clone(&subject.scope))?;
             explain_query(invocation, &subject, query, Origin::Query)?
         }
-        "distinct" => {
+        Explanation::Distinct => {
             let key = distinct::key(&subject.fields)?;
             let query = distinct::parse(&subject.fields, &subject.scope)?;
             explain_query(invocation, &subject, distinct_query(query, key), Origin::Query)?
         }
-        "count" => explain_counting(invocation, &subject)?,
-        "aggregate" => explain_pipeline(invocation, &subject)?,
-        "mapReduce" => {
+        Explanation::Count => explain_counting(invocation, &subject)?,
+        Explanation::Pipeline => explain_pipeline(invocation, &subject)?,
+        Explanation::MapReduce => {
             refuse_view(invocation, &subject)?;
             explain_map_reduce(invocation, &subject)?
         }
-        _ => {
+        Explanation::Write(write) => {
             refuse_view(invocation, &subject)?;
-            explain_write(invocation, &subject)?
+            explain_write(invocation, &subject, write)?
         }
+        Explanation::Refused | Explanation::Itself => return Err(cannot_explain(subject.command.name).into()),
     };
     reply.extend(explained.as_ref());
-    write_surroundings(invocation, reply, &subject.fields);
+    write_surroundings(invocation, reply, &subject);
     Ok(())
 }
 
@@ -111,7 +114,8 @@ pub(super) fn run_pipeline(
     reply: &mut Writer<'_>,
 ) -> Result<(), Halt> {
     let subject = Subject {
-        fields: Fields::new("aggregate", invocation.request.body),
+        command: invocation.command,
+        fields: Fields::new(invocation.command.name, invocation.request.body),
         collection: invocation.collection(&namespace),
         namespace,
         verbosity: Verbosity::QueryPlanner,
@@ -119,7 +123,7 @@ pub(super) fn run_pipeline(
     };
     let explained = explain_pipeline(invocation, &subject)?;
     reply.extend(explained.as_ref());
-    write_surroundings(invocation, reply, &subject.fields);
+    write_surroundings(invocation, reply, &subject);
     Ok(())
 }
 
@@ -136,8 +140,8 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
         let message = format!("Explain failed due to unknown command: {name}");
         return Err(Failure::new(ErrorCode::COMMAND_NOT_FOUND, message));
     };
-    if !EXPLAINABLE.contains(&command.name) {
-        return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, format!("Cannot explain cmd: {}", command.name)));
+    if matches!(command.explain, Explanation::Refused | Explanation::Itself) {
+        return Err(cannot_explain(command.name));
     }
     if let Some(other) = body.get("$db").filter(|other| other.as_str() != Some(invocation.request.database)) {
         let message = format!(
@@ -154,17 +158,18 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
         &Request::new(invocation.request.database, body, None),
     )?;
     let fields = Fields::new(command.name, body);
-    if command.name == "aggregate" {
+    let is_pipeline = command.explain == Explanation::Pipeline;
+    if is_pipeline {
         each_stage::check_names(fields.array("pipeline")?.unwrap_or(ArrayRef::EMPTY))?;
     }
     let namespace = match body.first().map(|first| first.value) {
-        _ if command.name == "bulkWrite" => {
+        _ if command.explain == Explanation::Write(ExplainedWrite::Bulk) => {
             let (target, _) = bulk_write::only_operation(&fields)?;
             target.check_uuid(invocation)?;
             target.namespace
         }
         Some(ValueRef::String(collection)) => Namespace::new(invocation.request.database, collection)?,
-        Some(argument) if command.name == "aggregate" => {
+        Some(argument) if is_pipeline => {
             let namespace = aggregate::without_collection(invocation, argument)?;
             aggregate::check_needs_no_collection(invocation, &fields)?;
             namespace
@@ -180,13 +185,13 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
         invocation.note_namespace(&namespace);
     }
     unstored::check(invocation, &namespace, command)?;
-    if command.name == "aggregate" {
+    if is_pipeline {
         aggregate::check_uuid(&invocation.service.catalog, &fields, &namespace)?;
     } else {
         collection_uuid::check_field(&invocation.service.catalog, &fields, &namespace)?;
     }
     let scope = invocation.scope_in(&fields, &namespace)?;
-    Ok(Subject { fields, collection: invocation.collection(&namespace), namespace, verbosity, scope })
+    Ok(Subject { command, fields, collection: invocation.collection(&namespace), namespace, verbosity, scope })
 }
 
 fn verbosity(invocation: &Invocation<'_>) -> Result<Verbosity> {
@@ -335,7 +340,7 @@ fn explain_map_reduce(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Res
 
 /// Explains a read of a view as the pipeline that it is turned into.
 fn explain_view(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
-    let stages = view_reads::stages(&subject.fields)?;
+    let stages = view_reads::stages(subject.command, &subject.fields)?;
     let scope = scope_with_let(&subject.fields, Arc::clone(&subject.scope))?;
     let hint = view_reads::hint_of(invocation, &subject.fields, &subject.namespace)?;
     let parse = || {
@@ -375,6 +380,7 @@ fn explain_stages(
         Below::Absent => None,
     };
     let below = Subject {
+        command: subject.command,
         fields: subject.fields,
         namespace: resolved.namespace,
         collection,
@@ -415,27 +421,33 @@ fn explain_stages(
     Ok(of_stages(&stages))
 }
 
+fn cannot_explain(command: &str) -> Failure {
+    Failure::new(ErrorCode::ILLEGAL_OPERATION, format!("Cannot explain cmd: {command}"))
+}
+
 /// An entry of `updates` or `deletes`.
 enum Write<'a> {
     Update(DocumentRef<'a>),
     Delete(DocumentRef<'a>),
 }
 
-fn explain_write(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
+fn explain_write(
+    invocation: &Invocation<'_>,
+    subject: &Subject<'_>,
+    write: ExplainedWrite,
+) -> Result<DocumentBuf, Halt> {
     let fields = &subject.fields;
-    let operation = match fields.command {
-        "bulkWrite" => Some(bulk_write::only_operation(fields)?.1),
-        _ => None,
+    let operation = match write {
+        ExplainedWrite::Bulk => Some(bulk_write::only_operation(fields)?.1),
+        ExplainedWrite::Update | ExplainedWrite::Delete | ExplainedWrite::FindAndModify => None,
     };
-    let write = match (&operation, fields.command) {
-        (Some(Action::Insert(_)), _) => {
-            return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, "Cannot explain cmd: insert").into());
-        }
+    let write = match (&operation, write) {
+        (Some(Action::Insert(_)), _) => return Err(cannot_explain(insert::COMMAND.name).into()),
         (Some(Action::Update(statement)), _) => Some(Write::Update(statement.as_ref())),
         (Some(Action::Delete(statement)), _) => Some(Write::Delete(statement.as_ref())),
-        (None, "update") => Some(Write::Update(only_statement(fields, "updates")?)),
-        (None, "delete") => Some(Write::Delete(only_statement(fields, "deletes")?)),
-        (None, _) => None,
+        (None, ExplainedWrite::Update) => Some(Write::Update(only_statement(fields, "updates")?)),
+        (None, ExplainedWrite::Delete) => Some(Write::Delete(only_statement(fields, "deletes")?)),
+        (None, ExplainedWrite::FindAndModify | ExplainedWrite::Bulk) => None,
     };
     let scope = scope_with_let(fields, Arc::clone(&subject.scope))?;
     let explanation = |strings: Option<&StringOrder>| WriteExplanation {

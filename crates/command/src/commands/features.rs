@@ -1,19 +1,12 @@
 //! `features`: the machine part of the server's object ids, for old clients.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::Command;
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 
-pub(super) const COMMAND: Command = Command {
-    name: "features",
-    aliases: &[],
-    fields: &[],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
-    privileges: Privileges::Login,
-    run,
-};
+pub(super) const COMMAND: Command = Command { name: "features", privileges: Privileges::Login, run, ..Command::PLAIN };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let [a, b, c, ..] = invocation.service.world.process;

@@ -7,7 +7,8 @@
 mod md5_state;
 
 use crate::authorization::{Privileges, collections};
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, Request, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Command};
+use crate::dispatch::{Halt, Request};
 use crate::invocation::Invocation;
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer, hexadecimal, number};
 use bunko_catalog::{Collection, Namespace};
@@ -21,12 +22,10 @@ const ROOT: &str = "fs";
 
 pub(super) const COMMAND: Command = Command {
     name: "filemd5",
-    aliases: &[],
     fields: ANY_FIELDS,
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(collections::file_md5),
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

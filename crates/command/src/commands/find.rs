@@ -2,18 +2,27 @@
 
 mod resumable;
 
+use crate::access_control::is_on_users;
 use crate::authorization::Privileges;
 use crate::capped_options::is_capped;
 use crate::collection_uuid;
+use crate::command_entry::{
+    Command, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, Stability, TimeLimit, TransactionUse,
+    UnstoredUse,
+};
+use crate::counters::Opcounter;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, while_running, write_first_batch, write_running};
 use crate::cursor_store::{CursorSource, NoDocuments};
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, NOT_NEGATIVE, field};
 use crate::fields::Fields;
 use crate::invocation::{Examined, Invocation};
 use crate::let_variables::scope_with_let;
+use crate::namespace_usage::UsageKind;
 use crate::observation::IdLookup;
+use crate::operation_class::OperationClass;
 use crate::oplog_view::{self, AtEnd, is_oplog};
+use crate::query_settings::ShapePart;
 use crate::target::Target;
 use crate::unstored::Unstored;
 use crate::view_reads;
@@ -30,9 +39,28 @@ use bunko_store::{Bell, Direction, Lsn};
 use resumable::Resumable;
 use std::sync::Arc;
 
+/// The fields of its query shape, and how they contribute.
+const QUERY_SHAPE: &[(&str, ShapePart)] = &[
+    ("filter", ShapePart::Filter),
+    ("sort", ShapePart::Exact),
+    ("projection", ShapePart::Projection),
+    ("skip", ShapePart::Value),
+    ("limit", ShapePart::Value),
+    ("max", ShapePart::Values),
+    ("min", ShapePart::Values),
+    ("singleBatch", ShapePart::Flag),
+    ("returnKey", ShapePart::Flag),
+    ("showRecordId", ShapePart::Flag),
+    ("tailable", ShapePart::Flag),
+    ("awaitData", ShapePart::Flag),
+    ("oplogReplay", ShapePart::Flag),
+    ("allowDiskUse", ShapePart::Flag),
+    ("collation", ShapePart::Exact),
+    ("let", ShapePart::Expressions),
+];
+
 pub(super) const COMMAND: Command = Command {
     name: "find",
-    aliases: &[],
     fields: &[
         field("filter", Kind::ObjectOnly),
         field("sort", Kind::ObjectOnly),
@@ -61,10 +89,37 @@ pub(super) const COMMAND: Command = Command {
         field("$_resumeAfter", Kind::ObjectOnly),
         field("$_startAt", Kind::ObjectOnly),
     ],
-    databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
     privileges: Privileges::OnCollection(Action::Find),
+    reads: ReadsFrom::Collection,
+    read_concern: ReadConcernUse::AllLevels,
+    stable_api: Stability::Version1 {
+        fields_outside: &[
+            "$_requestResumeToken",
+            "$_resumeAfter",
+            "$_startAt",
+            "awaitData",
+            "max",
+            "min",
+            "noCursorTimeout",
+            "oplogReplay",
+            "readOnce",
+            "returnKey",
+            "showRecordId",
+            "tailable",
+        ],
+    },
+    secrets: Secrets::OfUsers(is_on_users),
+    explain: Explanation::Find,
+    class: OperationClass::Read,
+    usage: UsageKind::Query,
+    opcounter: Opcounter::Query,
+    time_limit: TimeLimit::OfReads,
+    unstored: UnstoredUse::Reads,
+    encryption: EncryptionUse::Allowed,
+    query_shape: QUERY_SHAPE,
     run,
+    ..Command::PLAIN
 };
 
 impl CursorSource for Execution {

@@ -2,13 +2,19 @@
 
 use super::insert::bypasses;
 use super::update::scope;
+use crate::access_control::is_on_users;
 use crate::authorization::{Privileges, writes};
 use crate::collation_option;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{
+    Changes, Command, EncryptionUse, ExplainedWrite, Explanation, OwnTime, Retry, Secrets, Stability, TransactionUse,
+    WriteConcernUse,
+};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::fields::Fields;
 use crate::invocation::{Examined, Invocation};
 use crate::observation::WriteCounts;
+use crate::operation_class::OperationClass;
 use crate::retries::{Retries, other_kind};
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
@@ -46,10 +52,19 @@ pub(super) const COMMAND: Command = Command {
         field("batchSize", Kind::Int),
         field("singleBatch", Kind::Boolean),
     ],
-    databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
     privileges: Privileges::By(writes::find_and_modify),
+    changes: Changes::Documents,
+    write_concern: WriteConcernUse::Taken,
+    retry: Retry::Safe,
+    stable_api: Stability::WHOLE,
+    secrets: Secrets::OfUsers(is_on_users),
+    explain: Explanation::Write(ExplainedWrite::FindAndModify),
+    class: OperationClass::Write,
+    own_time: OwnTime::Shown,
+    encryption: EncryptionUse::Allowed,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

@@ -2,7 +2,8 @@
 //! `fsyncUnlock`, so that the files can be copied.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Command, Databases, Queueing};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
@@ -12,22 +13,21 @@ use std::time::Duration;
 
 pub(super) const COMMAND: Command = Command {
     name: "fsync",
-    aliases: &[],
     fields: &[field("lock", Kind::BooleanLike), field("fsyncLockAcquisitionTimeoutMillis", Kind::Int)],
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::Fsync),
     run,
+    ..Command::PLAIN
 };
 
 pub(super) const UNLOCK: Command = Command {
     name: "fsyncUnlock",
-    aliases: &[],
     fields: ANY_FIELDS,
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::UnlockAction),
+    queueing: Queueing::AtOnce,
     run: unlock,
+    ..Command::PLAIN
 };
 
 /// Default time that the lock waits for running writes, in milliseconds.

@@ -5,7 +5,8 @@
 
 use super::{repl_set_get_status, server_status};
 use crate::authorization::Privileges;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Command, Databases};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::machine;
 use crate::oplog_view;
@@ -15,24 +16,23 @@ use std::thread::available_parallelism;
 
 pub(super) const COMMAND: Command = Command {
     name: "getDiagnosticData",
-    aliases: &[],
     // MongoDB ignores unknown fields.
     fields: ANY_FIELDS,
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::ServerStatus),
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let service = invocation.service;
     let now = || ValueRef::DateTime(service.world.now_ms());
     reply.begin_document("data").append("start", now());
-    reply.begin_document("serverStatus").append("start", now());
+    reply.begin_document(server_status::COMMAND.name).append("start", now());
     server_status::write(service, DocumentRef::EMPTY, reply);
     reply.append("end", now()).end();
     if service.replica_set.is_some() {
-        reply.begin_document("replSetGetStatus").append("start", now());
+        reply.begin_document(repl_set_get_status::COMMAND.name).append("start", now());
         repl_set_get_status::write(service, reply)?;
         reply.append("end", now()).end();
     }

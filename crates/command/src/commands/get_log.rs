@@ -1,7 +1,8 @@
 //! `getLog`: the last lines of the server's log.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, Databases, Queueing};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
@@ -13,12 +14,11 @@ const NAMES: [&str; 2] = ["global", "startupWarnings"];
 
 pub(super) const COMMAND: Command = Command {
     name: "getLog",
-    aliases: &[],
-    fields: &[],
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::GetLog),
+    queueing: Queueing::AtOnce,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

@@ -1,27 +1,36 @@
 //! `getMore`: returns the next batch of a cursor.
 
 use crate::authorization::{Privileges, cursors};
+use crate::command_entry::{Command, ReadConcernUse, ReadsFrom, Stability, TransactionUse};
+use crate::counters::Opcounter;
 use crate::cursor_reply::write_next_batch;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, NOT_NEGATIVE, field};
 use crate::invocation::Invocation;
+use crate::namespace_usage::UsageKind;
+use crate::operation_class::OperationClass;
 use bunko_bson::{Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "getMore",
-    aliases: &[],
     fields: &[
         field("collection", Kind::Text),
         field("batchSize", NOT_NEGATIVE),
         field("term", Kind::Long),
         field("lastKnownCommittedOpTime", Kind::Object),
     ],
-    databases: Databases::Any,
     transaction: TransactionUse::NotFirst,
     privileges: Privileges::By(cursors::get_more),
+    reads: ReadsFrom::Cursor,
+    read_concern: ReadConcernUse::KeptByCursor,
+    stable_api: Stability::Version1 { fields_outside: &["lastKnownCommittedOpTime", "term"] },
+    class: OperationClass::Read,
+    usage: UsageKind::GetMore,
+    opcounter: Opcounter::GetMore,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

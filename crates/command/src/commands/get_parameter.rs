@@ -1,7 +1,8 @@
 //! `getParameter`: reads the server's parameters.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Command, Databases};
+use crate::dispatch::Halt;
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::parameters::{PARAMETERS, Parameter};
@@ -11,12 +12,11 @@ use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "getParameter",
-    aliases: &[],
     fields: ANY_FIELDS,
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::GetParameter),
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

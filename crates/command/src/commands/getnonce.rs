@@ -2,18 +2,17 @@
 //! needs a reply.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, Compression};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 
 pub(super) const COMMAND: Command = Command {
     name: "getnonce",
-    aliases: &[],
-    fields: &[],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::BeforeLogin,
+    compression: Compression::Never,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

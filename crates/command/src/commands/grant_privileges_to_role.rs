@@ -4,8 +4,10 @@ use super::create_role::{own_document, privilege_documents};
 use crate::access_control::{
     DATABASE, ROLES, begin_change, check_privileges_grantable, name_of_argument, privileges, with_field,
 };
+use crate::audit::{Account, AuditEvent};
 use crate::authorization::{Privileges, users};
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Changes, Command, WriteConcernUse};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::stored_settings;
@@ -14,21 +16,23 @@ use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "grantPrivilegesToRole",
-    aliases: &[],
     fields: &[field("privileges", Kind::Array)],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(users::grant_privileges),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    audit: AuditEvent::Account(Account { shows: &["privileges"], ..Account::ROLE }),
     run: |invocation, _| change(invocation, grant),
+    ..Command::PLAIN
 };
 pub(super) const REVOKE: Command = Command {
     name: "revokePrivilegesFromRole",
-    aliases: &[],
     fields: &[field("privileges", Kind::Array)],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(users::revoke_privileges),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    audit: AuditEvent::Account(Account { shows: &["privileges"], ..Account::ROLE }),
     run: |invocation, _| change(invocation, take_off),
+    ..Command::PLAIN
 };
 
 fn grant(held: &mut Vec<Privilege>, privilege: &Privilege) {

@@ -5,8 +5,10 @@ use super::grant_roles_to_user::{add_missing, named_roles};
 use crate::access_control::{
     DATABASE, ROLES, begin_change, check_grantable, documents_of, name_of_argument, with_field,
 };
+use crate::audit::{Account, AuditEvent};
 use crate::authorization::{Privileges, users};
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Changes, Command, WriteConcernUse};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::stored_settings;
@@ -16,21 +18,23 @@ use bunko_errors::Result;
 
 pub(super) const COMMAND: Command = Command {
     name: "grantRolesToRole",
-    aliases: &[],
     fields: &[field("roles", Kind::Array)],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(users::grant_roles),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    audit: AuditEvent::Account(Account::ROLE),
     run: grant,
+    ..Command::PLAIN
 };
 pub(super) const REVOKE: Command = Command {
     name: "revokeRolesFromRole",
-    aliases: &[],
     fields: &[field("roles", Kind::Array)],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(users::revoke_roles),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    audit: AuditEvent::Account(Account::ROLE),
     run: revoke,
+    ..Command::PLAIN
 };
 
 fn grant(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

@@ -4,8 +4,10 @@ use crate::access_control::{
     DATABASE, USERS, begin_change, check_exist, check_grantable, documents_of, find_user, name_of_argument, role_names,
     user_not_found, with_field,
 };
+use crate::audit::{Account, AuditEvent};
 use crate::authorization::{Privileges, users};
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Changes, Command, WriteConcernUse};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::stored_settings;
@@ -15,21 +17,23 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(super) const COMMAND: Command = Command {
     name: "grantRolesToUser",
-    aliases: &[],
     fields: &[field("roles", Kind::Array)],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(users::grant_roles),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    audit: AuditEvent::Account(Account::USER),
     run: grant,
+    ..Command::PLAIN
 };
 pub(super) const REVOKE: Command = Command {
     name: "revokeRolesFromUser",
-    aliases: &[],
     fields: &[field("roles", Kind::Array)],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(users::revoke_roles),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    audit: AuditEvent::Account(Account::USER),
     run: revoke,
+    ..Command::PLAIN
 };
 
 fn grant(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

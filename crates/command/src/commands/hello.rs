@@ -4,7 +4,8 @@ use crate::access_control::offer_in_hello;
 use crate::authorization::Privileges;
 use crate::awaiting::{Await, Heartbeat};
 use crate::client_metadata;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, FollowUp, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Command, Compression, Queueing, Secrets, Stability, TransactionUse};
+use crate::dispatch::{FollowUp, Halt};
 use crate::invocation::Invocation;
 use crate::replica_set::{ReplicaSet, optime};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer, extended_json};
@@ -23,21 +24,27 @@ const REPEAT_MIN: Duration = Duration::from_millis(10);
 
 pub(super) const COMMAND: Command = Command {
     name: "hello",
-    aliases: &[],
     fields: ANY_FIELDS,
-    databases: Databases::Any,
     transaction: TransactionUse::NotFirst,
     privileges: Privileges::BeforeLogin,
+    stable_api: Stability::WHOLE,
+    queueing: Queueing::AtOnce,
+    compression: Compression::Never,
+    secrets: Secrets::Fields(&["speculativeAuthenticate"]),
     run,
+    ..Command::PLAIN
 };
 pub(super) const IS_MASTER: Command = Command {
     name: "isMaster",
     aliases: &["ismaster"],
     fields: ANY_FIELDS,
-    databases: Databases::Any,
     transaction: TransactionUse::NotFirst,
     privileges: Privileges::BeforeLogin,
+    queueing: Queueing::AtOnce,
+    compression: Compression::Never,
+    secrets: Secrets::Fields(&["speculativeAuthenticate"]),
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

@@ -1,7 +1,8 @@
 //! `hostInfo`: the machine that the server runs on.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::Command;
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::machine::Machine;
 use bunko_access::Action;
@@ -10,15 +11,8 @@ use std::thread::available_parallelism;
 
 const MEBIBYTE: u64 = 1 << 20;
 
-pub(super) const COMMAND: Command = Command {
-    name: "hostInfo",
-    aliases: &[],
-    fields: &[],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
-    privileges: Privileges::OnCluster(Action::HostInfo),
-    run,
-};
+pub(super) const COMMAND: Command =
+    Command { name: "hostInfo", privileges: Privileges::OnCluster(Action::HostInfo), run, ..Command::PLAIN };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let machine = Machine::read();

@@ -1,12 +1,19 @@
 //! `insert`: stores documents. This is the most performance-critical command.
 
 use super::hello::WRITE_BATCH_MAX;
+use crate::access_control::is_on_users;
 use crate::authorization::{Privileges, writes};
 use crate::collection_uuid;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{
+    Changes, Command, EncryptionUse, InvalidDocuments, Retry, Secrets, Stability, TransactionUse, WriteConcernUse,
+};
+use crate::counters::Opcounter;
+use crate::dispatch::Halt;
 use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
+use crate::namespace_usage::UsageKind;
 use crate::observation::WriteCounts;
+use crate::operation_class::OperationClass;
 use crate::retries::Retries;
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
@@ -29,12 +36,22 @@ pub(super) const FIELDS: &[Field] = &[
 
 pub(super) const COMMAND: Command = Command {
     name: "insert",
-    aliases: &[],
     fields: FIELDS,
-    databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
     privileges: Privileges::By(writes::insert),
+    sequences: &["documents"],
+    invalid_documents: InvalidDocuments::Reported,
+    changes: Changes::Documents,
+    write_concern: WriteConcernUse::Taken,
+    retry: Retry::Safe,
+    stable_api: Stability::WHOLE,
+    secrets: Secrets::OfUsers(is_on_users),
+    class: OperationClass::Write,
+    usage: UsageKind::Insert,
+    opcounter: Opcounter::ByStatement,
+    encryption: EncryptionUse::Allowed,
     run,
+    ..Command::PLAIN
 };
 
 /// The catalog function that stores the documents.

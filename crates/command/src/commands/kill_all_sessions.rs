@@ -2,7 +2,8 @@
 
 use super::kill_sessions::kill;
 use crate::authorization::Privileges;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Command, Queueing};
+use crate::dispatch::Halt;
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use bunko_access::{Action, Name};
@@ -11,12 +12,11 @@ use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "killAllSessions",
-    aliases: &[],
     fields: ANY_FIELDS,
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::KillAnySession),
+    queueing: Queueing::AtOnce,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

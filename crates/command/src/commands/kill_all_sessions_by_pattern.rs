@@ -2,7 +2,8 @@
 
 use super::kill_sessions::kill;
 use crate::authorization::Privileges;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Command};
+use crate::dispatch::Halt;
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::sessions::SessionPattern;
@@ -12,12 +13,10 @@ use bunko_errors::Failure;
 
 pub(super) const COMMAND: Command = Command {
     name: "killAllSessionsByPattern",
-    aliases: &[],
     fields: ANY_FIELDS,
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::KillAnySession),
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

@@ -1,8 +1,9 @@
 //! `killCursors`: closes cursors.
 
 use crate::authorization::{Privileges, cursors};
+use crate::command_entry::{Command, Profiling, Queueing, Stability, TransactionUse};
 use crate::cursor_store::Killed;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::fields::elements;
 use crate::invocation::Invocation;
@@ -12,12 +13,14 @@ use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "killCursors",
-    aliases: &[],
     fields: &[field("cursors", Kind::Longs)],
-    databases: Databases::Any,
     transaction: TransactionUse::NotFirst,
     privileges: Privileges::By(cursors::kill),
+    stable_api: Stability::WHOLE,
+    queueing: Queueing::AtOnce,
+    profiling: Profiling::Never,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

@@ -1,19 +1,20 @@
 //! `killOp`: asks an operation to stop.
 
 use crate::authorization::{Privileges, administration};
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Command, Databases, Queueing};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::{Writer, number};
 use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "killOp",
-    aliases: &[],
     fields: ANY_FIELDS,
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(administration::kill_op),
+    queueing: Queueing::AtOnce,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

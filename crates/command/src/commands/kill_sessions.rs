@@ -2,7 +2,8 @@
 
 use crate::authorization::Privileges;
 use crate::authorization::own_sessions::Reach;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Command, Queueing};
+use crate::dispatch::Halt;
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::sessions::{SessionId, id};
@@ -11,12 +12,11 @@ use bunko_errors::Failure;
 
 pub(super) const COMMAND: Command = Command {
     name: "killSessions",
-    aliases: &[],
     fields: ANY_FIELDS,
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::Login,
+    queueing: Queueing::AtOnce,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

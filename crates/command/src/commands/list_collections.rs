@@ -1,7 +1,8 @@
 //! `listCollections`: names, options and UUIDs of a database's collections.
 
 use crate::authorization::{Privileges, administration};
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, Queueing, Stability};
+use crate::dispatch::Halt;
 use crate::document_list::write_document_list;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
@@ -17,7 +18,6 @@ use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
     name: "listCollections",
-    aliases: &[],
     // MongoDB accepts `includePendingDrops`, but has ignored it since 4.2.
     fields: &[
         field("filter", Kind::Object),
@@ -26,10 +26,11 @@ pub(super) const COMMAND: Command = Command {
         field("cursor", Kind::Object),
         field("includePendingDrops", Kind::BooleanLike),
     ],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(administration::list_collections),
+    stable_api: Stability::Version1 { fields_outside: &["includePendingDrops"] },
+    queueing: Queueing::AtOnce,
     run,
+    ..Command::PLAIN
 };
 
 /// How much the reply has of each collection.

@@ -2,21 +2,18 @@
 
 use super::COMMANDS;
 use crate::authorization::Privileges;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
-use crate::generic_options::writes;
+use crate::command_entry::{ANY_FIELDS, Command, Stability, WriteConcernUse};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::stable_api;
 use bunko_bson::Writer;
 
-pub(super) const COMMAND: Command = Command {
-    name: "listCommands",
-    aliases: &[],
-    fields: ANY_FIELDS,
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
-    privileges: Privileges::Login,
-    run,
-};
+pub(super) const COMMAND: Command =
+    Command { name: "listCommands", fields: ANY_FIELDS, privileges: Privileges::Login, run, ..Command::PLAIN };
+
+/// Whether only a primary may run it.
+fn is_for_primaries(command: &Command) -> bool {
+    command.changes.is_certain() && command.write_concern == WriteConcernUse::Taken
+}
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let mut commands: Vec<&Command> = COMMANDS.iter().filter(|command| is_there(invocation, command)).collect();
@@ -27,10 +24,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             .begin_document(command.name)
             .append("help", "no help defined")
             .append("requiresAuth", !matches!(command.privileges, Privileges::BeforeLogin))
-            .append("secondaryOk", !writes(command.name))
+            .append("secondaryOk", !is_for_primaries(command))
             .append("adminOnly", command.databases.is_admin_only())
             .begin_array("apiVersions");
-        if stable_api::has(command.name) {
+        if command.stable_api != Stability::Outside {
             reply.push(0, "1");
         }
         reply.end().begin_array("deprecatedApiVersions").end().end();

@@ -2,7 +2,8 @@
 
 use crate::authorization::{Privileges, administration};
 use crate::collection_statistics::CollectionStatistics;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, Databases, Queueing, Stability};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::oplog_view;
@@ -18,16 +19,17 @@ use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
     name: "listDatabases",
-    aliases: &[],
     fields: &[
         field("filter", Kind::Object),
         field("nameOnly", Kind::BooleanLike),
         field("authorizedDatabases", Kind::Boolean),
     ],
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(administration::list_databases),
+    stable_api: Stability::WHOLE,
+    queueing: Queueing::AtOnce,
     run,
+    ..Command::PLAIN
 };
 
 const BYTES_PER_MB: u64 = 1024 * 1024;

@@ -1,7 +1,8 @@
 //! `listIndexes`: the indexes of a collection, in the form of their specifications.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, Queueing, Stability, UnstoredUse};
+use crate::dispatch::Halt;
 use crate::document_list::write_document_list;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
@@ -15,16 +16,17 @@ use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
     name: "listIndexes",
-    aliases: &[],
     fields: &[
         field("cursor", Kind::Object),
         field("includeBuildUUIDs", Kind::BooleanLike),
         field("includeIndexBuildInfo", Kind::BooleanLike),
     ],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::ListIndexes),
+    stable_api: Stability::Version1 { fields_outside: &["includeBuildUUIDs", "includeIndexBuildInfo"] },
+    queueing: Queueing::AtOnce,
+    unstored: UnstoredUse::Reads,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

@@ -2,7 +2,8 @@
 //! single documents or keys, which last only until a batch is appended.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, Databases};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
@@ -10,12 +11,11 @@ use bunko_bson::{ArrayBuf, DocumentBuf, Writer};
 
 pub(super) const COMMAND: Command = Command {
     name: "lockInfo",
-    aliases: &[],
     fields: &[field("includeStorageEngineDump", Kind::Boolean)],
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::ServerStatus),
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

@@ -2,19 +2,13 @@
 
 use crate::audit::note_logout;
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::Command;
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 
-pub(super) const COMMAND: Command = Command {
-    name: "logout",
-    aliases: &[],
-    fields: &[],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
-    privileges: Privileges::BeforeLogin,
-    run,
-};
+pub(super) const COMMAND: Command =
+    Command { name: "logout", privileges: Privileges::BeforeLogin, run, ..Command::PLAIN };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let database = invocation.request.database;

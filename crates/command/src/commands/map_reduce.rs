@@ -3,10 +3,12 @@
 //! Source: MongoDB manual, "mapReduce".
 
 use super::aggregate;
+use crate::access_control::is_on_users;
 use crate::authorization::{Privileges, pipelines};
 use crate::collation_option;
+use crate::command_entry::{Changes, Command, Explanation, ReadsFrom, Secrets, UnstoredUse, WriteConcernUse};
 use crate::cursor_reply::while_running;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
@@ -34,10 +36,15 @@ pub(super) const COMMAND: Command = Command {
         field("bypassDocumentValidation", Kind::Boolean),
         field("collation", Kind::Object),
     ],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(pipelines::map_reduce),
+    reads: ReadsFrom::Collection,
+    changes: Changes::Output(keeps_its_result),
+    write_concern: WriteConcernUse::WithOutput,
+    secrets: Secrets::OfUsers(is_on_users),
+    explain: Explanation::MapReduce,
+    unstored: UnstoredUse::Reads,
     run,
+    ..Command::PLAIN
 };
 
 /// Where the results go.
@@ -58,6 +65,15 @@ enum Mode {
 
 /// Name of the command in the message of a failure that happens while it runs.
 const RUNNING: &str = "MapReduce command on namespace";
+
+/// Whether the result is written into a collection.
+fn keeps_its_result(body: DocumentRef<'_>) -> bool {
+    match body.get("out") {
+        None => false,
+        Some(ValueRef::Document(out)) => out.get("inline").is_none(),
+        Some(_) => true,
+    }
+}
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;

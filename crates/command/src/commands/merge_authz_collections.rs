@@ -2,11 +2,13 @@
 //! Users and roles of an equal name are replaced. With `drop`, all others are dropped, in the database `db` or in all.
 //! Source: what mongorestore sends; its documentation, "--restoreDbUsersAndRoles".
 
-use super::drop_user::delete;
+use super::drop_user::{self, delete};
+use super::{create_role, create_user, drop_role, update_user};
 use crate::access_control::{ROLES, USERS, begin_change, documents_in, documents_where, find_document, keep_document};
 use crate::audit::note_merged;
 use crate::authorization::{Privileges, users};
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Changes, Command, Databases, WriteConcernUse};
+use crate::dispatch::Halt;
 use crate::field_kinds::{self, field};
 use crate::invocation::Invocation;
 use bunko_access::Name;
@@ -17,7 +19,6 @@ use std::collections::HashSet;
 
 pub(super) const COMMAND: Command = Command {
     name: "_mergeAuthzCollections",
-    aliases: &[],
     fields: &[
         field("tempUsersCollection", field_kinds::Kind::Text),
         field("tempRolesCollection", field_kinds::Kind::Text),
@@ -25,9 +26,11 @@ pub(super) const COMMAND: Command = Command {
         field("db", field_kinds::Kind::Text),
     ],
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(users::merge),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
     run,
+    ..Command::PLAIN
 };
 
 /// Describes how to merge users, or roles.
@@ -48,17 +51,17 @@ const KINDS: [Kind; 2] = [
         key: "role",
         collection: ROLES,
         option: "tempRolesCollection",
-        created: "createRole",
-        updated: "updateRole",
-        dropped: "dropRole",
+        created: create_role::COMMAND.name,
+        updated: create_role::UPDATE.name,
+        dropped: drop_role::COMMAND.name,
     },
     Kind {
         key: "user",
         collection: USERS,
         option: "tempUsersCollection",
-        created: "createUser",
-        updated: "updateUser",
-        dropped: "dropUser",
+        created: create_user::COMMAND.name,
+        updated: update_user::COMMAND.name,
+        dropped: drop_user::COMMAND.name,
     },
 ];
 

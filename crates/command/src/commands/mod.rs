@@ -2,35 +2,36 @@
 // All commands have one signature, even if they cannot fail.
 #![allow(clippy::unnecessary_wraps)]
 
-use crate::dispatch::Command;
+use crate::authorization::Privileges;
+use crate::command_entry::Command;
 use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
 
 mod abort_transaction;
 pub(crate) mod aggregate;
 mod append_oplog_note;
-mod apply_ops;
+pub(crate) mod apply_ops;
 mod audit_config;
 mod auto_compact;
 pub(crate) mod build_info;
 mod bulk_insert;
-mod bulk_write;
+pub(crate) mod bulk_write;
 mod clone_collection_as_capped;
 mod cluster_parameter;
-mod coll_mod;
+pub(crate) mod coll_mod;
 mod coll_stats;
 mod commit_transaction;
 mod compact;
 mod compact_encryption_data;
-mod configure_fail_point;
+pub(crate) mod configure_fail_point;
 mod conn_pool_stats;
 mod connection_status;
 mod convert_to_capped;
 mod count;
-mod create;
-mod create_indexes;
+pub(crate) mod create;
+pub(crate) mod create_indexes;
 mod create_role;
-mod create_user;
+pub(crate) mod create_user;
 mod current_op;
 mod data_size;
 mod db_hash;
@@ -94,7 +95,7 @@ mod repl_set_secondary;
 mod repl_set_step_down;
 mod roles_info;
 mod rotate_certificates;
-mod sasl_start;
+pub(crate) mod sasl_start;
 mod search_indexes;
 mod server_status;
 mod set_feature_compatibility_version;
@@ -106,7 +107,7 @@ mod start_session;
 mod test_version_2;
 mod top;
 mod update;
-mod update_user;
+pub(crate) mod update_user;
 mod users_info;
 mod validate;
 mod validate_db_metadata;
@@ -245,8 +246,18 @@ pub const COMMANDS: &[Command] = &[
     whatsmyuri::COMMAND,
 ];
 
+// An entry takes what it does not say from `Command::PLAIN`, which has no name and no privileges.
+const _: () = {
+    let mut place = 0;
+    while place < COMMANDS.len() {
+        assert!(!COMMANDS[place].name.is_empty(), "an entry has no name");
+        assert!(!matches!(COMMANDS[place].privileges, Privileges::Undeclared), "an entry has no privileges");
+        place += 1;
+    }
+};
+
 /// The command of that name, which is case-sensitive.
-pub(crate) fn find(name: &str) -> Option<&'static Command> {
+pub fn find(name: &str) -> Option<&'static Command> {
     // Each operation looks up its command here, so a hash table is faster than a search of the list.
     static BY_NAME: LazyLock<FxHashMap<&str, &Command>> = LazyLock::new(|| {
         let names = |command: &'static Command| command.aliases.iter().chain([&command.name]);
@@ -258,11 +269,51 @@ pub(crate) fn find(name: &str) -> Option<&'static Command> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command_entry::{Changes, ReadConcernUse, ReadsFrom, Retry, Stability, WriteConcernUse};
+    use crate::operation_class::OperationClass;
     use std::collections::BTreeSet;
 
     #[test]
     fn names_are_unique() {
         let names: Vec<_> = COMMANDS.iter().flat_map(|command| command.aliases.iter().chain([&command.name])).collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+    }
+
+    /// Facts that follow from each other, as MongoDB's commands have them.
+    #[test]
+    fn facts_of_an_entry_agree() {
+        for command in COMMANDS {
+            let name = command.name;
+            let writes_documents = matches!(command.changes, Changes::Documents | Changes::DocumentsOfSeveral);
+            assert_eq!(command.class == OperationClass::Write, writes_documents, "{name}: the class of writes");
+            assert!(command.retry == Retry::Unsafe || writes_documents, "{name}: a retry repeats writes of documents");
+            assert!(
+                !writes_documents || command.write_concern == WriteConcernUse::Taken,
+                "{name}: a write takes a write concern"
+            );
+            assert!(
+                command.class != OperationClass::Read || command.reads != ReadsFrom::Nothing,
+                "{name}: a read reads from somewhere"
+            );
+            assert!(
+                command.read_concern != ReadConcernUse::AllLevels || command.reads == ReadsFrom::Collection,
+                "{name}: a past state is that of a collection"
+            );
+            assert!(
+                command.write_concern != WriteConcernUse::WithOutput || matches!(command.changes, Changes::Output(_)),
+                "{name}: a write concern for an output needs one"
+            );
+            let ends = command.transaction.is_end();
+            assert!(!ends || command.write_concern == WriteConcernUse::Taken, "{name}: an end takes a write concern");
+            let of_version = match command.stable_api {
+                Stability::Outside => &[],
+                Stability::Version1 { fields_outside } => fields_outside,
+            };
+            for field in
+                of_version.iter().chain(command.sequences).chain(command.query_shape.iter().map(|(name, _)| name))
+            {
+                assert!(command.fields.iter().any(|known| known.name == *field), "{name}: the field {field}");
+            }
+        }
     }
 }

@@ -2,7 +2,8 @@
 //! use for queries of a shape. `planCacheClear` removes cached plans, which were the best of trials.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Command};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
@@ -13,43 +14,35 @@ use std::sync::Arc;
 
 pub(super) const SET_FILTER: Command = Command {
     name: "planCacheSetFilter",
-    aliases: &[],
     // For these four commands MongoDB ignores unknown fields.
     fields: ANY_FIELDS,
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::PlanCacheIndexFilter),
     run: set_filter,
+    ..Command::PLAIN
 };
 
 pub(super) const LIST_FILTERS: Command = Command {
     name: "planCacheListFilters",
-    aliases: &[],
     fields: ANY_FIELDS,
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::PlanCacheIndexFilter),
     run: list_filters,
+    ..Command::PLAIN
 };
 
 pub(super) const CLEAR_FILTERS: Command = Command {
     name: "planCacheClearFilters",
-    aliases: &[],
     fields: ANY_FIELDS,
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::PlanCacheIndexFilter),
     run: clear_filters,
+    ..Command::PLAIN
 };
 
 pub(super) const CLEAR: Command = Command {
     name: "planCacheClear",
-    aliases: &[],
     fields: ANY_FIELDS,
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::PlanCacheWrite),
     run: clear,
+    ..Command::PLAIN
 };
 
 /// The parts of a query that make its shape.

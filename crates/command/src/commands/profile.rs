@@ -2,7 +2,8 @@
 
 use crate::authorization::{Privileges, administration};
 use crate::capped_options::is_capped;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, Profiling};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::profiler::{self, Level, PROFILE};
@@ -13,12 +14,11 @@ use bunko_matcher::Filter;
 
 pub(super) const COMMAND: Command = Command {
     name: "profile",
-    aliases: &[],
     fields: &[field("slowms", Kind::Number), field("sampleRate", Kind::Number), field("filter", Kind::Own)],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(administration::profile),
+    profiling: Profiling::Never,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

@@ -2,12 +2,13 @@
 
 use super::{aggregate, distinct, find};
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, Request, TransactionUse};
+use crate::command_entry::{Changes, Command, Databases, Explanation};
+use crate::dispatch::{Halt, Request};
 use crate::field_kinds::{Kind, field};
 use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
-use crate::query_settings::{self, COMMANDS, NoHash, Set, Settings, ShapeHash, shape_of};
+use crate::query_settings::{self, NoHash, Set, Settings, ShapeHash, shape_of};
 use crate::replica_set::Deployment;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
@@ -17,22 +18,21 @@ use bunko_query::id_lookup;
 
 pub(super) const SET: Command = Command {
     name: "setQuerySettings",
-    aliases: &[],
     fields: &[field("settings", Kind::Object)],
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::QuerySettings),
+    changes: Changes::Other,
     run: set,
+    ..Command::PLAIN
 };
 
 pub(super) const REMOVE: Command = Command {
     name: "removeQuerySettings",
-    aliases: &[],
-    fields: &[],
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::QuerySettings),
+    changes: Changes::Other,
     run: remove,
+    ..Command::PLAIN
 };
 
 /// The shape, and the command that gave it. A hash alone gives no command.
@@ -111,8 +111,8 @@ fn meant(invocation: &mut Invocation<'_>) -> Result<Meant, Halt> {
 /// collections; 7746606 for a find by `_id`, which is not planned; errors of the command.
 fn checked(invocation: &mut Invocation<'_>, query: DocumentRef<'_>) -> Result<Meant, Halt> {
     let first = query.first();
-    let named = first.filter(|first| COMMANDS.contains(&first.name));
-    let Some(command) = named.and_then(|first| find(first.name)) else {
+    let command = first.and_then(|first| find(first.name)).filter(|command| command.has_query_shape());
+    let Some(command) = command else {
         let message = "query settings can only be set for find, distinct and aggregate";
         return Err(Failure::new(ErrorCode(7_746_402), message).into());
     };
@@ -141,21 +141,21 @@ fn checked(invocation: &mut Invocation<'_>, query: DocumentRef<'_>) -> Result<Me
     let request = Request::new(database, query, None);
     GenericOptions::parse(invocation.service.deployment(), command, &request)?;
     check_command(&invocation.inner(command, request)?, &namespace)?;
-    if command.name == "find" && is_by_id(query) {
+    if command.explain == Explanation::Find && is_by_id(query) {
         let message =
             format!("{place} command cannot be used on find queries eligible for IDHACK, an exact match on _id");
         return Err(Failure::new(ErrorCode(7_746_606), message).into());
     }
-    let hash = ShapeHash::of(&shape_of(command.name, database, query));
+    let hash = ShapeHash::of(&shape_of(command, database, query));
     Ok(Meant { hash, query: Some(query.to_owned()) })
 }
 
 fn check_command(command: &Invocation<'_>, namespace: &Namespace) -> Result<()> {
     // Settings that the shape has already must not reject the command.
     let scope = command.scope_without_settings(command, namespace)?;
-    match command.command.name {
-        "find" => find::parse(command, scope).map(drop),
-        "distinct" => {
+    match command.command.explain {
+        Explanation::Find => find::parse(command, scope).map(drop),
+        Explanation::Distinct => {
             distinct::key(command)?;
             distinct::parse(command, &scope).map(drop)
         }

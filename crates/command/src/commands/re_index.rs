@@ -2,7 +2,8 @@
 
 use super::list_indexes::listed;
 use crate::authorization::Privileges;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Changes, Command};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::replica_set::Deployment;
 use bunko_access::Action;
@@ -11,12 +12,11 @@ use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "reIndex",
-    aliases: &[],
     fields: ANY_FIELDS,
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::ReIndex),
+    changes: Changes::Other,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

@@ -3,19 +3,18 @@
 use super::kill_sessions::sessions;
 use crate::authorization::Privileges;
 use crate::authorization::own_sessions::Reach;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, Stability};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 use std::time::Instant;
 
 pub(super) const COMMAND: Command = Command {
     name: "refreshSessions",
-    aliases: &[],
-    fields: &[],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::Login,
+    stable_api: Stability::WHOLE,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

@@ -1,20 +1,21 @@
 //! `renameCollection`: gives a collection another name, also in another database.
 
+use crate::audit::{AuditEvent, Event};
 use crate::authorization::{Privileges, collections};
 use crate::collection_uuid;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Changes, Command, Databases, WriteConcernUse};
+use crate::dispatch::{Halt, Request};
 use crate::field_kinds::{Kind, field};
 use crate::fields::truth;
 use crate::invocation::Invocation;
 use crate::system_namespace::{check_creatable, check_removable};
 use crate::write_statement::required_value;
-use bunko_bson::{Type, ValueRef, Writer};
+use bunko_bson::{DocumentBuf, Type, ValueRef, Writer};
 use bunko_catalog::{Move, Namespace, RenameTarget, check_database};
 use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "renameCollection",
-    aliases: &[],
     fields: &[
         field("to", Kind::Text), // The identity that the target must have stands for yes.
         field("dropTarget", Kind::OneOf(&[Type::Boolean, Type::Binary])),
@@ -23,10 +24,19 @@ pub(super) const COMMAND: Command = Command {
         field("collectionUUID", Kind::Uuid),
     ],
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(collections::rename),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    audit: AuditEvent::Of(events),
     run,
+    ..Command::PLAIN
 };
+
+fn events(request: &Request<'_>) -> Vec<Event> {
+    let new = request.body.get("to").and_then(ValueRef::as_str).unwrap_or_default();
+    let old = request.argument().as_str().unwrap_or_default();
+    vec![Event { name: COMMAND.name, param: DocumentBuf::new().with("old", old).with("new", new) }]
+}
 
 fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
     let from = invocation.argument_of(Kind::Text)?.as_str().unwrap_or_default();

@@ -2,7 +2,8 @@
 
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, Databases};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
@@ -10,12 +11,11 @@ use bunko_bson::Writer;
 
 pub(super) const COMMAND: Command = Command {
     name: "replSetGetConfig",
-    aliases: &[],
     fields: &[field("commitmentStatus", Kind::BooleanLike)],
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::ReplSetGetConfig),
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

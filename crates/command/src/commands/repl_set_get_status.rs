@@ -1,7 +1,8 @@
 //! `replSetGetStatus`: the state of the set, as its only member sees it.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Command, Databases};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::replica_set::{ReplicaSet, TERM, optime};
 use crate::service::Service;
@@ -14,13 +15,12 @@ const PRIMARY: i32 = 1;
 
 pub(super) const COMMAND: Command = Command {
     name: "replSetGetStatus",
-    aliases: &[],
     // MongoDB ignores unknown fields.
     fields: ANY_FIELDS,
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::ReplSetGetStatus),
     run,
+    ..Command::PLAIN
 };
 
 /// The error of commands about replica sets on a server without one.

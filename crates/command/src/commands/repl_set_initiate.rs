@@ -1,7 +1,8 @@
 //! `replSetInitiate`: the set exists since the server started, but a client can still set the name of its member.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Command, Databases};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{DocumentRef, Writer};
@@ -9,12 +10,11 @@ use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "replSetInitiate",
-    aliases: &[],
     fields: ANY_FIELDS,
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::ReplSetConfigure),
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

@@ -2,7 +2,8 @@
 
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, Databases};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::replica_set::Force;
@@ -12,12 +13,11 @@ use bunko_errors::Failure;
 
 pub(super) const COMMAND: Command = Command {
     name: "replSetReconfig",
-    aliases: &[],
     fields: &[field("force", Kind::Own), field("newlyAdded", Kind::Own)],
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::ReplSetConfigure),
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

@@ -4,7 +4,8 @@
 //! Source: MongoDB manual 8.2, "replSetResizeOplog".
 
 use crate::authorization::Privileges;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Changes, Command, Databases};
+use crate::dispatch::Halt;
 use crate::generic_options::is_generic;
 use crate::invocation::Invocation;
 use bunko_access::Action;
@@ -14,12 +15,12 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(super) const COMMAND: Command = Command {
     name: "replSetResizeOplog",
-    aliases: &[],
     fields: ANY_FIELDS,
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::ReplSetResizeOplog),
+    changes: Changes::Other,
     run,
+    ..Command::PLAIN
 };
 
 const SIZE_MB_MIN: f64 = 990.0;

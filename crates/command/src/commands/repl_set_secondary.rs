@@ -4,7 +4,8 @@
 
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, Databases};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{ValueRef, Writer};
@@ -20,12 +21,10 @@ type Run = fn(&mut Invocation<'_>, &mut Writer<'_>) -> Result<(), Halt>;
 const fn command(name: &'static str, run: Run) -> Command {
     Command {
         name,
-        aliases: &[],
-        fields: &[],
         databases: Databases::Admin,
-        transaction: TransactionUse::Refused,
         privileges: Privileges::OnCluster(Action::ReplSetStateChange),
         run,
+        ..Command::PLAIN
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, Databases};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
@@ -11,21 +12,18 @@ use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "replSetStepDown",
-    aliases: &[],
     fields: &[field("secondaryCatchUpPeriodSecs", Kind::Own), field("force", Kind::Own)],
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::ReplSetStateChange),
     run,
+    ..Command::PLAIN
 };
 pub(super) const FREEZE: Command = Command {
     name: "replSetFreeze",
-    aliases: &[],
-    fields: &[],
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::ReplSetStateChange),
     run: freeze,
+    ..Command::PLAIN
 };
 
 /// Default of `secondaryCatchUpPeriodSecs`, in seconds. Only a given value is compared with the step-down period.

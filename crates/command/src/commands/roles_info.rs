@@ -5,7 +5,8 @@ use super::create_role::privilege_documents;
 use super::users_info::{Asked, privileges_of, restrictions_of};
 use crate::access_control::{BuiltinShown, Role, all_inherited, documents_of, find_role, roles_of_database};
 use crate::authorization::{Privileges, users};
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, Secrets};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Name;
@@ -15,16 +16,15 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(super) const COMMAND: Command = Command {
     name: "rolesInfo",
-    aliases: &[],
     fields: &[
         field("showAuthenticationRestrictions", Kind::BooleanLike),
         field("showBuiltinRoles", Kind::BooleanLike),
         field("showPrivileges", Kind::Own),
     ],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(users::roles_info),
+    secrets: Secrets::Named,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

@@ -2,14 +2,13 @@
 
 use crate::access_control::{authenticate, continue_login, start_login};
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, TransactionUse};
+use crate::command_entry::{Command, Compression, Secrets, Stability};
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_errors::{ErrorCode, Result};
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     name: "saslStart",
-    aliases: &[],
     fields: &[
         field("mechanism", Kind::Own),
         field("payload", Kind::Own),
@@ -17,24 +16,26 @@ pub(super) const COMMAND: Command = Command {
         field("options", Kind::Own),
         field("db", Kind::Own),
     ],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::BeforeLogin,
+    stable_api: Stability::WHOLE,
+    compression: Compression::Never,
+    secrets: Secrets::Fields(&["payload"]),
     run: |invocation, reply| Ok(slowly_refused(start_login(invocation, reply), invocation)?),
+    ..Command::PLAIN
 };
 pub(super) const CONTINUE: Command = Command {
     name: "saslContinue",
-    aliases: &[],
     // mgo.v2 sends the mechanism again.
     fields: &[field("conversationId", Kind::Own), field("payload", Kind::Own), field("mechanism", Kind::Own)],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::BeforeLogin,
+    stable_api: Stability::WHOLE,
+    compression: Compression::Never,
+    secrets: Secrets::Fields(&["payload"]),
     run: |invocation, reply| Ok(slowly_refused(continue_login(invocation, reply), invocation)?),
+    ..Command::PLAIN
 };
-pub(super) const AUTHENTICATE: Command = Command {
+pub(crate) const AUTHENTICATE: Command = Command {
     name: "authenticate",
-    aliases: &[],
     fields: &[
         field("mechanism", Kind::Own),
         field("user", Kind::Own),
@@ -43,10 +44,12 @@ pub(super) const AUTHENTICATE: Command = Command {
         field("key", Kind::Own),
         field("db", Kind::Own),
     ],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::BeforeLogin,
+    stable_api: Stability::WHOLE,
+    compression: Compression::Never,
+    secrets: Secrets::Fields(&["key", "nonce", "pwd"]),
     run: |invocation, reply| Ok(slowly_refused(authenticate(invocation, reply), invocation)?),
+    ..Command::PLAIN
 };
 
 /// Delays the reply to a refused login by `authFailedDelayMs`, so that passwords cannot be guessed fast. The delay

@@ -2,9 +2,10 @@
 
 use super::build_info::COMPATIBLE_VERSION;
 use crate::authorization::Privileges;
+use crate::command_entry::{ANY_FIELDS, Command, Queueing};
 use crate::connection_rate;
 use crate::counters::{Tally, TlsVersion};
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::dispatch::Halt;
 use crate::fields::truth;
 use crate::generic_options::is_generic;
 use crate::invocation::Invocation;
@@ -24,12 +25,11 @@ const MS_PER_HOUR: f64 = 3_600_000.0;
 
 pub(super) const COMMAND: Command = Command {
     name: "serverStatus",
-    aliases: &[],
     fields: ANY_FIELDS,
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::ServerStatus),
+    queueing: Queueing::AtOnce,
     run,
+    ..Command::PLAIN
 };
 
 /// One section of the reply.
@@ -251,7 +251,7 @@ fn write_extra_info(_: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Writer
 fn write_global_lock(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {
     let mut active = [0; OperationClass::COUNT];
     for operation in service.operations.observe().iter().filter(|operation| operation.opid != 0) {
-        active[OperationClass::of(operation.command_name).index()] += 1;
+        active[operation.entry.class.index()] += 1;
     }
     out.append("totalTime", service.started.elapsed().as_micros() as i64);
     out.begin_document("currentQueue").append("total", 0).append("readers", 0).append("writers", 0).end();

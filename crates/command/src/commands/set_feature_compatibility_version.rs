@@ -1,7 +1,8 @@
 //! `setFeatureCompatibilityVersion`: stores the release to which the server can be downgraded.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Changes, Command, Databases, WriteConcernUse};
+use crate::dispatch::Halt;
 use crate::feature_compatibility;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
@@ -12,12 +13,13 @@ use bunko_query::write::version_document;
 
 pub(super) const COMMAND: Command = Command {
     name: "setFeatureCompatibilityVersion",
-    aliases: &[],
     fields: &[field("confirm", Kind::BooleanLike), field("fromConfigServer", Kind::BooleanLike)],
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::SetFeatureCompatibilityVersion),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

@@ -2,8 +2,9 @@
 //! other members, so the command only checks that such a build is running.
 
 use crate::authorization::Privileges;
+use crate::command_entry::{Changes, Command, WriteConcernUse};
 use crate::commit_quorum;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
@@ -12,12 +13,12 @@ use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "setIndexCommitQuorum",
-    aliases: &[],
     fields: &[field("indexNames", Kind::Texts), field("commitQuorum", Kind::Own)],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::CreateIndex),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

@@ -1,7 +1,8 @@
 //! `setParameter`: changes the server's parameters while it runs.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Command, Databases, Queueing, Secrets};
+use crate::dispatch::Halt;
 use crate::generic_options::is_generic;
 use crate::invocation::Invocation;
 use crate::parameters::{PARAMETERS, is_known_parameter, not_settable};
@@ -11,12 +12,13 @@ use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "setParameter",
-    aliases: &[],
     fields: ANY_FIELDS,
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::SetParameter),
+    queueing: Queueing::AtOnce,
+    secrets: Secrets::Named,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

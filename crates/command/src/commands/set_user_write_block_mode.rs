@@ -2,7 +2,8 @@
 //! Source: MongoDB manual 8.2, `setUserWriteBlockMode`.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, Databases, WriteConcernUse};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::stored_settings;
@@ -14,12 +15,12 @@ use std::time::Duration;
 
 pub(super) const COMMAND: Command = Command {
     name: "setUserWriteBlockMode",
-    aliases: &[],
     fields: &[field("global", Kind::Boolean), field("reason", Kind::Text)],
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::SetUserWriteBlockMode),
+    write_concern: WriteConcernUse::Taken,
     run,
+    ..Command::PLAIN
 };
 
 /// Interval at which the command checks whether earlier writes have ended.

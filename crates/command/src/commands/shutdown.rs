@@ -1,7 +1,9 @@
 //! `shutdown`: stops the server.
 
+use crate::audit::AuditEvent;
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, Databases, Queueing};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
@@ -9,12 +11,13 @@ use bunko_bson::Writer;
 
 pub(super) const COMMAND: Command = Command {
     name: "shutdown",
-    aliases: &[],
     fields: &[field("force", Kind::Boolean), field("timeoutSecs", Kind::Own)],
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::Shutdown),
+    queueing: Queueing::AtOnce,
+    audit: AuditEvent::EndOfServer,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

@@ -1,22 +1,16 @@
 //! `startSession`: returns the id of a new session.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Command};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::sessions::id::random_uuid;
 use crate::sessions::{SESSION_TIMEOUT_MINUTES, SessionId};
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
 use std::time::Instant;
 
-pub(super) const COMMAND: Command = Command {
-    name: "startSession",
-    aliases: &[],
-    fields: ANY_FIELDS,
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
-    privileges: Privileges::Login,
-    run,
-};
+pub(super) const COMMAND: Command =
+    Command { name: "startSession", fields: ANY_FIELDS, privileges: Privileges::Login, run, ..Command::PLAIN };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let id = random_uuid(&*invocation.service.world.random);

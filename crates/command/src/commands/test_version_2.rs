@@ -2,14 +2,12 @@
 //! refuses it.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, TransactionUse};
+use crate::command_entry::{Command, Databases};
 
 pub(super) const COMMAND: Command = Command {
     name: "testVersion2",
-    aliases: &[],
-    fields: &[],
     databases: Databases::AnyOfTests,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::Login,
     run: |_, _| Ok(()),
+    ..Command::PLAIN
 };

@@ -1,8 +1,9 @@
 //! `top`: the time spent on each collection.
 
 use crate::authorization::Privileges;
+use crate::command_entry::{ANY_FIELDS, Command, Databases, Queueing};
 use crate::counters::Latency;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::namespace_usage::UsageKind;
 use crate::operation_class::OperationClass;
@@ -11,13 +12,13 @@ use bunko_bson::Writer;
 
 pub(super) const COMMAND: Command = Command {
     name: "top",
-    aliases: &[],
     // MongoDB ignores unknown fields.
     fields: ANY_FIELDS,
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCluster(Action::Top),
+    queueing: Queueing::AtOnce,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

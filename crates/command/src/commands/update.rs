@@ -1,13 +1,21 @@
 //! `update`: changes documents, or inserts one if none matches.
 
 use super::insert::{bypasses, check_batch_size, write_errors};
+use crate::access_control::is_on_users;
 use crate::authorization::{Privileges, writes};
 use crate::collation_option;
 use crate::collection_uuid;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{
+    Changes, Command, EncryptionUse, ExplainedWrite, Explanation, OwnTime, Profiling, Retry, Secrets, Stability,
+    TransactionUse, WriteConcernUse,
+};
+use crate::counters::Opcounter;
+use crate::dispatch::Halt;
 use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
+use crate::namespace_usage::UsageKind;
+use crate::operation_class::OperationClass;
 use crate::retries::{Retries, other_kind};
 use crate::statement_note::{Statement, StatementClock};
 use crate::system_namespace::{Creation, check_writable};
@@ -28,7 +36,6 @@ use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
     name: "update",
-    aliases: &[],
     fields: &[
         field("updates", Kind::Array),
         field("ordered", Kind::Boolean),
@@ -39,10 +46,23 @@ pub(super) const COMMAND: Command = Command {
         field("stmtIds", Kind::Own),
         field("collectionUUID", Kind::Uuid),
     ],
-    databases: Databases::Any,
     transaction: TransactionUse::Anywhere,
     privileges: Privileges::By(writes::update),
+    sequences: &["updates"],
+    changes: Changes::Documents,
+    write_concern: WriteConcernUse::Taken,
+    retry: Retry::Safe,
+    stable_api: Stability::WHOLE,
+    secrets: Secrets::OfUsers(is_on_users),
+    explain: Explanation::Write(ExplainedWrite::Update),
+    profiling: Profiling::ByStatement,
+    class: OperationClass::Write,
+    usage: UsageKind::Update,
+    opcounter: Opcounter::ByStatement,
+    own_time: OwnTime::Shown,
+    encryption: EncryptionUse::Allowed,
     run,
+    ..Command::PLAIN
 };
 
 const STATEMENT_FIELDS: &[Field] = &[

@@ -5,17 +5,18 @@ use crate::access_control::{
     DATABASE, USERS, UserFields, begin_change, check_grantable, documents_of, find_user, mechanisms_of,
     name_of_argument, user_not_found, with_field,
 };
+use crate::audit::{Account, AuditEvent, PasswordNote};
 use crate::authorization::{Privileges, users};
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Changes, Command, Compression, Secrets, WriteConcernUse};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_errors::{Failure, Result};
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     name: "updateUser",
-    aliases: &[],
     fields: &[
         field("pwd", Kind::Text),
         field("customData", Kind::Object),
@@ -24,10 +25,18 @@ pub(super) const COMMAND: Command = Command {
         field("authenticationRestrictions", Kind::Array),
         field("mechanisms", Kind::Texts),
     ],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(users::update_user),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    compression: Compression::Never,
+    secrets: Secrets::Fields(&["pwd"]),
+    audit: AuditEvent::Account(Account {
+        kind: "user",
+        shows: &["customData"],
+        password: PasswordNote::WhetherChanged,
+    }),
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

@@ -4,7 +4,8 @@
 use super::create_role::privilege_documents;
 use crate::access_control::{Role, all_inherited, documents_of, find_user, mechanisms_of, users_where};
 use crate::authorization::{Privileges, users};
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Command, Secrets};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::fields::{Fields, truth};
 use crate::invocation::Invocation;
@@ -15,7 +16,6 @@ use bunko_query::parse_filter;
 
 pub(super) const COMMAND: Command = Command {
     name: "usersInfo",
-    aliases: &[],
     fields: &[
         field("showAuthenticationRestrictions", Kind::BooleanLike),
         field("showCredentials", Kind::BooleanLike),
@@ -23,10 +23,10 @@ pub(super) const COMMAND: Command = Command {
         field("showPrivileges", Kind::BooleanLike),
         field("filter", Kind::Object),
     ],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(users::users_info),
+    secrets: Secrets::Named,
     run,
+    ..Command::PLAIN
 };
 
 /// The optional parts of each user's description.

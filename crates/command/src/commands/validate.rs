@@ -2,7 +2,8 @@
 
 use crate::authorization::Privileges;
 use crate::collection_statistics::smallest_integer;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Command, UnstoredUse};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::oplog_view;
 use crate::replica_set::Deployment;
@@ -14,12 +15,11 @@ use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "validate",
-    aliases: &[],
     fields: ANY_FIELDS,
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::Validate),
+    unstored: UnstoredUse::ReadsOplog,
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

@@ -1,7 +1,8 @@
 //! `validateDBMetadata`: lists the indexes that a strict client of the Stable API could not have created.
 
 use crate::authorization::{Privileges, administration};
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::Command;
+use crate::dispatch::Halt;
 use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
 use crate::write_statement::statement;
@@ -11,12 +12,10 @@ use bunko_errors::{ErrorCode, Failure};
 
 pub(super) const COMMAND: Command = Command {
     name: "validateDBMetadata",
-    aliases: &[],
     fields: &[field("apiParameters", Kind::Object), field("db", Kind::Text), field("collection", Kind::Text)],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(administration::validate_metadata),
     run,
+    ..Command::PLAIN
 };
 
 const API_FIELDS: &[Field] =

@@ -1,19 +1,13 @@
 //! `whatsmyuri`: the client's address as the server sees it.
 
 use crate::authorization::Privileges;
-use crate::dispatch::{ANY_FIELDS, Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{ANY_FIELDS, Command};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 
-pub(super) const COMMAND: Command = Command {
-    name: "whatsmyuri",
-    aliases: &[],
-    fields: ANY_FIELDS,
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
-    privileges: Privileges::Login,
-    run,
-};
+pub(super) const COMMAND: Command =
+    Command { name: "whatsmyuri", fields: ANY_FIELDS, privileges: Privileges::Login, run, ..Command::PLAIN };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     reply.append("you", &invocation.connection.peer.to_string());

@@ -12,6 +12,7 @@ mod trouble;
 pub(crate) use mode::Mode;
 pub(crate) use trouble::{InjectedError, StatementTrouble, Trouble};
 
+use crate::command_entry::FailPointUse;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::service::World;
@@ -123,8 +124,7 @@ impl FailPoints {
     /// # Errors
     /// The injected error; [`Halt::TooLong`] on a thread that serves other connections.
     pub(crate) fn meet_command(&self, invocation: &mut Invocation<'_>) -> Result<(), Halt> {
-        // This command is exempt, so that a failpoint can always be switched off.
-        if invocation.command.name == "configureFailPoint" {
+        if invocation.command.fail_point == FailPointUse::Exempt {
             return Ok(());
         }
         // A command that halts as too long on a shared thread would run again on its own thread, and would meet the

@@ -1,5 +1,6 @@
 //! The effects of a failpoint on a command.
 
+use crate::commands::configure_fail_point;
 use crate::dispatch::Halt;
 use crate::fields::{Fields, wrong_type};
 use crate::invocation::Invocation;
@@ -81,7 +82,7 @@ impl Trouble {
         for field in data.iter().filter(|field| known.contains(&field.name)) {
             own.append(field.name, field.value);
         }
-        let fields = Fields::new("configureFailPoint", own.as_ref());
+        let fields = Fields::new(configure_fail_point::COMMAND.name, own.as_ref());
         let text = |name: &str| fields.string(name).map(|text| text.map(str::to_owned));
         let block = if fields.boolean("blockConnection", false)? {
             let time_ms = fields.integer("blockTimeMS")?.ok_or_else(|| {
@@ -122,9 +123,10 @@ impl Trouble {
         let is_named = |name: &String| name == command.name || command.aliases.contains(&name.as_str());
         self.commands.iter().any(is_named)
             && self.application.as_deref().is_none_or(|name| application(invocation) == Some(name))
-            && self.namespace.as_deref().is_none_or(|wanted| {
-                namespace(command.name, invocation.request.database, invocation.request.body) == wanted
-            })
+            && self
+                .namespace
+                .as_deref()
+                .is_none_or(|wanted| namespace(command, invocation.request.database, invocation.request.body) == wanted)
     }
 
     /// Its effect on a statement of a retryable write.

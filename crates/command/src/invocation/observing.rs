@@ -2,9 +2,10 @@
 
 use super::{Examined, Invocation};
 use crate::access_control::Shown;
+use crate::command_entry::{Command, Profiling, ReadsFrom};
 use crate::lock_modes::Locking;
 use crate::machine;
-use crate::operation_description::{self, operation_name};
+use crate::operation_description;
 use crate::profiler::{Entry, Outcome};
 use bunko_bson::DocumentBuf;
 use bunko_catalog::Namespace;
@@ -43,11 +44,9 @@ impl<'a> Invocation<'a> {
     pub(crate) fn namespace_shown(&self) -> String {
         match &self.collection {
             Some(Cow::Owned(collection)) => format!("{}.{collection}", self.request.database),
-            _ => operation_description::namespace(
-                self.command.name,
-                self.request.database,
-                self.operation.command().as_ref(),
-            ),
+            _ => {
+                operation_description::namespace(self.command, self.request.database, self.operation.command().as_ref())
+            }
         }
     }
 
@@ -108,14 +107,14 @@ impl<'a> Invocation<'a> {
 
     /// Records the command in the log and the profile, if the settings ask for it.
     pub(crate) fn note_end(&self, outcome: Outcome<'_>) {
-        let name = self.command.name;
-        let has_statements = matches!(name, "update" | "delete" | "bulkWrite");
+        let Command { reads, profiling, usage, .. } = self.command;
+        let has_statements = *profiling == Profiling::ByStatement;
         let has_collection = self.collection.is_some();
-        // A getMore without a cursor uses no collection.
-        let is_unknown_cursor =
-            name == "getMore" && outcome.failure.is_some_and(|failure| failure.code() == ErrorCode::CURSOR_NOT_FOUND);
+        // A command without its cursor uses no collection.
+        let is_unknown_cursor = *reads == ReadsFrom::Cursor
+            && outcome.failure.is_some_and(|failure| failure.code() == ErrorCode::CURSOR_NOT_FOUND);
         let entry = Entry {
-            op: operation_name(name),
+            op: usage.opcode_name(),
             log_type: "command",
             component: "COMMAND",
             database: self.request.database,
@@ -127,12 +126,9 @@ impl<'a> Invocation<'a> {
             command: self.command_told(),
             observation: &self.observation,
             outcome,
-            locking: Locking::of(name, has_collection),
+            locking: Locking::of(self.command, has_collection),
             // Statements have their own entries.
-            is_profiled: has_collection
-                && !has_statements
-                && !is_unknown_cursor
-                && !matches!(name, "killCursors" | "profile"),
+            is_profiled: has_collection && *profiling == Profiling::Whole && !is_unknown_cursor,
         };
         self.service.profiler.note(self, &entry);
     }

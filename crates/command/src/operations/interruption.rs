@@ -1,14 +1,12 @@
 //! Reasons for an operation to stop.
 
 use super::{OperationSlot, RunningOperation};
+use crate::command_entry::ReadsFrom;
 use bunko_errors::{ErrorCode, Failure};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-
-/// Commands that end when their client disconnects. Writes continue.
-const READS: [&str; 6] = ["find", "getMore", "aggregate", "count", "distinct", "mapReduce"];
 
 /// The interruption of an operation. A cursor outlives the command that opened it, so the interruption follows the
 /// command that works with the cursor now.
@@ -40,7 +38,7 @@ struct Target {
 
 impl Target {
     fn new(operation: &RunningOperation, deadline: Option<Instant>) -> Self {
-        let is_read = READS.contains(&operation.command_name);
+        let is_read = operation.entry.reads != ReadsFrom::Nothing;
         Self { slot: Arc::clone(&operation.slot), is_read, opid: operation.opid, deadline }
     }
 }
@@ -99,6 +97,7 @@ mod tests {
     use super::super::{Beginning, Operations};
     use super::*;
     use crate::access_control::Shown;
+    use crate::commands;
     use crate::connection::Peer;
     use crate::sessions::SessionId;
     use bunko_bson::DocumentBuf;
@@ -109,7 +108,12 @@ mod tests {
 
     fn beginning(command: &DocumentBuf) -> Beginning<'_> {
         let command = Shown::of_own(command.as_ref());
-        Beginning { command_name: "find", database: "test", command, session: Some(SESSION) }
+        Beginning {
+            entry: commands::find("find").expect("a command"),
+            database: "test",
+            command,
+            session: Some(SESSION),
+        }
     }
 
     fn code(interruption: &Interruption) -> Option<ErrorCode> {
@@ -147,7 +151,8 @@ mod tests {
         let read = connection.begin(&beginning(&command), None);
         assert_eq!(code(&Interruption::of(&read, None)), Some(ErrorCode::CLIENT_DISCONNECT));
         drop(read);
-        let write = connection.begin(&Beginning { command_name: "update", ..beginning(&command) }, None);
+        let write = connection
+            .begin(&Beginning { entry: commands::find("update").expect("a command"), ..beginning(&command) }, None);
         assert_eq!(code(&Interruption::of(&write, None)), None);
     }
 

@@ -13,9 +13,10 @@ mod settings;
 mod shape;
 
 pub(crate) use settings::Settings;
-pub(crate) use shape::{COMMANDS, NoHash, ShapeHash, of as shape_of};
+pub(crate) use shape::{NoHash, ShapeHash, ShapePart, of as shape_of};
 
 use crate::cluster_parameters::{COLLECTION, DATABASE};
+use crate::commands;
 use crate::dispatch::Halt;
 use crate::fields::Fields;
 use crate::invocation::Invocation;
@@ -77,7 +78,7 @@ impl Set {
     pub fn shape(&self) -> Option<DocumentBuf> {
         let query = self.query.as_ref()?.as_ref();
         let database = query.get("$db")?.as_str()?;
-        Some(shape_of(query.first()?.name, database, query))
+        Some(shape_of(commands::find(query.first()?.name)?, database, query))
     }
 }
 
@@ -102,10 +103,11 @@ impl AllQuerySettings {
 
     /// The settings for commands of this one's shape.
     fn of_command(&self, fields: &Fields<'_>, database: &str) -> Option<Arc<Set>> {
-        if !self.are_some.load(Ordering::Relaxed) || !COMMANDS.contains(&fields.command) {
+        if !self.are_some.load(Ordering::Relaxed) {
             return None;
         }
-        let hash = ShapeHash::of(&shape_of(fields.command, database, fields.body));
+        let command = commands::find(fields.command).filter(|command| command.has_query_shape())?;
+        let hash = ShapeHash::of(&shape_of(command, database, fields.body));
         self.by_shape.read().get(&hash).cloned()
     }
 
@@ -132,7 +134,7 @@ pub(crate) fn applied(invocation: &Invocation<'_>, fields: &Fields<'_>) -> Resul
     let Some(set) = invocation.service.query_settings.of_command(fields, invocation.request.database) else {
         return Ok(None);
     };
-    let is_explained = invocation.command.name == "explain" || fields.truth("explain");
+    let is_explained = invocation.command.is_explain() || fields.truth("explain");
     if set.settings.rejects() && !is_explained {
         return Err(Failure::new(ErrorCode::QUERY_REJECTED_BY_SETTINGS, "Query rejected by admin query settings"));
     }

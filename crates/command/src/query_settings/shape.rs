@@ -3,13 +3,11 @@
 
 use super::expression_shape::placeholder;
 use super::{expression_shape, filter_shape, pipeline_shape, projection_shape};
+use crate::command_entry::Command;
 use crate::fields::truth;
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
 use sha2::{Digest, Sha256};
 use std::fmt;
-
-/// The commands that have shapes.
-pub(crate) const COMMANDS: [&str; 3] = ["aggregate", "distinct", "find"];
 
 /// Identifies a shape. It differs from the hash that MongoDB computes for the shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,7 +49,7 @@ impl fmt::Display for ShapeHash {
 
 /// How a field contributes to the shape.
 #[derive(Clone, Copy)]
-enum Part {
+pub(crate) enum ShapePart {
     Exact,
     Expressions,
     Filter,
@@ -62,48 +60,18 @@ enum Part {
     Values,
 }
 
-/// The fields that belong to the shape, and how. Hints, batch sizes and time limits do not.
-fn parts(command: &str) -> &'static [(&'static str, Part)] {
-    match command {
-        "find" => &[
-            ("filter", Part::Filter),
-            ("sort", Part::Exact),
-            ("projection", Part::Projection),
-            ("skip", Part::Value),
-            ("limit", Part::Value),
-            ("max", Part::Values),
-            ("min", Part::Values),
-            ("singleBatch", Part::Flag),
-            ("returnKey", Part::Flag),
-            ("showRecordId", Part::Flag),
-            ("tailable", Part::Flag),
-            ("awaitData", Part::Flag),
-            ("oplogReplay", Part::Flag),
-            ("allowDiskUse", Part::Flag),
-            ("collation", Part::Exact),
-            ("let", Part::Expressions),
-        ],
-        "distinct" => &[("key", Part::Exact), ("query", Part::Filter), ("collation", Part::Exact)],
-        _ => &[
-            ("pipeline", Part::Pipeline),
-            ("allowDiskUse", Part::Flag),
-            ("collation", Part::Exact),
-            ("let", Part::Expressions),
-        ],
-    }
-}
-
-/// The shape of a command, one of [`COMMANDS`], on a collection of a database.
-pub(crate) fn of(command: &str, database: &str, body: DocumentRef<'_>) -> DocumentBuf {
+/// The shape of a command that has one, on a collection of a database. Its entry lists the fields that belong to the
+/// shape; hints, batch sizes and time limits do not.
+pub(crate) fn of(command: &Command, database: &str, body: DocumentRef<'_>) -> DocumentBuf {
     let collection = body.first().and_then(|first| first.value.as_str()).unwrap_or("$cmd.aggregate");
     let namespace = DocumentBuf::new().with("db", database).with("coll", collection);
-    let mut shape = DocumentBuf::new().with("cmdNs", &namespace).with("command", command);
-    for (name, part) in parts(command) {
+    let mut shape = DocumentBuf::new().with("cmdNs", &namespace).with("command", command.name);
+    for (name, part) in command.query_shape {
         let value = body.get(name).filter(|value| !value.is_nullish());
         let is_empty = value.is_none_or(|value| value.as_document().is_some_and(DocumentRef::is_empty));
         match (part, value) {
             // An empty filter has the shape of a missing one.
-            (Part::Filter, _) if is_empty => {
+            (ShapePart::Filter, _) if is_empty => {
                 shape.append(name, &DocumentBuf::new());
             }
             (_, Some(value)) if !is_empty => {
@@ -115,15 +83,15 @@ pub(crate) fn of(command: &str, database: &str, body: DocumentRef<'_>) -> Docume
     shape
 }
 
-fn of_part(part: Part, value: ValueRef<'_>) -> Value {
+fn of_part(part: ShapePart, value: ValueRef<'_>) -> Value {
     match (part, value) {
-        (Part::Filter, ValueRef::Document(filter)) => Value::Document(filter_shape::of(filter)),
-        (Part::Projection, ValueRef::Document(projection)) => Value::Document(projection_shape::of(projection)),
-        (Part::Values, ValueRef::Document(values)) => Value::Document(filter_shape::values(values)),
-        (Part::Pipeline, ValueRef::Array(pipeline)) => pipeline_shape::of(pipeline),
-        (Part::Expressions, _) => expression_shape::of(value),
-        (Part::Flag, _) => Value::Boolean(truth(value)),
-        (Part::Value, _) => Value::String(placeholder(value)),
+        (ShapePart::Filter, ValueRef::Document(filter)) => Value::Document(filter_shape::of(filter)),
+        (ShapePart::Projection, ValueRef::Document(projection)) => Value::Document(projection_shape::of(projection)),
+        (ShapePart::Values, ValueRef::Document(values)) => Value::Document(filter_shape::values(values)),
+        (ShapePart::Pipeline, ValueRef::Array(pipeline)) => pipeline_shape::of(pipeline),
+        (ShapePart::Expressions, _) => expression_shape::of(value),
+        (ShapePart::Flag, _) => Value::Boolean(truth(value)),
+        (ShapePart::Value, _) => Value::String(placeholder(value)),
         _ => value.to_value(),
     }
 }
@@ -131,12 +99,13 @@ fn of_part(part: Part, value: ValueRef<'_>) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands;
     use bunko_testkit::shell;
 
     fn shape(command: &str) -> String {
         let body = shell::parse_document(command).expect("a command");
         let name = body.as_ref().first().expect("a name").name.to_owned();
-        shell::print(ValueRef::Document(of(&name, "d", body.as_ref()).as_ref()))
+        shell::print(ValueRef::Document(of(commands::find(&name).expect("a command"), "d", body.as_ref()).as_ref()))
     }
 
     #[test]

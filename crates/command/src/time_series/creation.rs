@@ -2,7 +2,7 @@
 
 use super::buckets_of;
 use crate::collation_option;
-use crate::expiry_option::Expiry;
+use crate::expiry_option::{CollectionState, Expiry};
 use crate::invocation::Invocation;
 use bunko_bson::{ArrayBuf, Collator, DocumentBuf, DocumentRef};
 use bunko_catalog::{Catalog, CreateOptions, IndexSpec, Namespace, ViewDefinition};
@@ -33,7 +33,7 @@ pub(crate) fn create(invocation: &mut Invocation<'_>, namespace: &Namespace, opt
     check_options(invocation, &series)?;
     let strings = collation_option::of_collection(invocation)?;
     let collation = strings.collator().map(Collator::specification);
-    let expiry = Expiry::parse(invocation)?;
+    let expiry = Expiry::parse(invocation, CollectionState::New)?;
     let mut options = bucket_options(&series);
     if let Some(collation) = collation {
         options.append("collation", collation);

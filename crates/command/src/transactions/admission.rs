@@ -1,10 +1,13 @@
 //! Checks which commands may be part of a transaction, and their fields about it.
 
-use crate::dispatch::{Command, Request, TransactionUse};
+use crate::command_entry::{Changes, Command, TransactionUse};
+use crate::dispatch::Request;
+use crate::each_stage::pipelines_in;
 use crate::fields::wrong_type;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_stages::TransactionUse as StageUse;
 
 /// The part of a command in its transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,30 +31,6 @@ pub(crate) struct TransactionFields {
 
 /// Databases that transactions cannot use.
 const OWN_DATABASES: [&str; 3] = ["admin", "config", "local"];
-
-/// Stages that transactions cannot use.
-/// Source: MongoDB manual 8.2, "Transactions and Operations", "Restricted Operations"; each stage's own page.
-const REFUSED_STAGES: [&str; 19] = [
-    "$changeStream",
-    "$collStats",
-    "$currentOp",
-    "$indexStats",
-    "$listCatalog",
-    "$listClusterCatalog",
-    "$listLocalSessions",
-    "$listSampledQueries",
-    "$listSearchIndexes",
-    "$listSessions",
-    "$merge",
-    "$out",
-    "$planCacheStats",
-    "$queryStats",
-    "$querySettings",
-    "$search",
-    "$searchMeta",
-    "$unionWith",
-    "$vectorSearch",
-];
 
 impl TransactionFields {
     /// Parses `autocommit` or `startTransaction`.
@@ -123,7 +102,7 @@ fn part_of(command: &Command, place: Part) -> Result<Part> {
 /// Refuses databases, collections and stages that a transaction cannot use.
 fn check_target(command: &Command, request: &Request<'_>) -> Result<()> {
     // A bulkWrite runs on admin, and each of its namespaces has its own database.
-    if command.name == "bulkWrite" {
+    if matches!(command.changes, Changes::DocumentsOfSeveral) {
         let mut databases = request.bulk_namespaces().filter_map(|namespace| namespace.split('.').next());
         return databases.try_for_each(check_database);
     }
@@ -131,10 +110,8 @@ fn check_target(command: &Command, request: &Request<'_>) -> Result<()> {
         check_database(request.database)?;
         check_profile(request.database, request.argument().as_str().unwrap_or_default())?;
     }
-    match request.body.get("pipeline").and_then(ValueRef::as_array) {
-        Some(stages) if command.name == "aggregate" => check_stages(stages),
-        _ => Ok(()),
-    }
+    // Only pipelines have this field among the commands that transactions allow.
+    request.body.get("pipeline").and_then(ValueRef::as_array).map_or(Ok(()), check_stages)
 }
 
 fn check_database(database: &str) -> Result<()> {
@@ -154,10 +131,11 @@ pub(super) fn check_profile(database: &str, collection: &str) -> Result<()> {
     Err(not_supported(format!("Cannot run command against the '{database}.{collection}' collection in a transaction.")))
 }
 
-/// Checks the stages, and the stages of pipelines inside `$lookup` and `$facet`.
+/// Checks the stages, and the stages of pipelines inside them.
 fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
     for stage in stages.iter().filter_map(ValueRef::as_document).filter_map(DocumentRef::first) {
-        if REFUSED_STAGES.contains(&stage.name) {
+        let Some(entry) = bunko_stages::find(stage.name) else { continue };
+        if entry.transaction == StageUse::Refused {
             let message = format!(
                 "Operation not permitted in transaction :: caused by :: Aggregation stage {} cannot run within a \
                  multi-document transaction.",
@@ -165,11 +143,7 @@ fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
             );
             return Err(not_supported(message));
         }
-        let inner = stage.value.as_document().into_iter().flat_map(DocumentRef::iter);
-        let are_pipelines = |name: &str| stage.name == "$facet" || stage.name == "$lookup" && name == "pipeline";
-        for pipeline in inner.filter(|field| are_pipelines(field.name)).filter_map(|field| field.value.as_array()) {
-            check_stages(pipeline)?;
-        }
+        pipelines_in(entry, stage.value).try_for_each(check_stages)?;
     }
     Ok(())
 }

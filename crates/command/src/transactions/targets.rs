@@ -1,6 +1,8 @@
 //! Collections that a transaction may not read, write to or create.
 
 use super::admission::{check_profile, not_supported};
+use crate::command_entry::{Changes, ReadsFrom};
+use crate::commands::create;
 use crate::invocation::Invocation;
 use crate::time_series;
 use bunko_bson::{DocumentRef, ValueRef};
@@ -19,7 +21,7 @@ pub(crate) fn check_targets(invocation: &Invocation<'_>) -> Result<()> {
         return Ok(());
     }
     check_creation(invocation)?;
-    if let ("find" | "aggregate" | "distinct", Some(name)) = (invocation.command.name, invocation.argument().as_str()) {
+    if let (ReadsFrom::Collection, Some(name)) = (invocation.command.reads, invocation.argument().as_str()) {
         check_read(invocation.request.database, name)?;
     }
     // The command itself reports a malformed name.
@@ -40,7 +42,7 @@ pub(crate) fn check_read(database: &str, collection: &str) -> Result<()> {
 
 /// A transaction may create collections, but not views, time series or system collections.
 fn check_creation(invocation: &Invocation<'_>) -> Result<()> {
-    if invocation.command.name != "create" {
+    if invocation.command.name != create::COMMAND.name {
         return Ok(());
     }
     let name = invocation.argument().as_str().unwrap_or_default();
@@ -60,17 +62,17 @@ fn check_creation(invocation: &Invocation<'_>) -> Result<()> {
 
 /// The collections that the command writes to.
 fn targets(invocation: &Invocation<'_>) -> Vec<Result<Namespace>> {
-    match invocation.command.name {
-        "insert" | "update" | "delete" | "findAndModify" => {
+    match invocation.command.changes {
+        Changes::Documents => {
             let name = invocation.argument().as_str().unwrap_or_default();
             vec![Namespace::new(invocation.request.database, name)]
         }
-        "bulkWrite" => {
+        Changes::DocumentsOfSeveral => {
             let named = invocation.documents("nsInfo").unwrap_or_default();
             let name = |named: DocumentRef<'_>| named.get("ns").and_then(ValueRef::as_str).map(Namespace::parse);
             named.into_iter().filter_map(name).collect()
         }
-        _ => Vec::new(),
+        Changes::None | Changes::Other | Changes::Output(_) => Vec::new(),
     }
 }
 

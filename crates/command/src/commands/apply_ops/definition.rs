@@ -3,7 +3,8 @@
 
 use super::super::{coll_mod, create, create_indexes, drop, drop_database, drop_indexes, rename_collection};
 use super::documents::find_collection;
-use crate::dispatch::{Command, Halt, Request};
+use crate::command_entry::Command;
+use crate::dispatch::{Halt, Request};
 use crate::invocation::Invocation;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Catalog, Namespace};

@@ -11,8 +11,10 @@ mod delta;
 mod documents;
 mod entry;
 
+use crate::access_control::has_entry_of_users;
 use crate::authorization::{Privileges, administration};
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{Changes, Command, Databases, Secrets, WriteConcernUse};
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
@@ -21,9 +23,8 @@ use documents::Documents;
 use entry::{Entry, Place};
 use std::sync::Arc;
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     name: "applyOps",
-    aliases: &[],
     fields: &[
         field("allowAtomic", Kind::Own),
         field("alwaysUpsert", Kind::Own),
@@ -34,9 +35,12 @@ pub(super) const COMMAND: Command = Command {
         field("prepare", Kind::Own),
     ],
     databases: Databases::Admin,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(administration::everything),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    secrets: Secrets::OfUsers(has_entry_of_users),
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

@@ -11,14 +11,21 @@ pub(super) use operation::Action;
 
 use super::insert::{bypasses, check_batch_size};
 use super::{delete, update};
+use crate::access_control::has_namespace_of_users;
 use crate::authorization::{Privileges, writes};
 use crate::collection_uuid;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::{
+    Changes, Command, Databases, ExplainedWrite, Explanation, OwnTime, Profiling, Retry, Secrets, Stability,
+    TransactionUse, WriteConcernUse,
+};
+use crate::counters::Opcounter;
+use crate::dispatch::Halt;
 use crate::document_list::write_document_list;
 use crate::field_kinds::{Field, Kind, field};
 use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::observation::WriteCounts;
+use crate::operation_class::OperationClass;
 use crate::retries::{Retries, other_kind};
 use crate::statement_note::{Statement, StatementClock, StatementKind};
 use crate::system_namespace::{Creation, check_writable};
@@ -39,9 +46,8 @@ use std::sync::Arc;
 const NAMESPACE_FIELDS: &[Field] =
     &[field("ns", Kind::Text), field("collectionUUID", Kind::Uuid), field("encryptionInformation", Kind::Object)];
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     name: "bulkWrite",
-    aliases: &[],
     fields: &[
         field("ops", Kind::Array),
         field("nsInfo", Kind::Array),
@@ -57,7 +63,19 @@ pub(super) const COMMAND: Command = Command {
     databases: Databases::Admin,
     transaction: TransactionUse::Anywhere,
     privileges: Privileges::By(writes::bulk_write),
+    sequences: &["ops", "nsInfo"],
+    changes: Changes::DocumentsOfSeveral,
+    write_concern: WriteConcernUse::Taken,
+    retry: Retry::Safe,
+    stable_api: Stability::WHOLE,
+    secrets: Secrets::OfUsers(has_namespace_of_users),
+    explain: Explanation::Write(ExplainedWrite::Bulk),
+    profiling: Profiling::ByStatement,
+    class: OperationClass::Write,
+    opcounter: Opcounter::ByStatement,
+    own_time: OwnTime::Shown,
     run,
+    ..Command::PLAIN
 };
 
 /// Which results are returned.

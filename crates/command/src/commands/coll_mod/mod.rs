@@ -6,8 +6,9 @@ use crate::authorization::{Privileges, collections};
 use crate::capped_options;
 use crate::collection_options::pre_and_post_images;
 use crate::collection_uuid;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
-use crate::expiry_option::{self, Expiry};
+use crate::command_entry::{Changes, Command, Stability, WriteConcernUse};
+use crate::dispatch::Halt;
+use crate::expiry_option::{self, CollectionState, Expiry};
 use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
 use crate::time_series;
@@ -40,14 +41,15 @@ const OPTIONS: &[Field] = &[
 /// here, because such buckets are always read correctly.
 const MIXED_SCHEMA: &str = "timeseriesBucketsMayHaveMixedSchemaData";
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     name: "collMod",
-    aliases: &[],
     fields: OPTIONS,
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::By(collections::modify),
+    changes: Changes::Other,
+    write_concern: WriteConcernUse::Taken,
+    stable_api: Stability::Version1 { fields_outside: &["changeStreamPreAndPostImages", "dryRun"] },
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
@@ -59,7 +61,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if invocation.string("viewOn")?.is_some_and(str::is_empty) {
         return Err(Failure::bad_value("'viewOn' cannot be empty").into());
     }
-    let expiry = Expiry::parse(invocation)?;
+    let expiry = Expiry::parse(invocation, CollectionState::Existing)?;
     let size = capped_options::size(invocation, "cappedSize")?;
     let documents = capped_options::documents(invocation, "cappedMax")?;
     if is_dry_run {

@@ -1,16 +1,17 @@
 //! The fields that each explanation has beside plan and stages.
 
+use super::Subject;
 use crate::commands::build_info;
-use crate::fields::Fields;
 use crate::invocation::Invocation;
-use crate::query_settings::{COMMANDS, ShapeHash, shape_of};
+use crate::query_settings::{ShapeHash, shape_of};
 use bunko_bson::{MAX_USER_DOCUMENT_BYTES, Value, Writer};
 use bunko_operation::Gatherer;
 
 /// Appends the fields that each explanation has: the shape's hash, the command, the server, and its limits.
-pub(super) fn write_surroundings(invocation: &Invocation<'_>, reply: &mut Writer<'_>, fields: &Fields<'_>) {
-    if COMMANDS.contains(&fields.command) {
-        let shape = shape_of(fields.command, invocation.request.database, fields.body);
+pub(super) fn write_surroundings(invocation: &Invocation<'_>, reply: &mut Writer<'_>, subject: &Subject<'_>) {
+    let fields = &subject.fields;
+    if subject.command.has_query_shape() {
+        let shape = shape_of(subject.command, invocation.request.database, fields.body);
         reply.append("queryShapeHash", ShapeHash::of(&shape).to_string().as_str());
     }
     // Leaves room for the fields that follow `command`.

@@ -2,7 +2,8 @@
 
 use super::{NAME_USUAL, collection};
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::Command;
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
@@ -15,12 +16,11 @@ use std::sync::Arc;
 
 pub(in crate::commands) const COMMAND: Command = Command {
     name: "createSearchIndexes",
-    aliases: &[],
     fields: &[field("indexes", Kind::Own)],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::CreateSearchIndexes),
+    sequences: &["indexes"],
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

@@ -2,7 +2,8 @@
 
 use super::{Wanted, collection};
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::Command;
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
@@ -10,12 +11,10 @@ use bunko_bson::Writer;
 
 pub(in crate::commands) const COMMAND: Command = Command {
     name: "dropSearchIndex",
-    aliases: &[],
     fields: &[field("id", Kind::Own), field("name", Kind::Own)],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::DropSearchIndex),
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

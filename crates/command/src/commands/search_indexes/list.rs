@@ -2,7 +2,8 @@
 
 use super::Wanted;
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::Command;
+use crate::dispatch::Halt;
 use crate::document_list::write_document_list;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
@@ -13,12 +14,10 @@ use std::sync::Arc;
 
 pub(in crate::commands) const COMMAND: Command = Command {
     name: "listSearchIndexes",
-    aliases: &[],
     fields: &[field("id", Kind::Own), field("name", Kind::Own), field("cursor", Kind::Own)],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::ListSearchIndexes),
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

@@ -2,7 +2,8 @@
 
 use super::{Wanted, collection};
 use crate::authorization::Privileges;
-use crate::dispatch::{Command, Databases, Halt, TransactionUse};
+use crate::command_entry::Command;
+use crate::dispatch::Halt;
 use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
@@ -14,12 +15,10 @@ use std::sync::Arc;
 
 pub(in crate::commands) const COMMAND: Command = Command {
     name: "updateSearchIndex",
-    aliases: &[],
     fields: &[field("id", Kind::Own), field("name", Kind::Own), field("definition", Kind::Own)],
-    databases: Databases::Any,
-    transaction: TransactionUse::Refused,
     privileges: Privileges::OnCollection(Action::UpdateSearchIndex),
     run,
+    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
