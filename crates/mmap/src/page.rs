@@ -165,7 +165,7 @@ impl<'m> Page<'m> {
         } else if flags == 0 || flags == TREE {
             Value::Inline(rest.get(..length).ok_or("a value longer than its page")?)
         } else {
-            return Err("a node with flags that nobody set");
+            return Err("a node with unknown flags");
         };
         Ok(Node { key, value, at, is_tree: flags == TREE })
     }

@@ -46,7 +46,7 @@ impl Hold {
         let mut held = HELD.lock();
         while !held.iter().any(|place| place.point == self.0 && place.is_reached) {
             let is_over = CHANGED.wait_until(&mut held, deadline).timed_out();
-            assert!(!is_over, "nobody comes to {:?}", self.0);
+            assert!(!is_over, "no thread comes to {:?}", self.0);
         }
     }
 }

@@ -191,7 +191,7 @@ impl Planner<'_> {
         let listed = self.run("admin", &DocumentBuf::new().with("listDatabases", 1_i32).with("nameOnly", true));
         let reply = listed.map_err(|error| match error {
             ClientError::Command(error) if error.code == UNAUTHORIZED => ToolError::Failed(format!(
-                "the databases cannot be listed: {error}. One that the user may read is dumped with --db"
+                "the databases cannot be listed: {error}. With --db, a database that the user may read is dumped"
             )),
             error => server("")(error),
         })?;
