@@ -20,56 +20,69 @@ use resolution::Names;
 
 const LIST: &str = "xtask/module_circles.txt";
 
+/// Arrows of a circle that a message names at most.
+const NAMED_ARROWS_MAX: usize = 12;
+
 pub fn check(root: &Path, findings: &mut Findings) -> Result<(), String> {
     let list = Ratchet::read(root, LIST, "files in a circle")?;
     let mut found = Vec::new();
     for one in module_tree::crates(root)? {
         found.extend(circles(&one));
     }
-    let (sizes, members) = named(found, &list);
+    let found: BTreeMap<_, _> = found.into_iter().map(|circle| (circle.name(&list), circle)).collect();
+    let sizes = found.iter().map(|(name, circle)| (name.clone(), circle.files.len())).collect();
     let mut compared = Findings::default();
     list.compare(&sizes, "move what both need down", &mut compared);
     for failure in compared.failures {
-        let circle = failure.split(':').next().and_then(|name| members.get(name));
-        findings.fail(format!("{failure} ({})", circle.map_or_else(String::new, |files| files.join(" "))));
+        let circle = failure.split(':').next().and_then(|name| found.get(name));
+        let arrows = circle.map_or(&[][..], |circle| &circle.arrows[..circle.arrows.len().min(NAMED_ARROWS_MAX)]);
+        findings.fail(format!("{failure}\n    {}", arrows.join("\n    ")));
     }
     findings.warnings.extend(compared.warnings);
     Ok(())
 }
 
-/// Sizes and files of circles by their names in the list. A circle is named by its first file; if that file left the
-/// circle, by the file of the list that it still has.
-fn named(found: Vec<Vec<String>>, list: &Ratchet) -> (BTreeMap<String, usize>, BTreeMap<String, Vec<String>>) {
-    let mut sizes = BTreeMap::new();
-    let mut members = BTreeMap::new();
-    for circle in found {
-        let name = circle.iter().find(|file| list.allowed().contains_key(*file)).unwrap_or(&circle[0]).clone();
-        sizes.insert(name.clone(), circle.len());
-        members.insert(name, circle);
-    }
-    (sizes, members)
+struct Circle {
+    /// By name.
+    files: Vec<String>,
+    /// `a.rs uses b.rs: crate::b::B`.
+    arrows: Vec<String>,
 }
 
-/// The circles of a crate, each with its files by name; the first file names the circle.
-fn circles(of: &Crate) -> Vec<Vec<String>> {
+impl Circle {
+    /// The name in the list: the first file; if another file of the circle stands there, that one.
+    fn name(&self, list: &Ratchet) -> String {
+        self.files.iter().find(|file| list.allowed().contains_key(*file)).unwrap_or(&self.files[0]).clone()
+    }
+}
+
+/// The circles of a crate.
+fn circles(of: &Crate) -> Vec<Circle> {
     let arrows = arrows(of);
-    let circles = components::circles(&arrows).into_iter().map(|circle| {
-        let mut files: Vec<_> = circle.into_iter().map(|module| of.modules[module].file.clone()).collect();
+    let targets: Vec<BTreeSet<_>> = arrows.iter().map(|targets| targets.keys().copied().collect()).collect();
+    let file = |module: usize| of.modules[module].file.clone();
+    let circles = components::circles(&targets).into_iter().map(|circle| {
+        let mut files: Vec<_> = circle.iter().map(|&module| file(module)).collect();
         files.sort();
-        files
+        let inside = circle.iter().flat_map(|&from| {
+            let targets = arrows[from].iter().filter(|(to, _)| circle.contains(to));
+            targets.map(move |(&to, path)| format!("{} uses {}: {path}", file(from), file(to)))
+        });
+        Circle { arrows: inside.collect(), files }
     });
     circles.collect()
 }
 
-/// The modules that each module uses, by their place in the crate.
-fn arrows(of: &Crate) -> Vec<BTreeSet<usize>> {
+/// The modules that each module uses, by their place in the crate, with a path that leads there.
+fn arrows(of: &Crate) -> Vec<BTreeMap<usize, String>> {
     let names = Names::of(of);
     let arrows_of = |(from, module): (usize, &module_tree::Module)| {
-        let mut targets = BTreeSet::new();
+        let mut targets = BTreeMap::new();
         for path in imports::paths(&module.source.code) {
-            targets.extend(names.resolve(from, &path));
+            if let Some(to) = names.resolve(from, &path).filter(|&to| to != from && !is_own_parent(of, from, to)) {
+                targets.entry(to).or_insert_with(|| path.join("::"));
+            }
         }
-        targets.retain(|&to| to != from && !is_own_parent(of, from, to));
         targets
     };
     of.modules.iter().enumerate().map(arrows_of).collect()
@@ -94,7 +107,7 @@ mod tests {
             is_private,
         });
         let found = circles(&Crate { name: "x".to_owned(), modules: modules.collect() });
-        found.into_iter().map(|files| files.join(" ")).collect()
+        found.into_iter().map(|circle| circle.files.join(" ")).collect()
     }
 
     #[test]

@@ -168,6 +168,16 @@ struct ServerSide<'p> {
     probe: &'p mut Probe,
 }
 
+/// The server and the machine from the readings before the load to those after it.
+struct Since {
+    /// The reading after the load.
+    process: Option<bunko_host::ProcessReading>,
+    server_cpu: Option<Duration>,
+    throttled: Duration,
+    machine: Option<MachineCpu>,
+    journal_syncs: Option<u64>,
+}
+
 /// Readings before the load.
 struct Before {
     process: Option<bunko_host::ProcessReading>,
@@ -188,15 +198,8 @@ impl Before {
         }
     }
 
-    fn finish(
-        self,
-        task: &Task<'_>,
-        figures: &LoadFigures,
-        (collector, first_error): (Collector, Option<String>),
-        parts: &[Vec<LatencyHistogram>],
-        ServerSide { samples: server, probe }: ServerSide<'_>,
-        sleepers: PauseWatch,
-    ) -> Measured {
+    /// Reads everything again.
+    fn since(&self, probe: &mut Probe) -> Since {
         let process = probe.process();
         let server_cpu = process.as_ref().zip(self.process.as_ref()).map(|(now, before)| now.since(before).cpu);
         let throttled =
@@ -206,6 +209,19 @@ impl Before {
             (Some(now), Some(before)) => now.journal_syncs_since(before),
             _ => None,
         };
+        Since { process, server_cpu, throttled: throttled.unwrap_or_default(), machine, journal_syncs }
+    }
+
+    fn finish(
+        self,
+        task: &Task<'_>,
+        figures: &LoadFigures,
+        (collector, first_error): (Collector, Option<String>),
+        parts: &[Vec<LatencyHistogram>],
+        ServerSide { samples: server, probe }: ServerSide<'_>,
+        sleepers: PauseWatch,
+    ) -> Measured {
+        let Since { process, server_cpu, throttled, machine, journal_syncs } = self.since(probe);
         // Last of all readings, because the sleepers may take 20 ms to stop.
         let pauses = sleepers.end();
         let sums = collector.sums();
@@ -214,16 +230,15 @@ impl Before {
         let achieved_rate = sums.requests as f64 / elapsed_seconds;
         let intervals = collector.intervals(elapsed_seconds);
         let p999_trend = bunko_report::p999_trend(&intervals);
-        let threads = figures.threads;
         let mut findings = judge::judge(&Evidence {
             errors: sums.errors,
             first_error,
             elapsed: figures.elapsed,
-            threads,
+            threads: figures.threads,
             generator_cpu: figures.generator_cpu,
             generator_waited: figures.generator_waited,
             generator_queued: figures.generator_queued,
-            throttled: throttled.unwrap_or_default(),
+            throttled,
             server_cpu,
             machine,
             offered_rate: task.offered_rate,
@@ -258,7 +273,7 @@ impl Before {
             settling: None,
             p999_trend,
             generator_cpu_seconds: figures.generator_cpu.as_secs_f64(),
-            generator_threads: threads,
+            generator_threads: figures.threads,
             transfer: None,
             cache: String::new(),
             verified_documents: 0,

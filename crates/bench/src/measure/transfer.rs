@@ -1,6 +1,6 @@
 //! Measures a dump or restore: the tools' own counts, second by second, and the server's side.
 
-use super::{Before, PauseWatch, TICK, sampler};
+use super::{Before, PauseWatch, Since, TICK, sampler};
 use crate::observer::{Observer, Pace, Tick};
 use crate::server::Probe;
 use bunko_report::result::{ActivityTime, Ended, Finding, Interval, Measurement, TransferRecord};
@@ -49,12 +49,7 @@ pub(crate) fn measure_transfer<T: Send>(
     });
     let own = own_cpu().saturating_sub(tool_before);
     sleepers.stop();
-    let process = probe.process();
-    let server_cpu = process.as_ref().zip(before.process.as_ref()).map(|(now, before)| now.since(before).cpu);
-    let journal_syncs = match (probe.status(), &before.status) {
-        (Some(now), Some(before)) => now.journal_syncs_since(before),
-        _ => None,
-    };
+    let Since { process, server_cpu, journal_syncs, .. } = before.since(probe);
     let pauses = sleepers.end();
     // Sleepers are threads of this process, but not of the tool.
     let tool_seconds = own.as_secs_f64() - pauses.as_ref().map_or(0.0, |pauses| pauses.cpu_seconds);

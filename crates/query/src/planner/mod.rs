@@ -31,7 +31,7 @@ pub(crate) use text_plan::names_text;
 
 use crate::AllowedIndexes;
 use crate::expr_filter::CollectionScans;
-use crate::find_query::{DistinctOf, FindQuery, Hint};
+use crate::find_query::{DistinctOf, FindQuery, Hint, KeyBounds};
 use crate::id_lookup::{can_look_up, is_plain_id};
 use crate::near::{Measure, NearSearch};
 use crate::plan::{Effort, Parts, Plan, UsedIndex};
@@ -152,7 +152,7 @@ struct Builder<'q> {
     rivals: Vec<Arc<Index>>,
 }
 
-impl Builder<'_> {
+impl<'q> Builder<'q> {
     fn number(&mut self) -> StageNumber {
         self.stages += 1;
         StageNumber(self.stages - 1)
@@ -212,23 +212,7 @@ impl Builder<'_> {
         let root = self.query.filter.root();
         let strings = &self.query.scope.strings;
         if let Some(bounds) = &self.query.key_bounds {
-            let index = match &self.query.hint {
-                None => return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, key_window::NO_HINT)),
-                Some(Hint::Natural(_)) => {
-                    return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, key_window::NATURAL_HINT));
-                }
-                Some(hint) => self.hinted(hint)?,
-            };
-            match index.kind.answers() {
-                Answers::ByField => {}
-                // The keys of a wildcard index are not values of the fields that bounds name.
-                Answers::ByPath { .. } => return Err(key_window::incompatible(&index)),
-                Answers::ByItself => {
-                    return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
-                }
-            }
-            let bounds = IndexBounds::within(&index, KeyWindow::new(&index, bounds, strings)?);
-            return Ok(self.index_scan(Candidate::of_bounds(bounds, self.query.sort.as_ref(), strings)));
+            return self.bounded_scan(bounds);
         }
         if let Some(text) = self.query.filter.text() {
             return self.text(&Arc::clone(text));
@@ -239,35 +223,8 @@ impl Builder<'_> {
         if matches!(root, Expression::AlwaysFalse) {
             return Ok(Found { stage: Box::new(Eof { number: self.number() }), order: Order::AsAsked });
         }
-        match self.hint() {
-            None => {}
-            Some(Hint::Natural(direction)) => {
-                let direction = *direction;
-                self.check_scan("hint $natural is not allowed, because 'notablescan' is enabled")?;
-                return Ok(self.collection_scan(direction));
-            }
-            Some(hint) => {
-                let index = self.hinted(hint)?;
-                if GeoField::is_in(index.document.as_ref()) {
-                    let spans = near_plan::spans(&index, predicates_of(root)).unwrap_or_else(GeoField::all_keys);
-                    return Ok(self.geo_scan(index, spans));
-                }
-                if let Some(distinct) = self.distinct(std::slice::from_ref(&index), None) {
-                    return Ok(distinct);
-                }
-                let candidate = Candidate::new(&index, predicates_of(root), self.query.sort.as_ref(), strings);
-                // Other indexes are scanned whole if the query has no bounds in them, or asks for documents that a
-                // partial index omits. MongoDB refuses this for wildcard indexes, whose keys belong to several paths.
-                let is_served =
-                    candidate.bounds.is_narrowed() && choose::takes_all(&index, predicates_of(root), strings);
-                if matches!(index.kind.answers(), Answers::ByPath { .. }) && !is_served {
-                    if let Some(alternatives) = or_plan::of_predicates(&[index], predicates_of(root), strings) {
-                        return Ok(self.or_scan(alternatives));
-                    }
-                    return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
-                }
-                return Ok(self.index_scan(candidate));
-            }
+        if let Some(hint) = self.hint() {
+            return self.hinted_scan(hint);
         }
         if let Some(id) = looked_up_id(root)
             && can_look_up(self.collection, id.as_ref(), strings)
@@ -303,6 +260,56 @@ impl Builder<'_> {
             (None, Some(sorting)) => Ok(self.index_scan(sorting)),
             (None, None) => self.last_resort(),
         }
+    }
+
+    /// The scan between `min` and `max`, which need a hint.
+    fn bounded_scan(&mut self, bounds: &KeyBounds) -> Result<Found> {
+        let strings = &self.query.scope.strings;
+        let index = match &self.query.hint {
+            None => return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, key_window::NO_HINT)),
+            Some(Hint::Natural(_)) => {
+                return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, key_window::NATURAL_HINT));
+            }
+            Some(hint) => self.hinted(hint)?,
+        };
+        match index.kind.answers() {
+            Answers::ByField => {}
+            // The keys of a wildcard index are not values of the fields that bounds name.
+            Answers::ByPath { .. } => return Err(key_window::incompatible(&index)),
+            Answers::ByItself => {
+                return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
+            }
+        }
+        let bounds = IndexBounds::within(&index, KeyWindow::new(&index, bounds, strings)?);
+        Ok(self.index_scan(Candidate::of_bounds(bounds, self.query.sort.as_ref(), strings)))
+    }
+
+    /// The scan that a hint asks for.
+    fn hinted_scan(&mut self, hint: &Hint) -> Result<Found> {
+        let (root, strings) = (self.query.filter.root(), &self.query.scope.strings);
+        if let Hint::Natural(direction) = hint {
+            self.check_scan("hint $natural is not allowed, because 'notablescan' is enabled")?;
+            return Ok(self.collection_scan(*direction));
+        }
+        let index = self.hinted(hint)?;
+        if GeoField::is_in(index.document.as_ref()) {
+            let spans = near_plan::spans(&index, predicates_of(root)).unwrap_or_else(GeoField::all_keys);
+            return Ok(self.geo_scan(index, spans));
+        }
+        if let Some(distinct) = self.distinct(std::slice::from_ref(&index), None) {
+            return Ok(distinct);
+        }
+        let candidate = Candidate::new(&index, predicates_of(root), self.query.sort.as_ref(), strings);
+        // Other indexes are scanned whole if the query has no bounds in them, or asks for documents that a
+        // partial index omits. MongoDB refuses this for wildcard indexes, whose keys belong to several paths.
+        let is_served = candidate.bounds.is_narrowed() && choose::takes_all(&index, predicates_of(root), strings);
+        if matches!(index.kind.answers(), Answers::ByPath { .. }) && !is_served {
+            if let Some(alternatives) = or_plan::of_predicates(&[index], predicates_of(root), strings) {
+                return Ok(self.or_scan(alternatives));
+            }
+            return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
+        }
+        Ok(self.index_scan(candidate))
     }
 
     /// The collection scan, if no index serves.
@@ -341,7 +348,7 @@ impl Builder<'_> {
     }
 
     /// The query's hint, unless an index filter or settings restrict the indexes.
-    fn hint(&self) -> Option<&Hint> {
+    fn hint(&self) -> Option<&'q Hint> {
         self.query.hint.as_ref().filter(|_| self.index_filter.is_none() && self.allowed.is_none())
     }
 
