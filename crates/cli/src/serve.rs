@@ -3,6 +3,7 @@
 use crate::access::Access;
 use crate::allocator::give_freed_memory_back;
 use crate::audit_log;
+use crate::clock::now_ms;
 use crate::configuration::{
     self, Configuration, ReplicaSetSettings, ServeArguments, Settings, TestCommands, shown_arguments,
 };
@@ -33,7 +34,7 @@ use bunko_store::{LogOptions, Store, StoreOptions, Survival, check_place};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tracing_subscriber::layer::SubscriberExt;
 
 /// Exit status for a wrong configuration, as mongod's, and for wrong flags.
@@ -437,10 +438,6 @@ fn has_ended(thread: &JoinHandle<()>) -> bool {
         std::thread::sleep(Duration::from_millis(2));
     }
     thread.is_finished()
-}
-
-pub fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis() as u64)
 }
 
 /// A random UUID, version 4.

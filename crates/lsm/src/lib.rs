@@ -31,6 +31,7 @@ mod leaves;
 mod leftovers;
 mod lone_table;
 mod memtable;
+mod merge_choice;
 mod merging;
 mod reader;
 mod reclaim;
@@ -42,6 +43,7 @@ mod state;
 mod status;
 mod table_run;
 mod tree_files;
+mod tree_values;
 mod view;
 
 pub use compression::Compression;

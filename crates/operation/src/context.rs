@@ -5,7 +5,7 @@ mod drawing;
 pub use drawing::OperationDraw;
 
 use crate::memory::{Allowance, HeldMemory, MemoryLimits};
-use crate::patience::Patience;
+use crate::patience::{Patience, Place};
 use crate::{DiskUse, Gatherer, HelperPermit, ScratchSpace, ScriptHost, Scripting, StageLimits, WorkCounters};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_host::rest_in_crowds;
@@ -46,18 +46,6 @@ impl Interruption for Uninterrupted {
     fn reason(&self) -> Option<Failure> {
         None
     }
-}
-
-/// The thread that an operation works on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// A thread that serves other clients too: the operation must leave it soon.
-    SharedThread,
-    /// A thread for commands that may turn out to be short while the turns for own threads are taken. The operation may
-    /// use little processor time there.
-    SpareThread,
-    /// A thread of its own, without a time limit.
-    OwnThread,
 }
 
 /// The state and limits of one operation, shared by all code that works for it. One thread at a time works for it.

@@ -1,10 +1,11 @@
 //! Executing a frame: from its bytes to the bytes of the reply.
 
+use crate::executed::Executed;
 use crate::legacy;
 use crate::message_room::{LARGE_BYTES, count_copy};
 use crate::newcomer::frame_bytes_max;
 use bunko_bson::{BsonError, ValueRef};
-use bunko_command::{Answer, Await, ClientConnection, Halt, Request, RunOn, Service, write_failure};
+use bunko_command::{Answer, ClientConnection, Request, RunOn, Service, write_failure};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::Purpose;
 use bunko_wire::{
@@ -16,30 +17,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
-
-/// The outcome of a frame.
-pub(crate) enum Executed {
-    /// The reply, if there is one, is in the buffer.
-    Done(Answer),
-    /// The command may take long: the caller runs the frame again off the connections' threads. Nothing has been done.
-    TooLong,
-    /// The command waits: the caller runs the frame again when the wait is over.
-    Awaits(Box<Await>),
-    /// The connection must be closed without a reply.
-    ClosesConnection,
-}
-
-impl Executed {
-    /// The outcome of a command that halted without a reply.
-    pub(crate) fn of(halt: Halt) -> Self {
-        match halt {
-            Halt::Awaits(wait) => Self::Awaits(wait),
-            Halt::ClosesConnection => Self::ClosesConnection,
-            // A failure has a reply, so none arrives here.
-            Halt::TooLong | Halt::Failed(_) => Self::TooLong,
-        }
-    }
-}
 
 /// The number of the reply. Clients ignore it.
 fn reply_id(header: &Header) -> i32 {

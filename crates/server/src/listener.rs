@@ -1,6 +1,7 @@
 //! Accepting connections.
 
 use crate::admission::{Admission, AdmissionOptions, Refusal};
+use crate::backlog::BACKLOG;
 use crate::connection;
 use crate::execute::lower_priority;
 use crate::executor::Executor;
@@ -65,9 +66,6 @@ const END_OF_THREADS: Duration = Duration::from_secs(5);
 /// Interval of log lines about refused connections.
 const REFUSALS_LINE: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
-
-/// Length of the queue of connections waiting to be accepted.
-pub(crate) const BACKLOG: i32 = 4096;
 
 impl Server {
     /// Binds and starts serving.

@@ -1,7 +1,8 @@
 //! A strict reader of archives.
 
+use super::MAGIC;
 use super::block::{BlockHeader, End};
-use super::prelude::{Header, MAGIC, NamespaceEntry, Prelude};
+use super::prelude::{Header, NamespaceEntry, Prelude};
 use super::{ArchiveError, Reason};
 use crate::crc64::Crc64;
 use crate::documents::{CutError, CutReason, Cutter, One, Stop, TERMINATOR};
