@@ -20,6 +20,6 @@ pub use in_force::Configuration;
 pub use missing::refusal_of_flag;
 pub use print::print;
 pub use settings::{
-    AuditDestination, AuditFormat, AuditSettings, ExistingLog, LogFile, LogRotation, ReplicaSetSettings, Settings,
-    TestCommands,
+    AuditDestination, AuditFormat, AuditSettings, ExistingLog, LogFile, LogFormat, LogRotation, ReplicaSetSettings,
+    Settings, TestCommands,
 };

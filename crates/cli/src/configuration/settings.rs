@@ -15,7 +15,6 @@ use super::table::{
     parse_range,
 };
 use super::tls;
-use crate::log_format::LogFormat;
 use bunko_bson::DocumentBuf;
 use bunko_command::MemberHost;
 use bunko_engines::{Compression, EngineOptions, Entry};
@@ -139,6 +138,22 @@ pub struct LogFile {
     pub path: PathBuf,
     pub existing: ExistingLog,
     pub rotation: LogRotation,
+}
+
+/// Format of log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// One JSON document a line, with mongod's fields.
+    Json,
+    /// Text for reading.
+    Text,
+}
+
+impl LogFormat {
+    /// The format with that name in `systemLog.format`.
+    pub fn named(name: &str) -> Self {
+        if name == "text" { Self::Text } else { Self::Json }
+    }
 }
 
 /// Treatment of a log file that exists already.
