@@ -8,6 +8,7 @@
 //! its figures mean the same for every target. It drops only what it created.
 #![forbid(unsafe_code)]
 
+mod clock;
 mod database;
 mod error;
 mod find_max;

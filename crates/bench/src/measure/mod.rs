@@ -11,6 +11,7 @@ pub(crate) use loop_use::LoopUse;
 pub(crate) use transfer::{MeasuredTransfer, measure_transfer};
 
 use crate::BenchError;
+use crate::clock;
 use crate::judge::{self, Evidence};
 use crate::observer::{Observer, Pace, Tick};
 use crate::operation::{Assignment, Budget, Effect, Moves, OperationSettings, SessionUse};
@@ -24,7 +25,7 @@ use pauses::PauseWatch;
 use recorder::{Answered, Recorder, Second};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const TICK: Duration = Duration::from_secs(1);
 
@@ -138,10 +139,10 @@ fn collect(
     observer: &mut dyn Observer,
 ) -> (Collector, Option<String>) {
     let (mut collector, mut first_error) = (Collector::default(), None);
-    let started = Instant::now();
+    let started = clock::now();
     let mut next_tick = started + TICK;
     loop {
-        match receiver.recv_timeout(next_tick.saturating_duration_since(Instant::now())) {
+        match receiver.recv_timeout(next_tick.saturating_duration_since(clock::now())) {
             Ok(mut second) => {
                 first_error = first_error.or(second.first_error.take());
                 collector.add(&second);
