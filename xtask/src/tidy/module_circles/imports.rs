@@ -38,7 +38,8 @@ pub fn paths(code: &str) -> Vec<Vec<String>> {
             }
             path.push(rest[..length].to_owned());
         }
-        if !path[0].is_empty() {
+        let is_visibility = code[..start].ends_with("(in ");
+        if !path[0].is_empty() && !is_visibility {
             paths.push(path);
         }
     }
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn paths_of_private_imports_and_of_expressions_are_found() {
-        let code = "use super::a; pub use b::C; fn f() { crate::d::e(x::<T>(), self::g::H) }";
+        let code = "use super::a; pub use b::C; pub(in super::super) fn f() { crate::d::e(x::<T>(), self::g::H) }";
         let found: Vec<_> = paths(code).into_iter().map(|path| path.join("::")).collect();
         assert_eq!(found, ["super::a", "crate::d::e", "x", "self::g::H"]);
     }
