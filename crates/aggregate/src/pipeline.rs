@@ -241,7 +241,7 @@ impl Pipeline {
 
     /// Opens the stages on top of a source. A result too large for a reply fails with `BSONObjectTooLarge`.
     pub fn open(&self, source: Box<dyn DocumentStream>) -> Box<dyn DocumentStream> {
-        Box::new(Answers(self.open_large(source)))
+        Box::new(CheckedResults(self.open_large(source)))
     }
 
     /// As [`Self::open`], but results may be too large for a reply; the caller makes them smaller.
@@ -288,7 +288,7 @@ impl Pipeline {
         let left =
             self.ends.iter().skip(self.taken_by_planner()).filter_map(|end| runs.get((end - taken).checked_sub(1)?));
         let left = left.cloned().collect();
-        (Box::new(Answers(top)), left)
+        (Box::new(CheckedResults(top)), left)
     }
 
     /// As [`Self::open_counted`], for a source that is a stage itself; its count comes first.
@@ -311,9 +311,9 @@ fn note_handover(stages: &mut [Box<dyn Stage>]) {
 }
 
 /// The results of a pipeline, with their size checked. Between stages documents may be larger.
-struct Answers(Box<dyn DocumentStream>);
+struct CheckedResults(Box<dyn DocumentStream>);
 
-impl DocumentStream for Answers {
+impl DocumentStream for CheckedResults {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
         let document = self.0.next()?;
         check_document_bytes(document.as_ref().map_or(0, DocumentBuf::len_bytes))?;

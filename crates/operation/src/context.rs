@@ -57,7 +57,7 @@ pub struct OperationContext {
     asks_at_bytes: AtomicI64,
     /// Bytes that a stage that can spill may gather, as of the last check.
     stage_bytes_now: AtomicU64,
-    turn: Mutex<Turn>,
+    turn: Mutex<ThreadStint>,
     /// The state of the random number generator.
     random: AtomicU64,
     bypasses_validation: AtomicBool,
@@ -71,7 +71,7 @@ pub struct OperationContext {
 }
 
 /// A thread's work for the operation, between `enter` and `leave`.
-struct Turn {
+struct ThreadStint {
     memory: HeldMemory,
     patience: Patience,
     place: Place,
@@ -92,7 +92,7 @@ impl OperationContext {
         limits: MemoryLimits,
     ) -> Arc<Self> {
         let stages = limits.stages.clone();
-        let turn = Turn {
+        let turn = ThreadStint {
             memory: HeldMemory::new(limits),
             patience: Patience::Endless,
             place: Place::OwnThread,

@@ -5,7 +5,7 @@ use crate::backlog::BACKLOG;
 use crate::connection;
 use crate::execute::lower_priority;
 use crate::executor::Executor;
-use crate::rate_limit::{RateLimit, Turn};
+use crate::rate_limit::{RateDecision, RateLimit};
 use crate::socket::Socket;
 use crate::tls::Tls;
 use crate::unix_socket::{self, SocketFile, UnixSocketOptions};
@@ -275,12 +275,12 @@ impl Acceptor {
             return self.serve(socket, peer);
         }
         match self.rate_limit.borrow_mut().take(rate, Instant::now()) {
-            Turn::Now => self.serve(socket, peer),
-            Turn::Refused => {
+            RateDecision::Now => self.serve(socket, peer),
+            RateDecision::Refused => {
                 pace.rejected_by_rate.fetch_add(1, Ordering::Relaxed);
                 self.refuse(peer, Refusal::Fast);
             }
-            Turn::After(wait) => {
+            RateDecision::After(wait) => {
                 pace.queued.fetch_add(1, Ordering::Relaxed);
                 let acceptor = Rc::clone(self);
                 tokio::task::spawn_local(async move {

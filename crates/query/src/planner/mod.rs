@@ -123,7 +123,7 @@ fn predicates_of(expression: &Expression) -> &[Expression] {
 }
 
 /// A stage that yields documents, and whether they come in the query's order.
-struct Found {
+struct AccessPath {
     stage: Box<dyn DocumentStage>,
     order: Order,
 }
@@ -168,7 +168,7 @@ impl<'q> Builder<'q> {
             };
             return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
         }
-        let Found { mut stage, order } = self.found()?;
+        let AccessPath { mut stage, order } = self.found()?;
         let query = self.query;
         // A stage that finds at most one document needs no limit, since the limit is never 0.
         let mut limit = query.limit.filter(|_| stage.effort() != Effort::Lookups(1));
@@ -208,7 +208,7 @@ impl<'q> Builder<'q> {
     }
 
     /// All matching documents, before sort, skip and limit.
-    fn found(&mut self) -> Result<Found> {
+    fn found(&mut self) -> Result<AccessPath> {
         let root = self.query.filter.root();
         let strings = &self.query.scope.strings;
         if let Some(bounds) = &self.query.key_bounds {
@@ -221,7 +221,7 @@ impl<'q> Builder<'q> {
             return self.near();
         }
         if matches!(root, Expression::AlwaysFalse) {
-            return Ok(Found { stage: Box::new(Eof { number: self.number() }), order: Order::AsAsked });
+            return Ok(AccessPath { stage: Box::new(Eof { number: self.number() }), order: Order::AsAsked });
         }
         if let Some(hint) = self.hint() {
             return self.hinted_scan(hint);
@@ -263,7 +263,7 @@ impl<'q> Builder<'q> {
     }
 
     /// The scan between `min` and `max`, which need a hint.
-    fn bounded_scan(&mut self, bounds: &KeyBounds) -> Result<Found> {
+    fn bounded_scan(&mut self, bounds: &KeyBounds) -> Result<AccessPath> {
         let strings = &self.query.scope.strings;
         let index = match &self.query.hint {
             None => return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, key_window::NO_HINT)),
@@ -285,7 +285,7 @@ impl<'q> Builder<'q> {
     }
 
     /// The scan that a hint asks for.
-    fn hinted_scan(&mut self, hint: &Hint) -> Result<Found> {
+    fn hinted_scan(&mut self, hint: &Hint) -> Result<AccessPath> {
         let (root, strings) = (self.query.filter.root(), &self.query.scope.strings);
         if let Hint::Natural(direction) = hint {
             self.check_scan("hint $natural is not allowed, because 'notablescan' is enabled")?;
@@ -315,7 +315,7 @@ impl<'q> Builder<'q> {
     /// The collection scan, if no index serves.
     /// # Errors
     /// `NoQueryExecutionPlans` if settings or parameters allow only indexes.
-    fn last_resort(&mut self) -> Result<Found> {
+    fn last_resort(&mut self) -> Result<AccessPath> {
         self.check_scan("No indexed solutions available, and running with 'notablescan' 1")?;
         match self.allowed.map(AllowedIndexes::scan) {
             None => Ok(self.collection_scan(Direction::Forward)),
@@ -384,7 +384,7 @@ impl<'q> Builder<'q> {
 
     /// A scan that skips from value to value, if distinct values are wanted and no other index finds their documents
     /// faster.
-    fn distinct(&mut self, indexes: &[Arc<Index>], best: Option<&Candidate>) -> Option<Found> {
+    fn distinct(&mut self, indexes: &[Arc<Index>], best: Option<&Candidate>) -> Option<AccessPath> {
         let query = self.query;
         let asked = query.distinct.as_ref()?;
         if asked.of != DistinctOf::Elements && query.holds_metadata() {
@@ -398,11 +398,11 @@ impl<'q> Builder<'q> {
         let scan = self.scan(distinct.candidate.bounds, Direction::Forward);
         let stage = DistinctScan::new(scan, distinct.position, asked.of);
         let order = if asked.of == DistinctOf::FirstOfGroups { Order::AsAsked } else { Order::Any };
-        Some(Found { stage: Box::new(stage), order })
+        Some(AccessPath { stage: Box::new(stage), order })
     }
 
     /// The documents of a search by distance.
-    fn near(&mut self) -> Result<Found> {
+    fn near(&mut self) -> Result<AccessPath> {
         let indexes = match self.hint() {
             None => self.allowed_indexes(),
             Some(hint) => vec![self.hinted(hint)?],
@@ -419,7 +419,7 @@ impl<'q> Builder<'q> {
         };
         self.note(&index, index.multikey());
         let stage = GeoNear { number: self.number(), index, field, search };
-        Ok(Found { stage: Box::new(stage), order: Order::Any })
+        Ok(AccessPath { stage: Box::new(stage), order: Order::Any })
     }
 
     fn allowed_indexes(&self) -> Vec<Arc<Index>> {

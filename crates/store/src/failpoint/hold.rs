@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Held failpoints. All threads of the process share them, so its tests take turns.
-static HELD: Mutex<Vec<Place>> = Mutex::new(Vec::new());
+static HELD: Mutex<Vec<HeldPoint>> = Mutex::new(Vec::new());
 static CHANGED: Condvar = Condvar::new();
 /// Number of held failpoints, for a quick check when none is held.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-struct Place {
+struct HeldPoint {
     point: Failpoint,
     is_reached: bool,
 }
@@ -31,7 +31,7 @@ pub struct Hold(Failpoint);
 pub fn hold(point: Failpoint) -> Hold {
     let mut held = HELD.lock();
     assert!(held.iter().all(|place| place.point != point), "{point:?} is held already");
-    held.push(Place { point, is_reached: false });
+    held.push(HeldPoint { point, is_reached: false });
     COUNT.fetch_add(1, Ordering::SeqCst);
     Hold(point)
 }
