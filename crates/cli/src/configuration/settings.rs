@@ -2,6 +2,7 @@
 
 use super::addresses::{self, Families};
 use super::in_force::Configuration;
+use super::log_format::LogFormat;
 use super::query_text::parse_query;
 use super::setting::{Effect, Setting, Value};
 use super::table::{
@@ -138,22 +139,6 @@ pub struct LogFile {
     pub path: PathBuf,
     pub existing: ExistingLog,
     pub rotation: LogRotation,
-}
-
-/// Format of log lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
-    /// One JSON document a line, with mongod's fields.
-    Json,
-    /// Text for reading.
-    Text,
-}
-
-impl LogFormat {
-    /// The format with that name in `systemLog.format`.
-    pub fn named(name: &str) -> Self {
-        if name == "text" { Self::Text } else { Self::Json }
-    }
 }
 
 /// Treatment of a log file that exists already.
