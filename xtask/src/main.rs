@@ -8,6 +8,9 @@ mod findings;
 mod licences;
 mod lock_file;
 mod metadata;
+mod module_tree;
+mod ratchet;
+mod rust_source;
 mod sbom;
 mod source_tree;
 mod spdx;
@@ -22,7 +25,8 @@ use findings::Findings;
 const USAGE: &str = "\
 usage: cargo xtask <task>
 
-  tidy      dependency arrows, file length, registries, paths named in docs, names, unfinished code
+  tidy      dependency arrows, circles of modules, lengths of files and functions, clocks, registries, paths named in
+            docs, names, plain words, unfinished code
   licences  every dependency's licence is on the list xtask/licences.txt (needs no network)
   advisories [CLONE]
             no package of a lock file has a weakness that xtask/advisories.txt knows (needs no network); with a clone of

@@ -1,9 +1,13 @@
 //! `cargo xtask tidy`: the rules of this repository that neither rustc nor clippy knows.
 
+mod clocks;
 mod dependency_arrows;
 mod file_length;
+mod function_length;
 mod log_ids;
+mod module_circles;
 mod paths_in_docs;
+mod plain_words;
 mod registries;
 mod room_names;
 mod unfinished;
@@ -21,6 +25,10 @@ const CHECKS: &[Check] = &[
     registries::check,
     paths_in_docs::check,
     room_names::check,
+    plain_words::check,
+    function_length::check,
+    module_circles::check,
+    clocks::check,
     unfinished::check,
 ];
 

@@ -186,7 +186,7 @@ impl Pipeline {
 
     /// Opens the stages on top of a source. A result too large for a reply fails with `BSONObjectTooLarge`.
     pub fn open(&self, source: Box<dyn DocumentStream>) -> Box<dyn DocumentStream> {
-        Box::new(Answers(self.open_large(source)))
+        Box::new(CheckedResults(self.open_large(source)))
     }
 
     /// As [`Self::open`], but results may be too large for a reply; the caller makes them smaller.
@@ -230,7 +230,7 @@ impl Pipeline {
             Box::new(Counted { input, run })
         });
         let left = self.left().map(|(_, stage)| Arc::clone(&runs[stage])).collect();
-        (Box::new(Answers(top)), left)
+        (Box::new(CheckedResults(top)), left)
     }
 
     /// As [`Self::open_counted`], for a source that is a stage itself; its count comes first.
@@ -263,9 +263,9 @@ fn note_handover(stages: &mut [Box<dyn Stage>]) {
 }
 
 /// The results of a pipeline, with their size checked. Between stages documents may be larger.
-struct Answers(Box<dyn DocumentStream>);
+struct CheckedResults(Box<dyn DocumentStream>);
 
-impl DocumentStream for Answers {
+impl DocumentStream for CheckedResults {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
         let document = self.0.next()?;
         check_document_bytes(document.as_ref().map_or(0, DocumentBuf::len_bytes))?;

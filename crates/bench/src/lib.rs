@@ -9,6 +9,7 @@
 //! **Invariant:** a figure whose run has a finding against it is not called valid.
 #![forbid(unsafe_code)]
 
+mod clock;
 mod database;
 mod error;
 mod find_max;

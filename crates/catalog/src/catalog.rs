@@ -394,41 +394,7 @@ impl Catalog {
         let is_ready = |index: &Arc<Index>| difference.completes(index) || index.state() == IndexState::Ready;
         let record = persistence::encode_with(collection, &name, &indexes, |index| index.multikey(), is_ready);
         persistence::put(&self.store, &mut batch, collection.catalog_record, record)?;
-        match difference {
-            Difference::Built(built, _) => {
-                for command in notes::built_commands(collection, built) {
-                    notes::put_command(&mut batch, collection, &command);
-                }
-            }
-            Difference::Replaced(old, new) => {
-                for index in old {
-                    batch.drop_keyspace(index.keyspace);
-                }
-                for index in new {
-                    collection.engine.create_keyspace(&mut batch, index.keyspace);
-                }
-            }
-            Difference::Respecified(command, options_before) => {
-                let told = notes::before_modification(collection, Some(options_before));
-                notes::put_command_after(&mut batch, collection, command, Some(&told));
-            }
-            Difference::Created(created) => {
-                for index in created {
-                    collection.engine.create_keyspace(&mut batch, index.keyspace);
-                }
-            }
-            Difference::Dropped(dropped) => {
-                for index in dropped {
-                    // A failed build was never in the oplog.
-                    if index.state() == IndexState::Ready {
-                        let command = DocumentBuf::new().with("dropIndexes", name.collection());
-                        let command = command.with("index", index.name.as_str());
-                        notes::put_command_after(&mut batch, collection, &command, Some(&index.document));
-                    }
-                    batch.drop_keyspace(index.keyspace);
-                }
-            }
-        }
+        difference.put(collection, &mut batch);
         let changing = collection.change_indexes();
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
         failpoint::pass(Failpoint::IndexesCommitted);
@@ -477,6 +443,45 @@ pub(crate) enum Difference<'a> {
 }
 
 impl Difference<'_> {
+    /// Adds to the batch what changes beside the collection's record: the indexes' keyspaces, and the oplog's notes.
+    fn put(&self, collection: &Collection, batch: &mut Batch) {
+        match *self {
+            Self::Built(built, _) => {
+                for command in notes::built_commands(collection, built) {
+                    notes::put_command(batch, collection, &command);
+                }
+            }
+            Self::Replaced(old, new) => {
+                for index in old {
+                    batch.drop_keyspace(index.keyspace);
+                }
+                for index in new {
+                    collection.engine.create_keyspace(batch, index.keyspace);
+                }
+            }
+            Self::Respecified(command, options_before) => {
+                let told = notes::before_modification(collection, Some(options_before));
+                notes::put_command_after(batch, collection, command, Some(&told));
+            }
+            Self::Created(created) => {
+                for index in created {
+                    collection.engine.create_keyspace(batch, index.keyspace);
+                }
+            }
+            Self::Dropped(dropped) => {
+                for index in dropped {
+                    // A failed build was never in the oplog.
+                    if index.state() == IndexState::Ready {
+                        let command = DocumentBuf::new().with("dropIndexes", collection.namespace().collection());
+                        let command = command.with("index", index.name.as_str());
+                        notes::put_command_after(batch, collection, &command, Some(&index.document));
+                    }
+                    batch.drop_keyspace(index.keyspace);
+                }
+            }
+        }
+    }
+
     fn completes(&self, index: &Arc<Index>) -> bool {
         matches!(self, Self::Built(built, _) if built.iter().any(|built| Arc::ptr_eq(built, index)))
     }

@@ -1,9 +1,9 @@
 //! Destinations of the audit log's events: a file, standard output, or the machine's logging daemon.
 
+use crate::clock::now_ms;
 use crate::configuration::{AuditDestination, AuditFormat, AuditSettings};
 use crate::console::Console;
 use crate::log_file::LogOutput;
-use crate::serve::now_ms;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, extended_json};
 use bunko_command::{AuditConfiguration, AuditOptions, Service};
 use rustix::io::Errno;

@@ -17,12 +17,12 @@ const FLUSH_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Destination of log lines.
 pub struct LogOutput {
-    place: Place,
+    place: LogDestination,
     /// Lines that could not be written since the last call of [`LogOutput::take_dropped`].
     dropped_lines: AtomicU64,
 }
 
-enum Place {
+enum LogDestination {
     StandardError(Console<Stderr>),
     File(OpenLogFile),
 }
@@ -39,7 +39,7 @@ impl LogOutput {
     /// A sentence that names the setting and the file.
     pub fn open(settings: Option<&LogFile>) -> Result<Self, String> {
         let Some(LogFile { path, existing, rotation }) = settings else {
-            return Ok(Self::new(Place::StandardError(Console::new(std::io::stderr()))));
+            return Ok(Self::new(LogDestination::StandardError(Console::new(std::io::stderr()))));
         };
         let mut options = OpenOptions::new();
         // A device or a pipe has no earlier lines that could be overwritten.
@@ -56,10 +56,10 @@ impl LogOutput {
             _ => format!("systemLog.path: {}: {error}", path.display()),
         })?;
         let rotation = if is_special { LogRotation::Reopen } else { *rotation };
-        Ok(Self::new(Place::File(OpenLogFile { path: path.clone(), rotation, file: Mutex::new(file) })))
+        Ok(Self::new(LogDestination::File(OpenLogFile { path: path.clone(), rotation, file: Mutex::new(file) })))
     }
 
-    fn new(place: Place) -> Self {
+    fn new(place: LogDestination) -> Self {
         Self { place, dropped_lines: AtomicU64::new(0) }
     }
 
@@ -83,7 +83,7 @@ impl LogOutput {
 
     /// Gives a slow reader of standard error a moment to read the last lines.
     pub fn flush(&self) {
-        if let Place::StandardError(console) = &self.place {
+        if let LogDestination::StandardError(console) = &self.place {
             console.flush(FLUSH_TIME_MAX);
         }
     }
@@ -99,14 +99,16 @@ impl LogOutput {
     /// If they cannot be written.
     pub fn try_write(&self, bytes: &[u8]) -> std::io::Result<()> {
         match &self.place {
-            Place::StandardError(console) => console.write(bytes),
-            Place::File(log) => append_whole(&mut log.file.lock().unwrap_or_else(PoisonError::into_inner), bytes),
+            LogDestination::StandardError(console) => console.write(bytes),
+            LogDestination::File(log) => {
+                append_whole(&mut log.file.lock().unwrap_or_else(PoisonError::into_inner), bytes)
+            }
         }
     }
 
     /// Whether the log is invisible at the terminal where the server was started.
     pub fn is_file(&self) -> bool {
-        matches!(self.place, Place::File(_))
+        matches!(self.place, LogDestination::File(_))
     }
 
     /// Continues in a new file. Standard error is never rotated: its reader does that.
@@ -114,8 +116,8 @@ impl LogOutput {
     /// A sentence that names the file; lines then go where they went before.
     pub fn rotate(&self, now_ms: i64) -> Result<(), String> {
         match &self.place {
-            Place::StandardError(_) => Ok(()),
-            Place::File(log) => log.rotate(now_ms),
+            LogDestination::StandardError(_) => Ok(()),
+            LogDestination::File(log) => log.rotate(now_ms),
         }
     }
 }
@@ -246,7 +248,7 @@ mod tests {
         let path = directory.path().join("a.log");
         let log = log(&path, LogRotation::Rename);
         log.write_line("one");
-        let Place::File(open) = &log.place else { panic!("it is a file") };
+        let LogDestination::File(open) = &log.place else { panic!("it is a file") };
         let mut file = open.file.lock().expect("no panic");
         file.write_all(b"twenty cha").expect("written");
         cut_off(&file, written).expect("cut off");

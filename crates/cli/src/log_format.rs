@@ -1,5 +1,6 @@
 //! Log lines: JSON with mongod's fields, or text for reading. The last lines are kept for `getLog`.
 
+use crate::configuration::LogFormat;
 use crate::log_file::LogOutput;
 use bunko_bson::datetime::format_iso8601_ms;
 use bunko_command::LogLines;
@@ -9,22 +10,6 @@ use std::sync::Arc;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer};
-
-/// Format of log lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
-    /// One JSON document a line, with mongod's fields.
-    Json,
-    /// Text for reading.
-    Text,
-}
-
-impl LogFormat {
-    /// The format with that name in `systemLog.format`.
-    pub fn named(name: &str) -> Self {
-        if name == "text" { Self::Text } else { Self::Json }
-    }
-}
 
 /// Fields whose text is a JSON document, which is nested in the line: mongod's names for a client's metadata and the
 /// configuration.

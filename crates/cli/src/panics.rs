@@ -41,9 +41,9 @@ fn message(payload: &(dyn Any + Send)) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::configuration::{ExistingLog, LogFile, LogRotation};
+    use crate::configuration::{ExistingLog, LogFile, LogFormat, LogRotation};
     use crate::log_file::LogOutput;
-    use crate::log_format::{LogFormat, LogLayer};
+    use crate::log_format::LogLayer;
     use bunko_command::LogLines;
     use std::sync::Arc;
     use tracing_subscriber::layer::SubscriberExt;

@@ -3,6 +3,7 @@
 use crate::access::Access;
 use crate::allocator::give_freed_memory_back;
 use crate::audit_log;
+use crate::clock::now_ms;
 use crate::configuration::{
     self, Configuration, ReplicaSetSettings, ServeArguments, Settings, TestCommands, shown_arguments,
 };
@@ -33,7 +34,7 @@ use bunko_store::{LogOptions, Store, StoreOptions, Survival, check_place};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tracing_subscriber::layer::SubscriberExt;
 
 /// Exit status for a wrong configuration, as mongod's, and for wrong flags.
@@ -107,25 +108,16 @@ fn serve(
     log_process(settings);
     log_engine(settings);
     log_without_effect(settings);
-    let tls = settings.tls.clone().map(Tls::load).transpose()?.map(Arc::new);
-    if let Some(tls) = &tls {
-        log_certificate(&tls.certificate(), now_ms() as i64);
-    }
+    let tls = load_tls(settings)?;
     warn(settings, access, files, connections_max);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("cannot start a runtime: {error}"))?;
+    let runtime = runtime()?;
     let _context = runtime.enter();
     let cannot_handle = |error| format!("cannot handle signals: {error}");
     let requests = signals::Requests::register().map_err(cannot_handle)?;
     let memory = budget(usable_memory_bytes(), settings.engine.name, &settings.engines);
     let workers = script_workers::of_server(&memory);
-    let held_by_workers = {
-        let workers = Arc::clone(&workers);
-        move || workers.held_bytes()
-    };
-    give_freed_memory_back(PressureGauge::new(&memory, usable_memory_bytes()), held_by_workers)
+    let of_gauge = Arc::clone(&workers);
+    give_freed_memory_back(PressureGauge::new(&memory, usable_memory_bytes()), move || of_gauge.held_bytes())
         .map_err(|error| format!("cannot start a thread: {error}"))?;
     let started = Instant::now();
     let store = open_store(settings)?;
@@ -134,26 +126,7 @@ fn serve(
     let _pid_file = settings.pid_file.as_deref().map(PidFile::write).transpose()?;
     let catalog = Catalog::open(Arc::clone(&store), Box::new(uuid)).map_err(|failure| failure.to_string())?;
     let stop = Arc::new(tokio::sync::Notify::new());
-    let process = Process {
-        shut_down: Box::new({
-            let stop = Arc::clone(&stop);
-            move || stop.notify_one()
-        }),
-        rotate_log: Box::new({
-            let (settings, log) = (Arc::clone(settings), Arc::clone(log));
-            move || rotate_log(&settings, &log)
-        }),
-        rotate_certificates: Box::new({
-            let tls = tls.clone();
-            move || tls.as_ref().map_or(Ok(()), |tls| tls.rotate())
-        }),
-        tls_mode: settings.tls_mode.clone(),
-        certificate: Box::new({
-            let tls = tls.clone();
-            move || tls.as_ref().map(|tls| own_certificate(tls))
-        }),
-        is_this_machine: Box::new(is_this_machine),
-    };
+    let process = process(settings, log, tls.as_ref(), &stop);
     let memory_limits = memory_limits(settings, memory, open_scratch(settings)?, workers);
     let facts = Facts { connections_max: connections_max as u32, ..facts(settings, memory_limits) };
     let service = new_service(settings, facts, &catalog, log_lines, process)?;
@@ -169,10 +142,7 @@ fn serve(
     let server = Server::start(&service, &options).map_err(|error| error.to_string())?;
     let builds = resume_index_builds(interrupted_builds, Arc::clone(&service))?;
     let expiry = delete_expired(Arc::clone(&service))?;
-    let socket = server.unix_socket().map(|path| percent_encoded(path.as_os_str().as_encoded_bytes()));
-    for host in server.addresses().iter().map(ToString::to_string).chain(socket) {
-        tracing::info!(target: "NETWORK", id = 23016, ctx = "listener", uri = format!("mongodb://{host}/"), startupMillis = started.elapsed().as_millis() as u64, "Waiting for connections");
-    }
+    log_listening(&server, started);
     // Errors are reported in the log.
     let rotate = || {
         let _ = rotate_log(settings, log);
@@ -194,6 +164,58 @@ fn serve(
     store.close().map_err(|error| format!("cannot close the data directory: {error}"))?;
     tracing::info!(target: "CONTROL", id = 23138, ctx = "main", "Shutting down: checkpoint written, log closed");
     Ok(ExitCode::SUCCESS)
+}
+
+fn load_tls(settings: &Settings) -> Result<Option<Arc<Tls>>, String> {
+    let tls = settings.tls.clone().map(Tls::load).transpose()?.map(Arc::new);
+    if let Some(tls) = &tls {
+        log_certificate(&tls.certificate(), now_ms() as i64);
+    }
+    Ok(tls)
+}
+
+/// The runtime that waits for signals and sockets, on this thread.
+fn runtime() -> Result<tokio::runtime::Runtime, String> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start a runtime: {error}"))
+}
+
+/// The actions of commands on the process: to stop it, and to rotate its log and its certificates.
+fn process(
+    settings: &Arc<Settings>,
+    log: &Arc<LogOutput>,
+    tls: Option<&Arc<Tls>>,
+    stop: &Arc<tokio::sync::Notify>,
+) -> Process {
+    Process {
+        shut_down: Box::new({
+            let stop = Arc::clone(stop);
+            move || stop.notify_one()
+        }),
+        rotate_log: Box::new({
+            let (settings, log) = (Arc::clone(settings), Arc::clone(log));
+            move || rotate_log(&settings, &log)
+        }),
+        rotate_certificates: Box::new({
+            let tls = tls.cloned();
+            move || tls.as_ref().map_or(Ok(()), |tls| tls.rotate())
+        }),
+        tls_mode: settings.tls_mode.clone(),
+        certificate: Box::new({
+            let tls = tls.cloned();
+            move || tls.as_ref().map(|tls| own_certificate(tls))
+        }),
+        is_this_machine: Box::new(is_this_machine),
+    }
+}
+
+fn log_listening(server: &Server, started: Instant) {
+    let socket = server.unix_socket().map(|path| percent_encoded(path.as_os_str().as_encoded_bytes()));
+    for host in server.addresses().iter().map(ToString::to_string).chain(socket) {
+        tracing::info!(target: "NETWORK", id = 23016, ctx = "listener", uri = format!("mongodb://{host}/"), startupMillis = started.elapsed().as_millis() as u64, "Waiting for connections");
+    }
 }
 
 /// Continues in a new log file, which begins as the first one did.
@@ -416,10 +438,6 @@ fn has_ended(thread: &JoinHandle<()>) -> bool {
         std::thread::sleep(Duration::from_millis(2));
     }
     thread.is_finished()
-}
-
-pub fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_millis() as u64)
 }
 
 /// A random UUID, version 4.

@@ -101,7 +101,7 @@ fn a_dump_of_everything_says_what_is_missing() {
     let out = directory.path().join("out");
     let said = fail("dump", address, &["--out", text(&out)]);
     let expected = "bunko: the databases cannot be listed: not authorized on admin to execute command { listDatabases: 1 } \
-                    (code 13, Unauthorized). One that the user may read is dumped with --db";
+                    (code 13, Unauthorized). With --db, a database that the user may read is dumped";
     assert!(said.contains(expected), "{said}");
     assert!(!out.exists(), "an empty directory would pass for a whole dump");
     let said = fail("dump", address, &["--db=secret", "--out", text(&out)]);

@@ -306,7 +306,7 @@ fn users_log_in_by_certificate() {
     let mut other = connect(&server, &file("ann")).expect("connected");
     let claim = "{authenticate: 1, mechanism: 'MONGODB-X509', user: 'CN=root,OU=tests,O=Bunko'}";
     assert!(external(&mut other, claim).is_err_and(|error| error.contains("18")));
-    assert_logged(&server, "the client's certificate names somebody else");
+    assert_logged(&server, "the client's certificate names another user");
     let mut bare = connect(&server, &authority.options(None)).expect("connected");
     assert!(external(&mut bare, claim).is_err_and(|error| error.contains("18")));
     assert_logged(&server, "the client showed no certificate by TLS");

@@ -1,7 +1,7 @@
 //! A collation on ICU4X's tables.
 
 use crate::VERSION;
-use crate::locales::{self, Found, Tables};
+use crate::locales::{self, LocaleLookup, Tables};
 use crate::specification::{CaseFirst, Specification};
 use bunko_bson::text::ValueText;
 use bunko_bson::{Collator, DocumentBuf, DocumentRef, StringOrder, ValueRef};
@@ -52,16 +52,16 @@ impl fmt::Debug for IcuCollator {
 pub(crate) fn order(asked: &Specification<'_>, document: DocumentRef<'_>) -> Result<StringOrder> {
     let shown = ValueText(ValueRef::Document(document));
     let (tag, tables) = match locales::find(asked.locale) {
-        Found::Tag(tag, tables) => (tag, tables),
-        Found::Missing => {
+        LocaleLookup::Tag(tag, tables) => (tag, tables),
+        LocaleLookup::Missing => {
             return Err(Failure::not_supported_yet(&format!("the locale '{}' in: {shown}", asked.locale)));
         }
-        Found::Language(language) => {
+        LocaleLookup::Language(language) => {
             return Err(Failure::bad_value(format!(
                 "Field 'locale' is invalid in: {shown}. Did you mean '{language}'?"
             )));
         }
-        Found::Unknown => return Err(Failure::bad_value(format!("Field 'locale' is invalid in: {shown}"))),
+        LocaleLookup::Unknown => return Err(Failure::bad_value(format!("Field 'locale' is invalid in: {shown}"))),
     };
     let tag = with_direction(&tag, tables, asked)
         .ok_or_else(|| Failure::not_supported_yet(&format!("'backwards: true' in: {shown}")))?;

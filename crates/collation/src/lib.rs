@@ -19,13 +19,12 @@
 mod icu;
 mod locales;
 mod specification;
+mod version;
 
 use bunko_bson::{DocumentRef, StringOrder};
 use bunko_errors::Result;
 
-/// The version that MongoDB shows for its collations. A dump or a driver that compares versions must find this one.
-/// Bunko's sort keys differ from MongoDB's; their version is [`SORT_KEYS`].
-pub const VERSION: &str = "57.1";
+pub use version::VERSION;
 
 /// Version of the sort keys in indexes, one for each version of the tables. Keys of another version must be rebuilt.
 pub const SORT_KEYS: i32 = 1;

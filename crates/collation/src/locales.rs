@@ -175,7 +175,7 @@ const NORMALIZED: &[&str] =
 
 /// Result of looking for a locale by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum LocaleLookup {
     /// The language tag of the locale's tables.
     Tag(String, Tables),
     /// MongoDB has the locale, Bunko does not.
@@ -186,26 +186,26 @@ pub(crate) enum Found {
 }
 
 /// Looks for a locale: `de`, `zh_Hant`, `de@collation=phonebook`.
-pub(crate) fn find(name: &str) -> Found {
+pub(crate) fn find(name: &str) -> LocaleLookup {
     let (base, variant) = name.split_once("@collation=").map_or((name, None), |(base, variant)| (base, Some(variant)));
     let Some(base) = LOCALES.iter().find(|locale| **locale == base) else {
         let language = base.split(['_', '-', '@']).next().unwrap_or_default();
         let language = LOCALES.iter().find(|locale| **locale == language);
-        return language.map_or(Found::Unknown, |language| Found::Language(language));
+        return language.map_or(LocaleLookup::Unknown, |language| LocaleLookup::Language(language));
     };
     let tag = match *base {
         "en_US_POSIX" => "en-US-posix".to_owned(),
         base => base.replace('_', "-"),
     };
     match variant {
-        None if MISSING.contains(base) => Found::Missing,
-        None if ROOT.contains(base) => Found::Tag(tag, Tables::Root),
-        None | Some("standard") => Found::Tag(tag, Tables::Own),
-        Some("search") if SEARCHED.contains(base) => Found::Missing,
+        None if MISSING.contains(base) => LocaleLookup::Missing,
+        None if ROOT.contains(base) => LocaleLookup::Tag(tag, Tables::Root),
+        None | Some("standard") => LocaleLookup::Tag(tag, Tables::Own),
+        Some("search") if SEARCHED.contains(base) => LocaleLookup::Missing,
         Some(variant) => match VARIANTS.iter().find(|known| known.0 == *base && known.1 == variant) {
-            Some((_, _, Some(keyword))) => Found::Tag(format!("{tag}-u-co-{keyword}"), Tables::Own),
-            Some(_) => Found::Missing,
-            None => Found::Language(base),
+            Some((_, _, Some(keyword))) => LocaleLookup::Tag(format!("{tag}-u-co-{keyword}"), Tables::Own),
+            Some(_) => LocaleLookup::Missing,
+            None => LocaleLookup::Language(base),
         },
     }
 }

@@ -10,7 +10,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 struct Known {
     name: &'static str,
     source: Source,
-    place: Place,
+    place: AllowedIn,
 }
 
 /// The source of the value.
@@ -27,7 +27,7 @@ enum Source {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum AllowedIn {
     Anywhere,
     NotInSort,
 }
@@ -37,28 +37,28 @@ const NAMES: &[Known] = &[
     Known {
         name: "geoNearDistance",
         source: Source::Stage(Offered::NEAR, "$geoNear distance"),
-        place: Place::Anywhere,
+        place: AllowedIn::Anywhere,
     },
-    Known { name: "geoNearPoint", source: Source::Stage(Offered::NEAR, "$geoNear point"), place: Place::NotInSort },
-    Known { name: "indexKey", source: Source::Plan(Offered::INDEX_KEY), place: Place::NotInSort },
+    Known { name: "geoNearPoint", source: Source::Stage(Offered::NEAR, "$geoNear point"), place: AllowedIn::NotInSort },
+    Known { name: "indexKey", source: Source::Plan(Offered::INDEX_KEY), place: AllowedIn::NotInSort },
     // `$sample` uses it only internally: an expression always reads it as missing.
-    Known { name: "randVal", source: Source::SearchNode, place: Place::Anywhere },
-    Known { name: "recordId", source: Source::Plan(Offered::RECORD_ID), place: Place::NotInSort },
-    Known { name: "score", source: Source::Stage(Offered::SCORE, "score"), place: Place::Anywhere },
+    Known { name: "randVal", source: Source::SearchNode, place: AllowedIn::Anywhere },
+    Known { name: "recordId", source: Source::Plan(Offered::RECORD_ID), place: AllowedIn::NotInSort },
+    Known { name: "score", source: Source::Stage(Offered::SCORE, "score"), place: AllowedIn::Anywhere },
     Known {
         name: "scoreDetails",
         source: Source::Stage(Offered::SCORE_DETAILS, "scoreDetails"),
-        place: Place::NotInSort,
+        place: AllowedIn::NotInSort,
     },
-    Known { name: "searchHighlights", source: Source::SearchNode, place: Place::NotInSort },
-    Known { name: "searchScore", source: Source::SearchNode, place: Place::Anywhere },
-    Known { name: "searchScoreDetails", source: Source::SearchNode, place: Place::NotInSort },
-    Known { name: "searchSequenceToken", source: Source::SearchNode, place: Place::NotInSort },
-    Known { name: "sortKey", source: Source::Plan(Offered::SORT_KEY), place: Place::NotInSort },
-    Known { name: "textScore", source: Source::Stage(Offered::TEXT, "text score"), place: Place::Anywhere },
-    Known { name: "timeseriesBucketMaxTime", source: Source::Unsupported, place: Place::NotInSort },
-    Known { name: "timeseriesBucketMinTime", source: Source::Unsupported, place: Place::NotInSort },
-    Known { name: "vectorSearchScore", source: Source::SearchNode, place: Place::Anywhere },
+    Known { name: "searchHighlights", source: Source::SearchNode, place: AllowedIn::NotInSort },
+    Known { name: "searchScore", source: Source::SearchNode, place: AllowedIn::Anywhere },
+    Known { name: "searchScoreDetails", source: Source::SearchNode, place: AllowedIn::NotInSort },
+    Known { name: "searchSequenceToken", source: Source::SearchNode, place: AllowedIn::NotInSort },
+    Known { name: "sortKey", source: Source::Plan(Offered::SORT_KEY), place: AllowedIn::NotInSort },
+    Known { name: "textScore", source: Source::Stage(Offered::TEXT, "text score"), place: AllowedIn::Anywhere },
+    Known { name: "timeseriesBucketMaxTime", source: Source::Unsupported, place: AllowedIn::NotInSort },
+    Known { name: "timeseriesBucketMinTime", source: Source::Unsupported, place: AllowedIn::NotInSort },
+    Known { name: "vectorSearchScore", source: Source::SearchNode, place: AllowedIn::Anywhere },
 ];
 
 /// Reads the argument of `$meta`; returns the name of the metadata.
@@ -83,7 +83,8 @@ pub(crate) fn parse_in_sort(document: DocumentRef<'_>, scope: &ParseScope) -> Re
     if document.count() > 1 {
         return Err(Failure::failed_to_parse("Cannot have additional keys in a $meta sort specification"));
     }
-    let known = NAMES.iter().find(|known| known.place == Place::Anywhere && meta.value.as_str() == Some(known.name));
+    let known =
+        NAMES.iter().find(|known| known.place == AllowedIn::Anywhere && meta.value.as_str() == Some(known.name));
     let illegal = || Failure::new(ErrorCode(31138), format!("Illegal $meta sort: $meta: {}", ValueText(meta.value)));
     known.ok_or_else(illegal)?.wanted(scope)
 }

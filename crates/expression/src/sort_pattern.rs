@@ -115,7 +115,7 @@ impl SortPattern {
         operation: &OperationContext,
         strings: &StringOrder,
     ) -> Result<ArrayBuf> {
-        let places = self.parts.iter().map(|(path, _)| Place::new(document, path)).collect();
+        let places = self.parts.iter().map(|(path, _)| PathCursor::new(document, path)).collect();
         let mut least: Option<(Vec<u8>, ArrayBuf)> = None;
         self.each_key(places, strings, &mut |candidate, places| {
             operation.work(candidate.len() / 16 + self.parts.len())?;
@@ -135,7 +135,7 @@ impl SortPattern {
         operation: &OperationContext,
         strings: &StringOrder,
     ) -> Result<()> {
-        let places = self.parts.iter().map(|(path, _)| Place::new(document, path)).collect();
+        let places = self.parts.iter().map(|(path, _)| PathCursor::new(document, path)).collect();
         let mut least: Option<Vec<u8>> = None;
         self.each_key(places, strings, &mut |candidate, _| {
             // A key is about as long as its values.
@@ -153,12 +153,12 @@ impl SortPattern {
     /// advance together.
     fn each_key(
         &self,
-        mut places: Vec<Place<'_, '_>>,
+        mut places: Vec<PathCursor<'_, '_>>,
         strings: &StringOrder,
         visit: &mut KeyVisitor<'_>,
     ) -> Result<()> {
-        places.iter_mut().for_each(Place::advance);
-        let arrays: Vec<_> = places.iter().filter_map(Place::array).collect();
+        places.iter_mut().for_each(PathCursor::advance);
+        let arrays: Vec<_> = places.iter().filter_map(PathCursor::array).collect();
         let Some(array) = arrays.first() else {
             let mut key = Vec::new();
             for (place, (_, direction)) in places.iter().zip(&self.parts) {
@@ -170,7 +170,7 @@ impl SortPattern {
             return Err(Failure::bad_value("cannot sort with keys that are parallel arrays"));
         }
         if array.is_empty() {
-            let emptied = places.into_iter().map(Place::in_empty_array).collect();
+            let emptied = places.into_iter().map(PathCursor::in_empty_array).collect();
             return self.each_key(emptied, strings, visit);
         }
         for element in *array {
@@ -208,11 +208,11 @@ fn plain<'a>(document: DocumentRef<'a>, path: &[Box<str>]) -> Option<ValueRef<'a
 }
 
 /// Called with each key and the places of its values.
-type KeyVisitor<'v> = dyn FnMut(Vec<u8>, &[Place<'_, '_>]) -> Result<()> + 'v;
+type KeyVisitor<'v> = dyn FnMut(Vec<u8>, &[PathCursor<'_, '_>]) -> Result<()> + 'v;
 
 /// A field's path, partly followed.
 #[derive(Clone, Copy)]
-struct Place<'a, 'p> {
+struct PathCursor<'a, 'p> {
     value: ValueRef<'a>,
     rest: &'p [Box<str>],
     /// Whether the value is an array's element: an array directly inside an array is not walked.
@@ -226,7 +226,7 @@ enum Expanded {
     Yes,
 }
 
-impl<'a, 'p> Place<'a, 'p> {
+impl<'a, 'p> PathCursor<'a, 'p> {
     fn new(document: DocumentRef<'a>, path: &'p FieldPath) -> Self {
         Self { value: ValueRef::Document(document), rest: path.components(), expanded: Expanded::No }
     }

@@ -22,6 +22,13 @@ pub(crate) struct EdgeWalk {
     turn: i8,
 }
 
+impl Edge {
+    /// Finds the points that the two edges share.
+    pub fn crossing(self, other: Self) -> Crossing {
+        EdgeWalk::new(self, other.from).step(other.to)
+    }
+}
+
 impl EdgeWalk {
     /// Begins at the first vertex of a border.
     pub fn new(edge: Edge, first: Vector) -> Self {

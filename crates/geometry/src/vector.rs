@@ -1,6 +1,5 @@
 //! Points on the unit sphere, and edges: the shorter arcs of great circles between them.
 
-use crate::edge_walk::{Crossing, EdgeWalk};
 use std::ops::{Add, Mul, Neg, Sub};
 
 /// Distance up to which two points count as one, in radians: about 6 mm on the ground, the size of the smallest cell of
@@ -119,11 +118,6 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
-    /// Finds the points that the two edges share.
-    pub fn crossing(self, other: Self) -> Crossing {
-        EdgeWalk::new(self, other.from).step(other.to)
-    }
-
     /// Whether two edges clearly cross at a point that is an end of neither. An edge along the other does not cross it.
     pub fn crosses(self, other: Self) -> bool {
         let (a, b, c, d) = (self.from, self.to, other.from, other.to);

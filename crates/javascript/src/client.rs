@@ -3,7 +3,7 @@
 //! **Invariant:** while it waits it asks the operation 50 times a second, and kills the worker where the operation has to stop.
 //! **Invariant:** a worker's end is a failure of its operation, never of the server.
 
-use crate::engine::interpreter_failure;
+use crate::interpreter_failure::interpreter_failure;
 use crate::processes::{NAP, Process, WORKER_BYTES, Workers};
 use crate::protocol::{Answer, FRAME_BYTES_MAX, GRANTED, Incoming, Outgoing, Wish, more_bytes, nonsense};
 use crate::worker;

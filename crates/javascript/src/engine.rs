@@ -1,12 +1,14 @@
 //! One engine: its limits, and what it says when a script fails.
 
 use crate::allocation::{Account, Accounted};
+use crate::call::Call;
 use crate::from_script::{FromScript, Refused};
+use crate::interpreter_failure::interpreter_failure;
 use crate::kit::Kit;
 use crate::source;
 use crate::to_script::{Integers, ToScript};
-use bunko_bson::{Decimal128, DocumentRef, ValueRef, hexadecimal};
-use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_bson::{Decimal128, ValueRef, hexadecimal};
+use bunko_errors::{Failure, Result};
 use md5::{Digest, Md5};
 use rquickjs::function::Args;
 use rquickjs::{Coerced, Context, Ctx, Error, Function, Object, Runtime};
@@ -25,17 +27,6 @@ const PRELUDE: &str = include_str!("prelude.js");
 pub(crate) struct Engine {
     context: Context,
     account: Arc<Account>,
-}
-
-/// A call of a script.
-#[derive(Clone, Copy)]
-pub(crate) struct Call<'a> {
-    /// Of the script.
-    pub number: usize,
-    /// The document that the script calls `this`.
-    pub this: Option<DocumentRef<'a>>,
-    /// An array's elements.
-    pub arguments: DocumentRef<'a>,
 }
 
 impl Engine {
@@ -171,10 +162,6 @@ fn thrown<'js>(context: &Ctx<'js>, kit: &Kit<'js>) -> Failure {
         "uncaught exception".to_owned()
     });
     interpreter_failure(&written)
-}
-
-pub(crate) fn interpreter_failure(message: &str) -> Failure {
-    Failure::new(ErrorCode::JS_INTERPRETER_FAILURE, message)
 }
 
 /// Functions of this side that the prelude is given.

@@ -19,9 +19,11 @@
 #![deny(unsafe_code)]
 
 mod allocation;
+mod call;
 mod client;
 mod engine;
 mod from_script;
+mod interpreter_failure;
 mod kit;
 mod processes;
 mod protocol;

@@ -8,7 +8,7 @@
 //! Their number is limited. Operations beyond the limit wait in order of arrival. The first one in the queue ends the
 //! process of a cursor that waits for its client, if there is one; that cursor later continues with a new process.
 
-use crate::engine::interpreter_failure;
+use crate::interpreter_failure::interpreter_failure;
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use parking_lot::{Condvar, Mutex, MutexGuard};

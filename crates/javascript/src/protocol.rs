@@ -3,7 +3,8 @@
 //!
 //! The server does not trust a worker: an answer that makes no sense ends it.
 
-use crate::engine::{Call, interpreter_failure};
+use crate::call::Call;
+use crate::interpreter_failure::interpreter_failure;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
 use std::io::{self, Read};

@@ -78,7 +78,12 @@ impl Scripts {
 
     /// A script of an expression. It is compiled when it is first called.
     pub fn function(self: &Arc<Self>, text: &str) -> Function {
-        Function { scripts: Arc::clone(self), text: text.into(), place: Place::Expression, number: Mutex::default() }
+        Function {
+            scripts: Arc::clone(self),
+            text: text.into(),
+            place: ScriptUse::Expression,
+            number: Mutex::default(),
+        }
     }
 
     /// The script of a `$where`, which may call the stored functions. It is compiled now.
@@ -86,13 +91,13 @@ impl Scripts {
     /// As [`Function::compile`].
     pub fn function_of_where(self: &Arc<Self>, text: &str) -> Result<Function> {
         self.stored.serve_where();
-        let function = Function { place: Place::Where, ..self.function(text) };
+        let function = Function { place: ScriptUse::Where, ..self.function(text) };
         function.compile()?;
         Ok(function)
     }
 
-    fn with<T>(&self, place: Option<Place>, work: impl FnOnce(&mut Ready) -> Result<T>) -> Result<T> {
-        if place == Some(Place::Expression) {
+    fn with<T>(&self, place: Option<ScriptUse>, work: impl FnOnce(&mut Ready) -> Result<T>) -> Result<T> {
+        if place == Some(ScriptUse::Expression) {
             self.stored.check_expression()?;
         }
         let mut worker = self.worker.lock();
@@ -121,7 +126,7 @@ impl Scripts {
         Ok(Ready { client, knows_stored: false, ordinal })
     }
 
-    fn tell_stored(&self, place: Option<Place>, ready: &mut Ready) -> Result<()> {
+    fn tell_stored(&self, place: Option<ScriptUse>, ready: &mut Ready) -> Result<()> {
         if place.is_some() && !ready.knows_stored && self.stored.are_wanted() {
             self.stored.define_in(&mut ready.client, &self.operation)?;
             ready.knows_stored = true;
@@ -138,7 +143,7 @@ impl fmt::Debug for Scripts {
 
 /// The place of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum ScriptUse {
     Expression,
     Where,
 }
@@ -147,7 +152,7 @@ enum Place {
 pub struct Function {
     scripts: Arc<Scripts>,
     text: Box<str>,
-    place: Place,
+    place: ScriptUse,
     /// Its number in a worker, and the number of that worker.
     number: Mutex<Option<(u32, u32)>>,
 }

@@ -3,7 +3,7 @@
 //! A flush hurries the more, the more of the active memtable has filled since it began; a merge, the more memtables
 //! were flushed beside it. The mover's haste follows from the number of full segments (`cooling`).
 
-use bunko_store::{Haste, Pace};
+use bunko_store::{Pace, Urgency};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -143,11 +143,11 @@ enum Until {
 }
 
 impl Deadline {
-    fn haste(&mut self) -> Haste {
+    fn haste(&mut self) -> Urgency {
         let now = self.backlog.unflushed();
         // While no client writes, the work holds no writer up.
         if self.last_seen.replace(now) == Some(now) {
-            return Haste::Hurry;
+            return Urgency::Hurry;
         }
         match self.until {
             Until::NextSealed { keys, begun } => {
@@ -162,26 +162,26 @@ impl Deadline {
     }
 }
 
-/// Haste of a flush of which `done_part` is done, after `filled` of `room` bytes were written. When writers are faster
+/// Urgency of a flush of which `done_part` is done, after `filled` of `room` bytes were written. When writers are faster
 /// than the work, a full memory would hold them up more than the work does.
-fn haste_of_flush(done_part: f64, filled: u64, room: u64) -> Haste {
+fn haste_of_flush(done_part: f64, filled: u64, room: u64) -> Urgency {
     if filled > room {
-        Haste::Hurry
+        Urgency::Hurry
     } else if done_part * room as f64 > 1.5 * filled as f64 {
-        Haste::Leisure
+        Urgency::Leisure
     } else {
-        Haste::Usual
+        Urgency::Usual
     }
 }
 
-/// Haste of a merge during which `flushes` memtables were flushed.
-fn haste_of_merge(flushes: u64) -> Haste {
+/// Urgency of a merge during which `flushes` memtables were flushed.
+fn haste_of_merge(flushes: u64) -> Urgency {
     if flushes > FLUSHES_MAX {
-        Haste::Hurry
+        Urgency::Hurry
     } else if flushes > FLUSHES_MAX / 2 {
-        Haste::Usual
+        Urgency::Usual
     } else {
-        Haste::Leisure
+        Urgency::Leisure
     }
 }
 
@@ -192,12 +192,12 @@ mod tests {
     #[test]
     fn work_that_is_ahead_of_the_writers_takes_its_time() {
         let of_flush = |done_part, filled| haste_of_flush(done_part, filled, 100);
-        assert_eq!(of_flush(0.0, 0), Haste::Usual);
-        assert_eq!(of_flush(0.4, 26), Haste::Leisure);
-        assert_eq!(of_flush(0.4, 27), Haste::Usual);
-        assert_eq!(of_flush(0.9, 100), Haste::Usual);
-        assert_eq!(of_flush(0.9, 101), Haste::Hurry);
-        assert_eq!(haste_of_flush(0.5, 1, 0), Haste::Hurry, "there was no room to begin with");
+        assert_eq!(of_flush(0.0, 0), Urgency::Usual);
+        assert_eq!(of_flush(0.4, 26), Urgency::Leisure);
+        assert_eq!(of_flush(0.4, 27), Urgency::Usual);
+        assert_eq!(of_flush(0.9, 100), Urgency::Usual);
+        assert_eq!(of_flush(0.9, 101), Urgency::Hurry);
+        assert_eq!(haste_of_flush(0.5, 1, 0), Urgency::Hurry, "there was no room to begin with");
     }
 
     #[test]
@@ -207,15 +207,15 @@ mod tests {
         backlog.note_sealed(1000);
         let mut work = backlog.begin_flush(100);
         work.did(10);
-        assert_eq!(work.deadline.haste(), Haste::Leisure);
+        assert_eq!(work.deadline.haste(), Urgency::Leisure);
         backlog.note_unflushed(10);
-        assert_eq!(work.deadline.haste(), Haste::Leisure);
-        assert_eq!(work.deadline.haste(), Haste::Hurry);
+        assert_eq!(work.deadline.haste(), Urgency::Leisure);
+        assert_eq!(work.deadline.haste(), Urgency::Hurry);
         let hastes = [100, 500, 501].map(|bytes| {
             backlog.note_unflushed(bytes);
             work.deadline.haste()
         });
-        assert_eq!(hastes, [Haste::Usual, Haste::Usual, Haste::Hurry]);
+        assert_eq!(hastes, [Urgency::Usual, Urgency::Usual, Urgency::Hurry]);
     }
 
     #[test]
@@ -228,10 +228,10 @@ mod tests {
             backlog.note_unflushed(bytes);
             work.deadline.haste()
         });
-        assert_eq!(hastes[..4], [Haste::Leisure; 4]);
-        assert_eq!(hastes[4..8], [Haste::Usual; 4]);
-        assert_eq!(hastes[8], Haste::Hurry);
-        assert_eq!(work.deadline.haste(), Haste::Hurry, "nobody writes");
+        assert_eq!(hastes[..4], [Urgency::Leisure; 4]);
+        assert_eq!(hastes[4..8], [Urgency::Usual; 4]);
+        assert_eq!(hastes[8], Urgency::Hurry);
+        assert_eq!(work.deadline.haste(), Urgency::Hurry, "nobody writes");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Delays the moving of recently written documents. Where documents change over and over, those of a segment are soon
 //! dead, and none has to be moved.
 
-use bunko_store::{Haste, SEGMENT_BYTES};
+use bunko_store::{SEGMENT_BYTES, Urgency};
 use rustc_hash::FxHashMap;
 use std::time::{Duration, Instant};
 
@@ -19,13 +19,13 @@ const FULL_SEGMENTS_USUAL: usize = COOLING_SEGMENTS_MAX + 2;
 const FULL_SEGMENTS_MAX: usize = COOLING_SEGMENTS_MAX + 4;
 
 /// How soon documents have to be moved, given the number of full segments.
-pub(crate) fn haste(full_segments: usize) -> Haste {
+pub(crate) fn haste(full_segments: usize) -> Urgency {
     if full_segments > FULL_SEGMENTS_MAX {
-        Haste::AtOnce
+        Urgency::AtOnce
     } else if full_segments >= FULL_SEGMENTS_USUAL {
-        Haste::Usual
+        Urgency::Usual
     } else {
-        Haste::Leisure
+        Urgency::Leisure
     }
 }
 
@@ -76,6 +76,6 @@ mod tests {
 
     #[test]
     fn who_moves_takes_its_time_until_cold_ones_wait() {
-        assert_eq!([17, 18, 20, 21].map(haste), [Haste::Leisure, Haste::Usual, Haste::Usual, Haste::AtOnce]);
+        assert_eq!([17, 18, 20, 21].map(haste), [Urgency::Leisure, Urgency::Usual, Urgency::Usual, Urgency::AtOnce]);
     }
 }

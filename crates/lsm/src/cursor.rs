@@ -10,7 +10,7 @@ use crate::memtable::{Memtable, MemtableWalk};
 use crate::reader::Reader;
 use crate::state::{Reach, State};
 use crate::tree_files::TreeFiles;
-use crate::view::{key_value, malformed};
+use crate::tree_values::{key_value, malformed};
 use arc_swap::ArcSwap;
 use bunko_store::{Direction, KeyCursor, KeyspaceId, Location, RecordCursor, RecordId, Result};
 use lsm_tree::{AbstractTree, AnyTree, Guard, IterGuardImpl, SeqNo, UserKey, UserValue};

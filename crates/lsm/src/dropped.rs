@@ -4,7 +4,7 @@
 use crate::accounts::Accounts;
 use crate::backlog::{Backlog, PacedWork};
 use crate::key::KEYSPACE_BYTES;
-use crate::merging::Choice;
+use crate::merge_choice::Choice;
 use bunko_store::{KeyspaceId, Lsn};
 use lsm_tree::compaction::filter::{CompactionFilter, Context, Factory, ItemAccessor, Verdict};
 use parking_lot::Mutex;

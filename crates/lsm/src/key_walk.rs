@@ -257,7 +257,7 @@ enum Progress {
 }
 
 /// Place where an entry was found.
-enum Found {
+enum EntrySource {
     /// In the leaf of a run.
     Alone(usize, usize),
     /// In several runs.
@@ -359,13 +359,13 @@ impl KeyWalk {
     pub fn next(&mut self) -> Result<Option<(&[u8], RecordId)>> {
         let Some((found, record)) = self.find()? else { return Ok(None) };
         let key = match found {
-            Found::Alone(run, number) => self.runs[run].leaf.keys.get(number),
-            Found::Shared => &self.shared,
+            EntrySource::Alone(run, number) => self.runs[run].leaf.keys.get(number),
+            EntrySource::Shared => &self.shared,
         };
         Ok(Some((key, record)))
     }
 
-    fn find(&mut self) -> Result<Option<(Found, RecordId)>> {
+    fn find(&mut self) -> Result<Option<(EntrySource, RecordId)>> {
         loop {
             if let Some((number, through)) = self.alone {
                 let run = &mut self.runs[number];
@@ -378,7 +378,7 @@ impl KeyWalk {
                     if version.lsn() < self.route.before && !self.is_decided {
                         self.is_decided = true;
                         if let Some(record) = version.record() {
-                            return Ok(Some((Found::Alone(number, entry), record)));
+                            return Ok(Some((EntrySource::Alone(number, entry), record)));
                         }
                     }
                     continue;
@@ -410,7 +410,7 @@ impl KeyWalk {
                     self.shared.clear();
                     self.shared.extend_from_slice(second);
                     if let Some(record) = self.newest_of_shared()? {
-                        return Ok(Some((Found::Shared, record)));
+                        return Ok(Some((EntrySource::Shared, record)));
                     }
                     continue;
                 }

@@ -39,6 +39,7 @@ mod leaves;
 mod leftovers;
 mod lone_table;
 mod memtable;
+mod merge_choice;
 mod merging;
 mod reader;
 mod reclaim;
@@ -50,6 +51,7 @@ mod state;
 mod status;
 mod table_run;
 mod tree_files;
+mod tree_values;
 mod view;
 
 pub use compression::Compression;

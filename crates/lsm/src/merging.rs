@@ -18,10 +18,11 @@ use crate::backlog::Backlog;
 use crate::dropped::Drops;
 use crate::key;
 use crate::leftovers::Leftovers;
+use crate::merge_choice::Choice;
 use crate::state::State;
 use arc_swap::ArcSwap;
 use bunko_store::failpoint::{self, Failpoint};
-use bunko_store::sync::{Condvar, Mutex, MutexGuard};
+use bunko_store::sync::{Mutex, MutexGuard};
 use bunko_store::{Lsn, Result};
 use lsm_tree::compaction::Leveled;
 use lsm_tree::{AbstractTree, AnyTree, SeqNo};
@@ -45,48 +46,6 @@ const ROUNDS_MAX: usize = 7;
 const DEAD_ENTRIES_MAX: u64 = 500_000;
 /// Size in bytes of the tables that a rewrite of all tables makes.
 const TABLE_BYTES: u64 = 64 << 20;
-
-/// Keeps flushes from adding tables while a merge chooses tables.
-///
-/// The threshold below which a merge may forget versions is decided before the tree chooses tables. If tables with
-/// newer versions were added in between, older versions that a view still needs would be forgotten. The tree makes the
-/// merge's filter once it has chosen.
-#[derive(Default)]
-pub(crate) struct Choice {
-    is_open: Mutex<bool>,
-    is_made: Condvar,
-}
-
-impl Choice {
-    /// Begins a choice: the threshold is decided next, then the tables are chosen. The choice ends at the latest when
-    /// the returned guard is dropped, also by a panic.
-    pub fn begin(&self) -> OpenChoice<'_> {
-        *self.is_open.lock() = true;
-        OpenChoice(self)
-    }
-
-    /// The tables have been chosen, or there were none to choose.
-    pub fn end(&self) {
-        *self.is_open.lock() = false;
-        self.is_made.notify_all();
-    }
-
-    /// Waits until the tables are chosen; none can be chosen while the returned guard lives.
-    fn wait(&self) -> MutexGuard<'_, bool> {
-        let mut is_open = self.is_open.lock();
-        self.is_made.wait_while(&mut is_open, |is_open| *is_open);
-        is_open
-    }
-}
-
-/// A choice that may still be open.
-pub(crate) struct OpenChoice<'c>(&'c Choice);
-
-impl Drop for OpenChoice<'_> {
-    fn drop(&mut self) {
-        self.0.end();
-    }
-}
 
 /// Merges tables; the store calls it for one thing at a time.
 pub(crate) struct Merger {

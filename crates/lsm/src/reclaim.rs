@@ -28,8 +28,8 @@ use crate::staging::{self, Hold, Staging, extent_of_segment, segment_of_extent};
 use crate::view::LsmView;
 use bunko_store::failpoint::{self, Failpoint};
 use bunko_store::{
-    Effect, Effort, Haste, KeyspaceId, Log, Lsn, Pace, Reclaimed, RecordId, RecoveredLog, Result, SEGMENT_BYTES,
-    Staged, StorageError, segment_of,
+    Effect, Effort, KeyspaceId, Log, Lsn, Pace, Reclaimed, RecordId, RecoveredLog, Result, SEGMENT_BYTES, Staged,
+    StorageError, Urgency, segment_of,
 };
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -214,13 +214,13 @@ impl Mover {
         let state = self.accounts.copy();
         let by_segment = state.by_segment();
         let full = self.full_segments(log, &registry, oldest_view);
-        let haste = |usual| if effort == Effort::Usual { usual } else { Haste::AtOnce };
+        let haste = |usual| if effort == Effort::Usual { usual } else { Urgency::AtOnce };
         if let Some(sources) = self.choose_segments(log, &full, &by_segment, oldest_view, effort) {
             return self.empty(&sources, oldest, &state, haste(cooling::haste(full.len())));
         }
         self.accounts.forget_segments(|segment| log.has_segment(segment) || registry.of_segment(segment).is_some());
         match self.choose_extents(&registry, &by_segment, oldest_view, effort) {
-            Some(sources) => self.empty(&sources, oldest, &state, haste(Haste::Usual)),
+            Some(sources) => self.empty(&sources, oldest, &state, haste(Urgency::Usual)),
             None => Ok(Reclaimed::Nothing),
         }
     }
@@ -361,7 +361,7 @@ impl Mover {
     }
 
     /// Moves the live documents of the sources into a new extent, which takes over the sources' segments.
-    fn empty(&self, sources: &Sources, oldest: &LsmView, state: &State, haste: Haste) -> Result<Reclaimed> {
+    fn empty(&self, sources: &Sources, oldest: &LsmView, state: &State, haste: Urgency) -> Result<Reclaimed> {
         let mut segments = match sources {
             Sources::Segments(segments) => segments.clone(),
             Sources::Extents(extents) => extents.iter().flat_map(|extent| extent.segments.iter().copied()).collect(),
@@ -467,7 +467,7 @@ struct Removal<'a> {
     left_behind: u64,
     moved: u64,
     pace: Pace,
-    haste: Haste,
+    haste: Urgency,
     log: &'a Log,
     /// End of the log at the last check.
     log_end: Option<Lsn>,
@@ -479,7 +479,7 @@ impl Removal<'_> {
             let log_end = self.log.next_lsn();
             let is_written = self.log_end.replace(log_end) != Some(log_end);
             // Without writers the step need not be slow, and a shutdown waits for the step.
-            if self.haste == Haste::Leisure && !is_written { Haste::Usual } else { self.haste }
+            if self.haste == Urgency::Leisure && !is_written { Urgency::Usual } else { self.haste }
         });
     }
 

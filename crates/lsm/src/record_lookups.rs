@@ -9,7 +9,7 @@ use crate::leaves::{InLeaf, InUse, Leaf, Leaves};
 use crate::memtable::Known;
 use crate::state::State;
 use crate::table_run::TableRun;
-use crate::view::malformed;
+use crate::tree_values::malformed;
 use bunko_heap::prefetch;
 use bunko_store::{KeyspaceId, Location, RecordId, Result, TakeRecord, segment_of};
 use lsm_tree::SeqNo;

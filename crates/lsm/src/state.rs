@@ -4,7 +4,7 @@ use crate::key;
 use crate::leaves::{Leaf, Leaves};
 use crate::memtable::{Known, Memtable};
 use crate::tree_files::TreeFiles;
-use crate::view::malformed;
+use crate::tree_values::malformed;
 use bunko_store::{KeyspaceId, Location, RecordId, Result};
 use lsm_tree::table::filter::standard_bloom;
 use lsm_tree::{AbstractTree, AnyTree, SeqNo, Table, UserValue};

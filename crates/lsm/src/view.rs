@@ -8,11 +8,12 @@ use crate::key_walk::{KeyRoute, KeyWalk};
 use crate::record_lookups;
 use crate::row_cache::{Row, RowCache};
 use crate::state::State;
+use crate::tree_values::{key_value, malformed};
 use arc_swap::ArcSwap;
 use bunko_store::failpoint::{self, Failpoint};
 use bunko_store::{
-    Direction, KeyCursor, KeyRange, KeyspaceId, Location, Lsn, RecordCursor, RecordId, RecordRange, Result,
-    StorageError, TakeRecord, View,
+    Direction, KeyCursor, KeyRange, KeyspaceId, Location, Lsn, RecordCursor, RecordId, RecordRange, Result, TakeRecord,
+    View,
 };
 use lsm_tree::{AnyTree, SeqNo, UserValue};
 use std::ops::Bound;
@@ -78,15 +79,6 @@ impl LsmView {
         }
         Ok(Some((value.record, location)))
     }
-}
-
-/// The error for a malformed value in the trees.
-pub(crate) fn malformed(what: &str) -> StorageError {
-    StorageError::Corrupt { file: "trees".into(), offset_bytes: 0, found: format!("a malformed {what}") }
-}
-
-pub(crate) fn key_value(value: &[u8]) -> Result<KeyValue> {
-    KeyValue::decode(value).ok_or_else(|| malformed("value of an index key"))
 }
 
 impl View for LsmView {

@@ -2,12 +2,12 @@
 
 use crate::document::Document;
 use crate::garbage::Waiting;
-use crate::index::{IndexKey, Target};
+use crate::index::{IndexKey, PackedRecordId};
 use bunko_versions::{Before, Forgotten, Put, Version};
 
 /// An entry with its share of pointers to parent and children, lengths and empty slots: a leaf of the B-tree has eleven
 /// slots, and six to eight of them are in use.
-const INDEX_ENTRY_BYTES: i64 = (size_of::<IndexKey>() + size_of::<Version<Target>>()) as i64 * 11 / 6 + 5;
+const INDEX_ENTRY_BYTES: i64 = (size_of::<IndexKey>() + size_of::<Version<PackedRecordId>>()) as i64 * 11 / 6 + 5;
 /// A version in a page, and the page's share of the tree of pages.
 const RECORD_ENTRY_BYTES: i64 = size_of::<Version<Document>>() as i64 + 2;
 /// An entry of the garbage queue, whose allocation doubles as it grows.
@@ -31,7 +31,7 @@ impl Costs {
 
     pub fn of_key(key: &IndexKey) -> Self {
         let key_bytes = if key.len() > INLINE_KEY_BYTES { allocation(SHARED_KEY_BYTES + key.len()) } else { 0 };
-        Self { entry: INDEX_ENTRY_BYTES + key_bytes, version: allocation(size_of::<Version<Target>>()) }
+        Self { entry: INDEX_ENTRY_BYTES + key_bytes, version: allocation(size_of::<Version<PackedRecordId>>()) }
     }
 
     /// Bytes that a put adds, without its own value; negative if it forgot more than it added.
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn nothing_grew_unnoticed() {
-        assert_eq!((size_of::<Version<Document>>(), size_of::<Version<Target>>()), (48, 24));
+        assert_eq!((size_of::<Version<Document>>(), size_of::<Version<PackedRecordId>>()), (48, 24));
         assert_eq!((size_of::<IndexKey>(), size_of::<Waiting>()), (32, 56));
     }
 }

@@ -1,7 +1,7 @@
 //! Walking record stores and indexes.
 
 use crate::document::Document;
-use crate::index::{IndexKey, Target};
+use crate::index::{IndexKey, PackedRecordId};
 use crate::records::RecordWalk;
 use bunko_store::{KeyCursor, Location, RecordCursor, RecordId, Result};
 use bunko_versions::Walk;
@@ -28,12 +28,12 @@ impl RecordCursor for MemoryRecordCursor {
 
 /// Lends keys by keeping the one shown last.
 pub(crate) struct MemoryKeyCursor {
-    walk: Option<Walk<IndexKey, Target>>,
+    walk: Option<Walk<IndexKey, PackedRecordId>>,
     shown: Option<IndexKey>,
 }
 
 impl MemoryKeyCursor {
-    pub fn new(walk: Option<Walk<IndexKey, Target>>) -> Self {
+    pub fn new(walk: Option<Walk<IndexKey, PackedRecordId>>) -> Self {
         Self { walk, shown: None }
     }
 }

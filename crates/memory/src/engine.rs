@@ -3,7 +3,7 @@
 use crate::cost::WAITING_BYTES;
 use crate::document::Document;
 use crate::garbage::{Entry, Garbage, Waiting};
-use crate::index::{Begins, Index, IndexKey, Target};
+use crate::index::{Begins, Index, IndexKey, PackedRecordId};
 use crate::keyspaces::{Keyspaces, Size};
 use crate::records::Records;
 use crate::view::MemoryView;
@@ -97,7 +97,14 @@ impl MemoryEngine {
         WAITING_BYTES
     }
 
-    fn put_key(&self, keyspace: KeyspaceId, key: &[u8], lsn: u64, target: Option<Target>, views: Views<'_>) -> i64 {
+    fn put_key(
+        &self,
+        keyspace: KeyspaceId,
+        key: &[u8],
+        lsn: u64,
+        target: Option<PackedRecordId>,
+        views: Views<'_>,
+    ) -> i64 {
         let put = |index: &Index| index.put(IndexKey::from(key), lsn, target, views);
         let (growth, begins) = self.keyspaces.indexes.begun(keyspace, put);
         growth + self.wait(begins, || Waiting { lsn, keyspace, entry: Entry::Key(IndexKey::from(key)) })
@@ -235,7 +242,7 @@ impl Engine for MemoryEngine {
                     ..
                 } => {
                     superseded += usize::from(presence == Presence::Taken);
-                    self.put_key(keyspace, key, lsn, Some(Target::from(record)), views)
+                    self.put_key(keyspace, key, lsn, Some(PackedRecordId::from(record)), views)
                 }
                 Effect::DeleteKey { keyspace, key } => {
                     superseded += 1;

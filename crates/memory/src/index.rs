@@ -13,15 +13,15 @@ pub(crate) type IndexKey = HeadKey<ByteView>;
 
 /// A record id in a form in which an `Option` takes no more memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Target(NonZeroU64);
+pub(crate) struct PackedRecordId(NonZeroU64);
 
-impl Target {
+impl PackedRecordId {
     pub fn record(self) -> RecordId {
         RecordId(!self.0.get())
     }
 }
 
-impl From<RecordId> for Target {
+impl From<RecordId> for PackedRecordId {
     fn from(record: RecordId) -> Self {
         Self(NonZeroU64::new(!record.0).expect("record ids count from 1 and never get to the last number"))
     }
@@ -30,14 +30,14 @@ impl From<RecordId> for Target {
 /// One index.
 #[derive(Default)]
 pub(crate) struct Index {
-    pub keys: Arc<VersionedMap<IndexKey, Target>>,
+    pub keys: Arc<VersionedMap<IndexKey, PackedRecordId>>,
     pub size: Size,
 }
 
 impl Index {
     /// Puts or deletes a key. Returns the growth of the index, and whether the key begins to wait for versions to be
     /// forgotten.
-    pub fn put(&self, key: IndexKey, lsn: u64, target: Option<Target>, views: Views<'_>) -> (i64, Begins) {
+    pub fn put(&self, key: IndexKey, lsn: u64, target: Option<PackedRecordId>, views: Views<'_>) -> (i64, Begins) {
         let costs = Costs::of_key(&key);
         let put = self.keys.put(key, lsn, target, views);
         let growth = costs.added(&put, |_| 0);

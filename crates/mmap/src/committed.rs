@@ -2,10 +2,10 @@
 
 use crate::data_file::{DataFile, STATE_NAME, parse_state};
 use crate::meta::{META_BYTES, Meta, noted};
-use crate::page::{self, HEADER_BYTES, KeyOrder, Kind, Page, Parsed, Value};
+use crate::page::{self, HEADER_BYTES, KeyOrder, Kind, Page, Parsed, Slot, Value};
 use crate::stored::{self, Content};
 use crate::tree::Tree;
-use crate::tree_walk::{Place, TreeWalk};
+use crate::tree_walk::TreeWalk;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_store::{Direction, KeyspaceId, Lsn, Result, StorageError};
 use heed::{RoTxn, WithoutTls};
@@ -77,11 +77,11 @@ impl Committed {
         let mut state = None;
         let mut trees = FxHashMap::default();
         let mut walk = TreeWalk::new(self.meta.main, (Bound::Unbounded, Bound::Unbounded), Direction::Forward);
-        while let Some(place) = walk.next(self)? {
-            let entry = self.entry(place)?;
+        while let Some(slot) = walk.next(self)? {
+            let entry = self.entry(slot)?;
             let damaged = || self.file.corrupt(entry.offset_bytes, "an entry that is no keyspace");
             if entry.key == STATE_NAME {
-                state = parse_state(entry.value).map(|watermark| (watermark, place.page));
+                state = parse_state(entry.value).map(|watermark| (watermark, slot.page));
             } else {
                 let keyspace = keyspace_of(entry.key).filter(|_| entry.is_tree).ok_or_else(damaged)?;
                 let tree = Tree::parse(entry.value).ok_or_else(damaged)?;
@@ -172,16 +172,16 @@ impl Committed {
         parsed.map_err(|found| self.damaged(page, found))
     }
 
-    /// The entry at a place.
-    pub fn entry(&self, place: Place) -> Result<Entry<'_>> {
-        let leaf = self.page(place.page, Kind::Leaf)?;
-        self.entry_of(leaf, place)
+    /// The entry in a slot.
+    pub fn entry(&self, slot: Slot) -> Result<Entry<'_>> {
+        let leaf = self.page(slot.page, Kind::Leaf)?;
+        self.entry_of(leaf, slot)
     }
 
-    fn entry_of<'c>(&'c self, leaf: Page<'c>, place: Place) -> Result<Entry<'c>> {
-        let node = self.read(place.page, leaf.node(place.index))?;
+    fn entry_of<'c>(&'c self, leaf: Page<'c>, slot: Slot) -> Result<Entry<'c>> {
+        let node = self.read(slot.page, leaf.node(slot.index))?;
         let (value, offset_bytes) = match node.value {
-            Value::Inline(value) => (value, self.offset_of(place.page) + node.at as u64),
+            Value::Inline(value) => (value, self.offset_of(slot.page) + node.at as u64),
             Value::Overflow { page, length } => (self.overflow(page, length)?, self.offset_of(page)),
         };
         Ok(Entry { key: node.key, value, offset_bytes, is_tree: node.is_tree })
@@ -204,7 +204,7 @@ impl Committed {
         }
         let leaf = self.page(page, Kind::Leaf)?;
         match self.read(page, leaf.search(key))? {
-            Ok(index) => self.entry_of(leaf, Place { page, index }).map(Some),
+            Ok(index) => self.entry_of(leaf, Slot { page, index }).map(Some),
             Err(_) => self.confirm_absent(keyspace, *tree, content, key).map(|()| None),
         }
     }
@@ -219,7 +219,7 @@ impl Committed {
         }
         let leaf = self.checked_page(page, Kind::Leaf, tree.order)?;
         match self.read(page, leaf.search(key))? {
-            Ok(index) => self.entry_of(leaf, Place { page, index }).map(drop),
+            Ok(index) => self.entry_of(leaf, Slot { page, index }).map(drop),
             Err(_) => Ok(()),
         }
     }
@@ -232,16 +232,16 @@ impl Committed {
                 Direction::Forward => (Bound::Included(key.to_vec()), Bound::Unbounded),
                 Direction::Backward => (Bound::Unbounded, Bound::Included(key.to_vec())),
             };
-            let Some(place) = TreeWalk::new(tree, range, direction).next(self)? else { continue };
-            let leaf = self.checked_page(place.page, Kind::Leaf, tree.order)?;
-            self.check_once(place.page, ENTRIES, || self.check_entries(keyspace, content, place.page, leaf))?;
-            let neighbour = self.read(place.page, leaf.key(place.index))?;
+            let Some(slot) = TreeWalk::new(tree, range, direction).next(self)? else { continue };
+            let leaf = self.checked_page(slot.page, Kind::Leaf, tree.order)?;
+            self.check_once(slot.page, ENTRIES, || self.check_entries(keyspace, content, slot.page, leaf))?;
+            let neighbour = self.read(slot.page, leaf.key(slot.index))?;
             let is_beyond = match direction {
                 Direction::Forward => neighbour > key,
                 Direction::Backward => neighbour < key,
             };
             if !is_beyond {
-                return Err(self.damaged(place.page, "a key where no search finds it"));
+                return Err(self.damaged(slot.page, "a key where no search finds it"));
             }
         }
         Ok(())
@@ -249,7 +249,7 @@ impl Committed {
 
     fn check_entries(&self, keyspace: KeyspaceId, content: Content, page: u64, leaf: Page<'_>) -> Result<()> {
         for index in 0..leaf.len() {
-            let entry = self.entry_of(leaf, Place { page, index })?;
+            let entry = self.entry_of(leaf, Slot { page, index })?;
             stored::check(keyspace, content, entry.key, entry.value)
                 .map_err(|found| self.file.corrupt(entry.offset_bytes, found))?;
         }

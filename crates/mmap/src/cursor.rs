@@ -4,22 +4,23 @@ use crate::arrangement::Arrangement;
 use crate::committed::Committed;
 use crate::memtable::{IndexKey, Record};
 use crate::merge::{Memory, Tree, Turn, in_memory};
+use crate::page::Slot;
 use crate::stored;
-use crate::tree_walk::{Place, TreeWalk};
+use crate::tree_walk::TreeWalk;
 use bunko_store::{Direction, KeyCursor, KeyRange, KeyspaceId, Location, RecordCursor, RecordId, RecordRange, Result};
 use bunko_versions::{HeadKey, Walk};
 use std::collections::VecDeque;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The tree's next place; drops the walk at its end.
-fn next_place(tree: &mut Option<TreeWalk>, committed: &Committed) -> Result<Option<Place>> {
+/// The tree's next slot; drops the walk at its end.
+fn next_slot(tree: &mut Option<TreeWalk>, committed: &Committed) -> Result<Option<Slot>> {
     let Some(walk) = tree else { return Ok(None) };
-    let place = walk.next(committed)?;
-    if place.is_none() {
+    let slot = walk.next(committed)?;
+    if slot.is_none() {
         *tree = None;
     }
-    Ok(place)
+    Ok(slot)
 }
 
 /// Walks a record store. Documents are lent directly from the map.
@@ -29,7 +30,7 @@ pub(crate) struct MmapRecordCursor {
     /// `None` after its end.
     tree: Option<TreeWalk>,
     /// The tree's next entry.
-    head: Option<(RecordId, Place)>,
+    head: Option<(RecordId, Slot)>,
     memory: Memory<RecordId, Record>,
     /// The memtable's record that the last call lent.
     lent: Option<Record>,
@@ -61,11 +62,11 @@ impl MmapRecordCursor {
         if self.head.is_some() {
             return Ok(());
         }
-        let Some(place) = next_place(&mut self.tree, &self.committed)? else { return Ok(()) };
-        let entry = self.committed.entry(place)?;
+        let Some(slot) = next_slot(&mut self.tree, &self.committed)? else { return Ok(()) };
+        let entry = self.committed.entry(slot)?;
         let id =
             stored::record_id(entry.key).map_err(|found| self.committed.file.corrupt(entry.offset_bytes, found))?;
-        self.head = Some((id, place));
+        self.head = Some((id, slot));
         Ok(())
     }
 }
@@ -89,8 +90,8 @@ impl RecordCursor for MmapRecordCursor {
                 }
             }
         }
-        let Some((id, place)) = self.head.take() else { return Ok(None) };
-        let entry = self.committed.entry(place)?;
+        let Some((id, slot)) = self.head.take() else { return Ok(None) };
+        let entry = self.committed.entry(slot)?;
         let (location, document) = stored::record(self.keyspace, entry.key, entry.value)
             .map_err(|found| self.committed.file.corrupt(entry.offset_bytes, found))?;
         Ok(Some((id, location, document)))
@@ -114,7 +115,7 @@ pub(crate) struct MmapKeyCursor {
 
 /// The tree's next key.
 enum Head {
-    Short(Place, RecordId),
+    Short(Slot, RecordId),
     Long(Vec<u8>, RecordId),
 }
 
@@ -144,12 +145,12 @@ impl MmapKeyCursor {
                 self.head = Some(Head::Long(key, record));
                 return Ok(());
             }
-            let Some(place) = next_place(&mut self.tree, &self.committed)? else { return Ok(()) };
-            let entry = self.committed.entry(place)?;
+            let Some(slot) = next_slot(&mut self.tree, &self.committed)? else { return Ok(()) };
+            let entry = self.committed.entry(slot)?;
             let damaged = |found| self.committed.file.corrupt(entry.offset_bytes, found);
             if !stored::is_shared(entry.key) {
                 let record = stored::key(self.keyspace, entry.key, entry.value).map_err(damaged)?;
-                self.head = Some(Head::Short(place, record));
+                self.head = Some(Head::Short(slot, record));
                 return Ok(());
             }
             for long in stored::long_keys(self.keyspace, entry.key, entry.value) {
@@ -198,7 +199,7 @@ impl KeyCursor for MmapKeyCursor {
         loop {
             self.fill_head()?;
             let head = match &self.head {
-                Some(Head::Short(place, _)) => Some(self.committed.entry(*place)?.key),
+                Some(Head::Short(slot, _)) => Some(self.committed.entry(*slot)?.key),
                 Some(Head::Long(key, _)) => Some(key.as_slice()),
                 None => None,
             };
@@ -218,7 +219,7 @@ impl KeyCursor for MmapKeyCursor {
             }
         }
         match self.head.take() {
-            Some(Head::Short(place, record)) => Ok(Some((self.committed.entry(place)?.key, record))),
+            Some(Head::Short(slot, record)) => Ok(Some((self.committed.entry(slot)?.key, record))),
             Some(Head::Long(key, record)) => {
                 self.lent = key;
                 Ok(Some((&self.lent, record)))

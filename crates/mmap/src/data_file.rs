@@ -1,6 +1,7 @@
 //! Opens and maps the data file, and refuses files that are not ours.
 
 use crate::bus_error::{self, Registration};
+use crate::corruption::corrupt;
 use crate::meta;
 use crate::stored::PREFIX_BYTES;
 use bunko_bson::DocumentRef;
@@ -157,10 +158,6 @@ impl DataFile {
         let found = found.map_err(|error| StorageError::io(&self.path, error.into()))?;
         Ok(found.f_bavail * found.f_frsize)
     }
-}
-
-pub(crate) fn corrupt(path: &Path, offset_bytes: u64, found: impl Into<String>) -> StorageError {
-    StorageError::Corrupt { file: path.to_owned(), offset_bytes, found: found.into() }
 }
 
 /// Makes an empty data file under another name first, so that a file with the final name is always complete.

@@ -1,7 +1,7 @@
 //! LMDB's meta pages, the roots of committed states. LMDB keeps two, for the last commit and the one before, and trusts
 //! them. They are checked before LMDB opens the file.
 
-use crate::data_file::corrupt;
+use crate::corruption::corrupt;
 use crate::page::{HEADER_BYTES, u64_at};
 use crate::tree::Tree;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};

@@ -50,6 +50,14 @@ impl KeyOrder {
 /// The parsed page, or a description of the damage.
 pub(crate) type Parsed<T> = Result<T, &'static str>;
 
+/// The place of an entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    pub page: u64,
+    /// Index in the page.
+    pub index: usize,
+}
+
 /// A branch or leaf page.
 #[derive(Clone, Copy)]
 pub(crate) struct Page<'m> {
@@ -165,7 +173,7 @@ impl<'m> Page<'m> {
         } else if flags == 0 || flags == TREE {
             Value::Inline(rest.get(..length).ok_or("a value longer than its page")?)
         } else {
-            return Err("a node with flags that nobody set");
+            return Err("a node with unknown flags");
         };
         Ok(Node { key, value, at, is_tree: flags == TREE })
     }

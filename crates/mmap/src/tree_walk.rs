@@ -1,17 +1,10 @@
 //! Walks a tree from key to key.
 
 use crate::committed::Committed;
-use crate::page::Kind;
+use crate::page::{Kind, Slot};
 use crate::tree::Tree;
 use bunko_store::{Direction, Result};
 use std::ops::Bound;
-
-/// Position of an entry: its page, and its index in it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
-    pub page: u64,
-    pub index: usize,
-}
 
 /// A walk over a range of a tree's keys. All pages that it visits are checked for order and completeness.
 pub(crate) struct TreeWalk {
@@ -20,7 +13,7 @@ pub(crate) struct TreeWalk {
     direction: Direction,
     stage: Stage,
     /// Positions from the root to the leaf.
-    path: Vec<Place>,
+    path: Vec<Slot>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,7 +30,7 @@ impl TreeWalk {
     }
 
     /// The next entry's position; `None` at the end.
-    pub fn next(&mut self, committed: &Committed) -> Result<Option<Place>> {
+    pub fn next(&mut self, committed: &Committed) -> Result<Option<Slot>> {
         match self.stage {
             Stage::Start => {
                 self.stage = Stage::Within;
@@ -46,24 +39,24 @@ impl TreeWalk {
             Stage::Within => self.step(committed)?,
             Stage::End => return Ok(None),
         }
-        let place = self.path.last().copied();
-        if let Some(place) = place
-            && !self.is_past_end(committed, place)?
+        let slot = self.path.last().copied();
+        if let Some(slot) = slot
+            && !self.is_past_end(committed, slot)?
         {
-            return Ok(Some(place));
+            return Ok(Some(slot));
         }
         self.stage = Stage::End;
         Ok(None)
     }
 
-    fn is_past_end(&self, committed: &Committed, place: Place) -> Result<bool> {
+    fn is_past_end(&self, committed: &Committed, slot: Slot) -> Result<bool> {
         let end = match self.direction {
             Direction::Forward => &self.range.1,
             Direction::Backward => &self.range.0,
         };
         let (Bound::Included(bound) | Bound::Excluded(bound)) = end else { return Ok(false) };
-        let leaf = committed.page(place.page, Kind::Leaf)?;
-        let key = committed.read(place.page, leaf.key(place.index))?;
+        let leaf = committed.page(slot.page, Kind::Leaf)?;
+        let key = committed.read(slot.page, leaf.key(slot.index))?;
         let order = match self.direction {
             Direction::Forward => key.cmp(bound),
             Direction::Backward => bound.as_slice().cmp(key),
@@ -84,7 +77,7 @@ impl TreeWalk {
         for _ in 1..self.tree.depth {
             let branch = committed.checked_page(page, Kind::Branch, self.tree.order)?;
             let index = committed.read(page, branch.child_of(key))?;
-            self.path.push(Place { page, index });
+            self.path.push(Slot { page, index });
             page = committed.read(page, branch.child(index))?;
         }
         let leaf = committed.checked_page(page, Kind::Leaf, self.tree.order)?;
@@ -98,7 +91,7 @@ impl TreeWalk {
             (Direction::Backward, Err(0)) => (0, true),
             (Direction::Backward, Err(index)) => (index - 1, false),
         };
-        self.path.push(Place { page, index });
+        self.path.push(Slot { page, index });
         if is_beyond { self.step(committed) } else { Ok(()) }
     }
 
@@ -112,7 +105,7 @@ impl TreeWalk {
                 Direction::Forward => 0,
                 Direction::Backward => found.len() - 1,
             };
-            self.path.push(Place { page, index });
+            self.path.push(Slot { page, index });
             if kind == Kind::Leaf {
                 return Ok(());
             }
@@ -124,17 +117,17 @@ impl TreeWalk {
     fn step(&mut self, committed: &Committed) -> Result<()> {
         let left = self.path.last().copied();
         let mut kind = Kind::Leaf;
-        while let Some(mut place) = self.path.pop() {
-            let page = committed.page(place.page, kind)?;
+        while let Some(mut slot) = self.path.pop() {
+            let page = committed.page(slot.page, kind)?;
             let next = match self.direction {
-                Direction::Forward => Some(place.index + 1).filter(|next| *next < page.len()),
-                Direction::Backward => place.index.checked_sub(1),
+                Direction::Forward => Some(slot.index + 1).filter(|next| *next < page.len()),
+                Direction::Backward => slot.index.checked_sub(1),
             };
             if let Some(next) = next {
-                place.index = next;
-                self.path.push(place);
+                slot.index = next;
+                self.path.push(slot);
                 if kind == Kind::Branch {
-                    let child = committed.read(place.page, page.child(next))?;
+                    let child = committed.read(slot.page, page.child(next))?;
                     self.descend(committed, child)?;
                     self.check_order(committed, left)?;
                 }
@@ -146,10 +139,10 @@ impl TreeWalk {
     }
 
     /// Checks that a new leaf continues where the last one ended.
-    fn check_order(&self, committed: &Committed, left: Option<Place>) -> Result<()> {
+    fn check_order(&self, committed: &Committed, left: Option<Slot>) -> Result<()> {
         let (Some(left), Some(reached)) = (left, self.path.last()) else { return Ok(()) };
-        let key = |place: Place| {
-            committed.page(place.page, Kind::Leaf).and_then(|leaf| committed.read(place.page, leaf.key(place.index)))
+        let key = |slot: Slot| {
+            committed.page(slot.page, Kind::Leaf).and_then(|leaf| committed.read(slot.page, leaf.key(slot.index)))
         };
         let order = self.tree.order.compare(key(left)?, key(*reached)?);
         let is_in_order = match self.direction {

@@ -72,7 +72,7 @@ struct Writing<'f> {
 }
 
 /// A keyspace's tree while it is being written, in order of keys.
-struct Target {
+struct OpenTree {
     keyspace: KeyspaceId,
     entries: Entries,
     /// The tree's last key at the beginning. Keys beyond it are appended.
@@ -168,7 +168,7 @@ impl<'f> Writing<'f> {
         })
     }
 
-    fn target(&mut self, keyspace: KeyspaceId) -> Result<Target> {
+    fn target(&mut self, keyspace: KeyspaceId) -> Result<OpenTree> {
         let entries = match self.handles.get(&keyspace) {
             Some(entries) => *entries,
             None => {
@@ -181,10 +181,10 @@ impl<'f> Writing<'f> {
         };
         self.committed.check_way(keyspace, &[u8::MAX; PREFIX_BYTES])?;
         let last = self.lmdb(|_, transaction| Ok(entries.last(transaction)?.map(|(key, _)| key.to_vec())))?;
-        Ok(Target { keyspace, entries, is_appending: last.is_none(), last })
+        Ok(OpenTree { keyspace, entries, is_appending: last.is_none(), last })
     }
 
-    fn record(&mut self, target: &mut Target, id: RecordId, value: Option<&Record>) -> Result<()> {
+    fn record(&mut self, target: &mut OpenTree, id: RecordId, value: Option<&Record>) -> Result<()> {
         let key = id.0.to_be_bytes();
         let Some(record) = value else { return self.delete(target, &key) };
         let header = stored::record_header(target.keyspace, id, record.location);
@@ -196,7 +196,7 @@ impl<'f> Writing<'f> {
 
     fn key(
         &mut self,
-        target: &mut Target,
+        target: &mut OpenTree,
         long_keys: &mut LongKeys,
         key: &IndexKey,
         value: Option<RecordId>,
@@ -216,7 +216,7 @@ impl<'f> Writing<'f> {
     }
 
     /// Rewrites the entry of long keys with a common prefix.
-    fn long_keys(&mut self, target: &mut Target, long_keys: &mut LongKeys) -> Result<()> {
+    fn long_keys(&mut self, target: &mut OpenTree, long_keys: &mut LongKeys) -> Result<()> {
         let LongKeys { prefix, changes } = std::mem::take(long_keys);
         if prefix.is_empty() {
             return Ok(());
@@ -247,13 +247,13 @@ impl<'f> Writing<'f> {
 
     fn put(
         &mut self,
-        target: &mut Target,
+        target: &mut OpenTree,
         key: &[u8],
         length_bytes: usize,
         write: impl FnOnce(&mut ReservedSpace<'_>) -> std::io::Result<()>,
     ) -> Result<()> {
         self.reach(target, key)?;
-        let Target { entries, is_appending, .. } = *target;
+        let OpenTree { entries, is_appending, .. } = *target;
         let is_written = self.lmdb(|_, transaction| {
             if is_appending {
                 // Appending needs no search, and leaves full pages behind.
@@ -269,7 +269,7 @@ impl<'f> Writing<'f> {
         self.count(key.len() + length_bytes)
     }
 
-    fn delete(&mut self, target: &mut Target, key: &[u8]) -> Result<()> {
+    fn delete(&mut self, target: &mut OpenTree, key: &[u8]) -> Result<()> {
         self.reach(target, key)?;
         if target.is_appending {
             return Ok(());
@@ -281,7 +281,7 @@ impl<'f> Writing<'f> {
 
     /// Checks the pages on the way to a key. Keys come in order: once one is beyond the tree's last key, all later ones
     /// are.
-    fn reach(&self, target: &mut Target, key: &[u8]) -> Result<()> {
+    fn reach(&self, target: &mut OpenTree, key: &[u8]) -> Result<()> {
         if target.is_appending {
             return Ok(());
         }

@@ -5,7 +5,7 @@ mod drawing;
 pub use drawing::OperationDraw;
 
 use crate::memory::{Allowance, HeldMemory, MemoryLimits};
-use crate::patience::Patience;
+use crate::patience::{Patience, Place};
 use crate::{DiskUse, Gatherer, HelperPermit, ScratchSpace, ScriptHost, Scripting, StageLimits, WorkCounters};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_host::rest_in_crowds;
@@ -48,18 +48,6 @@ impl Interruption for Uninterrupted {
     }
 }
 
-/// The thread that an operation works on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// A thread that serves other clients too: the operation must leave it soon.
-    SharedThread,
-    /// A thread for commands that may turn out to be short while the turns for own threads are taken. The operation may
-    /// use little processor time there.
-    SpareThread,
-    /// A thread of its own, without a time limit.
-    OwnThread,
-}
-
 /// The state and limits of one operation, shared by all code that works for it. One thread at a time works for it.
 pub struct OperationContext {
     interruption: Arc<dyn Interruption>,
@@ -69,7 +57,7 @@ pub struct OperationContext {
     asks_at_bytes: AtomicI64,
     /// Bytes that a stage that can spill may gather, as of the last check.
     stage_bytes_now: AtomicU64,
-    turn: Mutex<Turn>,
+    turn: Mutex<ThreadStint>,
     /// The state of the random number generator.
     random: AtomicU64,
     bypasses_validation: AtomicBool,
@@ -83,7 +71,7 @@ pub struct OperationContext {
 }
 
 /// A thread's work for the operation, between `enter` and `leave`.
-struct Turn {
+struct ThreadStint {
     memory: HeldMemory,
     patience: Patience,
     place: Place,
@@ -104,7 +92,7 @@ impl OperationContext {
         limits: MemoryLimits,
     ) -> Arc<Self> {
         let stages = limits.stages.clone();
-        let turn = Turn {
+        let turn = ThreadStint {
             memory: HeldMemory::new(limits),
             patience: Patience::Endless,
             place: Place::OwnThread,

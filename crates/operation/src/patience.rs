@@ -1,6 +1,5 @@
 //! Time limits of an operation on a thread.
 
-use crate::Place;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
@@ -9,6 +8,18 @@ pub(crate) const SHARED: Duration = Duration::from_millis(1);
 /// Limit of processor time on a spare thread. Larger than the limit on a shared thread, which also counts time that
 /// other threads had the processor.
 pub(crate) const SPARE: Duration = Duration::from_millis(2);
+
+/// The thread that an operation works on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A thread that serves other clients too: the operation must leave it soon.
+    SharedThread,
+    /// A thread for commands that may turn out to be short while the turns for own threads are taken. The operation may
+    /// use little processor time there.
+    SpareThread,
+    /// A thread of its own, without a time limit.
+    OwnThread,
+}
 
 /// When an operation must leave its thread. An operation that has changed something never must.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

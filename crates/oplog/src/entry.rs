@@ -122,111 +122,162 @@ pub(crate) fn tell(
     record: Record<'_>,
     wants: &dyn Fn(&str) -> bool,
     telling: Telling,
-    each: &mut dyn FnMut(Happening<'_>) -> Result<()>,
+    each: &mut Each<'_>,
 ) -> Result<Told> {
     let Record { moment, effects, chained } = record;
-    let mut whole = Told::Whole;
-    let mut number = 0;
-    let mut transaction: Option<Committed<'_>> = None;
-    let mut collection = None;
-    let (mut deleted, mut delta, mut before) = (None, None, None);
+    let mut teller = Teller {
+        moment,
+        chained,
+        wants,
+        telling,
+        whole: Told::Whole,
+        number: 0,
+        transaction: None,
+        collection: None,
+        of_next_change: OfNextChange::default(),
+    };
     for statement in effects.noted() {
-        let place = number;
-        let entry = |operation| Draft { operation, moment, number: place };
         match statement {
             Statement::Note(content) => {
                 let unknown = || format!("an unknown note in the record at {} of the log", moment.lsn.0);
-                match Note::decode(content).ok_or_else(|| Failure::new(ErrorCode::INTERNAL_ERROR, unknown()))? {
-                    Note::Collection { uuid, namespace, are_copies } => {
-                        collection = Some((uuid, namespace, are_copies));
-                    }
-                    Note::Deleted(id) => deleted = Some(id),
-                    Note::Modified(told) => delta = Some(told),
-                    Note::Before(document) => before = Some(document),
-                    Note::Command(command) => {
-                        if command.get("ns").and_then(ValueRef::as_str).is_some_and(wants) {
-                            each(Happening::Entry(entry("c").of_command(command)))?;
-                        }
-                        number += 1;
-                    }
-                    Note::Transaction(told) => {
-                        let committed = Committed::new(told, moment, chained);
-                        if committed.before > 0 && chained.is_none_or(|chained| chained.previous.is_none()) {
-                            whole = Told::WithoutBeginning;
-                        }
-                        transaction = Some(committed);
-                    }
-                    Note::Operation { entry, after, before } => {
-                        let Some(transaction) = &mut transaction else { continue };
-                        match telling {
-                            Telling::Together => {
-                                let full = transaction.gather(entry, number);
-                                full.map_or(Ok(()), |full| each(Happening::Entry(full)))?;
-                            }
-                            Telling::Apart if entry.get("ns").and_then(ValueRef::as_str).is_some_and(wants) => {
-                                let told = transaction.apart(entry, number);
-                                let [after, before] = [after, before].map(|image| image.map(DocumentRef::to_owned));
-                                each(Happening::Entry(Entry { after, before, ..told }))?;
-                            }
-                            Telling::Apart => {}
-                        }
-                        number += 1;
-                    }
-                    Note::Started => {
-                        if wants("") {
-                            let message = DocumentBuf::new().with("msg", STARTED);
-                            each(Happening::Entry(entry("n").of_nothing(message.as_ref())))?;
-                        }
-                        number += 1;
-                    }
-                    Note::Remark(remark) => {
-                        if wants("") {
-                            each(Happening::Entry(entry("n").of_nothing(remark)))?;
-                        }
-                        number += 1;
-                    }
-                }
+                let note = Note::decode(content).ok_or_else(|| Failure::new(ErrorCode::INTERNAL_ERROR, unknown()))?;
+                teller.note(note, each)?;
             }
+            Statement::Effect(effect) => teller.effect(effect, each)?,
             // Records of retryable writes.
             Statement::Remember { .. } | Statement::Forget { .. } => {}
-            Statement::Effect(effect) => {
-                // Records before any collection's name are the catalog's own.
-                let Some((uuid, namespace, are_copies)) = &collection else { continue };
-                // Records of retryable writes are internal, too.
-                if effect.keyspace() == WRITE_HISTORIES {
-                    continue;
-                }
-                let (delta, before) = match effect {
-                    Effect::PutRecord { .. } | Effect::DeleteRecord { .. } => (delta.take(), before.take()),
-                    _ => continue,
-                };
-                number += 1;
-                if !wants(namespace) {
-                    deleted = None;
-                    continue;
-                }
-                let (operation, document) = match effect {
-                    Effect::PutRecord { document, replaced: None, .. } => ("i", DocumentRef::trusted(document)),
-                    Effect::PutRecord { document, .. } => ("u", DocumentRef::trusted(document)),
-                    _ => ("d", deleted.take().unwrap_or(DocumentRef::EMPTY)),
-                };
-                each(Happening::Change(Change {
-                    operation,
-                    namespace,
-                    uuid,
-                    at: moment.timestamp(place),
-                    time_ms: moment.time_ms,
-                    document,
-                    delta: delta.filter(|_| operation == "u"),
-                    before: before.filter(|_| operation != "i"),
-                    is_copy: *are_copies && operation == "i",
-                }))?;
-            }
         }
     }
-    let last = transaction.and_then(Committed::last);
+    let last = teller.transaction.and_then(Committed::last);
     last.map_or(Ok(()), |last| each(Happening::Entry(last)))?;
-    Ok(whole)
+    Ok(teller.whole)
+}
+
+/// Reads the statements of one record.
+struct Teller<'a> {
+    moment: Moment,
+    chained: Option<Chained>,
+    wants: &'a dyn Fn(&str) -> bool,
+    telling: Telling,
+    whole: Told,
+    /// Number of the next event in the record.
+    number: u64,
+    transaction: Option<Committed<'a>>,
+    /// UUID and name of the collection that the next effects belong to, and whether its inserts are copies.
+    collection: Option<([u8; 16], &'a str, bool)>,
+    of_next_change: OfNextChange<'a>,
+}
+
+/// Notes on the change that follows them.
+#[derive(Default)]
+struct OfNextChange<'a> {
+    deleted_id: Option<DocumentRef<'a>>,
+    delta: Option<DocumentRef<'a>>,
+    before: Option<DocumentRef<'a>>,
+}
+
+type Each<'e> = dyn FnMut(Happening<'_>) -> Result<()> + 'e;
+
+impl<'a> Teller<'a> {
+    fn note(&mut self, note: Note<'a>, each: &mut Each<'_>) -> Result<()> {
+        match note {
+            Note::Collection { uuid, namespace, are_copies } => self.collection = Some((uuid, namespace, are_copies)),
+            Note::Deleted(id) => self.of_next_change.deleted_id = Some(id),
+            Note::Modified(told) => self.of_next_change.delta = Some(told),
+            Note::Before(document) => self.of_next_change.before = Some(document),
+            Note::Command(command) => {
+                let draft = self.draft("c");
+                if self.wants_namespace_of(command) {
+                    each(Happening::Entry(draft.of_command(command)))?;
+                }
+            }
+            Note::Transaction(told) => {
+                let committed = Committed::new(told, self.moment, self.chained);
+                if committed.before > 0 && self.chained.is_none_or(|chained| chained.previous.is_none()) {
+                    self.whole = Told::WithoutBeginning;
+                }
+                self.transaction = Some(committed);
+            }
+            Note::Operation { entry, after, before } => self.operation(entry, [after, before], each)?,
+            Note::Started => self.remark(DocumentBuf::new().with("msg", STARTED).as_ref(), each)?,
+            Note::Remark(remark) => self.remark(remark, each)?,
+        }
+        Ok(())
+    }
+
+    fn draft(&mut self, operation: &'static str) -> Draft {
+        let draft = Draft { operation, moment: self.moment, number: self.number };
+        self.number += 1;
+        draft
+    }
+
+    fn wants_namespace_of(&self, entry: DocumentRef<'_>) -> bool {
+        entry.get("ns").and_then(ValueRef::as_str).is_some_and(self.wants)
+    }
+
+    /// An entry of the server itself, which has no namespace.
+    fn remark(&mut self, remark: DocumentRef<'_>, each: &mut Each<'_>) -> Result<()> {
+        let draft = self.draft("n");
+        if (self.wants)("") { each(Happening::Entry(draft.of_nothing(remark))) } else { Ok(()) }
+    }
+
+    /// An operation of a transaction, with the document after and before it.
+    fn operation(
+        &mut self,
+        entry: DocumentRef<'a>,
+        images: [Option<DocumentRef<'a>>; 2],
+        each: &mut Each<'_>,
+    ) -> Result<()> {
+        let is_wanted = self.telling == Telling::Together || self.wants_namespace_of(entry);
+        let Some(transaction) = &mut self.transaction else { return Ok(()) };
+        let number = self.number;
+        self.number += 1;
+        match self.telling {
+            Telling::Together => {
+                let full = transaction.gather(entry, number);
+                full.map_or(Ok(()), |full| each(Happening::Entry(full)))
+            }
+            Telling::Apart if is_wanted => {
+                let told = transaction.apart(entry, number);
+                let [after, before] = images.map(|image| image.map(DocumentRef::to_owned));
+                each(Happening::Entry(Entry { after, before, ..told }))
+            }
+            Telling::Apart => Ok(()),
+        }
+    }
+
+    fn effect(&mut self, effect: Effect<'_>, each: &mut Each<'_>) -> Result<()> {
+        // Records before any collection's name are the catalog's own.
+        let Some((uuid, namespace, are_copies)) = self.collection else { return Ok(()) };
+        // Records of retryable writes are internal, too.
+        let is_change = matches!(effect, Effect::PutRecord { .. } | Effect::DeleteRecord { .. });
+        if effect.keyspace() == WRITE_HISTORIES || !is_change {
+            return Ok(());
+        }
+        let at = self.moment.timestamp(self.number);
+        self.number += 1;
+        let (delta, before) = (self.of_next_change.delta.take(), self.of_next_change.before.take());
+        if !(self.wants)(namespace) {
+            self.of_next_change.deleted_id = None;
+            return Ok(());
+        }
+        let (operation, document) = match effect {
+            Effect::PutRecord { document, replaced: None, .. } => ("i", DocumentRef::trusted(document)),
+            Effect::PutRecord { document, .. } => ("u", DocumentRef::trusted(document)),
+            _ => ("d", self.of_next_change.deleted_id.take().unwrap_or(DocumentRef::EMPTY)),
+        };
+        each(Happening::Change(Change {
+            operation,
+            namespace,
+            uuid: &uuid,
+            at,
+            time_ms: self.moment.time_ms,
+            document,
+            delta: delta.filter(|_| operation == "u"),
+            before: before.filter(|_| operation != "i"),
+            is_copy: are_copies && operation == "i",
+        }))
+    }
 }
 
 /// A transaction whose commit, or part of a commit, is the current record, while its operations are read.

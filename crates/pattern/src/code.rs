@@ -1,6 +1,5 @@
 //! Calls of PCRE2's functions.
 
-use crate::Groups;
 use libc::{c_int, c_void};
 use parking_lot::{Mutex, MutexGuard};
 use pcre2_sys::{
@@ -12,8 +11,12 @@ use pcre2_sys::{
     pcre2_match_context_8, pcre2_match_context_create_8, pcre2_match_context_free_8, pcre2_match_data_8,
     pcre2_match_data_create_from_pattern_8, pcre2_match_data_free_8, pcre2_set_heap_limit_8, pcre2_set_match_limit_8,
 };
+use std::ops::Range;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Byte ranges of a match and its groups; the whole match comes first.
+pub type Groups = Vec<Option<Range<usize>>>;
 
 /// Flag for a callout before each item of the pattern.
 pub(crate) const ASK_BEFORE_ITEMS: u32 = PCRE2_AUTO_CALLOUT;

@@ -17,8 +17,9 @@ mod code;
 
 use code::{Code, Means, Searched};
 use std::fmt;
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
+
+pub use code::Groups;
 
 /// A compiled regular expression.
 #[derive(Clone)]
@@ -36,9 +37,6 @@ struct Compiled {
     /// Has a callout before each item of the pattern. Compiled on first use; `None` if that fails.
     thorough: OnceLock<Option<Code>>,
 }
-
-/// Byte ranges of a match and its groups; the whole match comes first.
-pub type Groups = Vec<Option<Range<usize>>>;
 
 /// Why a search was stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]

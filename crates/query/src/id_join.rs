@@ -17,7 +17,7 @@ const LOOKUPS_MIN: u64 = 1024;
 const PART_LOOKED_UP: u64 = 4;
 
 /// Memory for a document in the table, beside its bytes and key: its place, if half of the places are in use.
-const PLACE_BYTES: usize = 2 * size_of::<Place>();
+const PLACE_BYTES: usize = 2 * size_of::<TableSlot>();
 const KEY_BYTES_USUAL: usize = 16;
 
 /// Looks documents of one collection up by `_id`.
@@ -25,12 +25,12 @@ pub struct IdJoin {
     collection: Arc<Collection>,
     snapshot: Arc<Snapshot>,
     operation: Arc<OperationContext>,
-    state: State,
+    state: LookupMethod,
     key: Vec<u8>,
     document: Vec<u8>,
 }
 
-enum State {
+enum LookupMethod {
     /// Number of lookups made in the index so far.
     OneByOne(u64),
     Table(Table),
@@ -40,14 +40,14 @@ enum State {
 
 /// All documents of a collection.
 struct Table {
-    places: HashTable<Place>,
+    places: HashTable<TableSlot>,
     hasher: RandomState,
     /// Records: each is the key's length, the key, and the document.
     records: Vec<u8>,
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct TableSlot {
     hash: u64,
     start: usize,
 }
@@ -55,7 +55,14 @@ struct Place {
 impl IdJoin {
     /// Lookups by an operation, over a snapshot of a collection.
     pub fn new(collection: Arc<Collection>, snapshot: Arc<Snapshot>, operation: Arc<OperationContext>) -> Self {
-        Self { collection, snapshot, operation, state: State::OneByOne(0), key: Vec::new(), document: Vec::new() }
+        Self {
+            collection,
+            snapshot,
+            operation,
+            state: LookupMethod::OneByOne(0),
+            key: Vec::new(),
+            document: Vec::new(),
+        }
     }
 
     /// Shows the document with this `_id`, if there is one. Returns false if the value can match several `_id`s.
@@ -65,14 +72,14 @@ impl IdJoin {
         if matches!(id, ValueRef::Array(_) | ValueRef::Null | ValueRef::Undefined | ValueRef::Regex { .. }) {
             return Ok(false);
         }
-        if let State::OneByOne(lookups) = &mut self.state {
+        if let LookupMethod::OneByOne(lookups) = &mut self.state {
             *lookups += 1;
             let lookups = *lookups;
             if lookups >= LOOKUPS_MIN && lookups >= self.collection.count() / PART_LOOKED_UP {
-                self.state = self.table()?.map_or(State::TooLarge, State::Table);
+                self.state = self.table()?.map_or(LookupMethod::TooLarge, LookupMethod::Table);
             }
         }
-        if let State::Table(table) = &self.state {
+        if let LookupMethod::Table(table) = &self.state {
             self.key.clear();
             self.collection.append_id_key(&mut self.key, id);
             if let Some(document) = table.find(&self.key) {
@@ -122,7 +129,7 @@ impl Table {
         self.records.extend_from_slice(&(key.len() as u32).to_le_bytes());
         self.records.extend_from_slice(key);
         self.records.extend_from_slice(document.as_bytes());
-        self.places.insert_unique(hash, Place { hash, start }, |place| place.hash);
+        self.places.insert_unique(hash, TableSlot { hash, start }, |place| place.hash);
     }
 
     fn find(&self, key: &[u8]) -> Option<DocumentRef<'_>> {
@@ -134,7 +141,7 @@ impl Table {
     }
 
     /// The key at a place, and the bytes behind the key.
-    fn record(&self, place: Place) -> (&[u8], &[u8]) {
+    fn record(&self, place: TableSlot) -> (&[u8], &[u8]) {
         let record = &self.records[place.start..];
         let length = record.first_chunk().map_or(0, |length| u32::from_le_bytes(*length) as usize);
         record[size_of::<u32>()..].split_at(length)

@@ -185,7 +185,7 @@ pub fn compare_targets(report: &Report, a: usize, b: usize) -> Comparison {
     let (target_a, target_b) = (&report.targets[a], &report.targets[b]);
     let mut cautions = caution::of_run(report, (target_a, target_b));
     cautions.extend(caution::of_steps(&matched.pairs, (&target_a.label, &target_b.label)));
-    let names = |steps: &[&Step]| steps.iter().map(|step| step_label::without_target(step)).collect();
+    let names = |steps: &[&Step]| steps.iter().map(|step| step.label()).collect();
     conclude(Comparison {
         summary: String::new(),
         cautions,
@@ -193,7 +193,7 @@ pub fn compare_targets(report: &Report, a: usize, b: usize) -> Comparison {
         b: Side::of_target(target_b),
         pairing: Pairing::ByRepetition,
         drift: None,
-        steps: compare_steps(&matched.pairs, step_label::without_target, Pairing::ByRepetition),
+        steps: compare_steps(&matched.pairs, Step::label, Pairing::ByRepetition),
         only_in_a: names(&matched.only_in_a),
         only_in_b: names(&matched.only_in_b),
     })

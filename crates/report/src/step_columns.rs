@@ -152,7 +152,7 @@ pub(crate) const FIGURES: &[Column] = &[
         },
     },
     Column {
-        heading: "in vain %",
+        heading: "conflicts %",
         about: "of a hundred attempts so many met a conflict and began anew; nothing where none did",
         cell: |summary| summary.median(|run| run.vain_share().map(|share| share * 100.0)).map(figure),
     },

@@ -5,27 +5,14 @@ use crate::result::{Report, Step};
 /// The full name of a step: `lsm: bytes 400, insert, 100 x 1`.
 pub(crate) fn full(report: &Report, step: &Step) -> String {
     match target(report, step) {
-        Some(target) => format!("{target}: {}", without_target(step)),
-        None => without_target(step),
+        Some(target) => format!("{target}: {}", step.label()),
+        None => step.label(),
     }
-}
-
-/// As [`full`], for places where the target is known.
-pub(crate) fn without_target(step: &Step) -> String {
-    let mut parts: Vec<_> = step.variant.iter().map(|(setting, value)| format!("{setting} {value}")).collect();
-    parts.push(step.phase.clone());
-    parts.push(concurrency(step));
-    parts.join(", ")
 }
 
 /// The group of a step in long lists: `lsm: insert`.
 pub(crate) fn group(report: &Report, step: &Step) -> String {
     target(report, step).map_or_else(|| step.phase.clone(), |target| format!("{target}: {}", step.phase))
-}
-
-/// Connections x requests in flight on each.
-pub(crate) fn concurrency(step: &Step) -> String {
-    format!("{} x {}", step.connections, step.in_flight)
 }
 
 /// The target's label if there are several targets.

@@ -2,9 +2,8 @@
 //! Source: MongoDB Atlas Search manual, "Modify the Score", "function".
 
 use crate::Reader;
-use crate::score::number_at;
 use crate::unit::Unit;
-use bunko_bson::ValueRef;
+use bunko_bson::{ValueRef, number};
 use bunko_errors::Result;
 
 /// A formula.
@@ -117,4 +116,9 @@ fn gauss(reader: &Reader<'_>) -> Result<Function> {
         return Err(reader.wrong("decay", "must be within bounds (0, 1)"));
     }
     Ok(Function::Gauss { path, undefined, origin, scale, offset, decay })
+}
+
+/// The first number of a document at a path.
+pub(crate) fn number_at(unit: &Unit<'_>, path: &str) -> Option<f64> {
+    unit.values(path).find(|field| field.value.is_number()).and_then(|field| number::as_f64(field.value))
 }

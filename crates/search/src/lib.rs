@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+mod completion;
 mod definition;
 mod details;
 mod evaluation;

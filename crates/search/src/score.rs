@@ -2,9 +2,8 @@
 
 use crate::Reader;
 use crate::details::Details;
-use crate::function::Function;
+use crate::function::{Function, number_at};
 use crate::unit::Unit;
-use bunko_bson::number;
 use bunko_errors::{Failure, Result};
 
 /// The aggregation of the scores of embedded documents.
@@ -120,9 +119,4 @@ impl Score {
         let value = self.apply(made.value, unit);
         Details { value, description: format!("{way}, computed of:"), parts: vec![made] }
     }
-}
-
-/// The first number of a document at a path.
-pub(crate) fn number_at(unit: &Unit<'_>, path: &str) -> Option<f64> {
-    unit.values(path).find(|field| field.value.is_number()).and_then(|field| number::as_f64(field.value))
 }

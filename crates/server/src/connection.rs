@@ -7,7 +7,8 @@ mod waiting;
 
 use crate::acknowledge::{let_the_ready_run, stronger, wait};
 use crate::admission::Admitted;
-use crate::execute::{Executed, execute, execute_apart, refuse_for_memory};
+use crate::execute::{execute, execute_apart, refuse_for_memory};
+use crate::executed::Executed;
 use crate::executor::Executor;
 use crate::first_bytes::{self, Foreign, HTTP_ANSWER};
 use crate::input::Input;

@@ -9,19 +9,19 @@
 //! refuses itself with `Halt::TooLong` before it has changed anything, and the same frame runs again on a thread of
 //! lower priority. While all [`APART_MAX`] turns are taken, it is first tried on a spare thread: it may be short, and
 //! have been delayed only because other threads had the processor. If it computes for long there too, it waits for a
-//! turn, without a thread. Commands of [`NEVER_QUEUED`] need no turn. The connection executes no other frame meanwhile,
+//! turn, without a thread. Commands that run [`Queueing::AtOnce`] need no turn. The connection executes no other frame meanwhile,
 //! so replies stay in order.
 //!
 //! A command that only reads stops soon after its client has gone away (`Absence`). A batch of a cursor cannot run
 //! again from its beginning: if one took long, the cursor's next batch begins on a thread of its own.
 
+use crate::executed::Executed;
 use crate::legacy;
 use crate::message_room::{LARGE_BYTES, count_copy};
 use crate::newcomer::frame_bytes_max;
 use bunko_bson::{BsonError, ValueRef};
 use bunko_command::{
-    Answer, Await, ClientConnection, Command, Compression, Halt, Queueing, Request, RunOn, Service, find_command,
-    write_failure,
+    Answer, ClientConnection, Command, Compression, Queueing, Request, RunOn, Service, find_command, write_failure,
 };
 use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::Purpose;
@@ -33,30 +33,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, oneshot};
-
-/// The outcome of a frame.
-pub(crate) enum Executed {
-    /// The reply, if there is one, is in the buffer.
-    Done(Answer),
-    /// The command may take long: the caller runs the frame again off the connections' threads. Nothing has been done.
-    TooLong,
-    /// The command waits: the caller runs the frame again when the wait is over.
-    Awaits(Box<Await>),
-    /// The connection must be closed without a reply.
-    ClosesConnection,
-}
-
-impl Executed {
-    /// The outcome of a command that halted without a reply.
-    pub(crate) fn of(halt: Halt) -> Self {
-        match halt {
-            Halt::Awaits(wait) => Self::Awaits(wait),
-            Halt::ClosesConnection => Self::ClosesConnection,
-            // A failure has a reply, so none arrives here.
-            Halt::TooLong | Halt::Failed(_) => Self::TooLong,
-        }
-    }
-}
 
 /// The number of the reply. Clients ignore it.
 fn reply_id(header: &Header) -> i32 {

@@ -3,7 +3,7 @@
 //! A command in an OP_QUERY is a command like any other, answered by an OP_REPLY of one document. A query on a
 //! collection becomes the `find` that a newer driver would have sent, so there is one way to read.
 
-use crate::execute::Executed;
+use crate::executed::Executed;
 use crate::message_room::count_copy;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_command::{Answer, ClientConnection, Request, RunOn, Service};

@@ -10,8 +10,10 @@
 
 mod acknowledge;
 mod admission;
+mod backlog;
 mod connection;
 mod execute;
+mod executed;
 mod executor;
 mod first_bytes;
 mod input;

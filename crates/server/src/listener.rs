@@ -5,10 +5,11 @@
 //! store after it. If an operation does not end in time, the process ends as after a kill, and the next start recovers.
 
 use crate::admission::{Admission, AdmissionOptions, Refusal};
+use crate::backlog::BACKLOG;
 use crate::connection;
 use crate::execute::lower_priority;
 use crate::executor::Executor;
-use crate::rate_limit::{RateLimit, Turn};
+use crate::rate_limit::{RateDecision, RateLimit};
 use crate::socket::Socket;
 use crate::tls::Tls;
 use crate::unix_socket::{self, SocketFile, UnixSocketOptions};
@@ -75,9 +76,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(2);
 /// Rejected: `mi_thread_done` before each rest. If the thread ends before it allocates again, mimalloc 3.3 frees its heap a
 /// second time, and the process crashes.
 const IDLE_THREAD_KEPT: Duration = Duration::from_millis(200);
-
-/// Length of the queue of connections waiting to be accepted.
-pub(crate) const BACKLOG: i32 = 4096;
 
 impl Server {
     /// Binds and starts serving.
@@ -288,12 +286,12 @@ impl Acceptor {
             return self.serve(socket, peer);
         }
         match self.rate_limit.borrow_mut().take(rate, Instant::now()) {
-            Turn::Now => self.serve(socket, peer),
-            Turn::Refused => {
+            RateDecision::Now => self.serve(socket, peer),
+            RateDecision::Refused => {
                 pace.rejected_by_rate.fetch_add(1, Ordering::Relaxed);
                 self.refuse(peer, Refusal::Fast);
             }
-            Turn::After(wait) => {
+            RateDecision::After(wait) => {
                 pace.queued.fetch_add(1, Ordering::Relaxed);
                 let acceptor = Rc::clone(self);
                 tokio::task::spawn_local(async move {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// The decision about a new connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Turn {
+pub(crate) enum RateDecision {
     Now,
     /// It is served after that time.
     After(Duration),
@@ -30,7 +30,7 @@ impl RateLimit {
     }
 
     /// Takes a token for a connection that arrives `now`.
-    pub fn take(&mut self, rate: ConnectionRate, now: Instant) -> Turn {
+    pub fn take(&mut self, rate: ConnectionRate, now: Instant) -> RateDecision {
         let capacity = (rate.per_second * rate.burst_seconds).max(1.0);
         let elapsed = now.saturating_duration_since(self.filled_at).as_secs_f64();
         self.filled_at = now;
@@ -41,15 +41,15 @@ impl RateLimit {
         }
         if self.tokens >= 1.0 {
             self.tokens -= 1.0;
-            return Turn::Now;
+            return RateDecision::Now;
         }
         // An owed token belongs to a waiting connection.
         let waiting = (1.0 - self.tokens).ceil();
         if waiting > rate.queue_max as f64 {
-            return Turn::Refused;
+            return RateDecision::Refused;
         }
         self.tokens -= 1.0;
-        Turn::After(Duration::from_secs_f64(-self.tokens / rate.per_second))
+        RateDecision::After(Duration::from_secs_f64(-self.tokens / rate.per_second))
     }
 }
 
@@ -64,16 +64,16 @@ mod tests {
         let began = Instant::now();
         let mut limit = RateLimit::new(began);
         let mut take = |after_ms| limit.take(RATE, began + Duration::from_millis(after_ms));
-        assert_eq!((take(0), take(0)), (Turn::Now, Turn::Now));
-        assert_eq!(take(0), Turn::After(Duration::from_millis(100)));
-        assert_eq!(take(0), Turn::After(Duration::from_millis(200)));
-        assert_eq!(take(0), Turn::Refused);
+        assert_eq!((take(0), take(0)), (RateDecision::Now, RateDecision::Now));
+        assert_eq!(take(0), RateDecision::After(Duration::from_millis(100)));
+        assert_eq!(take(0), RateDecision::After(Duration::from_millis(200)));
+        assert_eq!(take(0), RateDecision::Refused);
         // A tenth of a second brings one token, which was owed.
-        let Turn::After(wait) = take(100) else { panic!("it waits") };
+        let RateDecision::After(wait) = take(100) else { panic!("it waits") };
         assert_eq!(wait.as_millis(), 200);
-        assert_eq!(take(100), Turn::Refused);
-        assert_eq!((take(10_000), take(10_000)), (Turn::Now, Turn::Now));
-        assert!(matches!(take(10_000), Turn::After(_)));
+        assert_eq!(take(100), RateDecision::Refused);
+        assert_eq!((take(10_000), take(10_000)), (RateDecision::Now, RateDecision::Now));
+        assert!(matches!(take(10_000), RateDecision::After(_)));
     }
 
     #[test]
@@ -81,9 +81,9 @@ mod tests {
         let began = Instant::now();
         let mut limit = RateLimit::new(began);
         let narrow = ConnectionRate { burst_seconds: 0.0, queue_max: 0, ..RATE };
-        assert_eq!((limit.take(narrow, began), limit.take(narrow, began)), (Turn::Now, Turn::Refused));
+        assert_eq!((limit.take(narrow, began), limit.take(narrow, began)), (RateDecision::Now, RateDecision::Refused));
         // A fraction of a token does not count.
-        assert_eq!(limit.take(narrow, began + Duration::from_millis(50)), Turn::Refused);
-        assert_eq!(limit.take(RATE, began), Turn::Now);
+        assert_eq!(limit.take(narrow, began + Duration::from_millis(50)), RateDecision::Refused);
+        assert_eq!(limit.take(RATE, began), RateDecision::Now);
     }
 }

@@ -1,6 +1,6 @@
 //! The Unix domain socket beside the port, for clients on the same machine.
 
-use crate::listener::BACKLOG;
+use crate::backlog::BACKLOG;
 use socket2::{Domain, SockAddr, Socket, Type};
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};

@@ -43,12 +43,12 @@ pub(crate) fn start(
 /// Wakes a thread. The thread owns only this, so that it does not keep the store alive.
 #[derive(Default)]
 pub(crate) struct Bell {
-    state: Mutex<State>,
+    state: Mutex<BellSignals>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct BellSignals {
     is_rung: bool,
     is_closing: bool,
 }

@@ -285,10 +285,13 @@ mod tests {
     use super::*;
     use crate::effects::Statement;
 
-    #[test]
-    fn effects_come_back_with_their_documents_positions() {
-        let (records, index) = (KeyspaceId(300), KeyspaceId(7));
-        let old = Location { position: 9, length: 3, checksum: 4 };
+    const RECORDS: KeyspaceId = KeyspaceId(300);
+    const INDEX: KeyspaceId = KeyspaceId(7);
+    const OLD: Location = Location { position: 9, length: 3, checksum: 4 };
+
+    /// A note, and every kind of effect.
+    fn of_every_kind() -> Batch<'static> {
+        let (records, index, old) = (RECORDS, INDEX, OLD);
         let mut batch = Batch::new();
         batch.note(b"noted");
         batch.insert_record(records, RecordId(1), b"first".as_slice());
@@ -304,6 +307,13 @@ mod tests {
         batch.adopt_file(records, 77, 7000);
         batch.place_record(records, RecordId(4), old);
         batch.put_primary_key(index, b"placed", RecordId(4), Presence::New);
+        batch
+    }
+
+    #[test]
+    fn effects_come_back_with_their_documents_positions() {
+        let (records, index, old) = (RECORDS, INDEX, OLD);
+        let batch = of_every_kind();
         let mut effects = batch.effects(1000);
         let seen: Vec<_> = effects.by_ref().collect();
         assert!(!effects.is_cut());
@@ -360,6 +370,12 @@ mod tests {
                 },
             ]
         );
+    }
+
+    #[test]
+    fn effects_are_the_same_from_every_source() {
+        let batch = of_every_kind();
+        let seen: Vec<_> = batch.effects(1000).collect();
         let in_a_row = Effects::new(batch.encoded_effects(), Documents::InARow(b"firstsecond!"), 1000);
         assert_eq!(in_a_row.collect::<Vec<_>>(), seen);
         let mut slots = vec![Effect::EMPTY; seen.len()];

@@ -105,7 +105,7 @@ fn refuse_remains(path: &Path) -> Result<()> {
                 file: Manifest::path(path),
                 offset_bytes: 0,
                 found: format!(
-                    "is missing, and so are the segments in {}, though there is data in {}; put them back, or start with \
+                    "is missing, as are the segments in {}, though there is data in {}; put them back, or start with \
                      an empty directory",
                     log.display(),
                     room.join(name).display()

@@ -243,12 +243,7 @@ impl<'a> Walk<'a> {
         let (&kind, rest) = input.split_first()?;
         input = rest;
         if matches!(kind, NOTE | REMEMBER | FORGET) {
-            let content = varint::take_bytes(&mut input)?;
-            let statement = match kind {
-                NOTE => Statement::Note(content),
-                REMEMBER => Statement::Remember { key: content, value: varint::take_bytes(&mut input)? },
-                _ => Statement::Forget { key: content, start: varint::take_bytes(&mut input)? },
-            };
+            let statement = decode_note(kind, &mut input)?;
             self.rest = input;
             return Some(statement);
         }
@@ -286,27 +281,7 @@ impl<'a> Walk<'a> {
                 documents_bytes: varint::take(&mut input)?,
             },
             PUT_KEY | TAKE_KEY | DELETE_KEY | PUT_PRIMARY_KEY | MOVE_PRIMARY_KEY | TAKE_PRIMARY_KEY => {
-                let key = varint::take_bytes(&mut input)?;
-                match kind {
-                    DELETE_KEY => Effect::DeleteKey { keyspace, key },
-                    PUT_KEY | TAKE_KEY => Effect::PutKey {
-                        keyspace,
-                        key,
-                        record: RecordId(varint::take(&mut input)?),
-                        presence: if kind == PUT_KEY { Presence::New } else { Presence::Taken },
-                    },
-                    _ => Effect::PutPrimaryKey {
-                        keyspace,
-                        key,
-                        record: RecordId(varint::take(&mut input)?),
-                        location: self.last?,
-                        presence: match kind {
-                            PUT_PRIMARY_KEY => Presence::New,
-                            MOVE_PRIMARY_KEY => Presence::Moved,
-                            _ => Presence::Taken,
-                        },
-                    },
-                }
+                self.decode_key(kind, keyspace, &mut input)?
             }
             CREATE_KEYSPACE => {
                 let engine = std::str::from_utf8(varint::take_bytes(&mut input)?).ok()?;
@@ -318,6 +293,40 @@ impl<'a> Walk<'a> {
         self.rest = input;
         Some(Statement::Effect(effect))
     }
+
+    fn decode_key(&self, kind: u8, keyspace: KeyspaceId, input: &mut &'a [u8]) -> Option<Effect<'a>> {
+        let key = varint::take_bytes(input)?;
+        Some(match kind {
+            DELETE_KEY => Effect::DeleteKey { keyspace, key },
+            PUT_KEY | TAKE_KEY => Effect::PutKey {
+                keyspace,
+                key,
+                record: RecordId(varint::take(input)?),
+                presence: if kind == PUT_KEY { Presence::New } else { Presence::Taken },
+            },
+            _ => Effect::PutPrimaryKey {
+                keyspace,
+                key,
+                record: RecordId(varint::take(input)?),
+                location: self.last?,
+                presence: match kind {
+                    PUT_PRIMARY_KEY => Presence::New,
+                    MOVE_PRIMARY_KEY => Presence::Moved,
+                    _ => Presence::Taken,
+                },
+            },
+        })
+    }
+}
+
+/// Decodes a statement that concerns no keyspace.
+fn decode_note<'a>(kind: u8, input: &mut &'a [u8]) -> Option<Statement<'a>> {
+    let content = varint::take_bytes(input)?;
+    Some(match kind {
+        NOTE => Statement::Note(content),
+        REMEMBER => Statement::Remember { key: content, value: varint::take_bytes(input)? },
+        _ => Statement::Forget { key: content, start: varint::take_bytes(input)? },
+    })
 }
 
 impl<'a> Iterator for Effects<'a> {

@@ -394,11 +394,11 @@ impl Others {
 #[derive(Default)]
 pub(crate) struct Needs {
     /// `None` if there are no engines to ask.
-    engines: Option<Asked>,
+    engines: Option<WeakEngines>,
 }
 
 /// The store's own engine and the others. They are weak because engines hold the log, and the log holds this.
-type Asked = (Weak<dyn Engine>, Weak<ArcSwap<Others>>);
+type WeakEngines = (Weak<dyn Engine>, Weak<ArcSwap<Others>>);
 
 impl Needs {
     /// Bytes that the checkpoints may take for the waiting changes and for a batch that adds `added`.

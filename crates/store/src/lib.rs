@@ -99,7 +99,7 @@ pub use log::{
     SEGMENT_BYTES, segment_of,
 };
 pub use overlay::{NOT_LOGGED, Net, Overlay, part_with_room};
-pub use pace::{Haste, Pace, busy_threads};
+pub use pace::{Pace, Urgency, busy_threads};
 pub use position::{KeyspaceId, Location, Lsn, RecordId};
 pub use snapshots::Snapshot;
 pub use staged::Staged;

@@ -24,7 +24,7 @@ pub fn busy_threads() -> usize {
 
 /// How soon the work has to be finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Haste {
+pub enum Urgency {
     /// There is time enough: the work takes a tenth of a processor.
     Leisure,
     /// The work takes a third of a processor.
@@ -37,7 +37,7 @@ pub enum Haste {
     AtOnce,
 }
 
-impl Haste {
+impl Urgency {
     /// Length of the rest after a slice.
     fn rest(self) -> Option<Duration> {
         match self {
@@ -53,19 +53,19 @@ impl Haste {
 pub struct Pace {
     rested: Instant,
     /// The haste at the last check. Unless it is leisure, the thread counts among [`busy_threads`].
-    haste: Haste,
+    haste: Urgency,
 }
 
 impl Pace {
     /// Begins a slice.
     pub fn begin() -> Self {
-        Self { rested: Instant::now(), haste: Haste::Leisure }
+        Self { rested: Instant::now(), haste: Urgency::Leisure }
     }
 
     /// Must be called between small steps, with no lock held. Rests once a slice is over, for as long as the haste
     /// allows, and more often while short requests wait for processors.
-    pub fn step(&mut self, haste: impl FnOnce() -> Haste) {
-        if self.haste != Haste::AtOnce {
+    pub fn step(&mut self, haste: impl FnOnce() -> Urgency) {
+        if self.haste != Urgency::AtOnce {
             rest_in_crowds(SLICE_IN_CROWDS);
         }
         if self.rested.elapsed() >= SLICE {
@@ -78,9 +78,9 @@ impl Pace {
         }
     }
 
-    fn note(&mut self, haste: Haste) {
-        let was_busy = std::mem::replace(&mut self.haste, haste) != Haste::Leisure;
-        match (was_busy, haste != Haste::Leisure) {
+    fn note(&mut self, haste: Urgency) {
+        let was_busy = std::mem::replace(&mut self.haste, haste) != Urgency::Leisure;
+        match (was_busy, haste != Urgency::Leisure) {
             (false, true) => BUSY.fetch_add(1, Ordering::Relaxed),
             (true, false) => BUSY.fetch_sub(1, Ordering::Relaxed),
             _ => return,
@@ -90,7 +90,7 @@ impl Pace {
 
 impl Drop for Pace {
     fn drop(&mut self) {
-        self.note(Haste::Leisure);
+        self.note(Urgency::Leisure);
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn it_rests_behind_each_slice_but_not_in_a_hurry() {
-        for (haste, part) in [(Haste::Usual, 3), (Haste::Leisure, 10)] {
+        for (haste, part) in [(Urgency::Usual, 3), (Urgency::Leisure, 10)] {
             let began = Instant::now();
             let (mut slices, mut pace) = (0, Pace::begin());
             while slices < 5 {
@@ -113,16 +113,16 @@ mod tests {
             assert!(began.elapsed() >= 5 * part * SLICE, "{haste:?}");
         }
         let began = Instant::now().checked_sub(SLICE).expect("the clock has run that long");
-        let mut pace = Pace { rested: began, haste: Haste::Leisure };
+        let mut pace = Pace { rested: began, haste: Urgency::Leisure };
         let hurried = Instant::now();
-        pace.step(|| Haste::Hurry);
+        pace.step(|| Urgency::Hurry);
         assert!(pace.rested >= hurried, "the next slice begins there");
         pace.rested = hurried + Duration::from_mins(1);
         pace.step(|| panic!("asked within a slice"));
     }
 
     /// How often a thread of that haste rests for waiting requests, in steps of one slice each.
-    fn rests_in_crowds(haste: Haste) -> usize {
+    fn rests_in_crowds(haste: Urgency) -> usize {
         let mut pace = Pace::begin();
         let crowding = bunko_host::Crowding::begin();
         // The first two steps begin a slice and ask for the haste.
@@ -140,21 +140,21 @@ mod tests {
 
     #[test]
     fn all_but_the_most_urgent_rests_more_often_in_crowds() {
-        assert_eq!([Haste::Hurry, Haste::AtOnce].map(rests_in_crowds), [10, 0]);
+        assert_eq!([Urgency::Hurry, Urgency::AtOnce].map(rests_in_crowds), [10, 0]);
     }
 
     #[test]
     fn threads_that_have_no_time_to_lose_are_counted() {
         let long_ago = Instant::now().checked_sub(SLICE).expect("the clock has run that long");
         let step = |haste| {
-            let mut pace = Pace { rested: long_ago, haste: Haste::Leisure };
+            let mut pace = Pace { rested: long_ago, haste: Urgency::Leisure };
             pace.step(|| haste);
             pace
         };
         // Other tests add their own threads to the count.
-        let busy = [Haste::Usual, Haste::Hurry, Haste::AtOnce];
+        let busy = [Urgency::Usual, Urgency::Hurry, Urgency::AtOnce];
         let paces: Vec<_> = (0..100).flat_map(|_| busy.map(step)).collect();
-        let leisurely: Vec<_> = (0..300).map(|_| step(Haste::Leisure)).collect();
+        let leisurely: Vec<_> = (0..300).map(|_| step(Urgency::Leisure)).collect();
         assert!((300..600).contains(&busy_threads()));
         drop((paces, leisurely));
         assert!(busy_threads() < 300);

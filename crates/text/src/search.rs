@@ -37,7 +37,7 @@ enum Sense {
 
 /// Position of a word in the search.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum WordContext {
     Alone,
     InPhrase,
 }
@@ -155,7 +155,7 @@ impl Read {
                 continue;
             }
             if let Some(start) = word.take() {
-                let of = if phrase.is_some() { Place::InPhrase } else { Place::Alone };
+                let of = if phrase.is_some() { WordContext::InPhrase } else { WordContext::Alone };
                 read.add_word(&text[start..place], sense, of);
                 is_behind_space = false;
             }
@@ -183,12 +183,12 @@ impl Read {
         read
     }
 
-    fn add_word(&mut self, word: &str, sense: Sense, place: Place) {
+    fn add_word(&mut self, word: &str, sense: Sense, place: WordContext) {
         let words = match (sense, place) {
             (Sense::Wanted, _) => &mut self.wanted,
-            (Sense::Negated, Place::Alone) => &mut self.negated,
+            (Sense::Negated, WordContext::Alone) => &mut self.negated,
             // Only the whole phrase must be absent; its words may occur.
-            (Sense::Negated, Place::InPhrase) => return,
+            (Sense::Negated, WordContext::InPhrase) => return,
         };
         words.push_str(word);
         words.push(' ');

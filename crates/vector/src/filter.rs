@@ -5,6 +5,7 @@
 use crate::bitmap::Bitmap;
 use crate::filter_column::FilterColumn;
 use crate::token::{self, Class};
+use crate::token_test::TokenTest;
 use crate::{Definition, query_error};
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::Result;
@@ -24,40 +25,7 @@ pub enum Filter {
     /// Documents that do not pass the part.
     Not(Box<Filter>),
     /// Documents whose value at a path passes a test.
-    Field(String, Test),
-}
-
-/// A test of the tokens that a document has at a path.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Test {
-    /// The path has a value.
-    Exists,
-    /// A token is among these.
-    AnyOf(Vec<Box<[u8]>>),
-    /// A token is within these bounds.
-    Within(Bound<Vec<u8>>, Bound<Vec<u8>>),
-}
-
-impl Test {
-    fn passes(&self, tokens: &[Box<[u8]>]) -> bool {
-        match self {
-            Self::Exists => !tokens.is_empty(),
-            Self::AnyOf(wanted) => wanted.iter().any(|token| tokens.contains(token)),
-            Self::Within(from, to) => tokens.iter().any(|token| {
-                let is_behind = match from {
-                    Bound::Included(from) => **token >= **from,
-                    Bound::Excluded(from) => **token > **from,
-                    Bound::Unbounded => true,
-                };
-                is_behind
-                    && match to {
-                        Bound::Included(to) => **token <= **to,
-                        Bound::Excluded(to) => **token < **to,
-                        Bound::Unbounded => true,
-                    }
-            }),
-        }
-    }
+    Field(String, TokenTest),
 }
 
 impl Filter {
@@ -198,8 +166,8 @@ fn operator(name: &str, of: &str, operator: &str, value: ValueRef<'_>, depth: us
         "$nin" => not(field(any_of(name, value)?)),
         "$gt" | "$gte" | "$lt" | "$lte" => field(compared(name, operator, value)?),
         "$exists" => match value {
-            ValueRef::Boolean(true) => field(Test::Exists),
-            ValueRef::Boolean(false) => not(field(Test::Exists)),
+            ValueRef::Boolean(true) => field(TokenTest::Exists),
+            ValueRef::Boolean(false) => not(field(TokenTest::Exists)),
             _ => return Err(query_error(format!("\"{name}\" must be a boolean"))),
         },
         "$not" => match value {
@@ -221,11 +189,11 @@ fn token_of(name: &str, value: ValueRef<'_>) -> Result<Box<[u8]>> {
     })
 }
 
-fn equal(name: &str, value: ValueRef<'_>) -> Result<Test> {
-    Ok(Test::AnyOf(vec![token_of(name, value)?]))
+fn equal(name: &str, value: ValueRef<'_>) -> Result<TokenTest> {
+    Ok(TokenTest::AnyOf(vec![token_of(name, value)?]))
 }
 
-fn any_of(name: &str, value: ValueRef<'_>) -> Result<Test> {
+fn any_of(name: &str, value: ValueRef<'_>) -> Result<TokenTest> {
     let ValueRef::Array(array) = value else {
         return Err(query_error(format!("\"{name}\" must be an array")));
     };
@@ -245,10 +213,10 @@ fn any_of(name: &str, value: ValueRef<'_>) -> Result<Test> {
             return Err(query_error(format!("\"{name}\" must have the same type as the elements before it")));
         }
     }
-    Ok(Test::AnyOf(tokens))
+    Ok(TokenTest::AnyOf(tokens))
 }
 
-fn compared(name: &str, operator: &str, value: ValueRef<'_>) -> Result<Test> {
+fn compared(name: &str, operator: &str, value: ValueRef<'_>) -> Result<TokenTest> {
     if Class::of(value) == Some(Class::Null) {
         return Err(query_error(format!("\"{name}\" must not be null")));
     }
@@ -256,10 +224,10 @@ fn compared(name: &str, operator: &str, value: ValueRef<'_>) -> Result<Test> {
     let (first, end) = token::class_bounds(&token);
     let token = token.into_vec();
     Ok(match operator {
-        "$gt" => Test::Within(Bound::Excluded(token), end),
-        "$gte" => Test::Within(Bound::Included(token), end),
-        "$lt" => Test::Within(first, Bound::Excluded(token)),
-        _ => Test::Within(first, Bound::Included(token)),
+        "$gt" => TokenTest::Within(Bound::Excluded(token), end),
+        "$gte" => TokenTest::Within(Bound::Included(token), end),
+        "$lt" => TokenTest::Within(first, Bound::Excluded(token)),
+        _ => TokenTest::Within(first, Bound::Included(token)),
     })
 }
 

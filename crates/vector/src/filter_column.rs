@@ -1,8 +1,8 @@
 //! Postings of one path: for each token, the rows that have it.
 
 use crate::bitmap::Bitmap;
-use crate::filter::Test;
 use crate::token;
+use crate::token_test::TokenTest;
 use bunko_bson::DocumentRef;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -32,13 +32,13 @@ impl FilterColumn {
     }
 
     /// The rows below `rows` that pass a test.
-    pub(crate) fn rows(&self, test: &Test, rows: usize) -> Bitmap {
+    pub(crate) fn rows(&self, test: &TokenTest, rows: usize) -> Bitmap {
         let mut found = Bitmap::empty(rows);
         let mut add = |posting: &Vec<u32>| posting.iter().for_each(|row| found.set(*row));
         match test {
-            Test::Exists => self.postings.get(token::PRESENT).into_iter().for_each(&mut add),
-            Test::AnyOf(tokens) => tokens.iter().filter_map(|token| self.postings.get(token)).for_each(&mut add),
-            Test::Within(from, to) => {
+            TokenTest::Exists => self.postings.get(token::PRESENT).into_iter().for_each(&mut add),
+            TokenTest::AnyOf(tokens) => tokens.iter().filter_map(|token| self.postings.get(token)).for_each(&mut add),
+            TokenTest::Within(from, to) => {
                 let from = from.as_ref().map(Vec::as_slice);
                 let to = to.as_ref().map(Vec::as_slice);
                 if is_possible(from, to) {

@@ -24,6 +24,7 @@ mod scan;
 mod similarity;
 mod table;
 mod token;
+mod token_test;
 
 pub use column::{GRAPH_FROM, Growing};
 pub use components::{ComponentKind, Components};

@@ -70,7 +70,7 @@ impl Stage for Searching {
     }
 
     fn open(self: Arc<Self>, _: Box<dyn DocumentStream>, environment: &Arc<Environment>) -> Box<dyn DocumentStream> {
-        Box::new(Results { stage: self, environment: Arc::clone(environment), state: State::Begins })
+        Box::new(Results { stage: self, environment: Arc::clone(environment), state: SearchPhase::Begins })
     }
 
     fn brings_documents(&self) -> bool {
@@ -94,11 +94,11 @@ impl Stage for Searching {
 struct Results {
     stage: Arc<Searching>,
     environment: Arc<Environment>,
-    state: State,
+    state: SearchPhase,
 }
 
 /// `Begins` → `Found` → `Over`; `Begins` → `Over` if there is nothing to find.
-enum State {
+enum SearchPhase {
     Begins,
     Found { search: Box<Search>, searched: Box<dyn Searched>, hits: std::vec::IntoIter<Hit>, metadata: DocumentBuf },
     Over,
@@ -107,7 +107,7 @@ enum State {
 impl Results {
     /// Runs the search. Returns the document that comes before all results, if there is one.
     fn begin(&mut self) -> Result<Option<DocumentBuf>> {
-        self.state = State::Over;
+        self.state = SearchPhase::Over;
         let (stage, environment) = (&self.stage, &self.environment);
         let Some(over) = &environment.over else { return Ok(None) };
         let Some(mut searched) = self.searched(over)? else { return Ok(None) };
@@ -133,7 +133,7 @@ impl Results {
             return Ok(Some(found.metadata));
         }
         let hits = found.hits.into_iter();
-        self.state = State::Found { search: Box::new(search), searched, hits, metadata: found.metadata };
+        self.state = SearchPhase::Found { search: Box::new(search), searched, hits, metadata: found.metadata };
         Ok(None)
     }
 
@@ -143,7 +143,7 @@ impl Results {
 
     /// The next result whose document still exists.
     fn next_shown(&mut self) -> Result<Option<DocumentBuf>> {
-        let State::Found { search, searched, hits, metadata } = &mut self.state else { return Ok(None) };
+        let SearchPhase::Found { search, searched, hits, metadata } = &mut self.state else { return Ok(None) };
         for hit in hits {
             self.environment.operation().work(1)?;
             let Some(document) = searched.document(hit.record)? else { continue };
@@ -154,7 +154,7 @@ impl Results {
             }
             return Ok(Some(document));
         }
-        self.state = State::Over;
+        self.state = SearchPhase::Over;
         Ok(None)
     }
 }
@@ -173,7 +173,7 @@ fn of_document(known: &DocumentBuf, of_all: &DocumentBuf) -> DocumentBuf {
 
 impl DocumentStream for Results {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
-        if matches!(self.state, State::Begins)
+        if matches!(self.state, SearchPhase::Begins)
             && let Some(only) = self.begin()?
         {
             return Ok(Some(only));

@@ -59,7 +59,7 @@ impl Stage for UnionWith {
         input: Box<dyn DocumentStream>,
         environment: &Arc<Environment>,
     ) -> Box<dyn DocumentStream> {
-        Box::new(United { part: Part::Input(input), stage: self, at_hand: Arc::clone(&environment.scope.at_hand) })
+        Box::new(United { part: UnionSide::Input(input), stage: self, at_hand: Arc::clone(&environment.scope.at_hand) })
     }
 
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
@@ -70,12 +70,12 @@ impl Stage for UnionWith {
 
 struct United {
     stage: Arc<UnionWith>,
-    part: Part,
+    part: UnionSide,
     /// Cleared before the other collection, whose documents have no metadata for later stages.
     at_hand: Arc<AtHand>,
 }
 
-enum Part {
+enum UnionSide {
     Input(Box<dyn DocumentStream>),
     Other(Box<dyn DocumentStream>),
 }
@@ -83,17 +83,17 @@ enum Part {
 impl United {
     /// Moves on to the other collection; returns whether the input was current before.
     fn go_on(&mut self) -> Result<bool> {
-        if matches!(self.part, Part::Other(_)) {
+        if matches!(self.part, UnionSide::Other(_)) {
             return Ok(false);
         }
         self.at_hand.set(None);
-        self.part = Part::Other(self.stage.other.open(&[], &self.stage.inside)?);
+        self.part = UnionSide::Other(self.stage.other.open(&[], &self.stage.inside)?);
         Ok(true)
     }
 
     fn current(&mut self) -> &mut dyn DocumentStream {
         match &mut self.part {
-            Part::Input(stream) | Part::Other(stream) => stream.as_mut(),
+            UnionSide::Input(stream) | UnionSide::Other(stream) => stream.as_mut(),
         }
     }
 }

@@ -18,5 +18,10 @@ mod tests;
 
 pub use block::{begin_block, end_block, end_of_namespace};
 pub use error::{ArchiveError, Reason};
-pub use prelude::{Header, MAGIC, NamespaceEntry, Prelude, VERSION};
+pub use prelude::{Header, NamespaceEntry, Prelude};
 pub use reader::{Part, Reader};
+
+/// The archive's first four bytes, little-endian.
+pub const MAGIC: u32 = 0x8199_e26d;
+/// The only version of the format.
+pub const VERSION: &str = "0.1";

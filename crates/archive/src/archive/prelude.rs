@@ -1,13 +1,8 @@
 //! The prelude: the archive's versions, and its namespaces.
 
-use super::Reason;
+use super::{MAGIC, Reason, VERSION};
 use crate::documents::TERMINATOR;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
-
-/// The archive's first four bytes, little-endian.
-pub const MAGIC: u32 = 0x8199_e26d;
-/// The only version of the format.
-pub const VERSION: &str = "0.1";
 
 /// First part of an archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

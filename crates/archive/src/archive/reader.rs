@@ -1,7 +1,8 @@
 //! A strict reader of archives.
 
+use super::MAGIC;
 use super::block::{BlockHeader, End};
-use super::prelude::{Header, MAGIC, NamespaceEntry, Prelude};
+use super::prelude::{Header, NamespaceEntry, Prelude};
 use super::{ArchiveError, Reason};
 use crate::crc64::Crc64;
 use crate::documents::{CutError, CutReason, Cutter, One, Stop, TERMINATOR};
@@ -254,12 +255,12 @@ enum Begun {
 /// The namespaces of the prelude, and how far each was read.
 #[derive(Default)]
 struct Namespaces {
-    states: Vec<State>,
+    states: Vec<OpenNamespace>,
     /// Positions in `states` by database and collection.
     by_name: HashMap<Arc<str>, HashMap<Arc<str>, usize>>,
 }
 
-struct State {
+struct OpenNamespace {
     database: Arc<str>,
     collection: Arc<str>,
     /// Whether blocks may prefix the name with `system.buckets.`.
@@ -283,7 +284,13 @@ impl Namespaces {
             return Err(Reason::RepeatedNamespace);
         }
         let series = entry.kind == "timeseries";
-        self.states.push(State { database, collection, series, crc: Crc64::new(), progress: Progress::Awaited });
+        self.states.push(OpenNamespace {
+            database,
+            collection,
+            series,
+            crc: Crc64::new(),
+            progress: Progress::Awaited,
+        });
         Ok(())
     }
 
@@ -312,7 +319,7 @@ impl Namespaces {
     }
 }
 
-impl State {
+impl OpenNamespace {
     fn name(&self) -> String {
         format!("{}.{}", self.database, self.collection)
     }

@@ -5,12 +5,12 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// Counts bytes in flight, and makes threads wait before they exceed a limit.
 pub(super) struct Budget {
     limit: usize,
-    state: Mutex<State>,
+    state: Mutex<Usage>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct Usage {
     used: usize,
     closed: bool,
 }
@@ -26,7 +26,7 @@ impl Budget {
 
     /// Waits until there is room. A piece larger than the limit waits until nothing else is in flight.
     pub(super) fn acquire(&self, bytes: usize) -> Result<(), Closed> {
-        let full = |state: &mut State| !state.closed && state.used > 0 && state.used + bytes > self.limit;
+        let full = |state: &mut Usage| !state.closed && state.used > 0 && state.used + bytes > self.limit;
         let mut state = self.changed.wait_while(self.lock(), full).unwrap_or_else(PoisonError::into_inner);
         if state.closed {
             return Err(Closed);
@@ -45,7 +45,7 @@ impl Budget {
         self.changed.notify_one();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Usage> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

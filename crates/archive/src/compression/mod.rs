@@ -18,7 +18,10 @@ mod writer;
 mod zstandard;
 
 pub use reader::{Reader, open};
-pub use writer::{MAX_UNIT_BYTES, Writer, WrittenUpTo};
+pub use writer::{Writer, WrittenUpTo};
+
+/// Longest unit, in bytes before compression.
+pub const MAX_UNIT_BYTES: usize = 32 * 1024 * 1024;
 
 /// Compression of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -102,10 +102,10 @@ struct Decoded {
     /// Offsets in the input at which `piece` begins and ends.
     input: (u64, u64),
     charge: usize,
-    state: State,
+    state: DecoderState,
 }
 
-enum State {
+enum DecoderState {
     Open,
     AtEnd,
     /// Every further read fails with this error, because the following data is missing.
@@ -120,7 +120,7 @@ impl Decoded {
         let splitter = Splitter::new(window, threads, sender, shared.clone());
         // The thread is never joined: while it waits for input, it cannot be told that it is no longer needed.
         thread::Builder::new().name("decompress-input".to_owned()).spawn(move || splitter.run())?;
-        Ok(Self { pieces, shared, piece: Vec::new(), position: 0, input: (0, 0), charge: 0, state: State::Open })
+        Ok(Self { pieces, shared, piece: Vec::new(), position: 0, input: (0, 0), charge: 0, state: DecoderState::Open })
     }
 
     /// The position in the input, interpolated within a piece.
@@ -136,12 +136,12 @@ impl Decoded {
     fn fill(&mut self) -> io::Result<&[u8]> {
         while self.position == self.piece.len() {
             match &self.state {
-                State::Open => {}
-                State::AtEnd => return Ok(&[]),
-                State::Failed(kind, message) => return Err(io::Error::new(*kind, message.clone())),
+                DecoderState::Open => {}
+                DecoderState::AtEnd => return Ok(&[]),
+                DecoderState::Failed(kind, message) => return Err(io::Error::new(*kind, message.clone())),
             }
             if let Err(error) = self.next_piece() {
-                self.state = State::Failed(error.kind(), error.to_string());
+                self.state = DecoderState::Failed(error.kind(), error.to_string());
             }
         }
         Ok(&self.piece[self.position..])
@@ -159,7 +159,7 @@ impl Decoded {
         match ahead.piece {
             Piece::Ready(piece) => self.piece = piece,
             Piece::Decoding(decoding) => self.piece = decoding.recv().map_err(lost)??,
-            Piece::End => self.state = State::AtEnd,
+            Piece::End => self.state = DecoderState::AtEnd,
         }
         Ok(())
     }

@@ -2,15 +2,13 @@
 
 use super::pool::Pool;
 use super::spare::Spare;
-use super::{Compression, gzip, lz4, zstandard};
+use super::{Compression, MAX_UNIT_BYTES, gzip, lz4, zstandard};
 use crate::index::{self, Index, Unit};
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
-/// Longest unit, in bytes before compression.
-pub const MAX_UNIT_BYTES: usize = 32 * 1024 * 1024;
 /// Most bytes before compression in flight, unless a single unit is longer.
 const PENDING_BYTES_MAX: usize = MAX_UNIT_BYTES;
 /// Limits for the growth of an incompressible unit: one part in so many, and a number of bytes.

@@ -11,6 +11,7 @@ pub(crate) use loop_use::LoopUse;
 pub(crate) use transfer::{MeasuredTransfer, measure_transfer};
 
 use crate::BenchError;
+use crate::clock;
 use crate::judge::{self, Evidence};
 use crate::observer::{Observer, Pace, Tick};
 use crate::operation::{Assignment, Budget, Effect, Moves, OperationSettings, SessionUse};
@@ -24,7 +25,7 @@ use pauses::PauseWatch;
 use recorder::{Answered, Recorder, Second};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const TICK: Duration = Duration::from_secs(1);
 
@@ -138,10 +139,10 @@ fn collect(
     observer: &mut dyn Observer,
 ) -> (Collector, Option<String>) {
     let (mut collector, mut first_error) = (Collector::default(), None);
-    let started = Instant::now();
+    let started = clock::now();
     let mut next_tick = started + TICK;
     loop {
-        match receiver.recv_timeout(next_tick.saturating_duration_since(Instant::now())) {
+        match receiver.recv_timeout(next_tick.saturating_duration_since(clock::now())) {
             Ok(mut second) => {
                 first_error = first_error.or(second.first_error.take());
                 collector.add(&second);
@@ -168,6 +169,16 @@ struct ServerSide<'p> {
     probe: &'p mut Probe,
 }
 
+/// The server and the machine from the readings before the load to those after it.
+struct Since {
+    /// The reading after the load.
+    process: Option<bunko_host::ProcessReading>,
+    server_cpu: Option<Duration>,
+    throttled: Duration,
+    machine: Option<MachineCpu>,
+    journal_syncs: Option<u64>,
+}
+
 /// Readings before the load.
 struct Before {
     process: Option<bunko_host::ProcessReading>,
@@ -188,15 +199,8 @@ impl Before {
         }
     }
 
-    fn finish(
-        self,
-        task: &Task<'_>,
-        figures: &LoadFigures,
-        (collector, first_error): (Collector, Option<String>),
-        parts: &[Vec<LatencyHistogram>],
-        ServerSide { samples: server, probe }: ServerSide<'_>,
-        sleepers: PauseWatch,
-    ) -> Measured {
+    /// Reads everything again.
+    fn since(&self, probe: &mut Probe) -> Since {
         let process = probe.process();
         let server_cpu = process.as_ref().zip(self.process.as_ref()).map(|(now, before)| now.since(before).cpu);
         let throttled =
@@ -206,6 +210,19 @@ impl Before {
             (Some(now), Some(before)) => now.journal_syncs_since(before),
             _ => None,
         };
+        Since { process, server_cpu, throttled: throttled.unwrap_or_default(), machine, journal_syncs }
+    }
+
+    fn finish(
+        self,
+        task: &Task<'_>,
+        figures: &LoadFigures,
+        (collector, first_error): (Collector, Option<String>),
+        parts: &[Vec<LatencyHistogram>],
+        ServerSide { samples: server, probe }: ServerSide<'_>,
+        sleepers: PauseWatch,
+    ) -> Measured {
+        let Since { process, server_cpu, throttled, machine, journal_syncs } = self.since(probe);
         // Last of all readings, because the sleepers may take 20 ms to stop.
         let pauses = sleepers.end();
         let sums = collector.sums();
@@ -214,16 +231,15 @@ impl Before {
         let achieved_rate = sums.requests as f64 / elapsed_seconds;
         let intervals = collector.intervals(elapsed_seconds);
         let p999_trend = bunko_report::p999_trend(&intervals);
-        let threads = figures.threads;
         let mut findings = judge::judge(&Evidence {
             errors: sums.errors,
             first_error,
             elapsed: figures.elapsed,
-            threads,
+            threads: figures.threads,
             generator_cpu: figures.generator_cpu,
             generator_waited: figures.generator_waited,
             generator_queued: figures.generator_queued,
-            throttled: throttled.unwrap_or_default(),
+            throttled,
             server_cpu,
             machine,
             offered_rate: task.offered_rate,
@@ -258,7 +274,7 @@ impl Before {
             settling: None,
             p999_trend,
             generator_cpu_seconds: figures.generator_cpu.as_secs_f64(),
-            generator_threads: threads,
+            generator_threads: figures.threads,
             transfer: None,
             cache: String::new(),
             verified_documents: 0,

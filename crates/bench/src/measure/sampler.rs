@@ -1,5 +1,6 @@
 //! Samples the server once a second: `/proc` if it runs on this machine, `serverStatus` in any case.
 
+use crate::clock;
 use crate::server::{Probe, StatusReading};
 use bunko_host::ProcessReading;
 use bunko_report::result::ServerSample;
@@ -27,7 +28,7 @@ impl Over {
     /// Waits until `time` or the end of the run; true if the run is over.
     fn wait_until(&self, time: Instant) -> bool {
         let over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
-        let wait = time.saturating_duration_since(Instant::now());
+        let wait = time.saturating_duration_since(clock::now());
         let waited = self.changed.wait_timeout_while(over, wait, |over| !*over);
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
@@ -35,7 +36,7 @@ impl Over {
 
 /// Samples until the run is over.
 pub(super) fn sample(probe: &mut Probe, over: &Over) -> Vec<ServerSample> {
-    let started = Instant::now();
+    let started = clock::now();
     let mut samples = Vec::new();
     let mut before = Reading::take(probe);
     let mut due = started + PERIOD;
@@ -44,7 +45,7 @@ pub(super) fn sample(probe: &mut Probe, over: &Over) -> Vec<ServerSample> {
         samples.push(now.since(&before, started, probe.data_directory()));
         before = now;
         // A server that answers late is sampled again at the next full second, not twice in a row.
-        while due <= Instant::now() {
+        while due <= clock::now() {
             due += PERIOD;
         }
     }
@@ -60,7 +61,7 @@ struct Reading {
 impl Reading {
     fn take(probe: &mut Probe) -> Self {
         let status = probe.status();
-        Self { at: Instant::now(), process: probe.process(), status }
+        Self { at: clock::now(), process: probe.process(), status }
     }
 
     fn since(&self, before: &Self, started: Instant, data_directory: Option<&PathBuf>) -> ServerSample {

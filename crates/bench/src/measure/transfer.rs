@@ -1,6 +1,7 @@
 //! Measures a dump or restore: the tools' own counts, second by second, and the server's side.
 
-use super::{Before, PauseWatch, TICK, sampler};
+use super::{Before, PauseWatch, Since, TICK, sampler};
+use crate::clock;
 use crate::observer::{Observer, Pace, Tick};
 use crate::server::Probe;
 use bunko_report::result::{ActivityTime, Ended, Finding, Interval, Measurement, TransferRecord};
@@ -9,7 +10,7 @@ use bunko_tools::progress::{Activity, Progress, Snapshot};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A transfer's figures and its result. The caller adds documents, bytes and errors.
 pub(crate) struct MeasuredTransfer<T> {
@@ -35,7 +36,7 @@ pub(crate) fn measure_transfer<T: Send>(
         let sampled = scope.spawn(|| sampler::sample(probe, &over));
         let progress = &progress;
         let worked = scope.spawn(move || {
-            let begun = Instant::now();
+            let begun = clock::now();
             let returned = work(progress);
             let elapsed = begun.elapsed();
             // Dropping the sender ends `watch`.
@@ -49,12 +50,7 @@ pub(crate) fn measure_transfer<T: Send>(
     });
     let own = own_cpu().saturating_sub(tool_before);
     sleepers.stop();
-    let process = probe.process();
-    let server_cpu = process.as_ref().zip(before.process.as_ref()).map(|(now, before)| now.since(before).cpu);
-    let journal_syncs = match (probe.status(), &before.status) {
-        (Some(now), Some(before)) => now.journal_syncs_since(before),
-        _ => None,
-    };
+    let Since { process, server_cpu, journal_syncs, .. } = before.since(probe);
     let pauses = sleepers.end();
     // Sleepers are threads of this process, but not of the tool.
     let tool_seconds = own.as_secs_f64() - pauses.as_ref().map_or(0.0, |pauses| pauses.cpu_seconds);
@@ -104,11 +100,11 @@ fn own_cpu() -> Duration {
 
 /// One interval for each full second until the work is done.
 fn watch(progress: &Progress, is_done: &mpsc::Receiver<()>, observer: &mut dyn Observer) -> Vec<Interval> {
-    let (begun, mut earlier) = (Instant::now(), progress.snapshot());
+    let (begun, mut earlier) = (clock::now(), progress.snapshot());
     let mut intervals: Vec<Interval> = Vec::new();
     let mut next_tick = begun + TICK;
     loop {
-        match is_done.recv_timeout(next_tick.saturating_duration_since(Instant::now())) {
+        match is_done.recv_timeout(next_tick.saturating_duration_since(clock::now())) {
             Err(RecvTimeoutError::Timeout) => {}
             Ok(()) | Err(RecvTimeoutError::Disconnected) => return intervals,
         }

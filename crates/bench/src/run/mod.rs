@@ -23,6 +23,7 @@ mod workers;
 pub use workers::WorkerPosition;
 
 use crate::BenchError;
+use crate::clock::now_ms;
 use crate::database::Existing;
 use crate::observer::Observer;
 use crate::scenario::{ReadSettings, Scenario, ScenarioSource, Variant, VariantOrder};
@@ -41,7 +42,6 @@ use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 use variant::Session;
 
 /// Options of a run besides the scenario.
@@ -373,9 +373,4 @@ fn in_order<'p>(plans: &'p [Plan], scenario: &Scenario, repetition: u32) -> Vec<
         plans.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(seed));
     }
     plans
-}
-
-/// Milliseconds since 1970.
-fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }

@@ -4,8 +4,9 @@ use super::limits::{self, Sizes};
 use super::settle::{Settled, settle};
 use super::settled::{End, SettledPhase};
 use super::variant::{DataRole, DataState, Session};
-use super::{now_ms, skipped, transfer};
+use super::{skipped, transfer};
 use crate::BenchError;
+use crate::clock::now_ms;
 use crate::database::{self, DATABASE, Sample};
 use crate::measure::{self, Measured, Task};
 use crate::observer::Observer;
@@ -132,6 +133,15 @@ fn offered_rate(session: &Session<'_>, phase: &SettledPhase) -> Result<Option<f6
     }
 }
 
+/// When requests arrive: at the offered rate, or in a closed loop without one.
+fn arrival(kind: ArrivalKind, offered_rate: Option<f64>, seed: u64) -> Arrival {
+    match (offered_rate, kind) {
+        (None, _) => Arrival::Closed,
+        (Some(rate), ArrivalKind::Constant) => Arrival::Constant(rate),
+        (Some(rate), ArrivalKind::Poisson) => Arrival::Poisson { rate, seed },
+    }
+}
+
 fn run_load(
     session: &mut Session<'_>,
     phase: &SettledPhase,
@@ -152,17 +162,12 @@ fn run_load(
         End::Natural => phase.phase.operation.operation().natural_requests(mine, slots),
     };
     let stream = u64::from(session.place.repetition) * session.share.count + session.share.index;
-    let arrival = match (offered_rate, phase.arrival) {
-        (None, _) => Arrival::Closed,
-        (Some(rate), ArrivalKind::Constant) => Arrival::Constant(rate),
-        (Some(rate), ArrivalKind::Poisson) => Arrival::Poisson { rate, seed: session.seed ^ stream.rotate_left(48) },
-    };
     let options = LoadOptions {
         connections: phase.connections,
         in_flight: phase.in_flight,
         threads: phase.threads,
         placement: phase.placement,
-        arrival,
+        arrival: arrival(phase.arrival, offered_rate, session.seed ^ stream.rotate_left(48)),
         duration: None,
         stop: Arc::clone(&session.stop),
         stall_timeout: phase.stall_timeout,

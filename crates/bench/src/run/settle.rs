@@ -1,6 +1,7 @@
 //! Waits for the server's background work after a load: flushes, compaction, checkpoints.
 
 use super::variant::{DataRole, Session};
+use crate::clock;
 use crate::database;
 use bunko_bson::{DocumentBuf, number};
 use bunko_report::result::{Finding, Settling};
@@ -26,12 +27,12 @@ pub(super) fn settle(session: &mut Session<'_>, longest: Duration) -> Option<Set
     if session.role == DataRole::Guest {
         return None;
     }
-    let began = Instant::now();
+    let began = clock::now();
     let process = session.probe.process();
     let fsync = DocumentBuf::new().with("fsync", 1_i32);
     let _ = session.control.run_command("admin", fsync.as_ref());
-    let mut before = State::read(session);
-    let mut last_sign = Instant::now();
+    let mut before = SignsOfWork::read(session);
+    let mut last_sign = clock::now();
     let is_quiet = loop {
         if last_sign.elapsed() >= QUIET || session.stop.load(Ordering::Relaxed) {
             break true;
@@ -40,7 +41,7 @@ pub(super) fn settle(session: &mut Session<'_>, longest: Duration) -> Option<Set
             break false;
         }
         std::thread::sleep(POLL);
-        let now = State::read(session);
+        let now = SignsOfWork::read(session);
         if now.differs_from(&before) {
             last_sign = now.at;
         }
@@ -55,20 +56,20 @@ pub(super) fn settle(session: &mut Session<'_>, longest: Duration) -> Option<Set
 }
 
 /// Signs of work in a server.
-struct State {
+struct SignsOfWork {
     at: Instant,
     /// Sizes of storage, indexes and the data directory, in bytes.
     sizes: [Option<f64>; 3],
     process: Option<bunko_host::ProcessReading>,
 }
 
-impl State {
+impl SignsOfWork {
     fn read(session: &mut Session<'_>) -> Self {
         let statistics = database::statistics(&mut session.control);
         let size = |name: &str| statistics.as_ref().get(name).and_then(number::as_f64);
         let on_disk = session.probe.data_directory().map(|directory| bunko_host::directory_bytes(directory) as f64);
         let sizes = [size("storageSize"), size("indexSize"), on_disk];
-        Self { at: Instant::now(), sizes, process: session.probe.process() }
+        Self { at: clock::now(), sizes, process: session.probe.process() }
     }
 
     fn differs_from(&self, before: &Self) -> bool {

@@ -2,9 +2,10 @@
 
 use super::phase::{self, Caches};
 use super::settled::SettledPhase;
+use super::skipped;
 use super::variant::Session;
-use super::{now_ms, skipped};
 use crate::BenchError;
+use crate::clock::now_ms;
 use crate::database::{self, DATABASE};
 use crate::measure::{MeasuredTransfer, measure_transfer};
 use crate::observer::Observer;

@@ -5,6 +5,7 @@ use super::transfer::Archive;
 use super::workers::{Rendezvous, WorkerPosition, server_time};
 use super::{Place, Plan, RunOptions, durability};
 use crate::BenchError;
+use crate::clock;
 use crate::database::{self, Collections};
 use crate::observer::Observer;
 use crate::operation::Share;
@@ -19,7 +20,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 pub(super) struct Session<'t> {
     pub target: OpenTarget<'t>,
@@ -235,10 +235,10 @@ impl<'t> Session<'t> {
     pub fn clock_offset_ms(&mut self) -> Result<f64, BenchError> {
         let mut best: Option<(f64, f64)> = None;
         for _ in 0..9 {
-            let (began, clock) = (Instant::now(), SystemTime::now());
+            let (began, wall) = (clock::now(), clock::wall());
             let server = server_time(&mut self.control)?;
             let round_trip = began.elapsed().as_secs_f64() * 1e3;
-            let here = clock.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1e3 + round_trip / 2.0;
+            let here = wall.as_secs_f64() * 1e3 + round_trip / 2.0;
             if best.is_none_or(|(shortest, _)| round_trip < shortest) {
                 best = Some((round_trip, here - server as f64));
             }

@@ -4,12 +4,13 @@
 //! wait ends before a phase begins, so that its polling disturbs no figures.
 
 use crate::BenchError;
+use crate::clock;
 use crate::server::integer;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_client::Connection;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A separate database: the scenario's own is made and dropped by the first worker.
 const DATABASE: &str = "bunko_bench_workers";
@@ -76,7 +77,7 @@ impl Rendezvous {
     /// As [`Self::meet`]; returns the sum of all workers' numbers.
     pub fn sum(&mut self, control: &mut Connection, stop: &AtomicBool, mine: u64) -> Result<u64, BenchError> {
         self.meetings += 1;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = clock::now() + PATIENCE;
         let mut arrived = 0;
         loop {
             let is_welcome = self.find_run(control)?;
@@ -93,7 +94,7 @@ impl Rendezvous {
             if stop.load(Ordering::Relaxed) {
                 return Err(BenchError::Workers("stopped while waiting for the others".into()));
             }
-            if Instant::now() > deadline {
+            if clock::now() > deadline {
                 let (count, seconds) = (self.position.count, PATIENCE.as_secs());
                 return Err(BenchError::Workers(format!("{arrived} of {count} arrived within {seconds} s")));
             }

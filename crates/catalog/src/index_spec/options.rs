@@ -73,19 +73,7 @@ impl Options {
                 truth(name, value)?;
                 self.shown.append(name, value);
             }
-            "unique" => {
-                self.is_unique = truth(name, value)?;
-                self.show_if(name, self.is_unique);
-            }
-            "sparse" => {
-                self.is_sparse = truth(name, value)?;
-                self.show_if(name, self.is_sparse);
-            }
-            "hidden" => {
-                let ValueRef::Boolean(is_hidden) = value else { return Err(wrong_type(name, "a boolean", value)) };
-                self.is_hidden = is_hidden;
-                self.show_if(name, is_hidden);
-            }
+            "unique" | "sparse" | "hidden" | "prepareUnique" => self.read_flag(name, value)?,
             "partialFilterExpression" => {
                 let filter = value.as_document().ok_or_else(|| wrong_type(name, "an object", value))?;
                 self.partial_filter = Some(Arc::new(PartialFilter::parse(filter, StringOrder::BYTES)?));
@@ -108,10 +96,6 @@ impl Options {
             }
             "collation" => {
                 self.strings = Some(collation(value)?);
-            }
-            "prepareUnique" => {
-                self.prepares_unique = truth(name, value)?;
-                self.show_if(name, self.prepares_unique);
             }
             // Has had no effect since MongoDB 3.0, and is not listed. Source: MongoDB issue SERVER-14710.
             "dropDups" => drop(truth(name, value)?),
@@ -143,6 +127,23 @@ impl Options {
                 ));
             }
         }
+        Ok(())
+    }
+
+    /// Reads an option that is shown only if it is true. `hidden` takes booleans only, the others numbers too.
+    fn read_flag(&mut self, name: &str, value: ValueRef<'_>) -> Result<()> {
+        let is_set = match value {
+            ValueRef::Boolean(is_set) => is_set,
+            _ if name == "hidden" => return Err(wrong_type(name, "a boolean", value)),
+            _ => truth(name, value)?,
+        };
+        match name {
+            "unique" => self.is_unique = is_set,
+            "sparse" => self.is_sparse = is_set,
+            "hidden" => self.is_hidden = is_set,
+            _ => self.prepares_unique = is_set,
+        }
+        self.show_if(name, is_set);
         Ok(())
     }
 

@@ -63,7 +63,7 @@ pub enum Verb {
     },
     /// Compare two servers in one run that goes back and forth between them: A B B A A B
     ///
-    /// What drifts on the machine meanwhile drifts through both alike, so this finds smaller differences than 'compare'.
+    /// Changes of the machine during the run affect both alike, so this finds smaller differences than 'compare'.
     Ab {
         /// Connection string of the first server
         #[arg(long, value_name = "URI")]

@@ -43,7 +43,7 @@ enum Named {
 
 /// A report file to be read.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Found {
+struct ReportFile {
     path: PathBuf,
     named: Named,
 }
@@ -51,9 +51,9 @@ struct Found {
 /// The reports with their files, and the files in folders that cannot be read.
 type Read = (Vec<(PathBuf, Report)>, Vec<LeftOut>);
 
-fn read(files: Vec<Found>) -> Result<Read, String> {
+fn read(files: Vec<ReportFile>) -> Result<Read, String> {
     let (mut reports, mut unreadable) = (Vec::new(), Vec::new());
-    for Found { path, named } in files {
+    for ReportFile { path, named } in files {
         match (Report::read(&path), named) {
             (Ok(mut report), _) => {
                 forget_seconds(&mut report);
@@ -74,13 +74,13 @@ fn reason(error: &ReportError, path: &Path) -> String {
 }
 
 /// Every file once, sorted by path.
-fn find(paths: &[PathBuf]) -> Result<Vec<Found>, String> {
+fn find(paths: &[PathBuf]) -> Result<Vec<ReportFile>, String> {
     let mut found = BTreeSet::new();
     for path in paths {
         if path.is_dir() {
             search(path, DEPTH_MAX, &mut found).map_err(|error| format!("{}: {error}", path.display()))?;
         } else {
-            found.insert(Found { path: path.clone(), named: Named::ByUser });
+            found.insert(ReportFile { path: path.clone(), named: Named::ByUser });
         }
     }
     if found.len() > REPORTS_MAX {
@@ -92,14 +92,14 @@ fn find(paths: &[PathBuf]) -> Result<Vec<Found>, String> {
 }
 
 /// Adds the reports below a folder. Links are not followed, because they could form cycles.
-fn search(folder: &Path, depth: usize, found: &mut BTreeSet<Found>) -> io::Result<()> {
+fn search(folder: &Path, depth: usize, found: &mut BTreeSet<ReportFile>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let kind = entry.file_type()?;
         if kind.is_dir() && depth > 0 {
             search(&entry.path(), depth - 1, found)?;
         } else if kind.is_file() && entry.file_name() == FILE_NAME && found.len() <= REPORTS_MAX {
-            found.insert(Found { path: entry.path(), named: Named::ByFolder });
+            found.insert(ReportFile { path: entry.path(), named: Named::ByFolder });
         }
     }
     Ok(())

@@ -139,7 +139,7 @@ fn flag(setting: &'static Setting) -> Arg {
 fn negation(setting: &'static Setting) -> Option<Arg> {
     let (name, others) = setting.negations.split_first()?;
     let arg = Arg::new(*name).long(*name).aliases(others.iter().copied()).action(ArgAction::SetTrue);
-    Some(arg.conflicts_with(setting.key()).help(format!("The same as --{}=false", setting.flag)))
+    Some(arg.conflicts_with(setting.key()).help(format!("As --{}=false", setting.flag)))
 }
 
 #[cfg(test)]

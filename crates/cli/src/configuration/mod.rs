@@ -7,6 +7,7 @@ mod addresses;
 mod file;
 mod flags;
 mod in_force;
+mod log_format;
 mod missing;
 mod print;
 mod query_text;
@@ -17,6 +18,7 @@ mod tls;
 
 pub use flags::{ServeArguments, shown as shown_arguments};
 pub use in_force::Configuration;
+pub use log_format::LogFormat;
 pub use missing::refusal_of_flag;
 pub use print::print;
 pub use settings::{

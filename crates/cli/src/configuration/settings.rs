@@ -2,6 +2,7 @@
 
 use super::addresses::{self, Families};
 use super::in_force::Configuration;
+use super::log_format::LogFormat;
 use super::query_text::parse_query;
 use super::setting::{Effect, Setting, Value};
 use super::table::{
@@ -15,7 +16,6 @@ use super::table::{
     parse_range,
 };
 use super::tls;
-use crate::log_format::LogFormat;
 use bunko_bson::DocumentBuf;
 use bunko_command::MemberHost;
 use bunko_engines::{Compression, EngineOptions, Entry};

@@ -89,7 +89,7 @@ pub const IN_MEMORY_SIZE_GB: Setting = Setting {
     keys: &["storage.inMemory.engineConfig.inMemorySizeGB", "storage.memory.sizeGB"],
     flag: "in-memory-size-gb",
     mongod_flag: Some("inMemorySizeGB"),
-    help: "What the engine memory may hold; writes beyond it fail [default: half of the memory]",
+    help: "Limit of the engine memory; writes beyond it fail [default: half of the memory]",
     value_name: "GB",
     kind: Kind::Number(SIZE_GB_MIN..=SIZE_GB_MAX),
     default: |_| Some(gigabytes(bunko_host::usable_memory_bytes() / 2)),

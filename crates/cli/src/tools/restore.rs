@@ -117,7 +117,7 @@ pub struct RestoreArguments {
     /// Rename namespaces that match, such as $db$.$c$ ; one --nsTo for each
     #[arg(long = "nsFrom", value_name = "PATTERN")]
     from: Vec<String>,
-    /// What they are called then
+    /// Their names after the restore
     #[arg(long = "nsTo", value_name = "PATTERN")]
     to: Vec<String>,
     /// Drop each collection of the dump before it is restored

@@ -14,7 +14,7 @@ pub struct TlsArguments {
     /// Show the certificate of this PEM file, which holds the key as well
     #[arg(long = "tlsCertificateKeyFile", visible_alias = "sslPEMKeyFile", value_name = "FILE", requires = "tls")]
     tls_certificate_key_file: Option<String>,
-    /// What opens that key where it is encrypted
+    /// Password of that key, if it is encrypted
     #[arg(
         long = "tlsCertificateKeyFilePassword",
         visible_alias = "sslPEMKeyPassword",

@@ -189,33 +189,34 @@ fn next(stream: &mut Stream, random: &mut Random) -> Vec<String> {
             vec![format!("{{$sortByCount: '{by}'}}")]
         }
         13 | 14 => lookup(stream, random),
-        15 if stream.is_ordered => {
-            let field = random.pick(&[
-                "$sum: '$k', window: {documents: [-2, 1]}",
-                "$sum: '$k', window: {documents: ['unbounded', 'current']}",
-                "$sum: '$other', window: {documents: [-200, -190]}",
-                "$max: '$t', window: {documents: ['current', 40]}",
-                "$stdDevPop: '$n', window: {documents: [-60, 60]}",
-                "$avg: '$n'",
-                "$shift: {output: '$t', by: 333}",
-                "$shift: {output: '$k', by: -70, default: 0}",
-                "$locf: '$n'",
-                "$covariancePop: ['$k', '$n'], window: {documents: [-30, 'current']}",
-                "$denseRank: {}",
-                "$documentNumber: {}",
-            ]);
-            let part = random.pick(&["", "partitionBy: '$k', ", "partitionBy: {$mod: ['$other', 3]}, "]);
-            stream.is_ordered = stream.has_unique_ids && part.is_empty();
-            vec![format!(
-                "{{$setWindowFields: {{{part}sortBy: {{_id: 1}}, output: {{w: {{{field}}}, v: {{$sum: '$k'}}}}}}}}"
-            )]
-        }
+        15 if stream.is_ordered => vec![window(stream, random)],
         15 => vec![sort(stream, random)],
         _ => {
             *stream = Stream { is_ordered: true, has_unique_ids: true };
             vec!["{$count: 'k'}".into(), "{$set: {_id: 1}}".into()]
         }
     }
+}
+
+/// A window function over a stream in order.
+fn window(stream: &mut Stream, random: &mut Random) -> String {
+    let field = random.pick(&[
+        "$sum: '$k', window: {documents: [-2, 1]}",
+        "$sum: '$k', window: {documents: ['unbounded', 'current']}",
+        "$sum: '$other', window: {documents: [-200, -190]}",
+        "$max: '$t', window: {documents: ['current', 40]}",
+        "$stdDevPop: '$n', window: {documents: [-60, 60]}",
+        "$avg: '$n'",
+        "$shift: {output: '$t', by: 333}",
+        "$shift: {output: '$k', by: -70, default: 0}",
+        "$locf: '$n'",
+        "$covariancePop: ['$k', '$n'], window: {documents: [-30, 'current']}",
+        "$denseRank: {}",
+        "$documentNumber: {}",
+    ]);
+    let part = random.pick(&["", "partitionBy: '$k', ", "partitionBy: {$mod: ['$other', 3]}, "]);
+    stream.is_ordered = stream.has_unique_ids && part.is_empty();
+    format!("{{$setWindowFields: {{{part}sortBy: {{_id: 1}}, output: {{w: {{{field}}}, v: {{$sum: '$k'}}}}}}}}")
 }
 
 fn group(stream: &mut Stream, random: &mut Random) -> String {

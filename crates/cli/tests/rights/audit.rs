@@ -312,6 +312,9 @@ fn an_index_is_noted_whichever_way_it_was_sent() {
     );
 }
 
+const SET_FILTER: &str = "{setClusterParameter: {auditConfig: {filter: {atype: {$in: ['createCollection', 'authCheck']}}, auditAuthorizationSuccess: true}}}";
+const GET_FILTER: &str = "{getClusterParameter: 'auditConfig'}";
+
 #[test]
 fn clients_say_which_events_are_written_where_they_may() {
     let dbpath = temporary_dbpath();
@@ -319,16 +322,14 @@ fn clients_say_which_events_are_written_where_they_may() {
     run(&mut open(&server, "", ""), "admin", super::ROOT);
     let mut root = open(&server, "root:secret@", "");
     run(&mut root, "admin", "{createUser: 'u', pwd: 'p', roles: ['readWriteAnyDatabase']}");
-    let set = "{setClusterParameter: {auditConfig: {filter: {atype: {$in: ['createCollection', 'authCheck']}}, auditAuthorizationSuccess: true}}}";
-    let get = "{getClusterParameter: 'auditConfig'}";
-    let shown = shell::print((&run(&mut root, "admin", get)).into());
+    let shown = shell::print((&run(&mut root, "admin", GET_FILTER)).into());
     assert!(shown.contains("{_id: \"auditConfig\", filter: {}, auditAuthorizationSuccess: false}"), "{shown}");
-    run(&mut root, "admin", set);
+    run(&mut root, "admin", SET_FILTER);
     // The new filter excludes this event, but an attempt to silence the log is still recorded.
     assert_eq!(events(&read(dbpath.path()), "auditConfigure").len(), 1);
     let silent = "{setClusterParameter: {auditConfig: {filter: {atype: 'nothing'}}}}";
     run(&mut root, "admin", silent);
-    run(&mut root, "admin", set);
+    run(&mut root, "admin", SET_FILTER);
     assert_eq!(
         events(&read(dbpath.path()), "auditConfigure").len(),
         1,
@@ -336,9 +337,12 @@ fn clients_say_which_events_are_written_where_they_may() {
     );
     // Users without the privilege may not set it, and some values are refused.
     let mut user = open(&server, "u:p@", "");
-    for command in
-        [set, get, "{getAuditConfig: 1}", "{setAuditConfig: 1, filter: {}, auditAuthorizationSuccess: false}"]
-    {
+    for command in [
+        SET_FILTER,
+        GET_FILTER,
+        "{getAuditConfig: 1}",
+        "{setAuditConfig: 1, filter: {}, auditAuthorizationSuccess: false}",
+    ] {
         assert_refused(&mut user, "admin", command);
     }
     for (wrong, code) in [
@@ -374,16 +378,20 @@ fn clients_say_which_events_are_written_where_they_may() {
     assert!(event.starts_with(r#""param":{"previous":{"filter":{"atype""#), "{event}");
     let config = r#""config":{"filter":{},"auditAuthorizationSuccess":false}},"result":0}"#;
     assert!(event.ends_with(config), "{event}");
-    // A setting from the command line is shown but cannot be set; without an audit log the parameter does not exist.
+}
+
+#[test]
+fn a_filter_of_the_command_line_is_shown_but_cannot_be_set() {
     let directory = temporary_dbpath();
     let server = start(directory.path(), &["--auditFilter", "{atype: 'logout'}"]);
     run(&mut open(&server, "", ""), "admin", super::ROOT);
     let mut root = open(&server, "root:secret@", "");
-    assert_eq!(super::attempt(&mut root, "admin", set).0, 345);
-    let shown = shell::print((&run(&mut root, "admin", get)).into());
+    assert_eq!(super::attempt(&mut root, "admin", SET_FILTER).0, 345);
+    let shown = shell::print((&run(&mut root, "admin", GET_FILTER)).into());
     assert!(shown.contains("filter: {atype: \"logout\"}"), "{shown}");
+    // Without an audit log the parameter does not exist.
     let mut guarded = super::Guarded::start();
-    for (command, code) in [(set, 4), (get, 4), ("{getAuditConfig: 1}", 344)] {
+    for (command, code) in [(SET_FILTER, 4), (GET_FILTER, 4), ("{getAuditConfig: 1}", 344)] {
         let (found, message) = super::attempt(&mut guarded.root, "admin", command);
         assert_eq!(found, code, "{command}: {message}");
     }

@@ -352,6 +352,27 @@ fn tools_log_in() {
     assert!(measured.status.success(), "{}", said(&measured));
 }
 
+/// A `getMore` that waits for documents: its tailable cursor is at the end of the collection.
+fn waiting_get_more(connection: &mut Connection) -> String {
+    let found = run(connection, "own", "{find: 'c', tailable: true, awaitData: true, batchSize: 1000}");
+    let id = found.as_ref().get("cursor").and_then(ValueRef::as_document).and_then(|cursor| cursor.get("id"));
+    let Some(ValueRef::Int64(id)) = id else { panic!("no cursor: {found:?}") };
+    format!("{{getMore: NumberLong('{id}'), collection: 'c', maxTimeMS: 600000}}")
+}
+
+/// Waits until so many operations on the collection run.
+fn await_operations(root: &mut Connection, count: usize) {
+    let mut running = || {
+        let found = run(root, "admin", "{currentOp: 1, ns: 'own.c', active: true}");
+        found.as_ref().get("inprog").and_then(ValueRef::as_array).expect("inprog").iter().count()
+    };
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while running() < count {
+        assert!(Instant::now() < deadline, "{} run", running());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 #[test]
 fn what_is_revoked_ends_what_runs() {
     const PATIENCE: Duration = Duration::from_secs(1);
@@ -379,31 +400,14 @@ fn what_is_revoked_ends_what_runs() {
     for waits in [true, false] {
         let mut running = Vec::new();
         for (revocation, mut connection) in cases {
-            let command = if waits {
-                let found =
-                    run(&mut connection, "own", "{find: 'c', tailable: true, awaitData: true, batchSize: 1000}");
-                let id =
-                    found.as_ref().get("cursor").and_then(ValueRef::as_document).and_then(|cursor| cursor.get("id"));
-                let Some(ValueRef::Int64(id)) = id else { panic!("no cursor: {found:?}") };
-                format!("{{getMore: NumberLong('{id}'), collection: 'c', maxTimeMS: 600000}}")
-            } else {
-                busy.to_owned()
-            };
+            let command = if waits { waiting_get_more(&mut connection) } else { busy.to_owned() };
             let thread = std::thread::spawn(move || {
                 let (code, message) = attempt(&mut connection, "own", &command);
                 (Instant::now(), code, message)
             });
             running.push((revocation, thread));
         }
-        let is_running = |root: &mut Connection| {
-            let found = run(root, "admin", "{currentOp: 1, ns: 'own.c', active: true}");
-            found.as_ref().get("inprog").and_then(ValueRef::as_array).expect("inprog").iter().count()
-        };
-        let deadline = Instant::now() + Duration::from_secs(30);
-        while is_running(&mut guarded.root) < running.len() {
-            assert!(Instant::now() < deadline, "{} run", is_running(&mut guarded.root));
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        await_operations(&mut guarded.root, running.len());
         // An operation that waits is checked again when it wakes, and refused then.
         let is_end = |code| code == 11601 || waits && code == 13;
         let mut goes_on = None;

@@ -23,7 +23,7 @@ const BETTER_ROLE_WAIT: Duration = Duration::from_secs(1);
 const HOSTS_MAX: usize = 64;
 
 /// The state of one host in the search.
-enum State {
+enum HostState {
     /// A thread is asking it; holds its previous answer, if there was one.
     Asked(Option<Finding>),
     /// It will be asked again at this time.
@@ -43,7 +43,7 @@ type Answer = (Host, Result<Introduction, ClientError>);
 pub(super) struct Search<'s> {
     settings: &'s Arc<Settings>,
     started_at: Instant,
-    hosts: BTreeMap<Host, State>,
+    hosts: BTreeMap<Host, HostState>,
     /// The first replica set found; members of other sets are refused.
     set_name: Option<String>,
     /// Whether any server has answered.
@@ -105,18 +105,18 @@ impl<'s> Search<'s> {
 
     /// Whether no better server can be expected.
     fn is_settled(&self, now: Instant) -> bool {
-        let asking = self.hosts.values().any(|state| matches!(state, State::Asked(_)));
+        let asking = self.hosts.values().any(|state| matches!(state, HostState::Asked(_)));
         match &self.second_best {
             Some((_, since)) => !asking || now >= *since + BETTER_ROLE_WAIT,
-            None => self.hosts.values().all(|state| matches!(state, State::GivenUp(_))),
+            None => self.hosts.values().all(|state| matches!(state, HostState::GivenUp(_))),
         }
     }
 
     /// Time of the next step if no answer arrives.
     fn next_event(&self) -> Instant {
         let due = self.hosts.values().filter_map(|state| match state {
-            State::Due(at, _) => Some(*at),
-            State::Asked(_) | State::GivenUp(_) => None,
+            HostState::Due(at, _) => Some(*at),
+            HostState::Asked(_) | HostState::GivenUp(_) => None,
         });
         let wait_ends = self.second_best.as_ref().map(|(_, since)| *since + BETTER_ROLE_WAIT);
         let end = self.started_at + self.timeout();
@@ -126,19 +126,19 @@ impl<'s> Search<'s> {
     fn add(&mut self, host: Host) {
         if self.hosts.len() < HOSTS_MAX && !self.hosts.contains_key(&host) {
             self.ask(&host);
-            self.hosts.insert(host, State::Asked(None));
+            self.hosts.insert(host, HostState::Asked(None));
         }
     }
 
     fn ask_again(&mut self) {
         let now = Instant::now();
-        let due = |state: &State| matches!(state, State::Due(at, _) if *at <= now);
+        let due = |state: &HostState| matches!(state, HostState::Due(at, _) if *at <= now);
         let due: Vec<_> = self.hosts.iter().filter(|(_, state)| due(state)).map(|(host, _)| host.clone()).collect();
         for host in due {
             self.ask(&host);
-            if let Some(state @ State::Due(..)) = self.hosts.get_mut(&host) {
-                let State::Due(_, finding) = std::mem::replace(state, State::Asked(None)) else { continue };
-                *state = State::Asked(Some(finding));
+            if let Some(state @ HostState::Due(..)) = self.hosts.get_mut(&host) {
+                let HostState::Due(_, finding) = std::mem::replace(state, HostState::Asked(None)) else { continue };
+                *state = HostState::Asked(Some(finding));
             }
         }
     }
@@ -159,9 +159,9 @@ impl<'s> Search<'s> {
     fn note_error(&mut self, host: Host, error: ClientError) {
         let state = match error {
             ClientError::Unreachable { cause, .. } if may_be_starting(&cause) => {
-                State::Due(Instant::now() + REFUSED_PAUSE, Finding::Refused(cause))
+                HostState::Due(Instant::now() + REFUSED_PAUSE, Finding::Refused(cause))
             }
-            other => State::GivenUp(other),
+            other => HostState::GivenUp(other),
         };
         self.hosts.insert(host, state);
     }
@@ -175,7 +175,7 @@ impl<'s> Search<'s> {
         if role != Role::Uninitiated && self.is_foreign(found.as_deref()) {
             let (address, expected) = (host.to_string(), self.set_name.clone().unwrap_or_default());
             let error = ClientError::WrongReplicaSet { address, expected, found };
-            self.hosts.insert(host, State::GivenUp(error));
+            self.hosts.insert(host, HostState::GivenUp(error));
             return None;
         }
         if uri.direct_connection {
@@ -192,7 +192,7 @@ impl<'s> Search<'s> {
             Fit::SecondBest if self.second_best.is_none() => self.second_best = Some((introduction, Instant::now())),
             Fit::Best | Fit::SecondBest | Fit::None => {}
         }
-        self.hosts.insert(host, State::Due(Instant::now() + UNSUITABLE_PAUSE, Finding::Unsuitable(role)));
+        self.hosts.insert(host, HostState::Due(Instant::now() + UNSUITABLE_PAUSE, Finding::Unsuitable(role)));
         None
     }
 
@@ -213,17 +213,19 @@ impl<'s> Search<'s> {
         let (mut findings, mut unreachable, mut unsuitable) = (Vec::new(), None, false);
         for (host, state) in self.hosts {
             let (finding, cause) = match state {
-                State::Asked(None) => ("no answer".into(), Some(io::Error::new(io::ErrorKind::TimedOut, "no answer"))),
-                State::Asked(Some(Finding::Refused(cause))) | State::Due(_, Finding::Refused(cause)) => {
+                HostState::Asked(None) => {
+                    ("no answer".into(), Some(io::Error::new(io::ErrorKind::TimedOut, "no answer")))
+                }
+                HostState::Asked(Some(Finding::Refused(cause))) | HostState::Due(_, Finding::Refused(cause)) => {
                     (cause.to_string(), Some(cause))
                 }
-                State::Asked(Some(Finding::Unsuitable(role))) | State::Due(_, Finding::Unsuitable(role)) => {
+                HostState::Asked(Some(Finding::Unsuitable(role))) | HostState::Due(_, Finding::Unsuitable(role)) => {
                     unsuitable = true;
                     (format!("is {role}"), None)
                 }
-                State::GivenUp(ClientError::Unreachable { cause, .. }) => (cause.to_string(), Some(cause)),
+                HostState::GivenUp(ClientError::Unreachable { cause, .. }) => (cause.to_string(), Some(cause)),
                 // Such an error, about a certificate or a set's name, says more than that other hosts did not answer.
-                State::GivenUp(error) => return error,
+                HostState::GivenUp(error) => return error,
             };
             findings.push(format!("{host}: {finding}"));
             unreachable = unreachable.or(cause);

@@ -87,11 +87,11 @@ fn prove(service: &Service, connection: &ClientConnection, database: &str, asked
     };
     let subject = connection.certificate_subject.as_deref().filter(|subject| !subject.is_empty());
     let subject = subject.ok_or_else(|| {
-        refuse(asked.unwrap_or_default(), "the client showed no certificate by TLS, or one that names nobody")
+        refuse(asked.unwrap_or_default(), "the client showed no certificate by TLS, or one without a subject")
     })?;
     match asked {
         Some(other) if !other.is_empty() && other != subject => {
-            Err(refuse(other, "the client's certificate names somebody else"))
+            Err(refuse(other, "the client's certificate names another user"))
         }
         _ => admitted(service, connection, &Name::new(subject, database), MECHANISM),
     }

@@ -1,7 +1,7 @@
 //! The forms of an accumulator's argument, and reading them.
 
 use super::custom::Custom;
-use super::{AccumulatorExpression, Asked, Kind};
+use super::{AccumulatorExpression, Kind, Statistic};
 use crate::call::{Parameters, Refusal, refuse};
 use crate::percentiles::{self, Place};
 use crate::{Evaluated, Expression, ParseScope, SortPattern};
@@ -80,8 +80,8 @@ impl Kind {
             percentiles: Arc::default(),
             custom: None,
             asked: match self.name {
-                "$sum" | "$count" => Some(Asked::Sum),
-                "$avg" => Some(Asked::Mean),
+                "$sum" | "$count" => Some(Statistic::Sum),
+                "$avg" => Some(Statistic::Mean),
                 _ => None,
             },
         };

@@ -165,12 +165,12 @@ pub struct AccumulatorExpression {
     /// The scripts of `$accumulator`, else none.
     custom: Option<Arc<Custom>>,
     /// The result to take from a [`Total`], where the accumulator keeps nothing else of a group.
-    asked: Option<Asked>,
+    asked: Option<Statistic>,
 }
 
 /// The result to take from a total.
 #[derive(Clone, Copy)]
-enum Asked {
+enum Statistic {
     Sum,
     Mean,
 }
@@ -288,8 +288,8 @@ impl AccumulatorExpression {
     pub fn value_of(&self, total: Total) -> Value {
         match self.asked {
             None => Value::Null,
-            Some(Asked::Sum) => total.value(),
-            Some(Asked::Mean) => total.mean(),
+            Some(Statistic::Sum) => total.value(),
+            Some(Statistic::Mean) => total.mean(),
         }
     }
 
@@ -349,7 +349,7 @@ fn array_input<'v>(accumulator: &str, value: &'v Evaluated<'_>) -> Result<Option
 
 /// An accumulator that keeps at most `count` values.
 pub(crate) fn several(count: usize, which: Which) -> Box<dyn Accumulator> {
-    Box::new(several::Several::new(count, which))
+    Box::new(several::KeptValues::new(count, which))
 }
 
 /// Approximate memory of a value, in bytes.

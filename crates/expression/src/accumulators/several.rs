@@ -18,7 +18,7 @@ pub(crate) enum Which {
 }
 
 /// The values kept, and in what order they come out.
-pub(crate) struct Several {
+pub(crate) struct KeptValues {
     count: usize,
     which: Which,
     /// The first or last, in their order.
@@ -68,7 +68,7 @@ impl Ranked {
     }
 }
 
-impl Several {
+impl KeptValues {
     pub(crate) fn new(count: usize, which: Which) -> Self {
         let (in_turn, ranked, strings) = (VecDeque::new(), BinaryHeap::new(), StringOrder::default());
         Self { count, which, in_turn, ranked, bytes: 0, next_turn: 0, strings }
@@ -104,7 +104,7 @@ impl Several {
     }
 }
 
-impl Accumulator for Several {
+impl Accumulator for KeptValues {
     fn add(&mut self, value: Evaluated<'_>) -> Result<()> {
         match self.which {
             Which::First | Which::Last => self.add_in_turn(value),

@@ -42,7 +42,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         return if call.has(3) { call.argument(3, context) } else { Ok(Evaluated::null()) };
     }
     let Some(kind) = kind else { return Ok(Evaluated::null()) };
-    let Target::Type(kind) = kind else {
+    let ConversionTarget::Type(kind) = kind else {
         let message =
             format!("Unsupported conversion from {} to missing in $convert with no onError value", value.type_name());
         return if call.has(2) { call.argument(2, context) } else { Err(conversion::failure(message)) };
@@ -142,20 +142,20 @@ fn read_subtype(target: &Evaluated<'_>) -> Result<u8> {
 
 /// The target of a conversion.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Target {
+enum ConversionTarget {
     Type(Type),
     /// The number 0, which is no type: every conversion to it fails.
     Nothing,
 }
 
 /// Reads a type's alias or its number in BSON.
-fn target_type(target: &Evaluated<'_>) -> Result<Target> {
+fn target_type(target: &Evaluated<'_>) -> Result<ConversionTarget> {
     match target.get() {
-        Some(ValueRef::String(alias)) => conversion::target_of_alias(alias).map(Target::Type),
-        Some(number) if number.is_number() && as_i32(number) == Some(0) => Ok(Target::Nothing),
+        Some(ValueRef::String(alias)) => conversion::target_of_alias(alias).map(ConversionTarget::Type),
+        Some(number) if number.is_number() && as_i32(number) == Some(0) => Ok(ConversionTarget::Nothing),
         Some(number) if number.is_number() => {
             let code = as_i32(number).and_then(|code| i8::try_from(code).ok());
-            code.and_then(|code| Type::from_byte(code as u8)).map(Target::Type).ok_or_else(|| {
+            code.and_then(|code| Type::from_byte(code as u8)).map(ConversionTarget::Type).ok_or_else(|| {
                 let found = printed_value(number);
                 Failure::failed_to_parse(format!(
                     "In $convert, numeric value for 'to' does not correspond to a BSON type: {found}"

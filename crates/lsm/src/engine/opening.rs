@@ -10,7 +10,8 @@ use crate::extents::Registry;
 use crate::kept_log::{KEPT_BYTES_MAX, KeptLog};
 use crate::leaves::Leaves;
 use crate::leftovers::{Aside, Leftovers};
-use crate::merging::{Choice, Merger};
+use crate::merge_choice::Choice;
+use crate::merging::Merger;
 use crate::reclaim::Mover;
 use crate::row_cache::RowCache;
 use crate::state::State;
@@ -24,13 +25,30 @@ use lsm_tree::{AnyTree, Cache, CompressionType, SequenceNumberCounter};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Parts of the cache: for documents, for parts of the log that are read often, for leaves of records, for leaves of
-/// index keys, and for the table blocks that leaves are made of. The rest is the tree's own cache.
-const DOCUMENTS_PART: f64 = 0.7;
-const LOG_PART: f64 = 0.05;
-const LEAVES_PART: f64 = 0.05;
-const KEY_LEAVES_PART: f64 = 0.05;
-const BLOCKS_PART: f64 = 0.1;
+/// Bytes of each part of the cache.
+struct CacheParts {
+    documents: u64,
+    /// Parts of the log that are read often.
+    log: u64,
+    /// Leaves of records.
+    leaves: u64,
+    /// Leaves of index keys.
+    key_leaves: u64,
+    /// The table blocks that leaves are made of.
+    blocks: u64,
+    /// The tree's own cache: the rest.
+    tree: u64,
+}
+
+impl CacheParts {
+    fn of(cache_bytes: u64) -> Self {
+        let part = |share: f64| (cache_bytes as f64 * share) as u64;
+        let (documents, log) = (part(0.7), part(0.05).min(KEPT_BYTES_MAX));
+        let (leaves, key_leaves, blocks) = (part(0.05), part(0.05), part(0.1));
+        let tree = cache_bytes - documents - log - leaves - key_leaves - blocks;
+        Self { documents, log, leaves, key_leaves, blocks, tree }
+    }
+}
 
 /// The engine as an entry of a store's table.
 pub fn kind(options: LsmOptions) -> EngineKind {
@@ -58,7 +76,7 @@ impl LsmEngine {
                 found: "the engine's trees are missing, though the manifest names them".into(),
             });
         }
-        let documents_bytes = (options.cache_bytes as f64 * DOCUMENTS_PART) as u64;
+        let cache = CacheParts::of(options.cache_bytes);
         let accounts = Arc::new(Accounts::restore(note).ok_or_else(|| malformed("accounts"))?);
         let accounts_at_start = accounts.copy();
         let backlog = Arc::new(Backlog::default());
@@ -66,16 +84,10 @@ impl LsmEngine {
         let filter = WithoutDropped::new(&accounts, &backlog, &choice);
         files.check_version()?;
         let aside = Aside::put(&files)?;
-        let leaves_bytes = (options.cache_bytes as f64 * LEAVES_PART) as u64;
-        let key_leaves_bytes = (options.cache_bytes as f64 * KEY_LEAVES_PART) as u64;
-        let blocks_bytes = (options.cache_bytes as f64 * BLOCKS_PART) as u64;
-        let log_bytes = ((options.cache_bytes as f64 * LOG_PART) as u64).min(KEPT_BYTES_MAX);
-        let of_tree =
-            options.cache_bytes - documents_bytes - log_bytes - leaves_bytes - key_leaves_bytes - blocks_bytes;
-        let tree = open_tree(&files, of_tree, filter)?;
-        let blocks = Arc::new(Blocks::new(blocks_bytes, &files));
-        let leaves = Arc::new(Leaves::new(leaves_bytes, &blocks));
-        let key_leaves = Arc::new(Leaves::new(key_leaves_bytes, &blocks));
+        let tree = open_tree(&files, cache.tree, filter)?;
+        let blocks = Arc::new(Blocks::new(cache.blocks, &files));
+        let leaves = Arc::new(Leaves::new(cache.leaves, &blocks));
+        let key_leaves = Arc::new(Leaves::new(cache.key_leaves, &blocks));
         let leftovers = Arc::new(Leftovers::new(&tree, &files, aside));
         let extents_path = opening.directory.join("extents");
         let registry = Registry::open(&extents_path, note.get("extents").and_then(ValueRef::as_array))?;
@@ -87,8 +99,8 @@ impl LsmEngine {
         let documents = Arc::new(Documents::new(
             opening.log,
             registry,
-            documents_bytes,
-            KeptLog::new(log_bytes),
+            cache.documents,
+            KeptLog::new(cache.log),
             leaves,
             key_leaves,
         ));

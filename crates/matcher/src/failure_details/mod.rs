@@ -59,7 +59,7 @@ impl Answer {
 }
 
 /// A clause that was tested on a document.
-struct Asked {
+struct ClauseResult {
     matches: bool,
     /// The explanation of the [`Answer`].
     details: DocumentBuf,
@@ -70,24 +70,24 @@ pub(crate) fn of(clause: &Clause, document: DocumentRef<'_>, evaluation: &mut Ev
     ask(clause, document, Answer::NoMatch, evaluation).details
 }
 
-fn ask(clause: &Clause, document: DocumentRef<'_>, answer: Answer, evaluation: &mut Evaluation<'_>) -> Asked {
+fn ask(clause: &Clause, document: DocumentRef<'_>, answer: Answer, evaluation: &mut Evaluation<'_>) -> ClauseResult {
     match clause {
         Clause::And(clauses) => {
             let (details, matching) = list("$and", clauses, document, answer, evaluation);
-            Asked { matches: matching == clauses.len(), details }
+            ClauseResult { matches: matching == clauses.len(), details }
         }
         Clause::Or(clauses) => {
             let (details, matching) = list("$or", clauses, document, answer, evaluation);
-            Asked { matches: matching > 0, details }
+            ClauseResult { matches: matching > 0, details }
         }
         Clause::Nor(clauses) => {
             let (details, matching) = list("$nor", clauses, document, answer.opposite(), evaluation);
-            Asked { matches: matching == 0, details }
+            ClauseResult { matches: matching == 0, details }
         }
         Clause::Not(negated) => {
             let inner = ask(negated, document, answer.opposite(), evaluation);
             let details = DocumentBuf::new().with("operatorName", "$not").with("details", &inner.details);
-            Asked { matches: !inner.matches, details }
+            ClauseResult { matches: !inner.matches, details }
         }
         Clause::Operator(operator) => {
             let matches = evaluation.goes_on(1) && operator.expression.evaluate(document, evaluation);
@@ -95,7 +95,7 @@ fn ask(clause: &Clause, document: DocumentRef<'_>, answer: Answer, evaluation: &
             let is_told = matches == (answer == Answer::Match);
             let details =
                 if is_told { operator_details(operator, document, answer, evaluation) } else { DocumentBuf::new() };
-            Asked { matches, details }
+            ClauseResult { matches, details }
         }
     }
 }

@@ -15,7 +15,7 @@ enum Quantity {
 }
 
 #[derive(Debug)]
-struct Several {
+struct Subschemas {
     name: &'static str,
     quantity: Quantity,
     schemas: Vec<Schema>,
@@ -27,7 +27,7 @@ struct Not(Schema);
 pub(super) fn parse(keywords: &Keywords<'_>, rules: &mut Rules) -> Result<()> {
     for (name, quantity) in [("allOf", Quantity::All), ("anyOf", Quantity::Any), ("oneOf", Quantity::One)] {
         if let Some(list) = arguments::array(keywords, name)? {
-            rules.push(Box::new(Several { name, quantity, schemas: arguments::schemas(keywords, name, list)? }));
+            rules.push(Box::new(Subschemas { name, quantity, schemas: arguments::schemas(keywords, name, list)? }));
         }
     }
     if let Some(schema) = arguments::document(keywords, "not")? {
@@ -36,7 +36,7 @@ pub(super) fn parse(keywords: &Keywords<'_>, rules: &mut Rules) -> Result<()> {
     Ok(())
 }
 
-impl Rule for Several {
+impl Rule for Subschemas {
     fn holds(&self, value: ValueRef<'_>, evaluation: &mut Evaluation<'_>) -> bool {
         let mut satisfied = self.schemas.iter().filter(|schema| schema.holds(value, evaluation));
         match self.quantity {

@@ -31,7 +31,7 @@ pub(crate) use text_plan::names_text;
 
 use crate::AllowedIndexes;
 use crate::expr_filter::CollectionScans;
-use crate::find_query::{DistinctOf, FindQuery, Hint};
+use crate::find_query::{DistinctOf, FindQuery, Hint, KeyBounds};
 use crate::id_lookup::{can_look_up, is_plain_id};
 use crate::near::{Measure, NearSearch};
 use crate::plan::{Effort, Parts, Plan, UsedIndex};
@@ -123,7 +123,7 @@ fn predicates_of(expression: &Expression) -> &[Expression] {
 }
 
 /// A stage that yields documents, and whether they come in the query's order.
-struct Found {
+struct AccessPath {
     stage: Box<dyn DocumentStage>,
     order: Order,
 }
@@ -152,7 +152,7 @@ struct Builder<'q> {
     rivals: Vec<Arc<Index>>,
 }
 
-impl Builder<'_> {
+impl<'q> Builder<'q> {
     fn number(&mut self) -> StageNumber {
         self.stages += 1;
         StageNumber(self.stages - 1)
@@ -168,7 +168,7 @@ impl Builder<'_> {
             };
             return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
         }
-        let Found { mut stage, order } = self.found()?;
+        let AccessPath { mut stage, order } = self.found()?;
         let query = self.query;
         // A stage that finds at most one document needs no limit, since the limit is never 0.
         let mut limit = query.limit.filter(|_| stage.effort() != Effort::Lookups(1));
@@ -208,27 +208,11 @@ impl Builder<'_> {
     }
 
     /// All matching documents, before sort, skip and limit.
-    fn found(&mut self) -> Result<Found> {
+    fn found(&mut self) -> Result<AccessPath> {
         let root = self.query.filter.root();
         let strings = &self.query.scope.strings;
         if let Some(bounds) = &self.query.key_bounds {
-            let index = match &self.query.hint {
-                None => return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, key_window::NO_HINT)),
-                Some(Hint::Natural(_)) => {
-                    return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, key_window::NATURAL_HINT));
-                }
-                Some(hint) => self.hinted(hint)?,
-            };
-            match index.kind.answers() {
-                Answers::ByField => {}
-                // The keys of a wildcard index are not values of the fields that bounds name.
-                Answers::ByPath { .. } => return Err(key_window::incompatible(&index)),
-                Answers::ByItself => {
-                    return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
-                }
-            }
-            let bounds = IndexBounds::within(&index, KeyWindow::new(&index, bounds, strings)?);
-            return Ok(self.index_scan(Candidate::of_bounds(bounds, self.query.sort.as_ref(), strings)));
+            return self.bounded_scan(bounds);
         }
         if let Some(text) = self.query.filter.text() {
             return self.text(&Arc::clone(text));
@@ -237,37 +221,10 @@ impl Builder<'_> {
             return self.near();
         }
         if matches!(root, Expression::AlwaysFalse) {
-            return Ok(Found { stage: Box::new(Eof { number: self.number() }), order: Order::AsAsked });
+            return Ok(AccessPath { stage: Box::new(Eof { number: self.number() }), order: Order::AsAsked });
         }
-        match self.hint() {
-            None => {}
-            Some(Hint::Natural(direction)) => {
-                let direction = *direction;
-                self.check_scan("hint $natural is not allowed, because 'notablescan' is enabled")?;
-                return Ok(self.collection_scan(direction));
-            }
-            Some(hint) => {
-                let index = self.hinted(hint)?;
-                if GeoField::is_in(index.document.as_ref()) {
-                    let spans = near_plan::spans(&index, predicates_of(root)).unwrap_or_else(GeoField::all_keys);
-                    return Ok(self.geo_scan(index, spans));
-                }
-                if let Some(distinct) = self.distinct(std::slice::from_ref(&index), None) {
-                    return Ok(distinct);
-                }
-                let candidate = Candidate::new(&index, predicates_of(root), self.query.sort.as_ref(), strings);
-                // Other indexes are scanned whole if the query has no bounds in them, or asks for documents that a
-                // partial index omits. MongoDB refuses this for wildcard indexes, whose keys belong to several paths.
-                let is_served =
-                    candidate.bounds.is_narrowed() && choose::takes_all(&index, predicates_of(root), strings);
-                if matches!(index.kind.answers(), Answers::ByPath { .. }) && !is_served {
-                    if let Some(alternatives) = or_plan::of_predicates(&[index], predicates_of(root), strings) {
-                        return Ok(self.or_scan(alternatives));
-                    }
-                    return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
-                }
-                return Ok(self.index_scan(candidate));
-            }
+        if let Some(hint) = self.hint() {
+            return self.hinted_scan(hint);
         }
         if let Some(id) = looked_up_id(root)
             && can_look_up(self.collection, id.as_ref(), strings)
@@ -305,10 +262,60 @@ impl Builder<'_> {
         }
     }
 
+    /// The scan between `min` and `max`, which need a hint.
+    fn bounded_scan(&mut self, bounds: &KeyBounds) -> Result<AccessPath> {
+        let strings = &self.query.scope.strings;
+        let index = match &self.query.hint {
+            None => return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, key_window::NO_HINT)),
+            Some(Hint::Natural(_)) => {
+                return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, key_window::NATURAL_HINT));
+            }
+            Some(hint) => self.hinted(hint)?,
+        };
+        match index.kind.answers() {
+            Answers::ByField => {}
+            // The keys of a wildcard index are not values of the fields that bounds name.
+            Answers::ByPath { .. } => return Err(key_window::incompatible(&index)),
+            Answers::ByItself => {
+                return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
+            }
+        }
+        let bounds = IndexBounds::within(&index, KeyWindow::new(&index, bounds, strings)?);
+        Ok(self.index_scan(Candidate::of_bounds(bounds, self.query.sort.as_ref(), strings)))
+    }
+
+    /// The scan that a hint asks for.
+    fn hinted_scan(&mut self, hint: &Hint) -> Result<AccessPath> {
+        let (root, strings) = (self.query.filter.root(), &self.query.scope.strings);
+        if let Hint::Natural(direction) = hint {
+            self.check_scan("hint $natural is not allowed, because 'notablescan' is enabled")?;
+            return Ok(self.collection_scan(*direction));
+        }
+        let index = self.hinted(hint)?;
+        if GeoField::is_in(index.document.as_ref()) {
+            let spans = near_plan::spans(&index, predicates_of(root)).unwrap_or_else(GeoField::all_keys);
+            return Ok(self.geo_scan(index, spans));
+        }
+        if let Some(distinct) = self.distinct(std::slice::from_ref(&index), None) {
+            return Ok(distinct);
+        }
+        let candidate = Candidate::new(&index, predicates_of(root), self.query.sort.as_ref(), strings);
+        // Other indexes are scanned whole if the query has no bounds in them, or asks for documents that a
+        // partial index omits. MongoDB refuses this for wildcard indexes, whose keys belong to several paths.
+        let is_served = candidate.bounds.is_narrowed() && choose::takes_all(&index, predicates_of(root), strings);
+        if matches!(index.kind.answers(), Answers::ByPath { .. }) && !is_served {
+            if let Some(alternatives) = or_plan::of_predicates(&[index], predicates_of(root), strings) {
+                return Ok(self.or_scan(alternatives));
+            }
+            return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
+        }
+        Ok(self.index_scan(candidate))
+    }
+
     /// The collection scan, if no index serves.
     /// # Errors
     /// `NoQueryExecutionPlans` if settings or parameters allow only indexes.
-    fn last_resort(&mut self) -> Result<Found> {
+    fn last_resort(&mut self) -> Result<AccessPath> {
         self.check_scan("No indexed solutions available, and running with 'notablescan' 1")?;
         match self.allowed.map(AllowedIndexes::scan) {
             None => Ok(self.collection_scan(Direction::Forward)),
@@ -341,7 +348,7 @@ impl Builder<'_> {
     }
 
     /// The query's hint, unless an index filter or settings restrict the indexes.
-    fn hint(&self) -> Option<&Hint> {
+    fn hint(&self) -> Option<&'q Hint> {
         self.query.hint.as_ref().filter(|_| self.index_filter.is_none() && self.allowed.is_none())
     }
 
@@ -377,7 +384,7 @@ impl Builder<'_> {
 
     /// A scan that skips from value to value, if distinct values are wanted and no other index finds their documents
     /// faster.
-    fn distinct(&mut self, indexes: &[Arc<Index>], best: Option<&Candidate>) -> Option<Found> {
+    fn distinct(&mut self, indexes: &[Arc<Index>], best: Option<&Candidate>) -> Option<AccessPath> {
         let query = self.query;
         let asked = query.distinct.as_ref()?;
         if asked.of != DistinctOf::Elements && query.holds_metadata() {
@@ -391,11 +398,11 @@ impl Builder<'_> {
         let scan = self.scan(distinct.candidate.bounds, Direction::Forward);
         let stage = DistinctScan::new(scan, distinct.position, asked.of);
         let order = if asked.of == DistinctOf::FirstOfGroups { Order::AsAsked } else { Order::Any };
-        Some(Found { stage: Box::new(stage), order })
+        Some(AccessPath { stage: Box::new(stage), order })
     }
 
     /// The documents of a search by distance.
-    fn near(&mut self) -> Result<Found> {
+    fn near(&mut self) -> Result<AccessPath> {
         let indexes = match self.hint() {
             None => self.allowed_indexes(),
             Some(hint) => vec![self.hinted(hint)?],
@@ -412,7 +419,7 @@ impl Builder<'_> {
         };
         self.note(&index, index.multikey());
         let stage = GeoNear { number: self.number(), index, field, search };
-        Ok(Found { stage: Box::new(stage), order: Order::Any })
+        Ok(AccessPath { stage: Box::new(stage), order: Order::Any })
     }
 
     fn allowed_indexes(&self) -> Vec<Arc<Index>> {

@@ -34,13 +34,13 @@ pub(crate) enum Keys {
 
 /// The path of an expression that the index field stands for.
 #[derive(Clone, Copy)]
-enum Target<'p> {
+enum IndexedPath<'p> {
     Named(&'p str),
     /// The element itself, inside `{$elemMatch: {$gt: 1}}`.
     Itself,
 }
 
-impl Target<'_> {
+impl IndexedPath<'_> {
     fn is(self, path: &Path) -> bool {
         match self {
             Self::Named(name) => !path.is_itself() && path.as_str() == name,
@@ -76,7 +76,7 @@ impl Bounds {
 /// The path must contain no array position: an index on `a.0` holds other values than a filter on `a.0` reads.
 pub(crate) fn bounds(expression: &Expression, path: &str, keys: Keys, orders: Orders<'_>) -> Option<Bounds> {
     let expression = collated::in_keys(expression, orders.index, orders.query)?;
-    derive(&expression, Target::Named(path), keys)
+    derive(&expression, IndexedPath::Named(path), keys)
 }
 
 /// The string orders of an index and of a query.
@@ -86,7 +86,7 @@ pub(crate) struct Orders<'o> {
     pub query: &'o StringOrder,
 }
 
-fn derive(expression: &Expression, target: Target<'_>, keys: Keys) -> Option<Bounds> {
+fn derive(expression: &Expression, target: IndexedPath<'_>, keys: Keys) -> Option<Bounds> {
     match expression {
         Expression::Compare { path, op, value } if target.is(path) => comparison(*op, value),
         Expression::In { path, values, regexes } if target.is(path) => list(values, regexes),
@@ -105,14 +105,14 @@ fn derive(expression: &Expression, target: Target<'_>, keys: Keys) -> Option<Bou
         Expression::And(children) => all(children, target, keys),
         Expression::ElemMatchValue { path, condition } if target.is(path) => {
             // One element satisfies the whole condition, and it has one key.
-            derive(condition, Target::Itself, Keys::One).map(Bounds::inexact)
+            derive(condition, IndexedPath::Itself, Keys::One).map(Bounds::inexact)
         }
         Expression::ElemMatchObject { path, filter } => below_element(path, filter, target),
         _ => None,
     }
 }
 
-fn any(children: &[Expression], target: Target<'_>, keys: Keys) -> Option<Bounds> {
+fn any(children: &[Expression], target: IndexedPath<'_>, keys: Keys) -> Option<Bounds> {
     let mut union = Vec::new();
     let mut exactness = Exactness::Exact;
     for child in children {
@@ -123,7 +123,7 @@ fn any(children: &[Expression], target: Target<'_>, keys: Keys) -> Option<Bounds
     Some(Bounds::new(union, exactness))
 }
 
-fn all(children: &[Expression], target: Target<'_>, keys: Keys) -> Option<Bounds> {
+fn all(children: &[Expression], target: IndexedPath<'_>, keys: Keys) -> Option<Bounds> {
     let derived: Vec<Option<Bounds>> = children.iter().map(|child| derive(child, target, keys)).collect();
     let is_whole = derived.iter().all(Option::is_some);
     let mut bounds = derived.into_iter().flatten();
@@ -142,10 +142,10 @@ fn all(children: &[Expression], target: Target<'_>, keys: Keys) -> Option<Bounds
 }
 
 /// Bounds for `a.b` from `{a: {$elemMatch: {b: ...}}}`.
-fn below_element(path: &Path, filter: &Expression, target: Target<'_>) -> Option<Bounds> {
-    let Target::Named(name) = target else { return None };
+fn below_element(path: &Path, filter: &Expression, target: IndexedPath<'_>) -> Option<Bounds> {
+    let IndexedPath::Named(name) = target else { return None };
     let below = name.strip_prefix(path.as_str())?.strip_prefix('.')?;
-    let bounds = derive(filter, Target::Named(below), Keys::Several)?.inexact();
+    let bounds = derive(filter, IndexedPath::Named(below), Keys::Several)?.inexact();
     // An array among the elements lacks the field as a document would, but its keys are those of its elements.
     (!bounds.intervals.contains(&Value::Null)).then_some(bounds)
 }

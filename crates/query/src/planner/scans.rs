@@ -1,6 +1,6 @@
 //! The lowest stages of a plan: scans of records or keys, and fetches.
 
-use super::{Builder, Candidate, Found, IndexBounds, Order, covered_plan, or_plan, predicates_of};
+use super::{AccessPath, Builder, Candidate, IndexBounds, Order, covered_plan, or_plan, predicates_of};
 use crate::plan::UsedIndex;
 use crate::stages::{
     ClusteredScan, CollectionScan, Covered, DecidedByKeys, DocumentStage, Express, Fetch, GeoScan, IndexScan,
@@ -13,7 +13,7 @@ use bunko_store::Direction;
 use std::sync::Arc;
 
 impl Builder<'_> {
-    pub(super) fn geo_scan(&mut self, index: Arc<Index>, spans: Vec<KeySpan>) -> Found {
+    pub(super) fn geo_scan(&mut self, index: Arc<Index>, spans: Vec<KeySpan>) -> AccessPath {
         let scan = Box::new(self.region(index, spans));
         self.fetch(scan, Residual::whole(), Order::Any)
     }
@@ -24,23 +24,23 @@ impl Builder<'_> {
         GeoScan { number: self.number(), index, spans: spans.into() }
     }
 
-    pub(super) fn collection_scan(&mut self, direction: Direction) -> Found {
+    pub(super) fn collection_scan(&mut self, direction: Direction) -> AccessPath {
         let residual = if self.query.has_no_filter() { Residual::none() } else { Residual::whole() };
         if self.collection.is_clustered() {
             let bounds = IndexBounds::full(&self.collection.id_index());
             return self.clustered_scan(bounds, direction, residual, Order::Any);
         }
         let stage = CollectionScan { number: self.number(), direction, residual };
-        Found { stage: Box::new(stage), order: Order::Any }
+        AccessPath { stage: Box::new(stage), order: Order::Any }
     }
 
-    pub(super) fn express(&mut self, id: &Value) -> Found {
+    pub(super) fn express(&mut self, id: &Value) -> AccessPath {
         let index = self.collection.id_index();
         self.note(&index, index.multikey());
-        Found { stage: Box::new(Express::new(self.number(), index, id)), order: Order::AsAsked }
+        AccessPath { stage: Box::new(Express::new(self.number(), index, id)), order: Order::AsAsked }
     }
 
-    pub(super) fn index_scan(&mut self, candidate: Candidate) -> Found {
+    pub(super) fn index_scan(&mut self, candidate: Candidate) -> AccessPath {
         let predicates = predicates_of(self.query.filter.root());
         let residual = Residual::without(&candidate.bounds.decided, predicates.len());
         let direction = candidate.sorted.unwrap_or(Direction::Forward);
@@ -54,7 +54,7 @@ impl Builder<'_> {
             let computes = self.query.projection.as_ref().is_some_and(|projection| projection.computes());
             self.is_covered = !computes;
             let shown = if self.query.returns_keys || computes { Shown::AsScan } else { Shown::AsProjection };
-            return Found { stage: Box::new(Covered::new((self.number(), shown), scan, fields, decided)), order };
+            return AccessPath { stage: Box::new(Covered::new((self.number(), shown), scan, fields, decided)), order };
         }
         self.fetch(Box::new(scan), residual, order)
     }
@@ -78,13 +78,19 @@ impl Builder<'_> {
         Some((covered_plan::fields(bounds, needed)?, decided))
     }
 
-    fn clustered_scan(&mut self, bounds: IndexBounds, direction: Direction, residual: Residual, order: Order) -> Found {
+    fn clustered_scan(
+        &mut self,
+        bounds: IndexBounds,
+        direction: Direction,
+        residual: Residual,
+        order: Order,
+    ) -> AccessPath {
         let scan = self.scan(bounds, direction);
         let stage = ClusteredScan::new(self.number(), scan, direction, residual);
-        Found { stage: Box::new(stage), order }
+        AccessPath { stage: Box::new(stage), order }
     }
 
-    pub(super) fn or_scan(&mut self, or: or_plan::OrBounds) -> Found {
+    pub(super) fn or_scan(&mut self, or: or_plan::OrBounds) -> AccessPath {
         let is_all = matches!(self.query.filter.root(), Expression::Or(_));
         let residual = if is_all && or.is_decided { Residual::none() } else { Residual::whole() };
         let scans = Box::new(self.several_scans(or.branches));
@@ -103,12 +109,12 @@ impl Builder<'_> {
         IndexScan::new(self.number(), bounds, direction)
     }
 
-    pub(super) fn fetch(&mut self, input: Box<dyn RecordStage>, residual: Residual, order: Order) -> Found {
+    pub(super) fn fetch(&mut self, input: Box<dyn RecordStage>, residual: Residual, order: Order) -> AccessPath {
         let stage: Box<dyn DocumentStage> = match self.keys_suffice(&residual) {
             Some(decided) => Box::new(KeysAlone::new(input, decided)),
             None => Box::new(self.fetched(input, residual)),
         };
-        Found { stage, order }
+        AccessPath { stage, order }
     }
 
     /// Proof that neither the filter nor the reader of the result needs a document.

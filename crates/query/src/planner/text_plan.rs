@@ -5,7 +5,7 @@
 //! the newest version. `TextOr` walks the keys of the terms, which hold the scores; `TextMatch` checks phrases and
 //! negations on the documents.
 
-use super::{Builder, Found, IndexBounds, Order, choose, near_plan, or_plan, predicates_of, whole_scan};
+use super::{AccessPath, Builder, IndexBounds, Order, choose, near_plan, or_plan, predicates_of, whole_scan};
 use crate::find_query::{FindQuery, Hint};
 use crate::stages::{KeysAlone, OrScan, RecordStage, Residual, ScoreUse, TermScan, TextInput, TextMatch, TextOr};
 use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
@@ -102,7 +102,7 @@ impl Texts {
 
 impl Builder<'_> {
     /// Finds documents by a text search.
-    pub(super) fn text(&mut self, text: &TextSearch) -> Result<Found> {
+    pub(super) fn text(&mut self, text: &TextSearch) -> Result<AccessPath> {
         let query = self.query;
         check(query)?;
         let indexes = self.usable_indexes();
@@ -124,13 +124,13 @@ impl Builder<'_> {
                 None => TextInput::Documents(self.fetched(terms, residual)),
             };
             let stage = TextMatch { number: self.number(), index: index.index, prefix, asked, input };
-            return Ok(Found { stage: Box::new(stage), order: Order::Any });
+            return Ok(AccessPath { stage: Box::new(stage), order: Order::Any });
         }
         self.text_beside_others(&index, &asked, score)
     }
 
     /// Finds documents by a text search or other alternatives of an `$or`, each of which an index must serve.
-    fn text_beside_others(&mut self, index: &Texts, asked: &AskedText, score: ScoreUse) -> Result<Found> {
+    fn text_beside_others(&mut self, index: &Texts, asked: &AskedText, score: ScoreUse) -> Result<AccessPath> {
         let (query, strings) = (self.query, &self.query.scope.strings);
         let predicates = predicates_of(query.filter.root());
         let alternatives = predicates.iter().find_map(|predicate| match predicate {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The documents that a condition on the first index field may match.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum MatchedDocuments {
     /// Only documents that have the field.
     WithField,
     /// Perhaps documents without the field too.
@@ -27,27 +27,29 @@ pub(super) fn bounds(indexes: &[Arc<Index>], predicates: &[Expression], strings:
         let mut asked = predicates.iter().filter_map(|predicate| asked_at(predicate, &first.path));
         is_plain
             && is_open(index, predicates, strings)
-            && asked.any(|asked| asked == Asked::WithField || !index.is_sparse)
+            && asked.any(|asked| asked == MatchedDocuments::WithField || !index.is_sparse)
     };
     indexes.iter().find(serves).map(IndexBounds::full)
 }
 
 /// The documents that an expression on a path may match; `None` if MongoDB would not use an index on the path.
 /// Source: MongoDB manual 8.2, "$text", and explain output of MongoDB 8.2 for each operator.
-fn asked_at(expression: &Expression, path: &str) -> Option<Asked> {
+fn asked_at(expression: &Expression, path: &str) -> Option<MatchedDocuments> {
     let is_on = |own: &bunko_matcher::Path| !own.is_itself() && own.as_str() == path;
     match expression {
         Expression::Regex { path: own, .. }
         | Expression::Exists { path: own }
         | Expression::Type { path: own, .. }
         | Expression::Mod { path: own, .. }
-        | Expression::ElemMatchValue { path: own, .. } => is_on(own).then_some(Asked::WithField),
-        Expression::Compare { path: own, .. } | Expression::In { path: own, .. } => is_on(own).then_some(Asked::Any),
+        | Expression::ElemMatchValue { path: own, .. } => is_on(own).then_some(MatchedDocuments::WithField),
+        Expression::Compare { path: own, .. } | Expression::In { path: own, .. } => {
+            is_on(own).then_some(MatchedDocuments::Any)
+        }
         Expression::Not(child) => match &**child {
             Expression::In { regexes, .. } if !regexes.is_empty() => None,
             Expression::Compare { path: own, .. }
             | Expression::In { path: own, .. }
-            | Expression::Exists { path: own } => is_on(own).then_some(Asked::Any),
+            | Expression::Exists { path: own } => is_on(own).then_some(MatchedDocuments::Any),
             _ => None,
         },
         Expression::ElemMatchObject { path: own, filter } => {
@@ -57,9 +59,11 @@ fn asked_at(expression: &Expression, path: &str) -> Option<Asked> {
         Expression::And(children) => children.iter().find_map(|child| asked_at(child, path)),
         Expression::Or(children) => {
             let asked: Option<Vec<_>> = children.iter().map(|child| asked_at(child, path)).collect();
-            asked.map(|asked| if asked.contains(&Asked::Any) { Asked::Any } else { Asked::WithField })
+            asked.map(|asked| {
+                if asked.contains(&MatchedDocuments::Any) { MatchedDocuments::Any } else { MatchedDocuments::WithField }
+            })
         }
-        Expression::JsonSchema(schema) => schema.requires(path).then_some(Asked::WithField),
+        Expression::JsonSchema(schema) => schema.requires(path).then_some(MatchedDocuments::WithField),
         _ => None,
     }
 }

@@ -67,7 +67,7 @@ impl Parts {
 
 /// Rows found in one part.
 #[derive(Default)]
-struct Found {
+struct PartRows {
     rows: Vec<(RecordId, usize)>,
     /// The documents, one after the other; each row has the end of its document.
     bytes: Vec<u8>,
@@ -140,7 +140,13 @@ impl AssistedScan {
 }
 
 /// Searches parts one after the other, for the thread that shows their rows.
-fn help(finder: &Finder, parts: &Parts, is_over: &AtomicBool, sender: &SyncSender<Found>, returned: &Receiver<Found>) {
+fn help(
+    finder: &Finder,
+    parts: &Parts,
+    is_over: &AtomicBool,
+    sender: &SyncSender<PartRows>,
+    returned: &Receiver<PartRows>,
+) {
     while !is_over.load(Ordering::Relaxed) {
         let Some(part) = parts.take_next() else { break };
         let mut found = returned.try_recv().unwrap_or_default();
@@ -154,7 +160,7 @@ fn help(finder: &Finder, parts: &Parts, is_over: &AtomicBool, sender: &SyncSende
 
 impl Finder {
     /// Searches a part, and notes a failure in `found`.
-    fn fill(&self, range: RecordRange, is_over: &AtomicBool, found: &mut Found) {
+    fn fill(&self, range: RecordRange, is_over: &AtomicBool, found: &mut PartRows) {
         let (kept, needs_documents) = (KeptFields::below_sort(&self.query), !self.query.needs_no_field());
         let keep = |document: DocumentRef<'_>, bytes: &mut Vec<u8>| match &kept {
             _ if !needs_documents => {}
@@ -169,7 +175,7 @@ impl Finder {
         range: RecordRange,
         is_over: &AtomicBool,
         keep: &dyn Fn(DocumentRef<'_>, &mut Vec<u8>),
-        found: &mut Found,
+        found: &mut PartRows,
     ) -> Result<()> {
         found.rows.clear();
         found.bytes.clear();
@@ -199,13 +205,13 @@ struct Showing<'s, 'v> {
     visitor: &'s mut RowVisitor<'v>,
     finder: Finder,
     /// Returns buffers to the helper for reuse.
-    returning: Sender<Found>,
+    returning: Sender<PartRows>,
 }
 
 impl Showing<'_, '_> {
-    fn all(&mut self, parts: &Parts, found: &Receiver<Found>) -> Result<Ended> {
+    fn all(&mut self, parts: &Parts, found: &Receiver<PartRows>) -> Result<Ended> {
         // Rows that this thread found in a later part, and the number of that part. The buffer is reused.
-        let (mut own, mut waiting) = (Found::default(), None);
+        let (mut own, mut waiting) = (PartRows::default(), None);
         for part in 0..parts.count {
             let ended = if waiting.take_if(|later| *later == part).is_some() {
                 self.show(&mut own, parts.range(part))?
@@ -258,7 +264,7 @@ impl Showing<'_, '_> {
         }
     }
 
-    fn show(&mut self, found: &mut Found, range: RecordRange) -> Result<Option<RecordId>> {
+    fn show(&mut self, found: &mut PartRows, range: RecordRange) -> Result<Option<RecordId>> {
         let statistics = self.run.at(self.number);
         statistics.docs_examined += found.examined;
         statistics.rejected += found.examined.saturating_sub(found.rows.len() as u64);

@@ -91,30 +91,30 @@ impl DocumentStage for GeoNear {
 }
 
 /// A document found; the nearest one is the greatest.
-struct Found {
+struct NearRecord {
     distance: f64,
     record: RecordId,
 }
 
-impl Ord for Found {
+impl Ord for NearRecord {
     fn cmp(&self, other: &Self) -> Ordering {
         other.distance.total_cmp(&self.distance).then(other.record.0.cmp(&self.record.0))
     }
 }
 
-impl PartialOrd for Found {
+impl PartialOrd for NearRecord {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Found {
+impl PartialEq for NearRecord {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
     }
 }
 
-impl Eq for Found {}
+impl Eq for NearRecord {}
 
 struct Nearing {
     number: StageNumber,
@@ -132,7 +132,7 @@ struct Nearing {
     /// Records examined.
     seen: HashSet<RecordId>,
     /// Documents found and not returned yet.
-    found: BinaryHeap<Found>,
+    found: BinaryHeap<NearRecord>,
     document: Vec<u8>,
 }
 
@@ -224,7 +224,7 @@ impl Nearing {
         match self.search.nearest(document, &run.query.scope.operation)? {
             Some((distance, _)) if run.query.filter.try_matches(document)? => {
                 self.matched += 1;
-                self.found.push(Found { distance, record });
+                self.found.push(NearRecord { distance, record });
             }
             _ => run.at(self.number).rejected += 1,
         }
@@ -232,7 +232,7 @@ impl Nearing {
     }
 
     /// Reads the next document again, and adds the output fields.
-    fn read(&mut self, found: &Found, run: &mut Run) -> Result<bool> {
+    fn read(&mut self, found: &NearRecord, run: &mut Run) -> Result<bool> {
         let keyspace = run.collection.records();
         if run.snapshot.record(keyspace, found.record, &mut self.document).map_err(from_storage)?.is_none() {
             return Ok(false);
@@ -256,7 +256,7 @@ impl Nearing {
 impl Documents for Nearing {
     fn next<'s>(&'s mut self, run: &mut Run) -> Result<Option<Row<'s>>> {
         loop {
-            let is_known = |found: &Found| self.reach == Reach::Everything || found.distance <= self.within;
+            let is_known = |found: &NearRecord| self.reach == Reach::Everything || found.distance <= self.within;
             if self.found.peek().is_some_and(is_known) {
                 let Some(found) = self.found.pop() else { continue };
                 if !self.read(&found, run)? {

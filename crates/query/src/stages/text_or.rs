@@ -107,7 +107,7 @@ impl RecordStage for TextOr {
         if self.score == ScoreUse::Wanted && self.terms.len() > 1 {
             return Box::new(Scored { number: self.number, terms, found: None });
         }
-        Box::new(Found { number: self.number, terms, seen: HashSet::new() })
+        Box::new(TermRecords { number: self.number, terms, seen: HashSet::new() })
     }
 }
 
@@ -154,14 +154,14 @@ impl Terms {
 }
 
 /// Records as they are found.
-struct Found {
+struct TermRecords {
     number: StageNumber,
     terms: Terms,
     /// Records found so far; several terms may lead to one record.
     seen: HashSet<RecordId>,
 }
 
-impl Records for Found {
+impl Records for TermRecords {
     fn next(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
         let are_several = self.terms.scans.len() > 1;
         while let Some((record, score)) = self.terms.next(run)? {

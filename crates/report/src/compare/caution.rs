@@ -1,7 +1,7 @@
 //! Facts to know before believing a comparison.
 
 use crate::result::{Completion, Finding, Machine, Outcome, Report, Severity, Step, TargetRecord, WorkerShare};
-use crate::{step_label, text};
+use crate::text;
 
 /// Differences of two reports besides the server.
 pub(super) fn of_reports(a: &Report, b: &Report) -> Vec<String> {
@@ -50,7 +50,7 @@ fn with_others(label: &str, what: &str, steps: &[&Step], wrong: fn(&Step) -> Opt
         0 => String::new(),
         count => format!(" (and {count} more {})", if count == 1 { "step" } else { "steps" }),
     };
-    Some(format!("in {label} {} {what}: {detail}{more}", step_label::without_target(step)))
+    Some(format!("in {label} {} {what}: {detail}{more}", step.label()))
 }
 
 fn skipped(step: &Step) -> Option<String> {

@@ -4,7 +4,8 @@
 //! the rate is lowered by the procedure of Benjamini and Hochberg, separately for headline metrics and for the server's
 //! cost, as in `compare::judgement`: among the series that seem to have changed, 5 % are expected to be false.
 
-use super::{Members, MetricHistory, StepHistory, Value, provenance};
+use super::provenance::{self, SAME_TIME_REPORTS};
+use super::{Members, MetricHistory, StepHistory, Value};
 use crate::compare::{Direction, FALSE_DISCOVERY_RATE, Role, benjamini_hochberg, exceeds_drift};
 use bunko_statistics::{ChangePoint, Ratio};
 use serde::Serialize;
@@ -66,9 +67,6 @@ pub enum MachineChange {
         generator_cost: f64,
     },
 }
-
-/// Change points of a metric and of the control within this many reports are one event: neither place is exact.
-pub(super) const SAME_TIME_REPORTS: usize = 1;
 
 impl Change {
     /// Whether the machine's change may be the whole reason.

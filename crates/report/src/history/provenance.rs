@@ -1,9 +1,11 @@
 //! Differences in the origin of consecutive reports.
 
 use super::Members;
-use super::change::SAME_TIME_REPORTS;
 use crate::result::{Report, TargetRecord};
 use crate::text;
+
+/// Change points of a metric and of the control within this many reports are one event: neither place is exact.
+pub(super) const SAME_TIME_REPORTS: usize = 1;
 
 /// Whether the previous report was made on another machine.
 pub(super) fn is_other_machine(members: &Members<'_>, report: usize) -> bool {

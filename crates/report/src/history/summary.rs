@@ -1,6 +1,6 @@
 //! A history in one sentence.
 
-use super::change::SAME_TIME_REPORTS;
+use super::provenance::SAME_TIME_REPORTS;
 use super::{Change, Effect, Ending, MetricHistory, REPORTS_MIN, ScenarioHistory, StepHistory, VALUES_MIN};
 use crate::number::{self, utc};
 

@@ -205,7 +205,7 @@ fn explanations(
     filled: &[&crate::step_columns::Column],
 ) {
     markup.within("details", &[], |details| {
-        details.element("summary", &[], "What the columns say");
+        details.element("summary", &[], "Meaning of the columns");
         details.within("dl", &[], |list| {
             let mut explain = |heading: &str, about: &str| {
                 list.element("dt", &[], heading).element("dd", &[], about);

@@ -80,8 +80,8 @@ pub(super) fn render(report: &Report, target: usize, phase: &str) -> Option<Stri
 fn panels(run: &Measurement) -> Vec<Panel> {
     let whole: Vec<&Interval> = run.intervals.iter().filter(|interval| interval.seconds >= 0.999).collect();
     let length = whole.len().div_ceil(POINTS_MAX).max(1);
-    let parts: Vec<Part> = whole.chunks(length).map(Part::of).collect();
-    let of_parts = |figure: fn(&Part) -> Option<f64>| -> Points {
+    let parts: Vec<ChartPoint> = whole.chunks(length).map(ChartPoint::of).collect();
+    let of_parts = |figure: fn(&ChartPoint) -> Option<f64>| -> Points {
         parts.iter().filter_map(|part| Some((part.at, figure(part)?))).collect()
     };
     let length = run.server.len().div_ceil(POINTS_MAX).max(1);
@@ -123,13 +123,13 @@ fn panels(run: &Measurement) -> Vec<Panel> {
 }
 
 /// Several seconds as one point.
-struct Part {
+struct ChartPoint {
     at: f64,
     rate: f64,
     latency: LatencySummary,
 }
 
-impl Part {
+impl ChartPoint {
     fn of(seconds: &[&Interval]) -> Self {
         let length: f64 = seconds.iter().map(|second| second.seconds).sum();
         let requests: u64 = seconds.iter().map(|second| second.requests).sum();

@@ -3,7 +3,6 @@
 use super::worker::{Worker, all_complete};
 use super::{MergeRefusal, run};
 use crate::result::{Run, Step};
-use crate::step_label;
 
 /// The sums of the steps that all workers ran.
 pub(super) fn merge(workers: &[Worker<'_>]) -> Result<Vec<Step>, MergeRefusal> {
@@ -45,9 +44,7 @@ fn same_steps(first: &Worker<'_>, other: &Worker<'_>) -> Result<(), MergeRefusal
     let lacking = |one: &Worker<'_>, another: &Worker<'_>| {
         let (steps, others) = (&one.report.steps, &another.report.steps);
         (0..steps.len()).find_map(|position| {
-            let lacks = |what: &str| {
-                format!("{what} {} is in worker {} only", step_label::without_target(&steps[position]), one.index)
-            };
+            let lacks = |what: &str| format!("{what} {} is in worker {} only", steps[position].label(), one.index);
             let Some(found) = counterpart(steps, position, others) else { return Some(lacks("step")) };
             let repetitions = |step: &Step| step.runs.iter().map(|run| run.repetition).collect::<Vec<_>>();
             let extra =
@@ -74,7 +71,7 @@ fn runs(workers: &[Worker<'_>], counterparts: &[&Step]) -> Result<Vec<Run>, Merg
             .zip(counterparts.iter().zip(positions))
             .map(|(worker, (step, position))| (worker, &step.runs[position]))
             .collect();
-        let label = format!("{}, repetition {repetition}", step_label::without_target(counterparts[0]));
+        let label = format!("{}, repetition {repetition}", counterparts[0].label());
         merged.push(run::merge(&label, &runs)?);
     }
     Ok(merged)

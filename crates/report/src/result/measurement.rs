@@ -238,7 +238,15 @@ impl Step {
 
     /// The step's name where the target is known: `bytes 400, insert, 100 x 1`.
     pub fn label(&self) -> String {
-        crate::step_label::without_target(self)
+        let mut parts: Vec<_> = self.variant.iter().map(|(setting, value)| format!("{setting} {value}")).collect();
+        parts.push(self.phase.clone());
+        parts.push(self.concurrency());
+        parts.join(", ")
+    }
+
+    /// Connections x requests in flight on each.
+    fn concurrency(&self) -> String {
+        format!("{} x {}", self.connections, self.in_flight)
     }
 
     /// Whether one of its runs is too short to conclude anything from, even with many repetitions.

@@ -2,13 +2,14 @@
 
 use super::{Operator, UseOfPostings, only_path, queries};
 use crate::analysis::{Token, right_edges};
+use crate::completion::{cut_words, field};
 use crate::evaluation::{Cut, Evaluation, Searched};
 use crate::fuzzy::Fuzzy;
 use crate::paths::TextField;
 use crate::postings::{Postings, Rows};
 use crate::schema::Schema;
-use crate::unit::{Field, Unit};
-use crate::{Autocomplete, FieldType, Reader, Refusal, StringField, Tokenization};
+use crate::unit::Unit;
+use crate::{Autocomplete, Reader, Refusal, Tokenization};
 use bunko_bson::ValueRef;
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
@@ -34,41 +35,6 @@ pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
     let order = reader.one_of("tokenOrder", &[("any", TokenOrder::Any), ("sequential", TokenOrder::Sequential)])?;
     let fuzzy = Fuzzy::parse(reader)?;
     Ok(Box::new(Completion { queries, path, order: order.unwrap_or(TokenOrder::Any), fuzzy }))
-}
-
-fn field(types: &[FieldType]) -> Option<&Autocomplete> {
-    types.iter().find_map(|kind| match kind {
-        FieldType::Autocomplete(field) => Some(field),
-        _ => None,
-    })
-}
-
-/// The words of a text, before parts are taken.
-fn cut_words(field: &Autocomplete, text: &str, schema: &Schema, operation: &OperationContext) -> Result<Vec<Token>> {
-    operation.work(1 + text.len() / 16)?;
-    let usual = StringField { analyzer: field.analyzer.clone(), ..StringField::usual() };
-    let mut tokens = schema.of_documents(&usual)?.analyze(text, operation)?;
-    for token in &mut tokens {
-        operation.work(1 + token.text.len() / 16)?;
-        token.text = crate::analysis::lower(&token.text);
-        if field.folds {
-            token.text = crate::analysis::plain(&token.text);
-        }
-    }
-    Ok(tokens)
-}
-
-/// The words of a string of a document, if its field is one for autocompletion.
-/// # Errors
-/// Errors of counting work.
-pub(crate) fn words<'f>(
-    value: &Field<'f>,
-    text: &str,
-    schema: &Schema,
-    operation: &OperationContext,
-) -> Result<Option<(&'f Autocomplete, Vec<Token>)>> {
-    let Some(field) = field(value.types.mapped()) else { return Ok(None) };
-    Ok(Some((field, cut_words(field, text, schema, operation)?)))
 }
 
 /// The words of a text of the query, analyzed once for all documents.

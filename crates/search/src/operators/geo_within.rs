@@ -1,14 +1,13 @@
 //! `geoWithin`: points, and shapes where the index has them, inside a box, a circle or polygons.
 
-use super::near::not_geo;
 use super::{Operator, string_paths};
 use crate::evaluation::Evaluation;
 use crate::geography::{Point, Polygon};
 use crate::schema::Schema;
 use crate::unit::{Field, Unit};
-use crate::{FieldType, Reader};
+use crate::{FieldType, Reader, Refusal};
 use bunko_bson::{DocumentBuf, DocumentRef};
-use bunko_errors::Result;
+use bunko_errors::{Failure, Result};
 use bunko_geometry::{Effort, Question, Region, Stored};
 
 #[derive(Debug)]
@@ -61,7 +60,11 @@ pub(super) fn region(geometry: DocumentRef<'_>) -> Result<Region, String> {
 /// Refuses a path where the index has no places.
 pub(super) fn check_geo(schema: &Schema, path: &str) -> Result<()> {
     let is_geo = schema.types(path).mapped().iter().any(|kind| matches!(kind, FieldType::Geo { .. }));
-    if is_geo { Ok(()) } else { Err(not_geo(path)) }
+    if is_geo { Ok(()) } else { Err(no_geo_field(path)) }
+}
+
+fn no_geo_field(path: &str) -> Failure {
+    Refusal::Query.failure(format!("geo index field definition not present at path {path}"))
 }
 
 /// Computation that the operation may stop.

@@ -20,8 +20,6 @@ mod text;
 mod values;
 mod vector;
 
-pub(crate) use autocomplete::words as completion_words;
-
 use crate::Reader;
 use crate::details::Details;
 use crate::evaluation::{Cut, Evaluation};

@@ -6,7 +6,7 @@ use crate::evaluation::Evaluation;
 use crate::geography::Point;
 use crate::schema::Schema;
 use crate::unit::{Field, Unit};
-use crate::{FieldType, Reader, Refusal};
+use crate::{FieldType, Reader};
 use bunko_bson::{ValueRef, number};
 use bunko_errors::Result;
 
@@ -78,9 +78,4 @@ impl Operator for Near {
         }
         Ok(best)
     }
-}
-
-/// Used by what has to say that a path is no region.
-pub(super) fn not_geo(path: &str) -> bunko_errors::Failure {
-    Refusal::Query.failure(format!("geo index field definition not present at path {path}"))
 }

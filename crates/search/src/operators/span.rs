@@ -36,7 +36,7 @@ enum Returned {
 
 /// A range of positions; the end is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Place {
+struct PositionRange {
     start: u32,
     end: u32,
 }
@@ -108,7 +108,7 @@ impl SpanClause {
     }
 
     /// The places in the text of a field.
-    fn places(&self, field: &TextField<'_>, cut: &Cut, evaluation: &Evaluation) -> Result<Vec<Place>> {
+    fn places(&self, field: &TextField<'_>, cut: &Cut, evaluation: &Evaluation) -> Result<Vec<PositionRange>> {
         let mut places = match self {
             Self::Term { paths, queries } => {
                 evaluation.operation.work(1 + paths.len() / 16)?;
@@ -117,7 +117,7 @@ impl SpanClause {
                 }
                 let words = words(field.string, queries, evaluation)?;
                 let tokens = cut.tokens.iter().filter(|token| words.contains(&token.text));
-                tokens.map(|token| Place { start: token.position, end: token.position + 1 }).collect()
+                tokens.map(|token| PositionRange { start: token.position, end: token.position + 1 }).collect()
             }
             Self::First { inner, end_most } => {
                 let mut places = inner.places(field, cut, evaluation)?;
@@ -147,7 +147,8 @@ impl SpanClause {
                 let little = little.places(field, cut, evaluation)?;
                 let big = big.places(field, cut, evaluation)?;
                 evaluation.operation.work(little.len().saturating_mul(big.len()) / 8)?;
-                let holds = |big: &Place, little: &Place| big.start <= little.start && little.end <= big.end;
+                let holds =
+                    |big: &PositionRange, little: &PositionRange| big.start <= little.start && little.end <= big.end;
                 match returns {
                     Returned::Inner => {
                         little.into_iter().filter(|little| big.iter().any(|big| holds(big, little))).collect()
@@ -181,9 +182,9 @@ fn words(string: &StringField, queries: &[String], evaluation: &Evaluation) -> R
 }
 
 /// Combinations of one place of each clause, with at most `slop` other positions between them.
-fn near(each: &[Vec<Place>], slop: u32, in_order: bool, evaluation: &Evaluation) -> Result<Vec<Place>> {
+fn near(each: &[Vec<PositionRange>], slop: u32, in_order: bool, evaluation: &Evaluation) -> Result<Vec<PositionRange>> {
     // The range of a combination, the number of its positions that the clauses cover, and the end of the last clause.
-    let mut combined: Vec<(Place, u32, u32)> = Vec::new();
+    let mut combined: Vec<(PositionRange, u32, u32)> = Vec::new();
     for (number, places) in each.iter().enumerate() {
         if number == 0 {
             combined = places.iter().map(|place| (*place, place.end - place.start, place.end)).collect();
@@ -199,7 +200,7 @@ fn near(each: &[Vec<Place>], slop: u32, in_order: bool, evaluation: &Evaluation)
                 if !in_order && place.start < whole.end && whole.start < place.end {
                     continue;
                 }
-                let both = Place { start: whole.start.min(place.start), end: whole.end.max(place.end) };
+                let both = PositionRange { start: whole.start.min(place.start), end: whole.end.max(place.end) };
                 let own = own + place.end - place.start;
                 // Without order, later clauses may fill the gaps, so only ordered combinations can be dropped here.
                 if in_order && (both.end - both.start).saturating_sub(own) > slop {
@@ -212,7 +213,7 @@ fn near(each: &[Vec<Place>], slop: u32, in_order: bool, evaluation: &Evaluation)
         }
         combined = next.into_iter().collect();
     }
-    let fits = |(place, own, _): &(Place, u32, u32)| (place.end - place.start).saturating_sub(*own) <= slop;
+    let fits = |(place, own, _): &(PositionRange, u32, u32)| (place.end - place.start).saturating_sub(*own) <= slop;
     Ok(combined.into_iter().filter(fits).map(|(place, _, _)| place).collect())
 }
 

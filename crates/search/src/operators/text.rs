@@ -37,7 +37,7 @@ pub(super) enum Form {
 }
 
 /// A matching word: its frequency, and its part of the score.
-struct Found {
+struct MatchedWord {
     word: String,
     frequency: u32,
     rarity: f32,
@@ -144,8 +144,8 @@ impl Text {
         Ok(all.unwrap_or(Rows::NONE))
     }
 
-    fn found(&self, field: &TextField<'_>, cut: &Cut, evaluation: &Evaluation) -> Result<Option<Vec<Found>>> {
-        let mut all: Vec<Found> = Vec::new();
+    fn found(&self, field: &TextField<'_>, cut: &Cut, evaluation: &Evaluation) -> Result<Option<Vec<MatchedWord>>> {
+        let mut all: Vec<MatchedWord> = Vec::new();
         let mut matches = false;
         for searched in self.searched(field.string, evaluation)? {
             let (meant, missing) = self.meant(&searched, &field.key, cut, evaluation)?;
@@ -158,7 +158,7 @@ impl Text {
                 let frequency = cut.frequencies[&word];
                 let norms = field.string.has_norms;
                 let score = evaluation.score(&field.key, norms, rarity, frequency as f32, cut.tokens.len());
-                Found { word, frequency, rarity, score }
+                MatchedWord { word, frequency, rarity, score }
             }));
         }
         Ok(matches.then_some(all))

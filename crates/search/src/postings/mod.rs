@@ -12,9 +12,9 @@ mod rows;
 
 pub(crate) use rows::Rows;
 
+use crate::completion;
 use crate::evaluation::{Evaluation, cut_texts};
 use crate::fuzzy::Fuzzy;
-use crate::operators::completion_words;
 use crate::paths::{Path, of_field};
 use crate::schema::Schema;
 use crate::unit::Unit;
@@ -183,7 +183,7 @@ impl Postings {
             }
             let (mut terms, mut cutting) = (HashSet::new(), None);
             for (field, text) in texts {
-                if let Some((own, tokens)) = completion_words(field, text, &self.schema, operation)? {
+                if let Some((own, tokens)) = completion::words(field, text, &self.schema, operation)? {
                     terms.extend(tokens.into_iter().map(|token| token.text));
                     cutting = Some(Cutting::Completion(own.clone()));
                 }

@@ -78,7 +78,7 @@ impl Ended {
                 "too slow before a login"
             }
             Self::Crowded => {
-                tracing::warn!(target: "NETWORK", id = 116, ctx = format!("conn{id}"), remote = %peer, "Closing a connection because those that nobody has logged in on hold too much memory");
+                tracing::warn!(target: "NETWORK", id = 116, ctx = format!("conn{id}"), remote = %peer, "Closing a connection because connections without a login hold too much memory");
                 "too much held before a login"
             }
             Self::Unread => {

@@ -3,7 +3,8 @@
 
 use super::{Ended, Session};
 use crate::acknowledge::let_the_ready_run;
-use crate::execute::{Executed, ask_for_next, execute};
+use crate::execute::{ask_for_next, execute};
+use crate::executed::Executed;
 use crate::scratch;
 use crate::socket::Next;
 use bunko_command::{Answer, Await, ClientConnection, FollowUp, RunOn};

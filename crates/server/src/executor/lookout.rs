@@ -10,11 +10,12 @@
 #[cfg(all(test, feature = "models"))]
 mod model;
 
-use super::worker::{EVENTS_MAX, Patience};
 use bunko_store::sync::Mutex;
 use bunko_store::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+/// Most events taken at once: the rest is left to other threads.
+pub(super) const EVENTS_MAX: usize = 16;
 /// Interval between two looks.
 pub(super) const TICK: Duration = Duration::from_millis(1);
 /// The load is light while fewer than `LIGHT_TURNS` turns find events in `LIGHT_TIME`.
@@ -29,6 +30,17 @@ const WAITED: u32 = 5;
 /// time the thread is needed again soon.
 const STINT: Duration = Duration::from_millis(50);
 const STINT_MAX: Duration = Duration::from_millis(1600);
+
+/// How long a thread waits for events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// Not at all.
+    None,
+    /// At most a tick: other threads serve too, and may have left tasks behind.
+    Tick,
+    /// Until an event arrives.
+    Endless,
+}
 
 /// A thread, as seen by the lookout.
 pub(super) trait Serving {

@@ -6,8 +6,9 @@
 //! checks whether requests compete with long commands for processors.
 
 use super::crowd::Crowd;
+use super::lookout::Patience;
 use super::seat::Activity;
-use super::worker::{Patience, Worker};
+use super::worker::Worker;
 use super::{EMPLOYER, Executor, NOBODY};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,7 +1,7 @@
 //! The work of one thread.
 
 use super::Executor;
-use super::lookout::{Serving, TICK};
+use super::lookout::{EVENTS_MAX, Patience, Serving, TICK};
 use super::queue::Queue;
 use super::seat::Seat;
 use super::task::Ran;
@@ -12,21 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Most events taken at once: the rest is left to other threads.
-pub(super) const EVENTS_MAX: usize = 16;
 /// Tasks run before the next look at the sockets: new requests matter as much as replies.
 const RUNS_MAX: usize = 64;
-
-/// How long a thread waits for events.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Patience {
-    /// Not at all.
-    None,
-    /// At most a tick: other threads serve too, and may have left tasks behind.
-    Tick,
-    /// Until an event arrives.
-    Endless,
-}
 
 /// A thread of the executor.
 pub(super) struct Worker<'e> {

@@ -47,7 +47,7 @@ impl fmt::Display for HandshakeError {
             }
             Error::InvalidCertificate(CertificateError::Revoked) => "net.tls.CRLFile revokes the client's certificate",
             Error::InvalidCertificate(CertificateError::UnknownRevocationStatus) => {
-                "net.tls.CRLFile has no list of whoever issued the client's certificate"
+                "net.tls.CRLFile has no list of the authority that issued the client's certificate"
             }
             Error::InvalidCertificate(
                 CertificateError::ExpiredRevocationList | CertificateError::ExpiredRevocationListContext { .. },

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Held failpoints. All threads of the process share them, so its tests take turns.
-static HELD: Mutex<Vec<Place>> = Mutex::new(Vec::new());
+static HELD: Mutex<Vec<HeldPoint>> = Mutex::new(Vec::new());
 static CHANGED: Condvar = Condvar::new();
 /// Number of held failpoints, for a quick check when none is held.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-struct Place {
+struct HeldPoint {
     point: Failpoint,
     is_reached: bool,
 }
@@ -31,7 +31,7 @@ pub struct Hold(Failpoint);
 pub fn hold(point: Failpoint) -> Hold {
     let mut held = HELD.lock();
     assert!(held.iter().all(|place| place.point != point), "{point:?} is held already");
-    held.push(Place { point, is_reached: false });
+    held.push(HeldPoint { point, is_reached: false });
     COUNT.fetch_add(1, Ordering::SeqCst);
     Hold(point)
 }
@@ -46,7 +46,7 @@ impl Hold {
         let mut held = HELD.lock();
         while !held.iter().any(|place| place.point == self.0 && place.is_reached) {
             let is_over = CHANGED.wait_until(&mut held, deadline).timed_out();
-            assert!(!is_over, "nobody comes to {:?}", self.0);
+            assert!(!is_over, "no thread comes to {:?}", self.0);
         }
     }
 }

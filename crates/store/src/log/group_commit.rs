@@ -24,12 +24,12 @@ pub(super) struct GroupCommit {
 /// Shared with the syncing thread, which must not keep the log alive.
 #[derive(Default)]
 struct Requests {
-    state: Mutex<State>,
+    state: Mutex<CommitQueue>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct CommitQueue {
     waiting: Vec<DurabilityCallback>,
     /// Callbacks that must not run before the given time. There are few: the log's followers have at most one pending.
     gathering: Vec<(Instant, DurabilityCallback)>,
@@ -96,7 +96,7 @@ impl Requests {
                 break;
             }
         }
-        let State { waiting, gathering, is_closing } = &mut *state;
+        let CommitQueue { waiting, gathering, is_closing } = &mut *state;
         if *is_closing && waiting.is_empty() && gathering.is_empty() {
             return None;
         }
@@ -134,7 +134,7 @@ impl Log {
         self.request(callback, |state, callback| state.gathering.push((from, callback)));
     }
 
-    fn request(&self, callback: DurabilityCallback, add: impl FnOnce(&mut State, DurabilityCallback)) {
+    fn request(&self, callback: DurabilityCallback, add: impl FnOnce(&mut CommitQueue, DurabilityCallback)) {
         let mut state = self.group_commit.requests.state.lock();
         if state.is_closing {
             drop(state);

@@ -29,13 +29,13 @@ pub(super) const PLENTY_BYTES: u64 = 16 * SEGMENT_BYTES;
 
 /// Hands out segments in order; a thread of its own makes them ahead.
 pub(super) struct Preallocator {
-    state: Mutex<State>,
+    state: Mutex<Preallocation>,
     changed: Condvar,
     directory: PathBuf,
     disk: Arc<DiskRoom>,
 }
 
-struct State {
+struct Preallocation {
     /// The segment to make next.
     number: u64,
     next: Next,
@@ -54,7 +54,7 @@ impl Preallocator {
     /// Starts making segment `number`.
     pub fn start(directory: &Path, number: u64, disk: &Arc<DiskRoom>) -> (Arc<Self>, thread::JoinHandle<()>) {
         let preallocator = Arc::new(Self {
-            state: Mutex::new(State { number, next: Next::Wanted, recycled: Vec::new(), is_closing: false }),
+            state: Mutex::new(Preallocation { number, next: Next::Wanted, recycled: Vec::new(), is_closing: false }),
             changed: Condvar::new(),
             directory: directory.to_owned(),
             disk: Arc::clone(disk),

@@ -88,21 +88,13 @@ pub(crate) fn recover(
     replay: &mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>,
 ) -> Result<RecoveredLog> {
     let began = Instant::now();
-    let numbers = if directory.exists() { Segment::list(directory)? } else { Vec::new() };
-    let mut segments = Vec::with_capacity(numbers.len());
-    for number in numbers {
-        segments.push(Segment::open(directory, number)?);
-    }
+    let mut segments = open_segments(directory)?;
     let from = replay_from.max(Lsn(first_record(0)));
     let first = segment_of(from.0);
     if !segments.iter().any(|segment| segment.number == first) {
         // A manifest is written only after the first segment.
         if replay_from > Lsn(0) || !segments.is_empty() {
-            return Err(StorageError::Corrupt {
-                file: Segment::path(directory, first),
-                offset_bytes: 0,
-                found: "the segment that the manifest points into is missing".into(),
-            });
+            return Err(missing(directory, first, "the segment that the manifest points into is missing"));
         }
         let recovery = Recovery { elapsed: began.elapsed(), ..Recovery::default() };
         return Ok(RecoveredLog { directory: directory.to_owned(), segments, end: from, time_ms: 0, recovery });
@@ -133,11 +125,7 @@ pub(crate) fn recover(
                 // A segment is sealed only once the next is durable.
                 let next = segment.number + 1;
                 if segments.get(index + 1).is_none_or(|following| following.number != next) {
-                    return Err(StorageError::Corrupt {
-                        file: Segment::path(directory, next),
-                        offset_bytes: 0,
-                        found: "the segment that follows a full one is missing".into(),
-                    });
+                    return Err(missing(directory, next, "the segment that follows a full one is missing"));
                 }
                 end = Lsn(first_record(next));
             }
@@ -160,6 +148,15 @@ pub(crate) fn recover(
     segments.retain(|segment| segment.number <= segment_of(end.0));
     let recovery = Recovery { replayed_records, elapsed: began.elapsed(), cut };
     Ok(RecoveredLog { directory: directory.to_owned(), segments, end, time_ms, recovery })
+}
+
+fn open_segments(directory: &Path) -> Result<Vec<Segment>> {
+    let numbers = if directory.exists() { Segment::list(directory)? } else { Vec::new() };
+    numbers.into_iter().map(|number| Segment::open(directory, number)).collect()
+}
+
+fn missing(directory: &Path, segment: u64, found: &str) -> StorageError {
+    StorageError::Corrupt { file: Segment::path(directory, segment), offset_bytes: 0, found: found.into() }
 }
 
 /// Positions and lengths of the records of a chain whose last record has not been found yet.

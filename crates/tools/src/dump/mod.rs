@@ -17,6 +17,7 @@ mod oplog;
 mod options;
 mod place;
 mod plan;
+mod planner;
 mod ranges;
 mod read;
 mod schedule;
@@ -121,7 +122,7 @@ fn begin(
     {
         return Ok((link, begun));
     }
-    let plan = plan::make(link.as_mut(), options, place.resumability, progress)?;
+    let plan = planner::make(link.as_mut(), options, place.resumability, progress)?;
     let state = place.state.clone().map(|path| StateFile::create(path, &plan)).transpose()?;
     Ok((link, Begun { plan, state, streams: BTreeMap::new() }))
 }

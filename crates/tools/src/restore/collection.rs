@@ -78,15 +78,16 @@ fn parse_uuid(text: &str) -> Option<[u8; 16]> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::earlier::Earlier;
     use super::super::options::InsertionOrder;
-    use super::super::resume::Earlier;
-    use super::super::target::Found;
+    use super::super::target::TargetDescription;
     use super::*;
     use bunko_archive::metadata::Metadata;
 
     fn target(role: Role, metadata: &str) -> Target {
         let metadata = Metadata::parse(metadata).expect("metadata");
-        let found = Found { source: "a.b".to_owned(), name: "c.d".to_owned(), role, metadata, size_bytes: 0 };
+        let found =
+            TargetDescription { source: "a.b".to_owned(), name: "c.d".to_owned(), role, metadata, size_bytes: 0 };
         Target::new(found, InsertionOrder::Any, std::sync::Arc::default(), Earlier::default())
     }
 

@@ -16,6 +16,7 @@ mod adapt;
 mod batch;
 mod collection;
 mod compare;
+mod earlier;
 mod feed;
 mod in_doubt;
 mod incarnation;
@@ -49,6 +50,7 @@ use crate::error::{OUT_OF_DISK_SPACE, is_full};
 use crate::progress::Progress;
 use crate::{Interrupted, Server, ToolError};
 use bunko_client::ClientError;
+use earlier::Earlier;
 use foldhash::HashMap;
 use insert::Form;
 use resume::{Begun, ResumeLog};
@@ -57,7 +59,7 @@ use source::{Input, Opened};
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Instant;
-use target::{Found, Role, Target};
+use target::{Role, Target, TargetDescription};
 
 /// Most attempts: a restore is resumed from its state if the server was restarted.
 const ATTEMPTS_MAX: u32 = 5;
@@ -178,7 +180,7 @@ fn state_identity(server: &dyn Server, options: &RestoreOptions, dump: &str) -> 
     format!("{dump}; to {}; namespaces {namespaces:016x}", server.name())
 }
 
-fn targets(run: &Run<'_>, found: Vec<Found>) -> Result<Vec<Arc<Target>>, ToolError> {
+fn targets(run: &Run<'_>, found: Vec<TargetDescription>) -> Result<Vec<Arc<Target>>, ToolError> {
     let mut sources = HashMap::<String, String>::default();
     let mut targets = Vec::with_capacity(found.len());
     for found in found {
@@ -190,7 +192,7 @@ fn targets(run: &Run<'_>, found: Vec<Found>) -> Result<Vec<Arc<Target>>, ToolErr
         let earlier = match &run.resume {
             // Temporary collections are always loaded anew: an earlier run may have merged and dropped them.
             Some(resume) if !found.role.is_temporary() => resume.earlier(&found.source),
-            _ => resume::Earlier::default(),
+            _ => Earlier::default(),
         };
         targets.push(Arc::new(Target::new(found, run.options.order, counts, earlier)));
     }

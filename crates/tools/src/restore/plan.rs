@@ -1,7 +1,7 @@
 //! Chooses the namespaces of a dump that are restored, and their roles and names.
 
 use super::options::{Oplog, RestoreOptions, UsersAndRoles};
-use super::target::{BUCKETS_PREFIX, Found, Role};
+use super::target::{BUCKETS_PREFIX, Role, TargetDescription};
 use crate::ToolError;
 use bunko_archive::metadata::Metadata;
 
@@ -45,7 +45,7 @@ pub(super) fn is_needed(options: &RestoreOptions, database: &str, collection: &s
 /// The target for a namespace; `None` if it is not restored.
 /// # Errors
 /// `Failed` for the buckets of a time series whose metadata is missing: they would become a plain collection.
-pub(super) fn found(options: &RestoreOptions, entry: Entry) -> Result<Option<Found>, ToolError> {
+pub(super) fn found(options: &RestoreOptions, entry: Entry) -> Result<Option<TargetDescription>, ToolError> {
     let Entry { database, collection, metadata, size_bytes } = entry;
     if (database.as_str(), collection.as_str()) == OPLOG || !is_needed(options, &database, &collection) {
         return Ok(None);
@@ -67,7 +67,7 @@ pub(super) fn found(options: &RestoreOptions, entry: Entry) -> Result<Option<Fou
         Some(Share::Wanted(_)) => (Role::Roles, format!("{ADMIN}.{ROLES_WAIT}")),
         _ => (role(&metadata), options.renames.apply(&source).into_owned()),
     };
-    Ok(Some(Found { source, name, role, metadata, size_bytes }))
+    Ok(Some(TargetDescription { source, name, role, metadata, size_bytes }))
 }
 
 fn role(metadata: &Metadata) -> Role {

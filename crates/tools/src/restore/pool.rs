@@ -13,14 +13,14 @@ const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// Lends buffers and takes them back.
 pub(super) struct Pool {
-    state: Mutex<State>,
+    state: Mutex<LentBuffers>,
     returned: Condvar,
     /// Expected length of a lent buffer's contents.
     buffer_bytes: usize,
 }
 
 #[derive(Default)]
-struct State {
+struct LentBuffers {
     free: Vec<Vec<u8>>,
     lent_bytes: usize,
 }

@@ -23,12 +23,12 @@ pub(super) enum Wait {
 /// A queue of batches that hands out a serial target's batches one at a time.
 #[derive(Default)]
 pub(super) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueuedBatches>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct QueuedBatches {
     batches: VecDeque<Batch>,
     is_closed: bool,
 }

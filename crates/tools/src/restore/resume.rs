@@ -5,6 +5,7 @@
 //! A position is recorded only once a write that was sent after its acknowledgement was journaled. A server that was
 //! killed may have lost writes that it acknowledged without journaling, and a resumed restore must not skip those.
 
+use super::earlier::Earlier;
 use super::options::{Resume, ResumeFile};
 use super::target::Target;
 use crate::ToolError;
@@ -80,23 +81,12 @@ pub(super) enum Begun {
     Anew,
 }
 
-/// Progress of earlier runs with one namespace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Earlier {
-    /// It was dropped, if that was asked for, and created: neither is repeated.
-    pub(super) is_prepared: bool,
-    /// Number of bytes of documents that are done.
-    pub(super) done_bytes: u64,
-    /// Its indexes are built.
-    pub(super) is_indexed: bool,
-}
-
 /// The state file of this run.
 pub(super) struct ResumeLog {
     path: PathBuf,
     begun: Begun,
     known: Known,
-    state: Mutex<State>,
+    state: Mutex<ProgressFile>,
 }
 
 /// State of earlier runs.
@@ -107,7 +97,7 @@ struct Known {
     earlier: HashMap<String, Earlier>,
 }
 
-struct State {
+struct ProgressFile {
     file: File,
     recorded: Instant,
     bytes: u64,
@@ -118,7 +108,7 @@ struct State {
 /// Positions to record once the next batch is journaled.
 pub(super) struct Checkpoint(Vec<(String, u64)>);
 
-impl State {
+impl ProgressFile {
     /// Positions beyond the last recorded ones.
     fn checkpoint(&self, targets: &[Arc<Target>]) -> Checkpoint {
         let further = targets.iter().filter_map(|target| {
@@ -152,7 +142,7 @@ impl ResumeLog {
             (Resume::Continue, None) => (Begun::Anew, Known { before: Before::Unknown, ..Known::default() }),
         };
         let before = known.before;
-        let state = State { file, recorded: Instant::now(), bytes: 0, positions: HashMap::default() };
+        let state = ProgressFile { file, recorded: Instant::now(), bytes: 0, positions: HashMap::default() };
         let log = Self { path: options.path.clone(), begun, known, state: Mutex::new(state) };
         if begun == Begun::Continued {
             // Ends a torn last line.

@@ -1,7 +1,7 @@
 //! One namespace on its way from the dump to the server.
 
+use super::earlier::Earlier;
 use super::ledger::Ledger;
-use super::resume::Earlier;
 use super::summary::{NamespaceSummary, State};
 use crate::progress::Counts;
 use crate::verify::DocumentSum;
@@ -84,7 +84,7 @@ struct Outcome {
 }
 
 /// Description of a target.
-pub(super) struct Found {
+pub(super) struct TargetDescription {
     pub(super) source: String,
     /// Name on the server: `database.collection`.
     pub(super) name: String,
@@ -95,7 +95,12 @@ pub(super) struct Found {
 
 impl Target {
     /// Makes a target. It is serial if the order of documents matters, as in capped collections.
-    pub(super) fn new(found: Found, order: super::InsertionOrder, counts: Arc<Counts>, earlier: Earlier) -> Self {
+    pub(super) fn new(
+        found: TargetDescription,
+        order: super::InsertionOrder,
+        counts: Arc<Counts>,
+        earlier: Earlier,
+    ) -> Self {
         let (database, collection) = found.name.split_once('.').unwrap_or((&found.name, ""));
         let is_capped = matches!(found.metadata.options.as_ref().get("capped"), Some(value) if is_true(value));
         // Resets the counts of an earlier attempt.

@@ -6,7 +6,7 @@
 use super::options::{Existing, RestoreOptions, UsersAndRoles};
 use super::plan::{ADMIN, ROLES_WAIT, USERS_WAIT};
 use super::run::Run;
-use super::target::{Found, Role, Target};
+use super::target::{Role, Target, TargetDescription};
 use crate::ToolError;
 use crate::progress::Activity;
 use bunko_bson::DocumentBuf;
@@ -19,7 +19,7 @@ const COMMAND_NOT_FOUND: i32 = 59;
 /// Checks that the dump has the users and roles that were asked for by database.
 /// # Errors
 /// `Failed` if it has none.
-pub(super) fn check(options: &RestoreOptions, found: &[Found]) -> Result<(), ToolError> {
+pub(super) fn check(options: &RestoreOptions, found: &[TargetDescription]) -> Result<(), ToolError> {
     match &options.users_and_roles {
         UsersAndRoles::Of { database } if !found.iter().any(|found| found.role.is_temporary()) => {
             Err(ToolError::Failed(format!("the dump has no users and roles of the database '{database}'")))

@@ -12,17 +12,17 @@ const FOUND_BEFORE: u32 = 64;
 /// For each place, the position of its last group.
 #[derive(Default)]
 pub(super) struct Integers {
-    places: Vec<Place>,
+    places: Vec<Slot>,
     found: u32,
 }
 
 #[derive(Clone, Copy)]
-struct Place {
+struct Slot {
     integer: i64,
     position: u32,
 }
 
-const EMPTY: Place = Place { integer: 0, position: u32::MAX };
+const EMPTY: Slot = Slot { integer: 0, position: u32::MAX };
 
 impl Integers {
     /// The position of an integer's group, if its place remembers it.
@@ -41,6 +41,6 @@ impl Integers {
         if self.places.is_empty() {
             self.places = vec![EMPTY; PLACES];
         }
-        self.places[integer as usize % PLACES] = Place { integer, position: position as u32 };
+        self.places[integer as usize % PLACES] = Slot { integer, position: position as u32 };
     }
 }

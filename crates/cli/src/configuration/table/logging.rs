@@ -33,7 +33,7 @@ pub const LOG_ROTATE: Setting = Setting {
     keys: &["systemLog.logRotate"],
     flag: "log-rotate",
     mongod_flag: Some("logRotate"),
-    help: "What SIGUSR1 and logRotate do with the log file: rename it, or reopen what was renamed [default: rename]",
+    help: "How SIGUSR1 and logRotate rotate the log file: rename it, or reopen it after another program renamed it [default: rename]",
     value_name: "HOW",
     kind: Kind::OneOf(&["rename", "reopen"]),
     default: |configuration| configuration.given(&LOG_PATH).map(|_| Value::Text("rename".into())),

@@ -82,8 +82,8 @@ pub const CONNECTIONS_BY_ADDRESS: Setting = Setting {
 pub const LOGIN_TIMEOUT_MS: Setting = Setting {
     keys: &["net.loginTimeoutMS"],
     flag: "login-timeout-ms",
-    help: "With --auth, how long a client may take to say something, to send a message or to log in, before somebody \
-           has logged in [default: 30000]",
+    help: "With --auth, until the client has logged in: time that it has for its first byte, for each message and for \
+           the login [default: 30000]",
     value_name: "MS",
     kind: Kind::Whole(1..=3_600_000),
     default: |_| Some(Value::Whole(30_000)),
@@ -112,8 +112,8 @@ pub const TLS_CERTIFICATE_KEY_PASSWORD: Setting = Setting {
     keys: &["net.tls.certificateKeyFilePassword"],
     flag: "tls-certificate-key-file-password",
     mongod_flag: Some("tlsCertificateKeyFilePassword"),
-    help: "What opens that key where it is encrypted; better in a file (--config), for others see what a process was \
-           started with",
+    help: "Password of that key, if it is encrypted; better in a file (--config), because other users see the \
+           arguments of a process",
     value_name: "PASSWORD",
     kind: Kind::Secret,
     ..PLAIN
@@ -176,7 +176,7 @@ pub const FILE_PERMISSIONS: Setting = Setting {
     keys: &["net.unixDomainSocket.filePermissions"],
     flag: "file-permissions",
     mongod_flag: Some("filePermissions"),
-    help: "Who may connect to that socket, as octal mode with a leading zero [default: 0700]",
+    help: "Permissions of that socket, as octal mode with a leading zero [default: 0700]",
     value_name: "MODE",
     kind: Kind::Text(|text| parse_permissions(text).map(drop)),
     default: |_| Some(Value::Text("0700".into())),

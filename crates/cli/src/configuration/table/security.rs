@@ -6,7 +6,7 @@ use crate::configuration::query_text::parse_query;
 pub const AUTHORIZATION: Setting = Setting {
     keys: &["security.authorization"],
     flag: "auth",
-    help: "Let users do what their roles allow, and nobody else anything; in a file enabled or disabled [default: disabled]",
+    help: "Require a login, and allow users what their roles allow; in a file enabled or disabled [default: disabled]",
     value_name: "true|false",
     kind: Kind::Enabled,
     negations: &["no-auth", "noauth"],

@@ -1,7 +1,7 @@
 //! A model of two threads, one of them on the lookout, and a command that ends only after all other events are served.
 
+use super::Patience;
 use super::{LIGHT_TURNS, Lookout, Serving};
-use crate::executor::worker::Patience;
 use bunko_store::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use bunko_store::sync::{explore, thread};
 use std::sync::Arc;

@@ -10,12 +10,13 @@ mod entry;
 mod pending;
 mod transactions;
 
+use super::earlier::Earlier;
+use super::indexes;
 use super::options::{Indexes, Oplog, RestoreOptions};
 use super::run::Run;
 use super::source::{File, Input, OplogOfDump, Stream, refuse_unfinished_file};
 use super::summary::RestoreSummary;
-use super::target::{Found, Role, Target};
-use super::{indexes, resume};
+use super::target::{Role, Target, TargetDescription};
 use crate::progress::Activity;
 use crate::{Link, ToolError};
 use apply::Applier;
@@ -216,7 +217,7 @@ fn build(run: &Run<'_>, pending: PendingIndexes, summary: &mut RestoreSummary) -
 }
 
 fn made_by_oplog(run: &Run<'_>, namespace: &str) -> Arc<Target> {
-    let found = Found {
+    let found = TargetDescription {
         source: namespace.to_owned(),
         name: namespace.to_owned(),
         role: Role::Collection,
@@ -224,5 +225,5 @@ fn made_by_oplog(run: &Run<'_>, namespace: &str) -> Arc<Target> {
         size_bytes: 0,
     };
     let counts = run.progress.namespace(namespace);
-    Arc::new(Target::new(found, run.options.order, counts, resume::Earlier::default()))
+    Arc::new(Target::new(found, run.options.order, counts, Earlier::default()))
 }

@@ -118,7 +118,7 @@ fn plan_prelude(
     path: &Path,
     prelude: Prelude,
     options: &RestoreOptions,
-) -> Result<(Vec<super::Found>, HashMap<String, usize>), ToolError> {
+) -> Result<(Vec<super::TargetDescription>, HashMap<String, usize>), ToolError> {
     let (mut found, mut numbers) = (Vec::new(), HashMap::default());
     for namespace in prelude.namespaces {
         let name = format!("{}.{}", namespace.database, namespace.collection);

@@ -5,7 +5,7 @@ use super::super::options::{Oplog, RestoreOptions};
 use super::super::plan::{self, Entry};
 use super::super::run::Run;
 use super::super::target::BUCKETS_PREFIX;
-use super::{File, Found, Input as AnyInput, Opened, OplogOfDump, STDIN, Stream, target};
+use super::{File, Input as AnyInput, Opened, OplogOfDump, STDIN, Stream, TargetDescription, target};
 use crate::ToolError;
 use crate::progress::Progress;
 use bunko_archive::compression;
@@ -176,7 +176,7 @@ fn plan_listing(
     databases: Vec<directory::Database>,
     options: &RestoreOptions,
     warnings: &mut Vec<String>,
-) -> Result<(Vec<Found>, Vec<Option<DumpFile>>), ToolError> {
+) -> Result<(Vec<TargetDescription>, Vec<Option<DumpFile>>), ToolError> {
     let (mut found, mut files) = (Vec::new(), Vec::new());
     for database in databases {
         if directory::database_directory(&database.name).is_none() {

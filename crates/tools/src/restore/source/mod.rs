@@ -5,7 +5,7 @@ mod files;
 
 use super::options::{ArchiveSource, RestoreOptions, Source};
 use super::run::Run;
-use super::target::{Found, Target};
+use super::target::{Target, TargetDescription};
 use crate::progress::{Activity, Progress};
 use crate::{ToolError, unfinished};
 use bunko_archive::Documents;
@@ -22,7 +22,7 @@ const STDIN: &str = "-";
 /// A dump that was opened.
 pub(super) struct Opened {
     /// Its namespaces that are restored.
-    pub(super) found: Vec<Found>,
+    pub(super) found: Vec<TargetDescription>,
     /// Distinguishes it from other dumps.
     pub(super) identity: String,
     /// Notes on skipped files.
