@@ -1,6 +1,6 @@
 //! A dump sends each member of a replica set the read preference that this member needs before it serves reads.
 
-#[path = "../../../client/tests/fake/mod.rs"]
+#[path = "../../../client/tests/all/fake/mod.rs"]
 #[allow(dead_code, reason = "the tests of `client` use the rest")]
 mod fake;
 
