@@ -1,7 +1,7 @@
 //! Arbitrary bytes from a peer: frames cut off, unwrapped and read to the leaves.
 #![no_main]
 
-#[path = "../../crates/wire/tests/frames/everything.rs"]
+#[path = "../../crates/wire/tests/all/frames/everything.rs"]
 mod everything;
 
 use bunko_wire::{Codec, Message, MessageFlags, OpCode, put_sequence, split_frame};

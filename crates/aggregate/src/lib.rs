@@ -16,7 +16,7 @@
 //!   travels in the document's first field where a stage keeps documents back.
 //! - **Filters** of pipelines and of finds are parsed by one function, `query::parse_filter`, which compiles `$expr`.
 //!   [`Rewrites::Off`] (the failpoint `disablePipelineOptimization`) leaves all rewrites out, so that
-//!   `crates/cli/tests/pipelines_agree` can compare.
+//!   `crates/cli/tests/all/pipelines_agree` can compare.
 //!
 //! **Invariant:** a stage holds no documents. The stream that [`Stage::open`] makes gathers them, within the memory
 //! that the operation allows a stage, or on disk.

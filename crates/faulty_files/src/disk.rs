@@ -5,6 +5,7 @@
 //! loses that much, but POSIX allows it.
 
 use crate::recording::{Event, FileId};
+use bunko_testkit::random::Random;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,26 +16,6 @@ use std::path::Path;
 const PAGE_BYTES: u64 = 4096;
 
 type Page = [u8; PAGE_BYTES as usize];
-
-/// Numbers from a seed (SplitMix64).
-#[derive(Clone, Debug)]
-pub struct Random(pub u64);
-
-impl Random {
-    /// The next number.
-    pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `end`, which is not 0.
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.number() % end
-    }
-}
 
 /// A disk, and the changes that are not synced to it.
 #[derive(Clone, Default)]

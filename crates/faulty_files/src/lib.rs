@@ -17,6 +17,7 @@ mod disk;
 mod recording;
 mod watch;
 
-pub use disk::{Disk, Random};
+pub use bunko_testkit::random::Random;
+pub use disk::Disk;
 pub use recording::{Event, FileId};
 pub use watch::{Fault, Kind, Watch};

@@ -1,6 +1,7 @@
 //! An operation is charged for the memory that it holds, but not for blocks that it reads into caches, nor for memory
 //! that it has freed.
 
+#[path = "all/opened/mod.rs"]
 mod opened;
 
 use bunko_store::{Batch, Direction, KeyRange, KeyspaceId, RecordId, RecordRange, Store, View};
@@ -8,6 +9,7 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
+// The allocator is the whole program's, so this file is a program of its own.
 #[global_allocator]
 static ALLOCATOR: bunko_heap::Counting<std::alloc::System> = bunko_heap::Counting(std::alloc::System);
 

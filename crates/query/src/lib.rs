@@ -7,8 +7,8 @@
 //! property test checks this.
 //! **Invariant:** an execution reads one snapshot, whatever is written meanwhile.
 //! **Invariant:** an index, a rewrite, memory, worker threads and the form of the request decide how fast an answer
-//! comes, never which answer it is (`crates/query/tests/plans_agree`, also while others write, and
-//! `crates/cli/tests/pipelines_agree`).
+//! comes, never which answer it is (`crates/query/tests/all/plans_agree`, also while others write, and
+//! `crates/cli/tests/all/pipelines_agree`).
 #![forbid(unsafe_code)]
 
 mod contest;

@@ -1,10 +1,11 @@
 //! Tools that tests share: shell-syntax documents, script runner, crash harness, data directories, orders of strings,
-//! sleeping threads.
+//! sleeping threads, numbers that follow from a seed.
 #![forbid(unsafe_code)]
 
 pub mod collators;
 pub mod directory;
 pub mod process;
+pub mod random;
 pub mod script;
 pub mod shell;
 pub mod sleeps;

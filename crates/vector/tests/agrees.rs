@@ -3,6 +3,7 @@
 
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_operation::OperationContext;
+use bunko_testkit::random::Random;
 use bunko_vector::{Definition, GRAPH_FROM, Growing, Request, Scan, Table};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -196,21 +197,16 @@ proptest! {
     }
 }
 
-/// Pseudo-random numbers, the same in each run.
-fn random(state: &mut u64) -> f64 {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    ((*state >> 33) as f64) / f64::from(1_u32 << 31) * 2.0 - 1.0
-}
-
 #[test]
 fn a_graph_finds_nearly_what_is_nearest_and_never_what_a_filter_leaves_out() {
     let dimensions = 16;
     let operation = OperationContext::unlimited();
-    let mut state = 7;
+    let mut random = Random(7);
+    let mut coordinate = || random.fraction() * 2.0 - 1.0;
     let mut table = Table::new(Definition::of(definition(dimensions, "euclidean").as_ref()));
     let count = GRAPH_FROM as u64 + 2_000;
     for record in 0..count {
-        let vector: Vec<f64> = (0..dimensions).map(|_| random(&mut state)).collect();
+        let vector: Vec<f64> = (0..dimensions).map(|_| coordinate()).collect();
         table.put(record, document(&vector, Some((record % 4) as i32), &[]).as_ref());
     }
     assert_eq!(table.outside_graphs() as u64, count);
@@ -219,14 +215,14 @@ fn a_graph_finds_nearly_what_is_nearest_and_never_what_a_filter_leaves_out() {
     // Some vectors are not in the graph, and some documents are removed.
     for record in 0..500 {
         table.remove(record);
-        let vector: Vec<f64> = (0..dimensions).map(|_| random(&mut state)).collect();
+        let vector: Vec<f64> = (0..dimensions).map(|_| coordinate()).collect();
         table.put(count + record, document(&vector, Some((record % 4) as i32), &[]).as_ref());
     }
     assert_eq!(table.outside_graphs(), 500);
     let (mut met, mut all) = (0, 0);
     for filter in [DocumentBuf::new(), Condition::Less(2).filter()] {
         for _ in 0..50 {
-            let query: Vec<f64> = (0..dimensions).map(|_| random(&mut state)).collect();
+            let query: Vec<f64> = (0..dimensions).map(|_| coordinate()).collect();
             let search = |candidates| {
                 let hits = table.search(&request(&query, 10, candidates, &filter), &operation).unwrap();
                 assert_eq!(hits.len(), 10);

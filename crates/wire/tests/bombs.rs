@@ -26,6 +26,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
+// The allocator is the whole program's, so this file is a program of its own.
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 

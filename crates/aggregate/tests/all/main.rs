@@ -1,0 +1,5 @@
+//! All integration tests of the crate, as modules of one program.
+
+mod memory_agrees;
+mod memory_limit;
+mod scripts;

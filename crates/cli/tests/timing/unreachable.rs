@@ -1,0 +1,207 @@
+//! Tools and the lab with a server that is gone, is stopped, or lacks what they ask for; and their end on request.
+
+use crate::alone;
+use crate::lab::{self, Done, Lab};
+use crate::peer::{Running, binary};
+use crate::tool::{self, fail, text};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::io::Read;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longest wait for an event that must happen.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn signal(process: u32, signal: Signal) {
+    kill_process(Pid::from_raw(process as i32).expect("a process"), signal).expect("it may be signalled");
+}
+
+/// Waits for a process to end; returns its exit status, its standard error and the time it took.
+fn ended(mut child: Child) -> (Option<i32>, String, Duration) {
+    let began = Instant::now();
+    let mut stderr = child.stderr.take().expect("a pipe");
+    let reader = std::thread::spawn(move || {
+        let mut said = String::new();
+        let _ = stderr.read_to_string(&mut said);
+        said
+    });
+    while child.try_wait().expect("a child can be waited for").is_none() {
+        if began.elapsed() > PATIENCE {
+            let _ = child.kill();
+            panic!("it does not end: {}", reader.join().expect("read"));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let took = began.elapsed();
+    let code = child.wait().expect("a child can be waited for").code();
+    (code, reader.join().expect("read"), took)
+}
+
+fn spawn(mut command: Command) -> Child {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the tool runs")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_dump_of_what_does_not_exist_fails() {
+    let _alone = alone();
+    let running = Running::start();
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let out = directory.path().join("dump");
+    let error = fail("dump", running.address(), &["-d", "nosuch", "-o", text(&out)]);
+    assert!(error.contains("the database 'nosuch' does not exist"), "{error}");
+    let error = fail("dump", running.address(), &["-d", "peer", "-c", "nosuch", "-o", text(&out)]);
+    assert!(error.contains("peer.nosuch does not exist"), "{error}");
+    assert!(!out.exists() || fs::read_dir(&out).expect("readable").next().is_none(), "something is left");
+    // A collection that exists may be excluded.
+    tool::succeed("dump", running.address(), &["-d", "peer", "--excludeCollection", "kept", "-o", text(&out)]);
+}
+
+#[test]
+fn a_folder_that_is_no_dump_is_not_restored() {
+    let _alone = alone();
+    let running = Running::start();
+    let directory = tempfile::tempdir().expect("temporary directory");
+    fs::create_dir(directory.path().join("photos")).expect("a directory");
+    fs::write(directory.path().join("photos/cat.jpg"), "cat").expect("written");
+    fs::write(directory.path().join("notes.txt"), "notes").expect("written");
+    let refused = |path: &Path, flags: &[&str]| fail("restore", running.address(), &[flags, &[text(path)]].concat());
+    let error = refused(directory.path(), &[]);
+    assert!(error.contains("is no dump") && error.contains(text(directory.path())), "{error}");
+    let error = refused(&directory.path().join("photos"), &["-d", "x"]);
+    assert!(error.contains("is no dump"), "{error}");
+    let dump = directory.path().join("dump");
+    tool::succeed("dump", running.address(), &["-d", "peer", "-o", text(&dump)]);
+    let error = refused(&dump.join("peer"), &["--drop"]);
+    assert!(error.contains("is no dump") && error.contains("--db"), "{error}");
+    tool::succeed("restore", running.address(), &["--drop", "-d", "peer", text(&dump.join("peer"))]);
+}
+
+#[test]
+fn tools_give_up_on_a_server_that_stands_still() {
+    let _alone = alone();
+    let running = Running::start();
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let out = directory.path().join("dump");
+    // A stopped server never answers.
+    signal(running.server.pid(), Signal::STOP);
+    let command = tool::command("dump", running.address(), &["-o", text(&out), "--server-timeout", "1"]);
+    let (code, said, took) = ended(spawn(command));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(took < Duration::from_secs(5), "{took:?}: {said}");
+    signal(running.server.pid(), Signal::CONT);
+    running.assert_serves();
+}
+
+/// A dump that waits for a server in the middle of its work.
+fn stalled_dump(running: &Running, out: &Path, seconds: &str) -> Child {
+    let mut connection = tool::connect(running.address());
+    let text_of = "x".repeat(100_000);
+    let documents: Vec<_> =
+        (0..600).map(|id| bunko_bson::DocumentBuf::new().with("_id", id).with("text", text_of.as_str())).collect();
+    for documents in documents.chunks(100) {
+        tool::insert(&mut connection, "big", "things", documents);
+    }
+    let mut command = tool::command("dump", running.address(), &["-o", text(out), "--server-timeout", seconds]);
+    command.args(["--threads", "1", "--numParallelCollections", "1"]);
+    let child = spawn(command);
+    let began = Instant::now();
+    let has_begun = || fs::read_dir(out.join("big")).is_ok_and(|mut entries| entries.next().is_some());
+    while !has_begun() {
+        assert!(began.elapsed() < PATIENCE, "it does not begin");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    signal(running.server.pid(), Signal::STOP);
+    child
+}
+
+#[test]
+fn a_dump_gives_up_in_the_middle_and_can_be_resumed() {
+    let _alone = alone();
+    let running = Running::start();
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let out = directory.path().join("dump");
+    let child = stalled_dump(&running, &out, "2");
+    let (code, said, took) = ended(child);
+    signal(running.server.pid(), Signal::CONT);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("no answer for 2 s") && said.contains("--resume"), "{said}");
+    assert!(took < Duration::from_secs(6), "{took:?}");
+    let flags = ["-o", text(&out), "--threads", "1", "--numParallelCollections", "1", "--resume"];
+    tool::succeed("dump", running.address(), &flags);
+    assert_eq!(fs::metadata(out.join("big/things.bson")).expect("written").len() / 100_000, 600);
+}
+
+#[test]
+fn tools_end_at_once_when_asked() {
+    let _alone = alone();
+    for request in [Signal::INT, Signal::TERM] {
+        let running = Running::start();
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let out = directory.path().join("dump");
+        let child = stalled_dump(&running, &out, "60");
+        signal(child.id(), request);
+        let (code, said, took) = ended(child);
+        signal(running.server.pid(), Signal::CONT);
+        assert!(matches!(code, Some(1 | 130)), "{code:?}: {said}");
+        assert!(took < Duration::from_millis(1500), "{took:?}: {said}");
+        tool::succeed(
+            "dump",
+            running.address(),
+            &["-o", text(&out), "--threads", "1", "--numParallelCollections", "1", "--resume"],
+        );
+        assert_eq!(fs::metadata(out.join("big/things.bson")).expect("written").len() / 100_000, 600);
+    }
+}
+
+#[test]
+fn the_lab_gives_up_and_ends_when_asked() {
+    let _alone = alone();
+    const LONG: &str = "[[phase]]\nname = 'insert'\noperation.insert = {}\nload = { duration = '60s' }\n";
+    let running = Running::start();
+    let uri = format!("mongodb://{}/", running.address());
+    let lab = Lab::with_phases(LONG);
+    let run = lab.start(&uri, &["--server-timeout", "2"]);
+    std::thread::sleep(Duration::from_secs(1));
+    signal(running.server.pid(), Signal::STOP);
+    let began = Instant::now();
+    let done = Done::of(run);
+    signal(running.server.pid(), Signal::CONT);
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    assert_eq!(done.code, Some(1), "{}", done.stderr);
+    assert!(done.stderr.contains("no answer for 2 s"), "{}", done.stderr);
+
+    let lab = Lab::with_phases(LONG);
+    let run = lab.start(&uri, &["--drop", "bunko_bench"]);
+    std::thread::sleep(Duration::from_secs(1));
+    signal(running.server.pid(), Signal::STOP);
+    lab::signal(&run, Signal::INT);
+    let began = Instant::now();
+    let done = Done::of(run);
+    signal(running.server.pid(), Signal::CONT);
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    assert!(matches!(done.code, Some(130 | 1 | 2)), "{:?}: {}", done.code, done.stderr);
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_soon() {
+    let _alone = alone();
+    // A port without a listener.
+    let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new(binary());
+        command.args(arguments).args(["--port", &port.to_string(), "--server-timeout", "1"]);
+        command
+    };
+    let began = Instant::now();
+    let output = command(&["dump", "--archive=/dev/null"]).output().expect("the tool runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("no MongoDB server reached"), "{}", said(&output));
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+}

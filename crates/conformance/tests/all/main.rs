@@ -1,0 +1,9 @@
+//! All integration tests of the crate, as modules of one program.
+
+mod concurrency;
+mod creations;
+mod damage;
+mod idle_views;
+mod limits;
+mod properties;
+mod scripts;

@@ -1,0 +1,10 @@
+//! All integration tests of the crate, as modules of one program.
+
+mod damage;
+mod extents;
+mod kept_log;
+mod key_walks;
+mod opened;
+mod recovery;
+mod scans;
+mod seeded;
