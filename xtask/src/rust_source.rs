@@ -67,7 +67,7 @@ pub fn closing(code: &str, open: usize) -> usize {
 
 /// The line of an offset, from 1.
 pub fn line_of(text: &str, offset: usize) -> usize {
-    1 + text.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count()
+    1 + text[..offset].matches('\n').count()
 }
 
 pub fn is_word_byte(byte: u8) -> bool {

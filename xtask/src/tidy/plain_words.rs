@@ -166,7 +166,7 @@ impl Block {
     fn judge(&mut self, file: &str, findings: &mut Findings) {
         let text = without_code(&std::mem::take(&mut self.text));
         for (sentence, mark) in sentences(&text) {
-            let parsed = Sentence { words: sentence.split_whitespace().map(bare).collect(), sentence, mark };
+            let parsed = Sentence { words: sentence.split_whitespace().map(bare).collect(), raw: sentence, mark };
             for turn in TURNS.iter().filter(|turn| (turn.is_in)(&parsed)) {
                 let (line, Turn { name, instead, .. }) = (self.first_line, turn);
                 findings.fail(format!("{file}:{line}: {name} in {:?}: {instead}", sentence.trim()));
@@ -201,13 +201,13 @@ fn bare(word: &str) -> &str {
 
 struct Sentence<'a> {
     words: Vec<&'a str>,
-    sentence: &'a str,
+    raw: &'a str,
     mark: char,
 }
 
 impl Sentence<'_> {
     fn begins(&self, words: &str) -> bool {
-        self.sentence.starts_with(char::is_alphabetic)
+        self.raw.starts_with(char::is_alphabetic)
             && words.split(' ').enumerate().all(|(at, word)| self.words.get(at) == Some(&word))
     }
 
@@ -221,7 +221,7 @@ impl Sentence<'_> {
 
     /// Whether a comma or the like follows a word.
     fn pauses_behind(&self, at: usize) -> bool {
-        let word = self.sentence.split_whitespace().nth(at);
+        let word = self.raw.split_whitespace().nth(at);
         word.is_some_and(|word| !word.ends_with(char::is_alphanumeric))
     }
 
