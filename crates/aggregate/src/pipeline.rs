@@ -8,15 +8,11 @@ use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Engine, Offered, SortPattern, check_document_bytes};
 use bunko_query::Distinct;
+use bunko_stages::StageEngine;
 use std::sync::Arc;
 
 /// Maximum number of stages in a pipeline. Source: MongoDB limits, "Number of Stages".
 const STAGES_MAX: usize = 1000;
-
-/// Stages that MongoDB's slot-based engine, or the planner before it, runs at the start of a pipeline.
-const SLOT_BASED: [&str; 6] = ["$group", "$limit", "$lookup", "$match", "$skip", "$sort"];
-/// Stages that expand to `$group`, with a `$sort` after it.
-const GROUPING: [&str; 2] = ["$bucket", "$sortByCount"];
 
 /// A parsed pipeline.
 pub struct Pipeline {
@@ -70,7 +66,7 @@ impl Pipeline {
         for stage in pipeline.iter() {
             let element = stage_field(stage)?;
             names.push(element.name);
-            leads &= SLOT_BASED.contains(&element.name) || GROUPING.contains(&element.name);
+            leads &= engine_of(element.name) != StageEngine::Classic;
             let engine = if leads { Engine::SlotBased } else { Engine::Classic };
             let mut parsed = stages::parse(element, &environment.in_engine(engine))?;
             if let Some(Plannable::Near(near)) = parsed.first().map(|stage| stage.plannable())
@@ -211,7 +207,7 @@ impl Pipeline {
 
     /// Whether it has a `$sort`.
     pub fn sorts(&self) -> bool {
-        self.stages.iter().any(|stage| stage.name() == "$sort")
+        self.stages.iter().any(|stage| stage.name() == bunko_stages::SORT.name)
     }
 
     /// Whether it begins with a text search, which only the planner runs.
@@ -300,11 +296,21 @@ impl Pipeline {
     }
 }
 
+/// The engine of MongoDB that runs a stage at the start of a pipeline.
+fn engine_of(stage: &str) -> StageEngine {
+    bunko_stages::find(stage).map_or(StageEngine::Classic, |entry| entry.engine)
+}
+
 /// Tells the last stage in MongoDB's slot-based engine that it hands over, if it is a `$group` or `$lookup` followed by
 /// stages of the classic engine.
 fn note_handover(stages: &mut [Box<dyn Stage>]) {
-    let leading = stages.iter().take_while(|stage| SLOT_BASED.contains(&stage.name())).count();
-    let last = stages[..leading].iter().rposition(|stage| matches!(stage.name(), "$group" | "$lookup"));
+    let leading = stages.iter().map_while(|stage| match engine_of(stage.name()) {
+        StageEngine::SlotBased => Some(false),
+        StageEngine::SlotBasedWithHandover => Some(true),
+        StageEngine::Classic | StageEngine::Grouping => None,
+    });
+    let leading: Vec<bool> = leading.collect();
+    let last = leading.iter().rposition(|hands_over| *hands_over);
     if let Some(last) = last.filter(|last| last + 1 < stages.len()) {
         stages[last].hand_over();
     }

@@ -3,25 +3,12 @@
 use crate::{DocumentStream, Documents, Environment, Pipeline, SourceName};
 use bunko_bson::{ArrayBuf, ArrayRef, ValueRef};
 use bunko_errors::Result;
+use bunko_stages::Stage;
 
-/// Stages that must come first: they find their documents themselves.
-const FINDING: [&str; 10] = [
-    "$collStats",
-    "$documents",
-    "$geoNear",
-    "$indexStats",
-    "$listSearchIndexes",
-    "$listSessions",
-    "$planCacheStats",
-    "$search",
-    "$searchMeta",
-    "$vectorSearch",
-];
-
-/// Whether a pipeline begins with one of `FINDING`.
+/// Whether a pipeline begins with a stage that finds its documents itself.
 fn begins_by_itself(stages: ArrayRef<'_>) -> bool {
     let first = stages.iter().next().and_then(|stage| stage.as_document()?.first());
-    first.is_some_and(|first| FINDING.contains(&first.name))
+    first.and_then(|first| bunko_stages::find(first.name)).is_some_and(Stage::finds_documents)
 }
 
 /// Puts filtering stages before a pipeline, but after a stage that must come first.

@@ -51,7 +51,7 @@ impl ViewDefinition {
         // `create` refuses such a stage, so this definition was copied here: no check has asked whether a reader may
         // write.
         let mut stages = pipeline.iter().filter_map(ValueRef::as_document).filter_map(DocumentRef::first);
-        if let Some(stage) = stages.find(|stage| matches!(stage.name, "$out" | "$merge")) {
+        if let Some(stage) = stages.find(|stage| bunko_stages::is_writing(stage.name)) {
             return Err(invalid(format!("the definition of the view {namespace} has the stage {}", stage.name)));
         }
         Ok(Self { view_on: view_on.to_owned(), pipeline: pipeline.to_owned(), document: document.to_owned() })

@@ -25,7 +25,7 @@ pub struct Command {
     pub fields: &'static [Field],
     /// Array fields that may also come as a document sequence.
     pub(crate) sequences: &'static [&'static str],
-    /// What happens to documents of a sequence that are not valid BSON.
+    /// The treatment of documents in a sequence that are not valid BSON.
     pub(crate) invalid_documents: InvalidDocuments,
     /// The databases that it may run against.
     pub databases: Databases,
@@ -35,7 +35,7 @@ pub struct Command {
     pub privileges: Privileges,
     /// Where it reads documents.
     pub(crate) reads: ReadsFrom,
-    /// What it changes.
+    /// The stored data that it changes.
     pub(crate) changes: Changes,
     /// The read concerns that it allows.
     pub(crate) read_concern: ReadConcernUse,
@@ -163,7 +163,7 @@ impl Databases {
     }
 }
 
-/// What happens to documents of a sequence that are not valid BSON.
+/// The treatment of documents in a sequence that are not valid BSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InvalidDocuments {
     /// The whole command is refused.
@@ -206,7 +206,7 @@ pub(crate) enum ReadsFrom {
     Cursor,
 }
 
-/// What a command changes. `fsync` with `lock` holds such commands back.
+/// The stored data that a command changes. `fsync` with `lock` holds such commands back.
 #[derive(Clone, Copy)]
 pub(crate) enum Changes {
     /// Nothing, or something that `fsync` does not hold back.

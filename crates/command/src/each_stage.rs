@@ -12,6 +12,7 @@ use bunko_aggregate::{Environment, Pipeline, is_known_stage, stage_field};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_stages::{Inner, Place, Stage};
 
 /// Checks each stage alone, as if it were the only one.
 /// # Errors
@@ -59,16 +60,25 @@ pub(crate) fn check_names(stages: ArrayRef<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The pipelines inside a stage's specification, whatever its other fields.
+pub(crate) fn pipelines_in<'a>(entry: &Stage, specification: ValueRef<'a>) -> impl Iterator<Item = ArrayRef<'a>> {
+    let inner = entry.inner;
+    let fields = specification.as_document().into_iter().flatten();
+    let is_pipeline = move |name: &str| match inner {
+        Inner::Facets => true,
+        Inner::Joined { .. } => name == "pipeline",
+        Inner::None | Inner::Collection { .. } => false,
+    };
+    fields.filter(move |field| is_pipeline(field.name)).filter_map(|field| field.value.as_array())
+}
+
 /// The pipelines inside a stage; none if the stage is malformed and thus has an error of its own.
 fn pipelines_inside(stage: Element<'_>) -> Vec<ArrayRef<'_>> {
     let Some(specification) = stage.value.as_document() else { return Vec::new() };
-    match stage.name {
-        "$lookup" => {
-            joined_pipeline(specification, "from", &["from", "let", "pipeline", "localField", "foreignField", "as"])
-        }
-        "$unionWith" => joined_pipeline(specification, "coll", &["coll", "pipeline"]),
-        "$facet" => facets(specification),
-        _ => Vec::new(),
+    match bunko_stages::find(stage.name).map_or(Inner::None, |entry| entry.inner) {
+        Inner::Joined { collection, fields } => joined_pipeline(specification, collection, fields),
+        Inner::Facets => facets(specification),
+        Inner::None | Inner::Collection { .. } => Vec::new(),
     }
 }
 
@@ -89,7 +99,9 @@ fn facets(specification: DocumentRef<'_>) -> Vec<ArrayRef<'_>> {
 /// Whether a stage is valid apart from its place, because it may never stand alone.
 fn is_refused_by_place(stage: ValueRef<'_>) -> bool {
     let is_empty = |field: Element<'_>| field.value.as_document().is_some_and(DocumentRef::is_empty);
-    first(stage).is_some_and(|field| field.name == "$changeStreamSplitLargeEvent" && is_empty(field))
+    first(stage).is_some_and(|field| {
+        bunko_stages::find(field.name).is_some_and(|stage| stage.place == Place::InChangeStream) && is_empty(field)
+    })
 }
 
 fn first(stage: ValueRef<'_>) -> Option<Element<'_>> {

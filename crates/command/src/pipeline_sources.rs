@@ -20,6 +20,7 @@ use bunko_query::{
     EqualityLookup, Execution, FindQuery, FinishedRun, Footing, IdJoin, NearAsked, Plan, PlanChoice, PlanReport,
     QueryScope, QuerySettings, plan,
 };
+use bunko_stages::Source;
 use bunko_store::Snapshot;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -161,16 +162,21 @@ pub(crate) fn behind_views(resolved: &Resolved, pipeline: ArrayRef<'_>) -> Array
     resolved.views.as_ref().iter().chain(pipeline.iter()).collect()
 }
 
+/// Where the input of a pipeline with this first stage comes from.
+fn source_of(first: Option<Element<'_>>) -> Source {
+    first.and_then(|first| bunko_stages::find(first.name)).map_or(Source::Input, |stage| stage.source)
+}
+
 /// Whether a pipeline begins with a search for documents or for their metadata.
 fn searches(pipeline: ArrayRef<'_>) -> bool {
     let first = pipeline.iter().next().and_then(|stage| stage.as_document()?.first());
-    first.is_some_and(|first| matches!(first.name, "$search" | "$searchMeta"))
+    source_of(first) == Source::Search
 }
 
 /// Whether the first stage of a pipeline, or a pipeline inside it, reads the collection itself.
 pub(crate) fn reads_by_itself(pipeline: ArrayRef<'_>) -> bool {
     let first = pipeline.iter().next().and_then(|stage| stage.as_document()?.first());
-    first.is_some_and(|first| matches!(first.name, "$rankFusion" | "$scoreFusion" | "$vectorSearch"))
+    source_of(first).resolves_collection()
 }
 
 fn resolved(pipelines: &[ArrayBuf], strings: StringOrder, namespace: Namespace, below: Below) -> Resolved {

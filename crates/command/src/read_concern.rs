@@ -8,15 +8,7 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::StateAsked;
 use bunko_errors::{ErrorCode, Failure, Result};
-
-/// Stages about the state of the process, which allow only `local`.
-const ONLY_LOCAL: [&str; 3] = ["$currentOp", "$listLocalSessions", "$planCacheStats"];
-/// The stage about durable changes, which allows only `majority`.
-const ONLY_MAJORITY: &str = "$changeStream";
-/// Stages that read the catalog, which keeps no past states.
-const NO_SNAPSHOT: [&str; 1] = ["$listClusterCatalog"];
-/// Stages that write, which `linearizable` does not allow.
-const WRITING: [&str; 2] = ["$merge", "$out"];
+use bunko_stages::ConcernUse;
 
 /// A read concern that this server can honour.
 #[derive(Clone, Copy, Debug, Default)]
@@ -145,12 +137,13 @@ fn check_stages(level: &str, body: DocumentRef<'_>) -> Result<()> {
     let names =
         stages.iter().flat_map(|stages| stages.iter()).filter_map(|stage| Some(stage.as_document()?.first()?.name));
     for name in names {
-        let is_refused = match level {
-            _ if name == ONLY_MAJORITY => level != "majority",
-            "local" => false,
-            "linearizable" => NO_SNAPSHOT.contains(&name) || ONLY_LOCAL.contains(&name) || WRITING.contains(&name),
-            "snapshot" => NO_SNAPSHOT.contains(&name) || ONLY_LOCAL.contains(&name),
-            _ => ONLY_LOCAL.contains(&name),
+        let stage = bunko_stages::find(name).map_or(ConcernUse::Any, |stage| stage.read_concern);
+        let is_refused = match (stage, level) {
+            (ConcernUse::OnlyMajority, _) => level != "majority",
+            (ConcernUse::Any, _) | (_, "local") => false,
+            (ConcernUse::OnlyLocal, _) => true,
+            (ConcernUse::NoPastStates, _) => matches!(level, "linearizable" | "snapshot"),
+            (ConcernUse::NotLinearizable, _) => level == "linearizable",
         };
         if is_refused {
             let message = format!("The stage {name} cannot run with the read concern level '{level}'");

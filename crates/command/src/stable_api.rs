@@ -3,35 +3,15 @@
 use crate::collection_uuid;
 use crate::command_entry::{Changes, Command, Stability};
 use crate::dispatch::Request;
+use crate::each_stage::pipelines_in;
 use crate::fields::wrong_type;
 use bunko_bson::{ArrayRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_stages::ApiUse;
 
 /// Index options that are not in version 1.
 /// Source: MongoDB manual, "Stable API".
 const INDEX_OPTIONS_OUTSIDE: &[&str] = &["background", "bucketSize", "sparse", "storageEngine"];
-
-/// Stages that are not in version 1.
-/// Source: MongoDB manual, "Stable API", and the manual's pages of the stages that came later.
-const STAGES_OUTSIDE: &[&str] = &[
-    "$currentOp",
-    "$indexStats",
-    "$listCatalog",
-    "$listClusterCatalog",
-    "$listLocalSessions",
-    "$listSampledQueries",
-    "$listSearchIndexes",
-    "$listSessions",
-    "$planCacheStats",
-    "$querySettings",
-    "$queryStats",
-    "$rankFusion",
-    "$scoreFusion",
-    "$search",
-    "$searchMeta",
-    "$shardedDataDistribution",
-    "$vectorSearch",
-];
 
 /// The Stable API fields of a request.
 #[derive(Clone, Copy, Debug, Default)]
@@ -135,23 +115,27 @@ fn check_indexes(command: &str, indexes: ArrayRef<'_>) -> Result<()> {
 /// Checks stages, and stages of inner pipelines. Malformed stages are refused elsewhere.
 fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
     for stage in stages.iter().filter_map(|stage| stage.as_document()?.first()) {
-        if STAGES_OUTSIDE.contains(&stage.name) {
-            let message = format!("stage {} is not allowed with 'apiStrict: true' in API Version 1", stage.name);
-            return Err(refusal(message));
-        }
-        let Some(specification) = stage.value.as_document() else { continue };
-        match stage.name {
-            "$collStats" if specification.iter().any(|option| option.name != "count") => {
-                let message =
-                    "$collStats with anything but 'count' is not allowed with 'apiStrict: true' in API Version 1";
-                return Err(refusal(message.to_owned()));
+        let Some(entry) = bunko_stages::find(stage.name) else { continue };
+        let name = entry.name;
+        match entry.stable_api {
+            ApiUse::Outside => {
+                let message = format!("stage {name} is not allowed with 'apiStrict: true' in API Version 1");
+                return Err(refusal(message));
             }
-            "$facet" => specification.iter().filter_map(|facet| facet.value.as_array()).try_for_each(check_stages)?,
-            "$lookup" | "$unionWith" => {
-                specification.get("pipeline").and_then(ValueRef::as_array).map_or(Ok(()), check_stages)?;
+            ApiUse::Version1With { field }
+                if stage
+                    .value
+                    .as_document()
+                    .is_some_and(|options| options.iter().any(|option| option.name != field)) =>
+            {
+                let message = format!(
+                    "{name} with anything but '{field}' is not allowed with 'apiStrict: true' in API Version 1"
+                );
+                return Err(refusal(message));
             }
-            _ => {}
+            ApiUse::Version1With { .. } | ApiUse::Version1 => {}
         }
+        pipelines_in(entry, stage.value).try_for_each(check_stages)?;
     }
     Ok(())
 }

@@ -17,10 +17,8 @@ use bunko_aggregate::{DocumentStream, Pipeline, Plannable};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::Hint;
+use bunko_stages::UnstoredUse as StageUse;
 use bunko_store::Direction;
-
-/// Source stages that report on a collection itself rather than its documents, and that support the oplog.
-const STAGES_OF_OPLOG: [&str; 4] = ["$collStats", "$indexStats", "$listCatalog", "$planCacheStats"];
 
 /// A collection that is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,12 +69,12 @@ impl Unstored {
     /// Refuses a stage that reports on a stored collection.
     /// # Errors
     /// `CommandNotSupported`.
-    pub(crate) fn check_stage(self, stage: &str, namespace: &Namespace) -> Result<()> {
+    pub(crate) fn check_stage(self, stage: &bunko_stages::Stage, namespace: &Namespace) -> Result<()> {
         let is_known = match self {
-            Self::Oplog => STAGES_OF_OPLOG.contains(&stage),
-            Self::Sessions(_) => stage == "$listSessions",
+            Self::Oplog => stage.unstored == StageUse::Oplog,
+            Self::Sessions(_) => stage.unstored == StageUse::Sessions,
         };
-        if is_known { Ok(()) } else { Err(self.refusal(stage, namespace)) }
+        if is_known { Ok(()) } else { Err(self.refusal(stage.name, namespace)) }
     }
 
     /// The error for an operation that it does not support.

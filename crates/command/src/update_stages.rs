@@ -4,23 +4,8 @@ use bunko_aggregate::{Environment, Pipeline};
 use bunko_bson::{ArrayBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_query::QueryScope;
+use bunko_stages::UpdateUse;
 use std::sync::Arc;
-
-/// Stages whose errors do not depend on other stages or collections.
-const CHECKED: &[&str] = &[
-    "$bucket",
-    "$bucketAuto",
-    "$count",
-    "$group",
-    "$limit",
-    "$match",
-    "$redact",
-    "$sample",
-    "$skip",
-    "$sort",
-    "$sortByCount",
-    "$unwind",
-];
 
 /// The error of a stage itself, or else `refusal`. MongoDB reports such errors before it reports that updates do not
 /// support the stage.
@@ -35,5 +20,5 @@ pub(crate) fn own_fault(refusal: Failure, update: ValueRef<'_>, scope: &Arc<Quer
 
 fn is_checked(stage: &ValueRef<'_>) -> bool {
     let name = stage.as_document().and_then(DocumentRef::first).map(|first| first.name);
-    name.is_some_and(|name| CHECKED.contains(&name))
+    name.and_then(bunko_stages::find).is_some_and(|stage| stage.update == UpdateUse::RefusedLate)
 }

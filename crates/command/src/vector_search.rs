@@ -6,6 +6,7 @@ use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{Catalog, Collection, Namespace, SearchIndex, from_storage};
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
+use bunko_stages::VECTOR_SEARCH;
 use bunko_store::RecordId;
 use bunko_vector::{Definition, Hit, Request, query_error};
 use std::sync::Arc;
@@ -24,7 +25,7 @@ pub(crate) fn open(
     let nothing = || Box::new(Nothing) as Box<dyn ScoredDocuments>;
     let noted = match &resolved.below {
         Below::Collection(noted) => noted,
-        Below::Unstored(unstored) => return Err(unstored.refusal("$vectorSearch", &resolved.namespace)),
+        Below::Unstored(unstored) => return Err(unstored.refusal(VECTOR_SEARCH.name, &resolved.namespace)),
         Below::Absent => return Ok(nothing()),
     };
     let request = Request::parse(specification)?;
@@ -42,7 +43,7 @@ pub(crate) fn open(
 /// Whether a search is the first stage of a view's own pipeline, and so searches the collection below.
 fn is_of_view(resolved: &Resolved, specification: DocumentRef<'_>) -> bool {
     let first = resolved.views.as_ref().iter().next().and_then(|stage| stage.as_document()?.first());
-    let first = first.filter(|first| first.name == "$vectorSearch").and_then(|first| first.value.as_document());
+    let first = first.filter(|first| first.name == VECTOR_SEARCH.name).and_then(|first| first.value.as_document());
     first.is_some_and(|own| own.as_bytes() == specification.as_bytes())
 }
 
@@ -103,7 +104,7 @@ pub(crate) fn explain(
     let mut stages = ArrayBuf::new();
     for (position, stage) in sent.iter().filter_map(ValueRef::as_document).enumerate() {
         let mut described = match (stage.first(), collection) {
-            (Some(first), Some(collection)) if first.name == "$vectorSearch" => {
+            (Some(first), Some(collection)) if first.name == VECTOR_SEARCH.name => {
                 let specification = first.value.as_document().unwrap_or(DocumentRef::EMPTY);
                 let mut told = specification.to_owned();
                 told.append("explain", &explain_search(namespace, collection, specification)?);

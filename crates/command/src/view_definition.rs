@@ -4,13 +4,14 @@ use crate::change_stream;
 use crate::commands::aggregate::first_name;
 use crate::invocation::Invocation;
 use crate::pipeline_sources::{PipelineSources, VIEW_DEPTH_MAX};
-use crate::source_stages::{SourcedPipeline, Subject};
+use crate::source_stages::SourcedPipeline;
 use crate::time_series;
 use bunko_aggregate::{Environment, Pipeline, SourceName, involved_collections};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Catalog, Namespace, ViewDefinition};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::QueryScope;
+use bunko_stages::{DOCUMENTS, Subject};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -84,7 +85,7 @@ fn below(namespace: &Namespace, view: &ViewDefinition) -> Vec<Namespace> {
 
 fn refuse_writes(namespace: &Namespace, pipeline: ArrayRef<'_>) -> Result<()> {
     let mut names = pipeline.iter().filter_map(|stage| Some(stage.as_document()?.first()?.name));
-    match names.find(|name| matches!(*name, "$out" | "$merge")) {
+    match names.find(|name| bunko_stages::is_writing(name)) {
         Some(name) => Err(Failure::new(
             ErrorCode::OPTION_NOT_SUPPORTED_ON_VIEW,
             format!(
@@ -114,21 +115,20 @@ fn check_stages(
             format!("{name} is not allowed in the definition of a view: it needs no collection"),
         )
     };
-    if first_name(pipeline) == Some("$documents") {
-        return Err(needs_none("$documents"));
+    if first_name(pipeline) == Some(DOCUMENTS.name) {
+        return Err(needs_none(DOCUMENTS.name));
     }
     if first_name(pipeline) == Some(change_stream::STAGE) {
         change_stream::check_server(invocation)?;
-        let message = format!("$changeStream cannot be used in the view definition of {namespace}");
+        let message = format!("{} cannot be used in the view definition of {namespace}", change_stream::STAGE);
         return Err(Failure::new(ErrorCode::OPTION_NOT_SUPPORTED_ON_VIEW, message));
     }
     match SourcedPipeline::take_off(pipeline)? {
         // Such a stage reads the server's own data, whatever the view is on.
         Some(sourced)
-            if matches!(sourced.stage.subject, Subject::Server | Subject::Database)
-                || sourced.stage.name == "$listSessions" =>
+            if matches!(sourced.stage.facts.subject, Subject::Server | Subject::Admin | Subject::Sessions) =>
         {
-            Err(needs_none(sourced.stage.name))
+            Err(needs_none(sourced.stage.facts.name))
         }
         _ => Pipeline::parse(pipeline, environment).map(drop),
     }

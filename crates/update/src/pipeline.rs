@@ -8,56 +8,6 @@ use bunko_expression::{EvaluationContext, ParseScope, Reshaping, Variables};
 use bunko_operation::OperationContext;
 use std::sync::Arc;
 
-/// Stages of pipelines that updates do not allow; the error says so instead of calling them unknown.
-/// Source: MongoDB manual 8.2, "Aggregation Stages".
-const ELSEWHERE: &[&str] = &[
-    "$bucket",
-    "$bucketAuto",
-    "$changeStream",
-    "$changeStreamSplitLargeEvent",
-    "$collStats",
-    "$count",
-    "$currentOp",
-    "$densify",
-    "$documents",
-    "$facet",
-    "$fill",
-    "$geoNear",
-    "$graphLookup",
-    "$group",
-    "$indexStats",
-    "$limit",
-    "$listCatalog",
-    "$listClusterCatalog",
-    "$listLocalSessions",
-    "$listSampledQueries",
-    "$listSearchIndexes",
-    "$listSessions",
-    "$lookup",
-    "$match",
-    "$merge",
-    "$out",
-    "$planCacheStats",
-    "$querySettings",
-    "$queryStats",
-    "$rankFusion",
-    "$redact",
-    "$sample",
-    "$score",
-    "$scoreFusion",
-    "$search",
-    "$searchBeta",
-    "$searchMeta",
-    "$setWindowFields",
-    "$shardedDataDistribution",
-    "$skip",
-    "$sort",
-    "$sortByCount",
-    "$unionWith",
-    "$unwind",
-    "$vectorSearch",
-];
-
 /// A parsed pipeline with its variables.
 pub(crate) struct UpdatePipeline {
     stages: Vec<Reshaping>,
@@ -134,7 +84,8 @@ fn parse_stage(stage: ValueRef<'_>, scope: &ParseScope) -> Result<Result<Reshapi
     let name = element.name;
     match Reshaping::parse(name, element.value, scope) {
         Some(stage) => stage.map(Ok),
-        None if ELSEWHERE.contains(&name) => {
+        // The error says that the stage is not allowed instead of calling it unknown.
+        None if bunko_stages::find(name).is_some() => {
             let message = format!("{name} is not allowed to be used within an update");
             Ok(Err(Failure::new(ErrorCode::INVALID_OPTIONS, message)))
         }

@@ -21,6 +21,9 @@ const REGISTRIES: &[(&str, &str)] = &[
 /// Document in which users read what exists.
 const HANDBOOK: &str = "docs/compatibility.md";
 
+/// The facts that entries of stages refer to instead of naming the stage.
+const STAGE_FACTS: &str = "crates/stages/src/table.rs";
+
 /// The texts that are compared.
 struct Registry<'a> {
     crate_folder: &'a str,
@@ -41,9 +44,13 @@ struct Module {
 
 pub fn check(root: &Path, findings: &mut Findings) -> Result<(), String> {
     let handbook = fs::read_to_string(root.join(HANDBOOK)).map_err(|error| format!("{HANDBOOK}: {error}"))?;
+    let facts = fs::read_to_string(root.join(STAGE_FACTS)).map_err(|error| format!("{STAGE_FACTS}: {error}"))?;
     for &(crate_folder, below) in REGISTRIES {
         let folder = format!("{crate_folder}/{below}");
-        let modules = modules(root, &folder)?;
+        let mut modules = modules(root, &folder)?;
+        for module in &mut modules {
+            module.text = with_stage_names(&module.text, &facts);
+        }
         if modules.is_empty() {
             continue;
         }
@@ -163,6 +170,14 @@ fn constants(text: &str) -> Vec<Constant<'_>> {
     constants.collect()
 }
 
+/// The text with the names of stages in place of references to their facts.
+fn with_stage_names(text: &str, facts: &str) -> String {
+    constants(facts).into_iter().fold(text.to_owned(), |text, stage| match stage.first_string {
+        Some(name) => text.replace(&format!("&bunko_stages::{},", stage.name), &format!("{name:?},")),
+        None => text,
+    })
+}
+
 /// Whether `text` has `word` without a letter or digit right before or after it.
 fn is_named(text: &str, word: &str) -> bool {
     let is_part = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
@@ -174,7 +189,7 @@ fn is_named(text: &str, word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Module, Registry, compare, is_named};
+    use super::{Module, Registry, compare, is_named, with_stage_names};
     use crate::findings::Findings;
 
     const TABLE: &str = "
@@ -242,6 +257,13 @@ const OPERATORS: &[Operator] = &[
             findings_with(TABLE, &[ABS, ROUND, SINES], SCRIPTS, "`$abs`, `$sinh`"),
             ["docs/compatibility.md does not name $sin"]
         );
+    }
+
+    #[test]
+    fn the_name_of_a_stage_is_found_in_its_facts() {
+        let facts = "pub const OUT: Stage =\n    Stage { name: \"$out\", ..Stage::PLAIN };";
+        let text = with_stage_names("Definition { facts: &bunko_stages::OUT, parse }", facts);
+        assert_eq!(text, "Definition { facts: \"$out\", parse }");
     }
 
     #[test]

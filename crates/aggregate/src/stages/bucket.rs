@@ -6,7 +6,8 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, StringUse, Value, ValueRef,
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Expression;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$bucket", strings: StringUse::Collated, parse };
+pub(super) const DEFINITION: Definition =
+    Definition { facts: &bunko_stages::BUCKET, strings: StringUse::Collated, parse };
 
 fn refusal(code: i32, message: impl Into<String>) -> Failure {
     Failure::new(ErrorCode(code), message.into())

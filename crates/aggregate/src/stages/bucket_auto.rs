@@ -16,7 +16,8 @@ use bunko_query::append_spilled;
 use bunko_scratch::{Sorter, Spilled};
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$bucketAuto", strings: StringUse::Collated, parse };
+pub(super) const DEFINITION: Definition =
+    Definition { facts: &bunko_stages::BUCKET_AUTO, strings: StringUse::Collated, parse };
 
 struct BucketAuto {
     group_by: Expression,
@@ -85,7 +86,7 @@ fn read_buckets(value: ValueRef<'_>) -> Result<usize> {
 
 impl Stage for BucketAuto {
     fn name(&self) -> &'static str {
-        DEFINITION.name
+        DEFINITION.facts.name
     }
 
     fn open(
@@ -141,7 +142,7 @@ impl Bucketed {
     /// The documents sorted by the grouping value, and their number.
     fn placed(&self, input: &mut dyn DocumentStream) -> Result<(PlacedInOrder, usize)> {
         let operation = self.environment.operation();
-        let refusal = |_| too_large(DEFINITION.name);
+        let refusal = |_| too_large(DEFINITION.facts.name);
         let mut sorter = Sorter::new().gathering(Gatherer::BucketAuto, refusal);
         let (mut key, mut count) = (Vec::new(), 0);
         input.visit(&mut |document| {

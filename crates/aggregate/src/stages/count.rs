@@ -5,7 +5,8 @@ use crate::Environment;
 use bunko_bson::{DocumentBuf, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-pub(super) const DEFINITION: Definition = Definition { name: "$count", strings: StringUse::AsBytes, parse };
+pub(super) const DEFINITION: Definition =
+    Definition { facts: &bunko_stages::COUNT, strings: StringUse::AsBytes, parse };
 
 /// Expands to `$group` and `$project`.
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {

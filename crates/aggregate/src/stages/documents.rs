@@ -9,7 +9,8 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Expression};
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$documents", strings: StringUse::AsBytes, parse };
+pub(super) const DEFINITION: Definition =
+    Definition { facts: &bunko_stages::DOCUMENTS, strings: StringUse::AsBytes, parse };
 
 /// The expression; it sees no document, only variables.
 struct InPlace(Expression);
@@ -41,7 +42,7 @@ impl InPlace {
 
 impl Stage for InPlace {
     fn name(&self) -> &'static str {
-        DEFINITION.name
+        DEFINITION.facts.name
     }
 
     fn open(self: Arc<Self>, _: Box<dyn DocumentStream>, environment: &Arc<Environment>) -> Box<dyn DocumentStream> {

@@ -12,7 +12,8 @@ use bunko_query::append_spilled;
 use bunko_scratch::{Spilled, Spool, SpoolReader};
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$facet", strings: StringUse::AsBytes, parse };
+pub(super) const DEFINITION: Definition =
+    Definition { facts: &bunko_stages::FACET, strings: StringUse::AsBytes, parse };
 
 /// Maximum size in bytes of the output of all pipelines together.
 /// Source: MongoDB 8.2, parameter `internalQueryFacetMaxOutputDocSizeBytes`.
@@ -85,7 +86,7 @@ pub(super) fn check_name(name: &str) -> Result<()> {
 
 impl Stage for Facet {
     fn name(&self) -> &'static str {
-        DEFINITION.name
+        DEFINITION.facts.name
     }
 
     fn open(
@@ -140,7 +141,7 @@ impl DocumentStream for Faceted {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
         let Some(mut input) = self.input.take() else { return Ok(None) };
         let operation = self.environment.operation();
-        let mut held = Spool::new(Gatherer::Facet, DEFINITION.name);
+        let mut held = Spool::new(Gatherer::Facet, DEFINITION.facts.name);
         input.visit(&mut |document| held.add(document.as_bytes(), operation).map(|()| Flow::More))?;
         drop(input);
         let held = held.finish()?;

@@ -8,7 +8,8 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Element, StringUse, Value, 
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Expression, FieldPath, SortPattern};
 
-pub(super) const DEFINITION: Definition = Definition { name: "$fill", strings: StringUse::Collated, parse };
+pub(super) const DEFINITION: Definition =
+    Definition { facts: &bunko_stages::FILL, strings: StringUse::Collated, parse };
 
 /// Size of the stages that `$fill` expands to, as documents and parsed, as a multiple of its specification's size.
 const WRITTEN_OUT_PARTS: usize = 6;

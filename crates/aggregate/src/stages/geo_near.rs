@@ -14,7 +14,8 @@ use bunko_query::{NearAsked, NearOutput, QueryScope};
 use bunko_timeseries::TimeSeries;
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$geoNear", strings: StringUse::AsBytes, parse };
+pub(super) const DEFINITION: Definition =
+    Definition { facts: &bunko_stages::GEO_NEAR, strings: StringUse::AsBytes, parse };
 
 /// The stage as sent. Points and distances may be variables, whose values are known only when it is opened.
 #[derive(Clone)]
@@ -252,7 +253,7 @@ impl GeoNear {
 
 impl Stage for GeoNear {
     fn name(&self) -> &'static str {
-        DEFINITION.name
+        DEFINITION.facts.name
     }
 
     fn open(self: Arc<Self>, _: Box<dyn DocumentStream>, _: &Arc<Environment>) -> Box<dyn DocumentStream> {

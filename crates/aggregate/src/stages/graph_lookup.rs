@@ -14,7 +14,8 @@ use bunko_query::append_spilled;
 use foldhash::HashSet;
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$graphLookup", strings: StringUse::Collated, parse };
+pub(super) const DEFINITION: Definition =
+    Definition { facts: &bunko_stages::GRAPH_LOOKUP, strings: StringUse::Collated, parse };
 
 struct GraphLookup {
     source: SourceName,
@@ -138,7 +139,7 @@ impl GraphLookup {
 
 impl Stage for GraphLookup {
     fn name(&self) -> &'static str {
-        DEFINITION.name
+        DEFINITION.facts.name
     }
 
     fn open(

@@ -7,7 +7,8 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Dependencies;
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$limit", strings: StringUse::AsBytes, parse };
+pub(super) const DEFINITION: Definition =
+    Definition { facts: &bunko_stages::LIMIT, strings: StringUse::AsBytes, parse };
 
 struct Limit(u64);
 
@@ -30,7 +31,7 @@ fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
 
 impl Stage for Limit {
     fn name(&self) -> &'static str {
-        DEFINITION.name
+        DEFINITION.facts.name
     }
 
     fn open(self: Arc<Self>, input: Box<dyn DocumentStream>, _: &Arc<Environment>) -> Box<dyn DocumentStream> {

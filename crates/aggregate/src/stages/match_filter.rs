@@ -9,7 +9,8 @@ use bunko_expression::{Dependencies, Offered};
 use bunko_matcher::Filter;
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$match", strings: StringUse::Collated, parse };
+pub(super) const DEFINITION: Definition =
+    Definition { facts: &bunko_stages::MATCH, strings: StringUse::Collated, parse };
 
 struct Match {
     source: DocumentBuf,
@@ -26,7 +27,7 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
 
 impl Stage for Match {
     fn name(&self) -> &'static str {
-        DEFINITION.name
+        DEFINITION.facts.name
     }
 
     fn open(self: Arc<Self>, input: Box<dyn DocumentStream>, _: &Arc<Environment>) -> Box<dyn DocumentStream> {

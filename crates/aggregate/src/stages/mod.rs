@@ -14,7 +14,6 @@ mod geo_near;
 mod geo_near_distance;
 mod graph_lookup;
 mod group;
-mod known;
 mod limit;
 mod lookup;
 mod match_filter;
@@ -100,8 +99,8 @@ type Stages = Vec<Box<dyn Stage>>;
 
 /// One entry of the table.
 struct Definition {
-    /// Name with its `$`.
-    name: &'static str,
+    /// The facts that the table of all stages has about it.
+    facts: &'static bunko_stages::Stage,
     /// Whether it compares values itself, apart from its expressions.
     #[cfg_attr(not(test), expect(dead_code, reason = "the test that walks the table reads it"))]
     strings: StringUse,
@@ -213,29 +212,24 @@ pub enum Reads {
 
 /// Whether MongoDB has a stage with that name, supported here or not.
 pub fn is_known_stage(name: &str) -> bool {
-    is_stage(name) || known::is_known(name)
+    bunko_stages::find(name).is_some()
 }
 
 /// Parses one stage.
 pub(crate) fn parse(stage: Element<'_>, environment: &Environment) -> Result<Stages> {
-    let Some(definition) = DEFINITIONS.iter().find(|definition| definition.name == stage.name) else {
+    let Some(definition) = DEFINITIONS.iter().find(|definition| definition.facts.name == stage.name) else {
         if let Some(source) = environment.sources.source_stage(stage, environment.over.as_ref())? {
             return Ok(vec![Box::new(brought::Brought(source))]);
         }
         position::refuse_outside_stream(stage)?;
         sharded_data_distribution::refuse(stage)?;
-        if known::is_known(stage.name) {
+        if is_known_stage(stage.name) {
             return Err(Failure::not_supported_yet(stage.name));
         }
         let message = format!("Unrecognized pipeline stage name: '{}'", stage.name);
         return Err(Failure::new(ErrorCode(40324), message));
     };
     (definition.parse)(stage.value, environment)
-}
-
-/// Whether the table has a stage with that name.
-fn is_stage(name: &str) -> bool {
-    DEFINITIONS.iter().any(|definition| definition.name == name)
 }
 
 #[cfg(test)]
@@ -298,20 +292,21 @@ mod tests {
 
     #[test]
     fn stages_compare_strings_as_their_entries_say() {
-        for definition in DEFINITIONS.iter().filter(|definition| !ASKED_ELSEWHERE.contains(&definition.name)) {
-            let by_bytes = results(definition.name, StringOrder::BYTES);
-            let collated = results(definition.name, &StringOrder::collated(Arc::new(WithoutCase)));
+        for definition in DEFINITIONS.iter().filter(|definition| !ASKED_ELSEWHERE.contains(&definition.facts.name)) {
+            let by_bytes = results(definition.facts.name, StringOrder::BYTES);
+            let collated = results(definition.facts.name, &StringOrder::collated(Arc::new(WithoutCase)));
             let differing = by_bytes.iter().zip(&collated).find(|(one, other)| one != other);
             let says = definition.strings == StringUse::Collated;
-            assert_eq!(differing.is_some(), says, "{}: {differing:?}", definition.name);
+            assert_eq!(differing.is_some(), says, "{}: {differing:?}", definition.facts.name);
         }
     }
 
     #[test]
     fn every_stage_has_its_script() {
         for definition in DEFINITIONS {
-            let script = format!("{}/tests/scripts/stages/{}", env!("CARGO_MANIFEST_DIR"), &definition.name[1..]);
-            assert!(std::path::Path::new(&script).is_file(), "{} lacks {script}", definition.name);
+            assert!(bunko_stages::find(definition.facts.name).is_some(), "the table of facts lacks a stage");
+            let script = format!("{}/tests/scripts/stages/{}", env!("CARGO_MANIFEST_DIR"), &definition.facts.name[1..]);
+            assert!(std::path::Path::new(&script).is_file(), "{} lacks {script}", definition.facts.name);
         }
     }
 }

@@ -9,7 +9,7 @@ use bunko_expression::Dependencies;
 use bunko_timeseries::TimeSeries;
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$out", strings: StringUse::AsBytes, parse };
+pub(super) const DEFINITION: Definition = Definition { facts: &bunko_stages::OUT, strings: StringUse::AsBytes, parse };
 
 /// The target. The pipeline's caller writes; the stage only passes its input on.
 struct Out(OutTarget);
@@ -49,7 +49,7 @@ fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
 
 impl Stage for Out {
     fn name(&self) -> &'static str {
-        DEFINITION.name
+        DEFINITION.facts.name
     }
 
     fn open(self: Arc<Self>, input: Box<dyn DocumentStream>, _: &Arc<Environment>) -> Box<dyn DocumentStream> {

@@ -3,53 +3,21 @@
 use crate::Environment;
 use bunko_bson::{ArrayRef, DocumentRef, Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_stages::{FacetUse, Inner, Nesting, Source, Stage};
 
-/// Stages that must begin a pipeline, and whose own pipelines read the collection.
-const FUSIONS: &[&str] = &["$rankFusion", "$scoreFusion"];
-/// Stages that must end a pipeline: they write.
-const LAST: &[&str] = &["$merge", "$out"];
-/// Stages allowed only in the pipeline that the client sent.
-const OUTERMOST: &[&str] = &["$changeStream", SPLIT, "$merge", "$out"];
 /// The stage allowed only after a `$changeStream`.
-const SPLIT: &str = "$changeStreamSplitLargeEvent";
-/// Stages not allowed in a facet, sorted.
-const NOT_IN_FACET: &[&str] = &[
-    "$changeStream",
-    "$changeStreamSplitLargeEvent",
-    "$collStats",
-    "$currentOp",
-    "$documents",
-    "$facet",
-    "$geoNear",
-    "$indexStats",
-    "$listCatalog",
-    "$listClusterCatalog",
-    "$listLocalSessions",
-    "$listSampledQueries",
-    "$listSearchIndexes",
-    "$listSessions",
-    "$merge",
-    "$out",
-    "$planCacheStats",
-    "$querySettings",
-    "$queryStats",
-    "$rankFusion",
-    "$scoreFusion",
-    "$search",
-    "$searchBeta",
-    "$searchMeta",
-    "$vectorSearch",
-];
+const SPLIT: &str = bunko_stages::CHANGE_STREAM_SPLIT_LARGE_EVENT.name;
 
 /// Checks the order of one pipeline's stages, by name.
 /// # Errors
 /// 10170100 for a stage that must be first and is not, 40601 for one that must be last and is not.
 pub(crate) fn check(names: &[&str]) -> Result<()> {
     for (position, name) in names.iter().enumerate() {
-        if position > 0 && FUSIONS.contains(name) {
+        let Some(stage) = bunko_stages::find(name) else { continue };
+        if position > 0 && stage.source == Source::Fusion {
             return Err(Failure::new(ErrorCode(10_170_100), format!("{name} must be the first stage of a pipeline")));
         }
-        if position + 1 < names.len() && LAST.contains(name) {
+        if position + 1 < names.len() && stage.writes() {
             return Err(Failure::new(ErrorCode(40601), format!("{name} can only be the final stage in the pipeline")));
         }
     }
@@ -72,8 +40,8 @@ pub(super) fn refuse_outside_stream(stage: Element<'_>) -> Result<()> {
 
 /// Refuses stages that write, and change streams, in the pipeline of another stage; `code` is that stage's error code.
 pub(super) fn refuse_outermost(stages: ArrayRef<'_>, code: i32, stage: &str) -> Result<()> {
-    match names(stages).find(|name| OUTERMOST.contains(name)) {
-        Some(name) => {
+    match entries(stages).find(|stage| stage.nesting == Nesting::Outermost) {
+        Some(Stage { name, .. }) => {
             let message = format!("{name} is not allowed within a {stage}'s sub-pipeline");
             Err(Failure::new(ErrorCode(code), message))
         }
@@ -81,12 +49,12 @@ pub(super) fn refuse_outermost(stages: ArrayRef<'_>, code: i32, stage: &str) -> 
     }
 }
 
-/// Refuses a vector search in the pipeline of a `$lookup`.
+/// Refuses stages that only the pipeline of a `$lookup` may not contain: vector searches.
 /// # Errors
 /// 51047.
 pub(super) fn refuse_vector_search(stages: ArrayRef<'_>) -> Result<()> {
-    if names(stages).any(|name| name == "$vectorSearch") {
-        let message = "$vectorSearch is not allowed within a $lookup's sub-pipeline";
+    if let Some(Stage { name, .. }) = entries(stages).find(|stage| stage.nesting == Nesting::NotInLookup) {
+        let message = format!("{name} is not allowed within a $lookup's sub-pipeline");
         return Err(Failure::new(ErrorCode(51047), message));
     }
     Ok(())
@@ -97,7 +65,7 @@ pub(super) fn refuse_vector_search(stages: ArrayRef<'_>) -> Result<()> {
 /// 40600; `InvalidNamespace` for a stage that cannot begin a pipeline over the facet's collection either.
 pub(super) fn check_facet(stages: ArrayRef<'_>, environment: &Environment) -> Result<()> {
     // The collection of `$querySettings` is checked later.
-    for name in names(stages).filter(|name| *name != "$querySettings") {
+    for name in names(stages).filter(|name| *name != bunko_stages::QUERY_SETTINGS.name) {
         environment.sources.check_source_stage(name, environment.over.as_ref())?;
     }
     check_in_facet(stages, None)
@@ -106,14 +74,15 @@ pub(super) fn check_facet(stages: ArrayRef<'_>, environment: &Environment) -> Re
 /// Checks the stages of a facet, or of a pipeline inside one; such a pipeline refuses stages that write itself.
 fn check_in_facet(stages: ArrayRef<'_>, outer: Option<&str>) -> Result<()> {
     for stage in stages.iter().filter_map(|stage| stage.as_document()?.first()) {
-        let is_left_to_stage = outer.is_some() && LAST.contains(&stage.name);
-        if NOT_IN_FACET.binary_search(&stage.name).is_ok() && !is_left_to_stage {
+        let Some(entry) = bunko_stages::find(stage.name) else { continue };
+        let is_left_to_stage = outer.is_some() && entry.writes();
+        if entry.facet == FacetUse::Refused && !is_left_to_stage {
             let way = outer.map(|outer| format!(" inside of {outer}")).unwrap_or_default();
             let message = format!("{}{way} is not allowed to be used within a $facet stage", stage.name);
             return Err(Failure::new(ErrorCode(40600), message));
         }
-        let inner = match (stage.name, stage.value) {
-            ("$lookup" | "$unionWith", ValueRef::Document(body)) => body.get("pipeline").and_then(ValueRef::as_array),
+        let inner = match (entry.inner, stage.value) {
+            (Inner::Joined { .. }, ValueRef::Document(body)) => body.get("pipeline").and_then(ValueRef::as_array),
             _ => None,
         };
         if let Some(inner) = inner {
@@ -123,16 +92,11 @@ fn check_in_facet(stages: ArrayRef<'_>, outer: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-fn names(stages: ArrayRef<'_>) -> impl Iterator<Item = &str> {
-    stages.iter().filter_map(|stage| Some(stage.as_document()?.first()?.name))
+/// The entries of the stages that MongoDB has.
+fn entries(stages: ArrayRef<'_>) -> impl Iterator<Item = &'static Stage> {
+    names(stages).filter_map(bunko_stages::find)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_found_by_halves() {
-        assert!(NOT_IN_FACET.is_sorted_by(|one, next| one < next));
-    }
+fn names(stages: ArrayRef<'_>) -> impl Iterator<Item = &str> {
+    stages.iter().filter_map(|stage| Some(stage.as_document()?.first()?.name))
 }

@@ -7,7 +7,8 @@ use bunko_errors::Result;
 use bunko_expression::{Dependencies, Redaction};
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$redact", strings: StringUse::AsBytes, parse };
+pub(super) const DEFINITION: Definition =
+    Definition { facts: &bunko_stages::REDACT, strings: StringUse::AsBytes, parse };
 
 struct Redact(Redaction);
 
@@ -17,7 +18,7 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
 
 impl Stage for Redact {
     fn name(&self) -> &'static str {
-        DEFINITION.name
+        DEFINITION.facts.name
     }
 
     fn open(

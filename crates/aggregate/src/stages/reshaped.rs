@@ -8,32 +8,32 @@ use bunko_expression::{Dependencies, Reshaping};
 use std::sync::Arc;
 
 pub(super) const ADD_FIELDS: Definition = Definition {
-    name: "$addFields",
+    facts: &bunko_stages::ADD_FIELDS,
     strings: StringUse::AsBytes,
     parse: |value, environment| parse("$addFields", value, environment),
 };
 pub(super) const PROJECT: Definition = Definition {
-    name: "$project",
+    facts: &bunko_stages::PROJECT,
     strings: StringUse::AsBytes,
     parse: |value, environment| parse("$project", value, environment),
 };
 pub(super) const REPLACE_ROOT: Definition = Definition {
-    name: "$replaceRoot",
+    facts: &bunko_stages::REPLACE_ROOT,
     strings: StringUse::AsBytes,
     parse: |value, environment| parse("$replaceRoot", value, environment),
 };
 pub(super) const REPLACE_WITH: Definition = Definition {
-    name: "$replaceWith",
+    facts: &bunko_stages::REPLACE_WITH,
     strings: StringUse::AsBytes,
     parse: |value, environment| parse("$replaceWith", value, environment),
 };
 pub(super) const SET: Definition = Definition {
-    name: "$set",
+    facts: &bunko_stages::SET,
     strings: StringUse::AsBytes,
     parse: |value, environment| parse("$set", value, environment),
 };
 pub(super) const UNSET: Definition = Definition {
-    name: "$unset",
+    facts: &bunko_stages::UNSET,
     strings: StringUse::AsBytes,
     parse: |value, environment| parse("$unset", value, environment),
 };

@@ -11,7 +11,8 @@ use bunko_operation::Gatherer;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$sample", strings: StringUse::AsBytes, parse };
+pub(super) const DEFINITION: Definition =
+    Definition { facts: &bunko_stages::SAMPLE, strings: StringUse::AsBytes, parse };
 
 struct Sample {
     size: usize,
@@ -40,7 +41,7 @@ fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
 
 impl Stage for Sample {
     fn name(&self) -> &'static str {
-        DEFINITION.name
+        DEFINITION.facts.name
     }
 
     fn open(
@@ -80,7 +81,7 @@ struct Drawn {
 impl Sampled {
     fn draw(&self, input: &mut dyn DocumentStream) -> Result<Vec<DocumentBuf>> {
         let operation = self.environment.operation();
-        let mut memory = StageMemory::new(DEFINITION.name, Gatherer::Sort, &self.environment);
+        let mut memory = StageMemory::new(DEFINITION.facts.name, Gatherer::Sort, &self.environment);
         let mut kept: BinaryHeap<Drawn> = BinaryHeap::new();
         input.visit(&mut |document| {
             operation.work(1)?;

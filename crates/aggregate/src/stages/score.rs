@@ -15,7 +15,8 @@ use bunko_expression::{AtHand, Dependencies, Expression};
 use bunko_operation::Gatherer;
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$score", strings: StringUse::AsBytes, parse };
+pub(super) const DEFINITION: Definition =
+    Definition { facts: &bunko_stages::SCORE, strings: StringUse::AsBytes, parse };
 
 /// Source: MongoDB manual, "$score", "scoreDetails".
 const DESCRIPTION: &str = "the score calculated from multiplying a weight in the range [0,1] with either a normalized or \
@@ -36,12 +37,12 @@ struct Score {
 /// Errors: `FailedToParse` if it is not a document; IDL errors for fields; `BadValue` for a weight outside 0..=1;
 /// errors of the expression.
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
-    let specification = fusion::specification(DEFINITION.name, value)?;
+    let specification = fusion::specification(DEFINITION.facts.name, value)?;
     let fields = ["score", "normalization", "weight", "scoreDetails"];
-    let fields = StageFields::new(DEFINITION.name, specification, &fields)?;
+    let fields = StageFields::new(DEFINITION.facts.name, specification, &fields)?;
     let details = Details::asked(&fields)?;
     let score = fields.required("score", specification.get("score"))?;
-    let normalization = Normalization::asked(DEFINITION.name, &fields)?.unwrap_or(Normalization::None);
+    let normalization = Normalization::asked(DEFINITION.facts.name, &fields)?.unwrap_or(Normalization::None);
     let weight = match fields.field("weight") {
         None => 1.0,
         Some(weight) => {
@@ -61,7 +62,7 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
 
 impl Stage for Score {
     fn name(&self) -> &'static str {
-        DEFINITION.name
+        DEFINITION.facts.name
     }
 
     fn open(
@@ -102,7 +103,7 @@ impl Scored {
     }
 
     fn gather(&mut self) -> Result<(std::vec::IntoIter<Raw>, Range)> {
-        let mut memory = StageMemory::new(DEFINITION.name, Gatherer::Group, &self.environment);
+        let mut memory = StageMemory::new(DEFINITION.facts.name, Gatherer::Group, &self.environment);
         let mut gathered = Vec::new();
         while let Some((document, score)) = self.read()? {
             self.environment.operation().work(1)?;

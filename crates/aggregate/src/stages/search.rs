@@ -11,12 +11,12 @@ use bunko_search::{Asked, Hit, Search, SearchIndexDefinition, SearchQuery, Shown
 use std::sync::Arc;
 
 pub(super) const DOCUMENTS: Definition = Definition {
-    name: "$search",
+    facts: &bunko_stages::SEARCH,
     strings: StringUse::AsBytes,
     parse: |value, environment| parse("$search", Asked::Documents, value, environment),
 };
 pub(super) const METADATA: Definition = Definition {
-    name: "$searchMeta",
+    facts: &bunko_stages::SEARCH_META,
     strings: StringUse::AsBytes,
     parse: |value, environment| parse("$searchMeta", Asked::Metadata, value, environment),
 };

@@ -4,7 +4,7 @@ use bunko_bson::{Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// The stage's name.
-const STAGE: &str = "$shardedDataDistribution";
+const STAGE: &str = bunko_stages::SHARDED_DATA_DISTRIBUTION.name;
 
 /// Refuses the stage, as a mongod does.
 /// # Errors

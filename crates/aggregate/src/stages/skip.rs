@@ -7,7 +7,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Dependencies;
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$skip", strings: StringUse::AsBytes, parse };
+pub(super) const DEFINITION: Definition = Definition { facts: &bunko_stages::SKIP, strings: StringUse::AsBytes, parse };
 
 struct Skip(u64);
 
@@ -28,7 +28,7 @@ fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
 
 impl Stage for Skip {
     fn name(&self) -> &'static str {
-        DEFINITION.name
+        DEFINITION.facts.name
     }
 
     fn open(self: Arc<Self>, input: Box<dyn DocumentStream>, _: &Arc<Environment>) -> Box<dyn DocumentStream> {

@@ -10,7 +10,8 @@ use bunko_query::append_spilled;
 use bunko_scratch::Sorter;
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$sort", strings: StringUse::Collated, parse };
+pub(super) const DEFINITION: Definition =
+    Definition { facts: &bunko_stages::SORT, strings: StringUse::Collated, parse };
 
 struct Sort {
     pattern: SortPattern,
@@ -26,7 +27,7 @@ pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<St
 
 impl Stage for Sort {
     fn name(&self) -> &'static str {
-        DEFINITION.name
+        DEFINITION.facts.name
     }
 
     fn open(

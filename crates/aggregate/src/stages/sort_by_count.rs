@@ -5,7 +5,8 @@ use crate::Environment;
 use bunko_bson::{DocumentBuf, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-pub(super) const DEFINITION: Definition = Definition { name: "$sortByCount", strings: StringUse::Collated, parse };
+pub(super) const DEFINITION: Definition =
+    Definition { facts: &bunko_stages::SORT_BY_COUNT, strings: StringUse::Collated, parse };
 
 /// Expands to `$group` and `$sort`.
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {

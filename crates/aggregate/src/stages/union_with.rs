@@ -9,7 +9,8 @@ use bunko_errors::{Failure, Result};
 use bunko_expression::{AtHand, Dependencies};
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$unionWith", strings: StringUse::AsBytes, parse };
+pub(super) const DEFINITION: Definition =
+    Definition { facts: &bunko_stages::UNION_WITH, strings: StringUse::AsBytes, parse };
 
 struct UnionWith {
     other: SubPipeline,
@@ -30,7 +31,7 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
                 .iter()
                 .next()
                 .and_then(ValueRef::as_document)
-                .is_some_and(|first| first.get("$documents").is_some());
+                .is_some_and(|first| first.get(bunko_stages::DOCUMENTS.name).is_some());
             if source.is_none() && !begins_with_documents {
                 return Err(Failure::failed_to_parse(
                     "$unionWith stage without explicit collection must have a pipeline with $documents as first stage",
@@ -50,7 +51,7 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
 
 impl Stage for UnionWith {
     fn name(&self) -> &'static str {
-        DEFINITION.name
+        DEFINITION.facts.name
     }
 
     fn open(

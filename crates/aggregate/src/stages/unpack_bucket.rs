@@ -12,7 +12,7 @@ use bunko_timeseries::{TimeSeries, Unpacked};
 use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition =
-    Definition { name: "$_internalUnpackBucket", strings: StringUse::AsBytes, parse };
+    Definition { facts: &bunko_stages::INTERNAL_UNPACK_BUCKET, strings: StringUse::AsBytes, parse };
 
 /// Bytes of measurements unpacked at a time.
 const PART_BYTES: usize = 1 << 20;
@@ -33,7 +33,7 @@ fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
         let message = format!("$_internalUnpackBucket specification must be an object, got: {}", value.kind().alias());
         return Err(Failure::new(ErrorCode(5_346_500), message));
     };
-    let fields = StageFields::new(DEFINITION.name, specification, FIELDS)?;
+    let fields = StageFields::new(DEFINITION.facts.name, specification, FIELDS)?;
     let time_field = fields.required("timeField", fields.string("timeField")?)?;
     let mut options = DocumentBuf::new().with("timeField", time_field);
     if let Some(meta_field) = fields.string("metaField")? {
@@ -47,7 +47,7 @@ fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
 
 impl Stage for UnpackBucket {
     fn name(&self) -> &'static str {
-        DEFINITION.name
+        DEFINITION.facts.name
     }
 
     fn open(

@@ -11,7 +11,8 @@ use bunko_operation::OperationContext;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$unwind", strings: StringUse::AsBytes, parse };
+pub(super) const DEFINITION: Definition =
+    Definition { facts: &bunko_stages::UNWIND, strings: StringUse::AsBytes, parse };
 
 struct Unwind {
     path: FieldPath,
@@ -117,7 +118,7 @@ fn parse_path(text: &str) -> Result<FieldPath> {
 
 impl Stage for Unwind {
     fn name(&self) -> &'static str {
-        DEFINITION.name
+        DEFINITION.facts.name
     }
 
     fn open(

@@ -13,7 +13,8 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Offered};
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$vectorSearch", strings: StringUse::AsBytes, parse };
+pub(super) const DEFINITION: Definition =
+    Definition { facts: &bunko_stages::VECTOR_SEARCH, strings: StringUse::AsBytes, parse };
 
 /// The stage as sent.
 struct VectorSearch(DocumentBuf);
@@ -23,7 +24,7 @@ struct VectorSearch(DocumentBuf);
 fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let ValueRef::Document(specification) = value else {
         let kind = value.kind().alias();
-        let message = format!("{} value must be an object. Found: {kind}", DEFINITION.name);
+        let message = format!("{} value must be an object. Found: {kind}", DEFINITION.facts.name);
         return Err(Failure::failed_to_parse(message));
     };
     if let Some(limit) = specification.get("limit") {
@@ -74,7 +75,7 @@ fn check_filter(filter: ValueRef<'_>, environment: &Environment) -> Result<()> {
 
 impl Stage for VectorSearch {
     fn name(&self) -> &'static str {
-        DEFINITION.name
+        DEFINITION.facts.name
     }
 
     fn open(self: Arc<Self>, _: Box<dyn DocumentStream>, environment: &Arc<Environment>) -> Box<dyn DocumentStream> {

@@ -11,7 +11,7 @@ use bunko_access::Name;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::ErrorCode;
 
-/// What a finished command leaves in the audit log.
+/// The events that a finished command leaves in the audit log.
 #[derive(Clone, Copy)]
 pub(crate) enum AuditEvent {
     /// Nothing.

@@ -16,6 +16,7 @@ pub(crate) mod users;
 pub(crate) mod writes;
 
 pub use asker::Asker;
+pub(crate) use pipelines::{PipelinePlace, StagePrivileges};
 
 use crate::access_control::Shown;
 use crate::audit::{note_refusal, note_success};

@@ -4,9 +4,12 @@
 //! pipeline is checked against the user who defines the view, not against its readers.
 
 use super::{Asker, argument, has_on, writes};
+use crate::change_stream;
 use crate::dispatch::Request;
+use crate::source_stages;
 use bunko_access::Action;
 use bunko_bson::{ArrayRef, DocumentRef, Element, ValueRef};
+use bunko_stages::{Inner, MERGE, OUT};
 
 /// Whether validators check the documents that a pipeline writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,36 +72,53 @@ pub(super) fn may_run(
 
 /// Whether the source of a pipeline may be read.
 fn may_begin(asker: &Asker<'_>, database: &str, collection: Option<&str>, first: Option<Element<'_>>) -> bool {
-    let on_source = |action| match collection {
-        Some(collection) => asker.on_collection(database, collection, action),
-        None => asker.on_database(database, action),
-    };
-    let Some(first) = first else { return on_source(Action::Find) };
-    let options = first.value.as_document().unwrap_or(DocumentRef::EMPTY);
-    let is_logged_in = asker.user().is_some();
-    match first.name {
-        "$changeStream" if has_on(options, "allChangesForCluster") => {
-            asker.on_all_databases(Action::Find) && asker.on_all_databases(Action::ChangeStream)
+    let options = first.and_then(|first| first.value.as_document()).unwrap_or(DocumentRef::EMPTY);
+    let place = PipelinePlace { database, collection, options };
+    let name = first.map_or("", |first| first.name);
+    match source_stages::find(name).map(|stage| stage.privileges) {
+        Some(StagePrivileges::OnCluster(action)) => asker.on_cluster(action),
+        Some(StagePrivileges::By(ask)) => ask(asker, &place),
+        Some(StagePrivileges::ActionsOr { without_collection, .. }) if collection.is_none() => {
+            without_collection(asker)
         }
-        "$changeStream" => on_source(Action::Find) && on_source(Action::ChangeStream),
-        "$currentOp" if has_on(options, "allUsers") => asker.on_cluster(Action::InProg),
-        "$listSessions" | "$listLocalSessions" if has_on(options, "allUsers") || options.get("users").is_some() => {
-            asker.on_cluster(Action::ListSessions)
+        Some(StagePrivileges::Actions(actions) | StagePrivileges::ActionsOr { actions, .. }) => {
+            actions.iter().all(|action| place.allows(asker, *action))
         }
-        // Without these options they show only the user's own.
-        "$currentOp" | "$listSessions" | "$listLocalSessions" => is_logged_in,
-        "$documents" => is_logged_in,
-        "$listCatalog" if collection.is_none() => {
-            asker.on_cluster(Action::ListDatabases)
-                && asker.on_all_databases(Action::ListCollections)
-                && asker.on_all_databases(Action::ListIndexes)
+        None if name == change_stream::STAGE => change_stream::may_open(asker, &place),
+        // These documents are in the request.
+        None if name == bunko_stages::DOCUMENTS.name => asker.user().is_some(),
+        None => place.allows(asker, Action::Find),
+    }
+}
+
+/// The privileges that a pipeline beginning with a stage needs for its source.
+#[derive(Clone, Copy)]
+pub(crate) enum StagePrivileges {
+    /// The actions on its collection, or on its database if it has none.
+    Actions(&'static [Action]),
+    /// The actions on its collection. If it has none, the function decides.
+    ActionsOr { actions: &'static [Action], without_collection: fn(&Asker<'_>) -> bool },
+    /// The action on the server as a whole.
+    OnCluster(Action),
+    /// As its place and options demand.
+    By(fn(&Asker<'_>, &PipelinePlace<'_>) -> bool),
+}
+
+/// The place of a pipeline, and the options of its first stage.
+pub(crate) struct PipelinePlace<'a> {
+    pub database: &'a str,
+    /// `None` with `{aggregate: 1}`.
+    pub collection: Option<&'a str>,
+    pub options: DocumentRef<'a>,
+}
+
+impl PipelinePlace<'_> {
+    /// Whether an action is allowed on the collection, or on the database if there is none.
+    pub(crate) fn allows(&self, asker: &Asker<'_>, action: Action) -> bool {
+        match self.collection {
+            Some(collection) => asker.on_collection(self.database, collection, action),
+            None => asker.on_database(self.database, action),
         }
-        "$listClusterCatalog" if database == "admin" => asker.on_cluster(Action::ListClusterCatalog),
-        "$listClusterCatalog" => on_source(Action::ListCollections),
-        "$listSampledQueries" => asker.on_cluster(Action::ListSampledQueries),
-        "$querySettings" => asker.on_cluster(Action::QuerySettings),
-        "$queryStats" => asker.on_cluster(Action::QueryStatsRead),
-        name => actions_over(Some(name)).iter().all(|action| on_source(*action)),
     }
 }
 
@@ -118,34 +138,32 @@ fn may_do(asker: &Asker<'_>, database: &str, stage: Element<'_>, validation: Val
     let may_look = |(database, collection): (&str, &str), actions: &[Action]| {
         actions.iter().all(|action| asker.on_collection(database, collection, *action))
     };
-    match stage.name {
-        "$lookup" | "$graphLookup" => {
-            let actions = actions_inside(stage.value);
-            targets(stage.value, "from", database).into_iter().all(|target| may_look(target, actions))
-        }
-        "$unionWith" => {
-            let actions = actions_inside(stage.value);
-            named(stage.value, database).into_iter().all(|target| may_look(target, actions))
-        }
-        "$out" => named(stage.value, database).into_iter().all(|(database, collection)| {
-            may_write(asker, database, collection, &[Action::Insert, Action::Remove], validation)
-        }),
-        "$merge" => merge_targets(stage.value, database).into_iter().all(|(database, collection)| {
-            may_write(asker, database, collection, merge_actions(stage.value), validation)
-        }),
-        _ => true,
+    let Some(entry) = bunko_stages::find(stage.name) else { return true };
+    let may_write_all = |targets: Vec<(&str, &str)>, actions| {
+        targets.into_iter().all(|(database, name)| may_write(asker, database, name, actions, validation))
+    };
+    if entry.name == OUT.name {
+        return may_write_all(named(stage.value, database), &[Action::Insert, Action::Remove]);
     }
+    if entry.name == MERGE.name {
+        return may_write_all(merge_targets(stage.value, database), merge_actions(stage.value));
+    }
+    let read = match entry.inner {
+        Inner::Joined { collection: "coll", .. } => named(stage.value, database),
+        Inner::Joined { collection, .. } | Inner::Collection { collection } => {
+            targets(stage.value, collection, database)
+        }
+        Inner::None | Inner::Facets => return true,
+    };
+    let actions = actions_inside(stage.value);
+    read.into_iter().all(|target| may_look(target, actions))
 }
 
 /// The actions that a pipeline with this first stage needs on its collection.
 fn actions_over(first: Option<&str>) -> &'static [Action] {
-    match first {
-        Some("$collStats") => &[Action::CollStats],
-        Some("$indexStats") => &[Action::IndexStats],
-        Some("$listCatalog") => &[Action::ListCollections, Action::ListIndexes],
-        Some("$listSearchIndexes") => &[Action::ListSearchIndexes],
-        Some("$planCacheStats") => &[Action::PlanCacheRead],
-        _ => &[Action::Find],
+    match first.and_then(source_stages::find).map(|stage| stage.privileges) {
+        Some(StagePrivileges::Actions(actions) | StagePrivileges::ActionsOr { actions, .. }) => actions,
+        Some(StagePrivileges::OnCluster(_) | StagePrivileges::By(_)) | None => &[Action::Find],
     }
 }
 

@@ -20,13 +20,26 @@ pub(crate) use explain::explain;
 pub(crate) use source::open;
 pub(crate) use tail::Tails;
 
+use crate::authorization::{Asker, PipelinePlace, has_on};
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// The stage's name, including `$`.
-pub(crate) const STAGE: &str = "$changeStream";
+pub(crate) const STAGE: &str = bunko_stages::CHANGE_STREAM.name;
+
+/// Whether a stream may be opened there: on the whole cluster, or on its collection or database.
+pub(crate) fn may_open(asker: &Asker<'_>, place: &PipelinePlace<'_>) -> bool {
+    [Action::Find, Action::ChangeStream].into_iter().all(|action| {
+        if has_on(place.options, "allChangesForCluster") {
+            asker.on_all_databases(action)
+        } else {
+            place.allows(asker, action)
+        }
+    })
+}
 
 /// The part of the server that a stream watches.
 #[derive(Clone, Debug)]

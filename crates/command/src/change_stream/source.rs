@@ -18,14 +18,11 @@ use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, Timestam
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::check_document_bytes;
+use bunko_stages::{FILL, StreamUse};
 use bunko_store::{Bell, Following};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// Stages that may follow `$changeStream`. Source: MongoDB manual 8.2, "Modify Change Stream Output".
-const STAGES_AFTER: [&str; 8] =
-    ["$addFields", "$match", "$project", "$redact", "$replaceRoot", "$replaceWith", "$set", "$unset"];
 
 /// A parsed command, checked as far as possible without reading.
 pub(super) struct Asked {
@@ -134,10 +131,10 @@ fn check_fragment(beginning: &Beginning, splits: bool) -> Result<()> {
 fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
     for stage in stages.iter().skip(1) {
         let Some(Element { name, value }) = stage.as_document().and_then(DocumentRef::first) else { continue };
-        let is_permitted =
-            STAGES_AFTER.contains(&name) || name == split::STAGE || name == "$fill" && fills_alone(value);
         // An unknown stage is refused with the pipeline.
-        if !is_permitted && bunko_aggregate::is_known_stage(name) {
+        let Some(entry) = bunko_stages::find(name) else { continue };
+        let is_permitted = entry.change_stream == StreamUse::Allowed || name == FILL.name && fills_alone(value);
+        if !is_permitted {
             let message = format!("{name} is not permitted in a {STAGE} pipeline");
             return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
         }

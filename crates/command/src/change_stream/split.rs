@@ -7,7 +7,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use std::collections::VecDeque;
 
 /// The stage's name, including `$`.
-pub(super) const STAGE: &str = "$changeStreamSplitLargeEvent";
+pub(super) const STAGE: &str = bunko_stages::CHANGE_STREAM_SPLIT_LARGE_EVENT.name;
 /// Most bytes of a fragment besides its token and its fields' values: `splitEvent`, names and ends of fields.
 const OVERHEAD_BYTES: usize = 128;
 /// Longest fragment, and longest event that is returned whole. A field with a document of the largest size fits.

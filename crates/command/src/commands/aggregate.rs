@@ -26,7 +26,7 @@ use crate::operation_class::OperationClass;
 use crate::pipeline_sources::PipelineSources;
 use crate::pipeline_writes::PipelineWrite;
 use crate::query_settings::ShapePart;
-use crate::source_stages::{SourcedPipeline, Subject, subject_of};
+use crate::source_stages::SourcedPipeline;
 use crate::time_series;
 use crate::unstored::Unstored;
 use aggregation::Aggregated;
@@ -86,7 +86,7 @@ const RUNNING: &str = "aggregate command on namespace";
 fn ends_with_write(body: DocumentRef<'_>) -> bool {
     let stages = body.get("pipeline").and_then(ValueRef::as_array);
     let last = stages.and_then(|stages| stages.iter().last()).and_then(ValueRef::as_document);
-    last.and_then(DocumentRef::first).is_some_and(|stage| matches!(stage.name, "$merge" | "$out"))
+    last.and_then(DocumentRef::first).is_some_and(|stage| bunko_stages::is_writing(stage.name))
 }
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
@@ -280,9 +280,7 @@ pub(super) fn check_needs_no_collection(invocation: &Invocation<'_>, fields: &Fi
         return invalid("{aggregate: 1} is not valid for an empty pipeline.".to_owned());
     };
     let stage = stage_field(first)?;
-    let needs_none = matches!(stage.name, "$documents" | change_stream::STAGE)
-        || subject_of(stage.name).is_some_and(|it| it != Subject::Collection);
-    if needs_none {
+    if bunko_stages::find(stage.name).is_some_and(|stage| !stage.subject.needs_collection()) {
         return Ok(());
     }
     let namespace = Namespace::of_cursor(invocation.request.database, "$cmd.aggregate")?;

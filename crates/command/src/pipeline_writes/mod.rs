@@ -24,8 +24,12 @@ impl PipelineWrite {
     /// the time series that the stage describes; 51183 without a unique index that makes matches unique.
     pub(crate) fn new(invocation: &Invocation<'_>, stage: WriteStage, strings: &StringOrder) -> Result<Self> {
         let (name, database, collection) = match &stage {
-            WriteStage::Out(out) => ("$out", out.name.database.as_deref(), out.name.collection.as_str()),
-            WriteStage::Merge(merge) => ("$merge", merge.database.as_deref(), merge.collection.as_str()),
+            WriteStage::Out(out) => {
+                (bunko_stages::OUT.name, out.name.database.as_deref(), out.name.collection.as_str())
+            }
+            WriteStage::Merge(merge) => {
+                (bunko_stages::MERGE.name, merge.database.as_deref(), merge.collection.as_str())
+            }
         };
         let database = database.unwrap_or(invocation.request.database);
         stage.check_database(database)?;

@@ -1,8 +1,9 @@
-//! The shape of a pipeline. A stage that is not listed is part of the shape with all its values.
+//! The shape of a pipeline. The entry of each stage says how its specification contributes.
 
 use super::expression_shape::{self, placeholder};
 use super::{filter_shape, projection_shape};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Value, ValueRef};
+use bunko_stages::Shape;
 
 /// The shape of a pipeline.
 pub(super) fn of(pipeline: ArrayRef<'_>) -> Value {
@@ -19,22 +20,17 @@ fn of_stage(stage: ValueRef<'_>) -> Value {
 }
 
 fn of_specification(stage: &str, specification: ValueRef<'_>) -> Value {
-    match (stage, specification) {
-        ("$match", ValueRef::Document(filter)) => Value::Document(filter_shape::of(filter)),
-        ("$project", ValueRef::Document(projection)) => Value::Document(projection_shape::of(projection)),
-        ("$limit" | "$skip", _) => Value::String(placeholder(specification)),
-        (
-            "$addFields" | "$bucketAuto" | "$documents" | "$group" | "$redact" | "$replaceRoot" | "$replaceWith"
-            | "$set" | "$sortByCount",
-            _,
-        ) => expression_shape::of(specification),
-        ("$facet", ValueRef::Document(pipelines)) => each(pipelines, |_, pipeline| of_part("pipeline", pipeline)),
-        (
-            "$bucket" | "$densify" | "$fill" | "$geoNear" | "$graphLookup" | "$lookup" | "$sample" | "$setWindowFields"
-            | "$unionWith",
-            ValueRef::Document(parts),
-        ) => each(parts, of_part),
-        _ => specification.to_value(),
+    let shape = bunko_stages::find(stage).map_or(Shape::Exact, |entry| entry.shape);
+    match (shape, specification) {
+        (Shape::Filter, ValueRef::Document(filter)) => Value::Document(filter_shape::of(filter)),
+        (Shape::Projection, ValueRef::Document(projection)) => Value::Document(projection_shape::of(projection)),
+        (Shape::Value, _) => Value::String(placeholder(specification)),
+        (Shape::Expression, _) => expression_shape::of(specification),
+        (Shape::Facets, ValueRef::Document(pipelines)) => each(pipelines, |_, pipeline| of_part("pipeline", pipeline)),
+        (Shape::Parts, ValueRef::Document(parts)) => each(parts, of_part),
+        (Shape::Exact | Shape::Filter | Shape::Projection | Shape::Facets | Shape::Parts, _) => {
+            specification.to_value()
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! `$collStats`: the statistics of `collStats`, latencies of operations on the collection, and its number of scans.
 
 use super::{Source, SourceStage, Surroundings};
+use crate::authorization::StagePrivileges;
 use crate::class_latency::ClassLatency;
 use crate::collection_statistics::{CollectionStatistics, smallest_integer};
 use crate::fields::Fields;
@@ -8,14 +9,15 @@ use crate::operation_class::OperationClass;
 use crate::statistics_scale::{check_storage_options, scale};
 use crate::time_series::{self, Series};
 use crate::unstored::Unstored;
+use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 
 pub(super) const STAGE: SourceStage = SourceStage {
-    name: "$collStats",
-    subject: super::Subject::Collection,
+    facts: &bunko_stages::COLL_STATS,
+    privileges: StagePrivileges::Actions(&[Action::CollStats]),
     source: Source::Collection { check: |specification| Asked::parse(specification).map(drop), documents },
 };
 
@@ -112,7 +114,7 @@ impl<'d> Asked<'d> {
             let message = format!("$collStats must take a nested object but found a value of type {kind}");
             return Err(Failure::new(ErrorCode(5_447_000), message));
         };
-        let fields = Fields::new("$collStats", body);
+        let fields = Fields::new(bunko_stages::COLL_STATS.name, body);
         let mut asked = Self::default();
         for element in body {
             let section = match element.name {

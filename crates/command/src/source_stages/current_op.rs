@@ -1,18 +1,27 @@
 //! `$currentOp`: the running operations as in `currentOp`, but as documents of a pipeline.
 
-use super::{Source, SourceStage, Subject};
+use super::{Source, SourceStage};
 use crate::authorization::cursors::Owner;
+use crate::authorization::{Asker, PipelinePlace, StagePrivileges, has_on};
 use crate::cursor_store::IdleCursor;
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::operation_description::{LargeCommands, describe, describe_idle_sessions, describe_told};
-use bunko_access::Name;
+use bunko_access::{Action, Name};
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-pub(super) const STAGE: SourceStage =
-    SourceStage { name: "$currentOp", subject: Subject::Server, source: Source::Command(documents) };
+pub(super) const STAGE: SourceStage = SourceStage {
+    facts: &bunko_stages::CURRENT_OP,
+    privileges: StagePrivileges::By(may_begin),
+    source: Source::Command(documents),
+};
+
+/// The operations of all users, or only the user's own.
+fn may_begin(asker: &Asker<'_>, place: &PipelinePlace<'_>) -> bool {
+    if has_on(place.options, "allUsers") { asker.on_cluster(Action::InProg) } else { asker.user().is_some() }
+}
 
 fn documents(
     invocation: &Invocation<'_>,
@@ -85,7 +94,9 @@ struct Shown {
 impl Shown {
     /// Checks the options that MongoDB checks before the stage's namespace: the users and the servers that are meant.
     fn check_users(specification: ValueRef<'_>) -> Result<()> {
-        let options = specification.as_document().ok_or_else(|| wrong_type("$currentOp", specification, "object"))?;
+        let options = specification
+            .as_document()
+            .ok_or_else(|| wrong_type(bunko_stages::CURRENT_OP.name, specification, "object"))?;
         let mut asked = options.iter().filter(|option| matches!(option.name, "allUsers" | "localOps"));
         match asked.find(|option| !matches!(option.value, ValueRef::Boolean(_))) {
             Some(option) => Err(wrong_type(&format!("$currentOp.{}", option.name), option.value, "bool")),
@@ -95,7 +106,9 @@ impl Shown {
 
     /// Parses the options.
     fn parse(specification: ValueRef<'_>) -> Result<Self> {
-        let options = specification.as_document().ok_or_else(|| wrong_type("$currentOp", specification, "object"))?;
+        let options = specification
+            .as_document()
+            .ok_or_else(|| wrong_type(bunko_stages::CURRENT_OP.name, specification, "object"))?;
         let mut shown = Self {
             idle_connections: false,
             idle_cursors: false,

@@ -1,14 +1,19 @@
 //! `$indexStats`: how often each index was used since the server started.
 
-use super::{Source, SourceStage, Subject, Surroundings};
+use super::{Source, SourceStage, Surroundings};
+use crate::authorization::StagePrivileges;
 use crate::pipeline_sources::{Below, resolve};
 use crate::time_series;
+use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{IndexState, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-pub(super) const STAGE: SourceStage =
-    SourceStage { name: "$indexStats", subject: Subject::Collection, source: Source::Collection { check, documents } };
+pub(super) const STAGE: SourceStage = SourceStage {
+    facts: &bunko_stages::INDEX_STATS,
+    privileges: StagePrivileges::Actions(&[Action::IndexStats]),
+    source: Source::Collection { check, documents },
+};
 
 fn check(specification: ValueRef<'_>) -> Result<()> {
     if !specification.as_document().is_some_and(DocumentRef::is_empty) {

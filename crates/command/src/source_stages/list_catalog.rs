@@ -4,20 +4,31 @@
 //! Identifiers of files are the numbers of keyspaces. Errors: 6200600 unless the specification is an empty object,
 //! `InvalidNamespace` without a collection on another database, 40602 on a view, whose own stages come first.
 
-use super::{Source, SourceStage, Subject, Surroundings};
+use super::{Source, SourceStage, Surroundings};
+use crate::authorization::{Asker, StagePrivileges};
 use crate::oplog_view;
 use crate::session_collections;
 use crate::time_series;
+use bunko_access::Action;
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{Answers, Catalog, Collection, Index, IndexState, Namespace, ViewDefinition};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::collections::BTreeSet;
 
 pub(super) const STAGE: SourceStage = SourceStage {
-    name: "$listCatalog",
-    subject: Subject::CollectionOrServer,
+    facts: &bunko_stages::LIST_CATALOG,
+    privileges: StagePrivileges::ActionsOr {
+        actions: &[Action::ListCollections, Action::ListIndexes],
+        without_collection: may_list_all,
+    },
     source: Source::Collection { check, documents },
 };
+
+fn may_list_all(asker: &Asker<'_>) -> bool {
+    asker.on_cluster(Action::ListDatabases)
+        && asker.on_all_databases(Action::ListCollections)
+        && asker.on_all_databases(Action::ListIndexes)
+}
 
 fn check(specification: ValueRef<'_>) -> Result<()> {
     if specification.as_document().is_some_and(DocumentRef::is_empty) {

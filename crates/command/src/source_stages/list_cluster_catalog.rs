@@ -4,16 +4,30 @@
 //! Errors: 9621301 with the name of a collection, 9621302 unless the specification is an object, `IDLUnknownField`,
 //! `TypeMismatch`, `InvalidOptions` for a read concern other than `local`.
 
-use super::{Source, SourceStage, Subject};
+use super::{Source, SourceStage};
+use crate::authorization::{Asker, PipelinePlace, StagePrivileges};
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::time_series;
+use bunko_access::Action;
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, ValueRef};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-pub(super) const STAGE: SourceStage =
-    SourceStage { name: "$listClusterCatalog", subject: Subject::Database, source: Source::Command(documents) };
+pub(super) const STAGE: SourceStage = SourceStage {
+    facts: &bunko_stages::LIST_CLUSTER_CATALOG,
+    privileges: StagePrivileges::By(may_begin),
+    source: Source::Command(documents),
+};
+
+/// All databases on `admin`, else the collections of one database.
+fn may_begin(asker: &Asker<'_>, place: &PipelinePlace<'_>) -> bool {
+    if place.database == "admin" {
+        asker.on_cluster(Action::ListClusterCatalog)
+    } else {
+        place.allows(asker, Action::ListCollections)
+    }
+}
 
 fn documents(
     invocation: &Invocation<'_>,

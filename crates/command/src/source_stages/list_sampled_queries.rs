@@ -2,19 +2,24 @@
 //! samples none, so the result is empty.
 //! Source: MongoDB manual, "`$listSampledQueries` (aggregation)".
 
-use super::{Source, SourceStage, Subject};
+use super::{Source, SourceStage};
+use crate::authorization::StagePrivileges;
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::replica_set::Deployment;
+use bunko_access::Action;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-const NAME: &str = "$listSampledQueries";
+const NAME: &str = bunko_stages::LIST_SAMPLED_QUERIES.name;
 
-pub(super) const STAGE: SourceStage =
-    SourceStage { name: "$listSampledQueries", subject: Subject::Server, source: Source::Command(documents) };
+pub(super) const STAGE: SourceStage = SourceStage {
+    facts: &bunko_stages::LIST_SAMPLED_QUERIES,
+    privileges: StagePrivileges::OnCluster(Action::ListSampledQueries),
+    source: Source::Command(documents),
+};
 
 /// # Errors
 /// `IllegalOperation` on a standalone server; `InvalidNamespace` except on `admin` with `{aggregate: 1}`; 6876001 if

@@ -1,13 +1,15 @@
 //! `$listSearchIndexes`: the search indexes of a collection, of both types.
 
-use super::{Source, SourceStage, Subject, Surroundings};
+use super::{Source, SourceStage, Surroundings};
+use crate::authorization::StagePrivileges;
+use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentBuf, ObjectId, ValueRef};
 use bunko_catalog::{Collection, Namespace, SearchIndex, SearchIndexStanding};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(super) const STAGE: SourceStage = SourceStage {
-    name: "$listSearchIndexes",
-    subject: Subject::Collection,
+    facts: &bunko_stages::LIST_SEARCH_INDEXES,
+    privileges: StagePrivileges::Actions(&[Action::ListSearchIndexes]),
     source: Source::Collection { check, documents },
 };
 

@@ -1,28 +1,44 @@
 //! `$listLocalSessions` and `$listSessions`: the sessions that the server knows. No other server could know more, so
 //! both show all of them.
 
-use super::{Source, SourceStage, Subject};
-use crate::authorization::has_on;
+use super::{Source, SourceStage};
+
 use crate::authorization::own_sessions::Reach;
+use crate::authorization::{Asker, PipelinePlace, StagePrivileges, has_on};
 use crate::fields::{Fields, wrong_type};
 use crate::invocation::Invocation;
 use crate::session_collections::describe_session;
 use crate::sessions::SessionId;
 use crate::sessions::id::Digest;
-use bunko_access::Name;
+use bunko_access::{Action, Name};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::time::Duration;
 
-pub(super) const LOCAL: SourceStage =
-    SourceStage { name: "$listLocalSessions", subject: Subject::Database, source: Source::Command(local) };
+pub(super) const LOCAL: SourceStage = SourceStage {
+    facts: &bunko_stages::LIST_LOCAL_SESSIONS,
+    privileges: StagePrivileges::By(may_begin),
+    source: Source::Command(local),
+};
 
-pub(super) const ALL: SourceStage =
-    SourceStage { name: "$listSessions", subject: Subject::Collection, source: Source::Command(of_collection) };
+pub(super) const ALL: SourceStage = SourceStage {
+    facts: &bunko_stages::LIST_SESSIONS,
+    privileges: StagePrivileges::By(may_begin),
+    source: Source::Command(of_collection),
+};
+
+/// The sessions of some or all users, or only the user's own.
+fn may_begin(asker: &Asker<'_>, place: &PipelinePlace<'_>) -> bool {
+    if has_on(place.options, "allUsers") || place.options.get("users").is_some() {
+        asker.on_cluster(Action::ListSessions)
+    } else {
+        asker.user().is_some()
+    }
+}
 
 fn local(invocation: &Invocation<'_>, _: &Namespace, specification: ValueRef<'_>) -> Result<Vec<DocumentBuf>> {
-    let (options, users) = read("$listLocalSessions", specification)?;
+    let (options, users) = read(bunko_stages::LIST_LOCAL_SESSIONS.name, specification)?;
     if invocation.argument().as_str().is_some() {
         let message = "$listLocalSessions must be run against the database with {aggregate: 1}, not a collection";
         return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
@@ -35,7 +51,7 @@ fn of_collection(
     namespace: &Namespace,
     specification: ValueRef<'_>,
 ) -> Result<Vec<DocumentBuf>> {
-    let (options, users) = read("$listSessions", specification)?;
+    let (options, users) = read(bunko_stages::LIST_SESSIONS.name, specification)?;
     if namespace.as_str() != "config.system.sessions" {
         let message = "$listSessions may only be run against config.system.sessions";
         return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));

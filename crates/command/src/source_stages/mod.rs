@@ -15,11 +15,13 @@ mod query_settings;
 mod query_stats;
 mod surroundings;
 
+use crate::authorization::StagePrivileges;
 use crate::invocation::Invocation;
 use crate::unstored::Unstored;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, Element, ValueRef};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_stages::Subject;
 
 pub(crate) use list_search_indexes::describe_search_index;
 pub(crate) use surroundings::Surroundings;
@@ -41,9 +43,10 @@ static STAGES: &[SourceStage] = &[
 
 /// One entry of the table.
 pub(crate) struct SourceStage {
-    /// The stage's name, including `$`.
-    pub name: &'static str,
-    pub subject: Subject,
+    /// The facts that the table of all stages has about it.
+    pub facts: &'static bunko_stages::Stage,
+    /// The privileges that a pipeline beginning with it needs.
+    pub privileges: StagePrivileges,
     source: Source,
 }
 
@@ -57,19 +60,6 @@ enum Source {
     },
     /// From the command and its client. The function also parses the specification.
     Command(fn(&Invocation<'_>, &Namespace, ValueRef<'_>) -> Result<Vec<DocumentBuf>>),
-}
-
-/// The subject that a source stage reports on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Subject {
-    /// The collection that `aggregate` names.
-    Collection,
-    /// The collection, or with `{aggregate: 1}` the server.
-    CollectionOrServer,
-    /// The server, with `{aggregate: 1}`.
-    Server,
-    /// No collection: the stage needs `{aggregate: 1}`, on any database.
-    Database,
 }
 
 /// A pipeline that begins with a source stage.
@@ -88,7 +78,7 @@ impl<'a> SourcedPipeline<'a> {
         if let Some((stage, _)) = pipeline.iter().skip(1).find_map(source_stage) {
             return Err(Failure::new(
                 ErrorCode(40602),
-                format!("{} is only valid as the first stage in a pipeline.", stage.name),
+                format!("{} is only valid as the first stage in a pipeline.", stage.facts.name),
             ));
         }
         let first = pipeline.iter().next().and_then(source_stage);
@@ -97,17 +87,17 @@ impl<'a> SourcedPipeline<'a> {
 
     /// Whether a source stage has that name.
     pub(crate) fn is_source_stage(name: &str) -> bool {
-        STAGES.iter().any(|entry| entry.name == name)
+        find(name).is_some()
     }
 
     /// Refuses a stage that reports on a stored collection, if the namespace has no stored one.
     /// # Errors
     /// `CommandNotSupported`.
     pub(crate) fn check_subject(&self, catalog: &Catalog, namespace: &Namespace) -> Result<()> {
-        if matches!(self.stage.subject, Subject::Server | Subject::Database) {
+        if !self.stage.facts.subject.is_collection() {
             return Ok(());
         }
-        Unstored::at(catalog, namespace).map_or(Ok(()), |unstored| unstored.check_stage(self.stage.name, namespace))
+        Unstored::at(catalog, namespace).map_or(Ok(()), |unstored| unstored.check_stage(self.stage.facts, namespace))
     }
 
     /// Checks the stage before it runs. A stage that depends on the command produces its documents for that.
@@ -117,7 +107,7 @@ impl<'a> SourcedPipeline<'a> {
         match self.stage.source {
             Source::Collection { check, .. } => {
                 check(self.specification)?;
-                match self.stage.subject {
+                match self.stage.facts.subject {
                     Subject::CollectionOrServer => list_catalog::is_of_server(namespace).map(drop),
                     _ => Ok(()),
                 }
@@ -146,17 +136,18 @@ impl<'a> SourcedPipeline<'a> {
 /// `InvalidNamespace`.
 pub(crate) fn check_place(name: &str, database: &str, collection: Option<&str>) -> Result<()> {
     let invalid = |message: String| Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
-    match (name, subject_of(name), collection) {
-        ("$currentOp" | "$queryStats", ..) if database != "admin" || collection.is_some() => {
+    let Some(stage) = find(name) else { return Ok(()) };
+    match (stage.facts.subject, collection) {
+        (Subject::Admin, _) if database != "admin" || collection.is_some() => {
             invalid(format!("{name} must be run against the 'admin' database with {{aggregate: 1}}"))
         }
-        ("$listSessions", ..) if (database, collection) != ("config", Some("system.sessions")) => {
+        (Subject::Sessions, _) if (database, collection) != ("config", Some("system.sessions")) => {
             invalid(format!("{name} may only be run against config.system.sessions"))
         }
-        (_, Some(Subject::Server | Subject::Database), Some(collection)) => invalid(format!(
+        (Subject::Server, Some(collection)) => invalid(format!(
             "{name} is not valid on a collection ({database}.{collection}), only with {{aggregate: 1}}"
         )),
-        (_, Some(Subject::Collection), None) => invalid(format!("{name} is not valid without a collection")),
+        (Subject::Collection, None) => invalid(format!("{name} is not valid without a collection")),
         _ => Ok(()),
     }
 }
@@ -170,13 +161,13 @@ pub(crate) fn inside(
     namespace: &Namespace,
     surroundings: &Surroundings,
 ) -> Result<Option<bunko_aggregate::SourceStage>> {
-    let Some(entry) = STAGES.iter().find(|entry| entry.name == stage.name) else { return Ok(None) };
+    let Some(entry) = find(stage.name) else { return Ok(None) };
     let Source::Collection { check, documents } = entry.source else {
         return Err(Failure::not_supported_yet(&format!("{} in a pipeline inside another", stage.name)));
     };
     check(stage.value)?;
     if let Some(unstored) = Unstored::at(&surroundings.catalog, namespace) {
-        unstored.check_stage(entry.name, namespace)?;
+        unstored.check_stage(entry.facts, namespace)?;
     }
     let sent = DocumentBuf::new().with(stage.name, stage.value);
     let (namespace, surroundings) = (namespace.clone(), surroundings.clone());
@@ -184,18 +175,34 @@ pub(crate) fn inside(
         let specification = sent.as_ref().first().map_or(ValueRef::Null, |stage| stage.value);
         documents(&surroundings, &namespace, specification)
     });
-    Ok(Some(bunko_aggregate::SourceStage { name: entry.name, documents }))
+    Ok(Some(bunko_aggregate::SourceStage { name: entry.facts.name, documents }))
 }
 
-/// The subject of the source stage of that name, if there is one.
-pub(crate) fn subject_of(name: &str) -> Option<Subject> {
-    STAGES.iter().find(|entry| entry.name == name).map(|entry| entry.subject)
+/// The source stage of that name, if there is one.
+pub(crate) fn find(name: &str) -> Option<&'static SourceStage> {
+    STAGES.iter().find(|entry| entry.facts.name == name)
 }
 
 /// The entry for a stage, with its specification. `None` for a stage with several fields, which the pipeline's parser
 /// refuses.
 fn source_stage(stage: ValueRef<'_>) -> Option<(&'static SourceStage, ValueRef<'_>)> {
     let stage = stage.as_document().filter(|stage| stage.count() == 1)?.first()?;
-    let entry = STAGES.iter().find(|entry| entry.name == stage.name)?;
+    let entry = find(stage.name)?;
     Some((entry, stage.value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_facts_of_a_source_stage_say_that_it_finds_its_documents() {
+        for entry in STAGES {
+            let facts = bunko_stages::find(entry.facts.name).expect("the table of facts has the stage");
+            assert!(facts.finds_documents(), "{}", facts.name);
+            // Only a stage that depends on no client may begin the pipeline inside another stage.
+            let works_inside = matches!(facts.subject, Subject::Collection | Subject::CollectionOrServer);
+            assert_eq!(matches!(entry.source, Source::Collection { .. }), works_inside, "{}", facts.name);
+        }
+    }
 }

@@ -3,17 +3,19 @@
 //! Errors: `FailedToParse` for unknown fields, 4503200 for `allHosts`, 50933 if the collection does not exist, 40602 on
 //! a time series.
 
-use super::{Source, SourceStage, Subject, Surroundings};
+use super::{Source, SourceStage, Surroundings};
+use crate::authorization::StagePrivileges;
 use crate::pipeline_sources::{Below, resolve};
 use crate::time_series;
+use bunko_access::Action;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::{CachedPlan, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(super) const STAGE: SourceStage = SourceStage {
-    name: "$planCacheStats",
-    subject: Subject::Collection,
+    facts: &bunko_stages::PLAN_CACHE_STATS,
+    privileges: StagePrivileges::Actions(&[Action::PlanCacheRead]),
     source: Source::Collection { check, documents },
 };
 

@@ -3,15 +3,20 @@
 //! Errors: `InvalidNamespace` with the name of a collection, 7746800 unless the specification is an object,
 //! `IDLUnknownField`, `TypeMismatch`.
 
-use super::{Source, SourceStage, Subject};
+use super::{Source, SourceStage};
+use crate::authorization::StagePrivileges;
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-pub(super) const STAGE: SourceStage =
-    SourceStage { name: "$querySettings", subject: Subject::Database, source: Source::Command(documents) };
+pub(super) const STAGE: SourceStage = SourceStage {
+    facts: &bunko_stages::QUERY_SETTINGS,
+    privileges: StagePrivileges::OnCluster(Action::QuerySettings),
+    source: Source::Command(documents),
+};
 
 fn documents(
     invocation: &Invocation<'_>,

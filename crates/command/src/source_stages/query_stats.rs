@@ -4,15 +4,20 @@
 //! Errors: `InvalidNamespace` outside `admin`, `FailedToParse` unless the specification is an object;
 //! `IDLUnknownField`, `IDLFailedToParse`, `TypeMismatch` and `BadValue` for its fields.
 
-use super::{Source, SourceStage, Subject};
+use super::{Source, SourceStage};
+use crate::authorization::StagePrivileges;
 use crate::fields::wrong_type;
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-pub(super) const STAGE: SourceStage =
-    SourceStage { name: "$queryStats", subject: Subject::Database, source: Source::Command(documents) };
+pub(super) const STAGE: SourceStage = SourceStage {
+    facts: &bunko_stages::QUERY_STATS,
+    privileges: StagePrivileges::OnCluster(Action::QueryStatsRead),
+    source: Source::Command(documents),
+};
 
 /// The only algorithm for hiding names.
 const ALGORITHM: &str = "hmac-sha-256";
@@ -23,7 +28,7 @@ fn documents(invocation: &Invocation<'_>, _: &Namespace, specification: ValueRef
         let message = format!("$queryStats value must be an object. Found: {kind}");
         return Err(Failure::failed_to_parse(message));
     };
-    check_known("$queryStats", options, &["transformIdentifiers"])?;
+    check_known(bunko_stages::QUERY_STATS.name, options, &["transformIdentifiers"])?;
     match options.get("transformIdentifiers").filter(|value| !value.is_nullish()) {
         None => {}
         Some(ValueRef::Document(transformation)) => check_transformation(transformation)?,

@@ -1,6 +1,7 @@
 //! `collMod` of a time series: longer spans of buckets, and the expiry of measurements.
 
 use super::{Series, creation};
+use crate::commands::coll_mod;
 use crate::expiry_option::{self, Expiry};
 use crate::invocation::Invocation;
 use bunko_bson::{Collator, DocumentBuf};
@@ -35,7 +36,7 @@ pub(crate) fn modify(
     }
     let buckets = series.buckets.namespace();
     let catalog = &invocation.service.catalog;
-    let mut command = DocumentBuf::new().with("collMod", buckets.collection());
+    let mut command = DocumentBuf::new().with(coll_mod::COMMAND.name, buckets.collection());
     for option in ["timeseries", expiry_option::NAME] {
         if let Some(value) = invocation.field(option) {
             command.append(option, value);

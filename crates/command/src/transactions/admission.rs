@@ -2,10 +2,12 @@
 
 use crate::command_entry::{Changes, Command, TransactionUse};
 use crate::dispatch::Request;
+use crate::each_stage::pipelines_in;
 use crate::fields::wrong_type;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_stages::TransactionUse as StageUse;
 
 /// The part of a command in its transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,30 +31,6 @@ pub(crate) struct TransactionFields {
 
 /// Databases that transactions cannot use.
 const OWN_DATABASES: [&str; 3] = ["admin", "config", "local"];
-
-/// Stages that transactions cannot use.
-/// Source: MongoDB manual 8.2, "Transactions and Operations", "Restricted Operations"; each stage's own page.
-const REFUSED_STAGES: [&str; 19] = [
-    "$changeStream",
-    "$collStats",
-    "$currentOp",
-    "$indexStats",
-    "$listCatalog",
-    "$listClusterCatalog",
-    "$listLocalSessions",
-    "$listSampledQueries",
-    "$listSearchIndexes",
-    "$listSessions",
-    "$merge",
-    "$out",
-    "$planCacheStats",
-    "$queryStats",
-    "$querySettings",
-    "$search",
-    "$searchMeta",
-    "$unionWith",
-    "$vectorSearch",
-];
 
 impl TransactionFields {
     /// Parses `autocommit` or `startTransaction`.
@@ -153,10 +131,11 @@ pub(super) fn check_profile(database: &str, collection: &str) -> Result<()> {
     Err(not_supported(format!("Cannot run command against the '{database}.{collection}' collection in a transaction.")))
 }
 
-/// Checks the stages, and the stages of pipelines inside `$lookup` and `$facet`.
+/// Checks the stages, and the stages of pipelines inside them.
 fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
     for stage in stages.iter().filter_map(ValueRef::as_document).filter_map(DocumentRef::first) {
-        if REFUSED_STAGES.contains(&stage.name) {
+        let Some(entry) = bunko_stages::find(stage.name) else { continue };
+        if entry.transaction == StageUse::Refused {
             let message = format!(
                 "Operation not permitted in transaction :: caused by :: Aggregation stage {} cannot run within a \
                  multi-document transaction.",
@@ -164,11 +143,7 @@ fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
             );
             return Err(not_supported(message));
         }
-        let inner = stage.value.as_document().into_iter().flat_map(DocumentRef::iter);
-        let are_pipelines = |name: &str| stage.name == "$facet" || stage.name == "$lookup" && name == "pipeline";
-        for pipeline in inner.filter(|field| are_pipelines(field.name)).filter_map(|field| field.value.as_array()) {
-            check_stages(pipeline)?;
-        }
+        pipelines_in(entry, stage.value).try_for_each(check_stages)?;
     }
     Ok(())
 }

@@ -20,7 +20,8 @@ use range::{Bounds, Range};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-pub(super) const DEFINITION: Definition = Definition { name: "$densify", strings: StringUse::Collated, parse };
+pub(super) const DEFINITION: Definition =
+    Definition { facts: &bunko_stages::DENSIFY, strings: StringUse::Collated, parse };
 
 /// Maximum number of documents that one stage makes.
 /// Source: MongoDB 8.2, parameter `internalQueryMaxAllowedDensifyDocs`.
@@ -78,7 +79,7 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
 
 impl Stage for Densify {
     fn name(&self) -> &'static str {
-        DEFINITION.name
+        DEFINITION.facts.name
     }
 
     fn open(
@@ -87,7 +88,7 @@ impl Stage for Densify {
         environment: &Arc<Environment>,
     ) -> Box<dyn DocumentStream> {
         Box::new(Densified {
-            memory: StageMemory::new(DEFINITION.name, Gatherer::Densify, environment),
+            memory: StageMemory::new(DEFINITION.facts.name, Gatherer::Densify, environment),
             environment: Arc::clone(environment),
             stage: self,
             input,

@@ -1,17 +1,11 @@
 //! The pipelines that a fusion combines: the stages allowed in them, and their weights.
 
 use crate::stage_fields::StageFields;
-use crate::stages::{self, facet, known};
+use crate::stages::{self, facet};
 use crate::{Environment, Pipeline, stage_field};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, number};
 use bunko_errors::{ErrorCode, Failure, Result};
-
-/// Stages that order and score documents at the start of a pipeline.
-pub(super) const SEARCHING: &[&str] = &["$geoNear", "$search", "$vectorSearch"];
-/// Stages that select or order documents without changing them.
-const SELECTING: &[&str] = &["$geoNear", "$limit", "$match", "$sample", "$search", "$skip", "$sort", "$vectorSearch"];
-/// Stages that combine pipelines themselves.
-const FUSIONS: &[&str] = &["$rankFusion", "$scoreFusion"];
+use bunko_stages::{FusionUse, Source};
 
 /// The rules of a fusion for its pipelines.
 pub(super) struct Rules {
@@ -81,7 +75,7 @@ fn check(rules: &Rules, name: &str, stages: ArrayRef<'_>) -> Result<()> {
     }
     for (position, stage) in stages.iter().enumerate() {
         let stage = stage_field(stage)?;
-        if !stages::is_stage(stage.name) && !known::is_known(stage.name) {
+        if !stages::is_known_stage(stage.name) {
             let message = format!("Unrecognized pipeline stage name: '{}'", stage.name);
             return Err(failure(40324, message));
         }
@@ -94,8 +88,14 @@ fn check(rules: &Rules, name: &str, stages: ArrayRef<'_>) -> Result<()> {
     Err(failure(code, format!("Input pipeline '{name}' of {} must {end}", rules.stage)))
 }
 
+/// Whether a stage orders and scores documents at the start of a pipeline.
+pub(super) fn searches(stage: &str) -> bool {
+    bunko_stages::find(stage).is_some_and(|entry| entry.fusion == FusionUse::Searches)
+}
+
 fn check_stage(rules: &Rules, name: &str, position: usize, stage: Element<'_>) -> Result<()> {
-    if FUSIONS.contains(&stage.name) {
+    let entry = bunko_stages::find(stage.name);
+    if entry.is_some_and(|entry| entry.source == Source::Fusion) {
         return Err(if position == 0 {
             let fusion = rules.stage;
             let message = format!("{} is not allowed within an input pipeline of {fusion}: '{name}'", stage.name);
@@ -105,8 +105,9 @@ fn check_stage(rules: &Rules, name: &str, position: usize, stage: Element<'_>) -
         });
     }
     let writes = |field: &str| stage.value.as_document().is_some_and(|options| options.get(field).is_some());
-    let changes = !SELECTING.contains(&stage.name) && !rules.also.contains(&stage.name)
-        || (stage.name == "$geoNear" && (writes("distanceField") || writes("includeLocs")));
+    let is_refused = entry.is_none_or(|entry| entry.fusion == FusionUse::Refused);
+    let changes = is_refused && !rules.also.contains(&stage.name)
+        || (stage.name == bunko_stages::GEO_NEAR.name && (writes("distanceField") || writes("includeLocs")));
     if changes {
         let (fusion, stage) = (rules.stage, stage.name);
         let message = format!(

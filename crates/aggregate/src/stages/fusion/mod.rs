@@ -20,9 +20,9 @@ use inputs::Input;
 use std::sync::Arc;
 
 pub(super) const RANK: Definition =
-    Definition { name: "$rankFusion", strings: StringUse::Collated, parse: rank::parse };
+    Definition { facts: &bunko_stages::RANK_FUSION, strings: StringUse::Collated, parse: rank::parse };
 pub(super) const SCORE: Definition =
-    Definition { name: "$scoreFusion", strings: StringUse::Collated, parse: score::parse };
+    Definition { facts: &bunko_stages::SCORE_FUSION, strings: StringUse::Collated, parse: score::parse };
 
 /// The part in which the two fusions differ.
 trait Fusion: Send + Sync {

@@ -1,7 +1,7 @@
 //! `$rankFusion`: combines several pipelines over one collection by the ranks of documents.
 //! Source: MongoDB manual, "$rankFusion".
 
-use super::inputs::{self, Input, Rules, SEARCHING};
+use super::inputs::{self, Input, Rules, searches};
 use super::{Details, Fused, Fusion, Measure, RANK};
 use crate::Environment;
 use crate::stage_fields::StageFields;
@@ -9,6 +9,7 @@ use crate::stages::Stages;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::Result;
 use bunko_expression::{Offered, SortPattern};
+use bunko_stages::{GEO_NEAR, SAMPLE, SORT};
 
 /// Constant added to ranks, so that the first ranks do not outweigh all others.
 /// Source: MongoDB manual, "Reciprocal Rank Fusion (RRF) Formula".
@@ -18,7 +19,7 @@ const DESCRIPTION: &str = "value output by reciprocal rank fusion algorithm, com
                            rank))) across input pipelines from which this document is output, from:";
 
 const RULES: Rules = Rules {
-    stage: RANK.name,
+    stage: RANK.facts.name,
     also: &[],
     is_enough: are_ranked,
     refusal: (
@@ -43,8 +44,8 @@ enum Ranking {
 
 /// Errors: `FailedToParse` if it is not a document; IDL errors for fields; errors of the pipelines.
 pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
-    let specification = super::specification(RANK.name, value)?;
-    let fields = StageFields::new(RANK.name, specification, &["input", "combination", "scoreDetails"])?;
+    let specification = super::specification(RANK.facts.name, value)?;
+    let fields = StageFields::new(RANK.facts.name, specification, &["input", "combination", "scoreDetails"])?;
     let details = Details::asked(&fields)?;
     let input = fields.required("input", fields.document("input")?)?;
     let input = StageFields::new("$rankFusion.input", input, &["pipelines"])?;
@@ -57,15 +58,14 @@ pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<St
         }
     };
     let mut inputs = inputs::parse(&RULES, &input, environment)?;
-    inputs::weigh(RANK.name, &mut inputs, weights)?;
+    inputs::weigh(RANK.facts.name, &mut inputs, weights)?;
     let rankings = inputs.iter().map(ranking).collect::<Result<_>>()?;
-    super::stage(RANK.name, RankFusion { rankings }, inputs, details, environment)
+    super::stage(RANK.facts.name, RankFusion { rankings }, inputs, details, environment)
 }
 
 fn are_ranked(stages: ArrayRef<'_>) -> bool {
     let mut names = super::names(stages);
-    names.next().is_some_and(|first| first == "$sort" || SEARCHING.contains(&first))
-        || names.any(|name| name == "$sort")
+    names.next().is_some_and(|first| first == SORT.name || searches(first)) || names.any(|name| name == SORT.name)
 }
 
 /// The order of the last stage that orders documents.
@@ -73,15 +73,14 @@ fn ranking(input: &Input) -> Result<Ranking> {
     let scope = &input.inside.scope;
     let mut ranking = Ranking::Position;
     for stage in input.stages.as_ref().iter().filter_map(|stage| stage.as_document()?.first()) {
-        match (stage.name, stage.value) {
-            ("$sort", ValueRef::Document(pattern)) => {
-                // Metadata that is not available was refused when the pipeline was parsed.
-                let scope = scope.offering(Offered::ANY).parse_scope();
-                ranking = Ranking::Order(SortPattern::parse_in(pattern, &scope)?);
-            }
-            ("$geoNear", _) => ranking = Ranking::Distance,
-            ("$sample", _) => ranking = Ranking::Position,
-            _ => {}
+        if let (true, ValueRef::Document(pattern)) = (stage.name == SORT.name, stage.value) {
+            // Metadata that is not available was refused when the pipeline was parsed.
+            let scope = scope.offering(Offered::ANY).parse_scope();
+            ranking = Ranking::Order(SortPattern::parse_in(pattern, &scope)?);
+        } else if stage.name == GEO_NEAR.name {
+            ranking = Ranking::Distance;
+        } else if stage.name == SAMPLE.name {
+            ranking = Ranking::Position;
         }
     }
     let reads_metadata = match &ranking {

@@ -1,7 +1,7 @@
 //! `$scoreFusion`: combines several pipelines over one collection by the scores of documents.
 //! Source: MongoDB manual, "$scoreFusion".
 
-use super::inputs::{self, Input, Rules, SEARCHING};
+use super::inputs::{self, Input, Rules, searches};
 use super::{Details, Fused, Fusion, Measure, SCORE};
 use crate::Environment;
 use crate::stage_fields::StageFields;
@@ -13,8 +13,8 @@ use bunko_errors::{Failure, Result};
 use bunko_expression::Expression;
 
 const RULES: Rules = Rules {
-    stage: SCORE.name,
-    also: &["$score"],
+    stage: SCORE.facts.name,
+    also: &[bunko_stages::SCORE.name],
     is_enough: are_scored,
     refusal: (
         9_402_500,
@@ -45,8 +45,8 @@ enum Combination {
 /// Errors: as `$rankFusion`; `IDLFailedToParse` without `normalization`; `BadValue` for an unknown method, for an
 /// expression without the expression method, and for the method without an expression; errors of the expression.
 pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
-    let specification = super::specification(SCORE.name, value)?;
-    let fields = StageFields::new(SCORE.name, specification, &["input", "combination", "scoreDetails"])?;
+    let specification = super::specification(SCORE.facts.name, value)?;
+    let fields = StageFields::new(SCORE.facts.name, specification, &["input", "combination", "scoreDetails"])?;
     let details = Details::asked(&fields)?;
     let input = fields.required("input", fields.document("input")?)?;
     let input = StageFields::new("$scoreFusion.input", input, &["pipelines", "normalization"])?;
@@ -54,19 +54,19 @@ pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<St
     let combination = fields.document("combination")?.unwrap_or(DocumentRef::EMPTY);
     let combination = StageFields::new("$scoreFusion.combination", combination, &["weights", "method", "expression"])?;
     let mut inputs = inputs::parse(&RULES, &input, environment)?;
-    inputs::weigh(SCORE.name, &mut inputs, combination.document("weights")?.unwrap_or(DocumentRef::EMPTY))?;
+    inputs::weigh(SCORE.facts.name, &mut inputs, combination.document("weights")?.unwrap_or(DocumentRef::EMPTY))?;
     for input in &inputs {
         input.inside.scope.at_hand.want();
     }
     let combination = self::combination(&combination, &inputs, environment)?;
-    super::stage(SCORE.name, ScoreFusion { normalization, combination }, inputs, details, environment)
+    super::stage(SCORE.facts.name, ScoreFusion { normalization, combination }, inputs, details, environment)
 }
 
 /// Whether documents have a score at the end of a pipeline.
 fn are_scored(stages: ArrayRef<'_>) -> bool {
     let first = stages.iter().next().and_then(|stage| stage.as_document()?.first());
-    first.is_some_and(|first| SEARCHING.contains(&first.name) || first.name == "$match" && has_text(first.value))
-        || super::names(stages).any(|name| name == "$score")
+    first.is_some_and(|first| searches(first.name) || first.name == bunko_stages::MATCH.name && has_text(first.value))
+        || super::names(stages).any(|name| name == bunko_stages::SCORE.name)
 }
 
 /// Whether a filter contains a text search.

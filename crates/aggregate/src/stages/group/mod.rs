@@ -18,7 +18,8 @@ use bunko_scratch::Spilled;
 use std::sync::Arc;
 use table::{Complete, Gathered, Groups, Pending};
 
-pub(super) const DEFINITION: Definition = Definition { name: "$group", strings: StringUse::Collated, parse };
+pub(super) const DEFINITION: Definition =
+    Definition { facts: &bunko_stages::GROUP, strings: StringUse::Collated, parse };
 
 struct Group {
     /// The `_id` expression.
@@ -87,7 +88,7 @@ fn check_id(id: ValueRef<'_>) -> Result<()> {
 
 impl Stage for Group {
     fn name(&self) -> &'static str {
-        DEFINITION.name
+        DEFINITION.facts.name
     }
 
     fn open(

@@ -208,7 +208,7 @@ impl Groups {
             self.memory_bytes = (self.memory_bytes + accumulator.memory_bytes()).saturating_sub(before);
         }
         if self.memory_bytes > self.bytes_max && self.environment.operation().scratch().is_none() {
-            return Err(too_large(super::DEFINITION.name));
+            return Err(too_large(super::DEFINITION.facts.name));
         }
         Ok(())
     }
@@ -265,7 +265,7 @@ impl Groups {
         if partitions.add(hash, &self.key, &[bytes], self.environment.operation())? {
             return Ok(());
         }
-        Err(too_large(super::DEFINITION.name))
+        Err(too_large(super::DEFINITION.facts.name))
     }
 
     fn open_group(&mut self, id: Option<Evaluated<'_>>, document: DocumentRef<'_>) -> Result<usize> {

@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition =
-    Definition { name: "$lookup", strings: StringUse::Collated, parse: parse::parse };
+    Definition { facts: &bunko_stages::LOOKUP, strings: StringUse::Collated, parse: parse::parse };
 
 /// Maximum size in bytes of the documents joined with one document, if they become an array.
 /// Source: MongoDB 8.2, parameter `internalLookupStageIntermediateDocumentMaxSizeBytes`.
@@ -65,7 +65,7 @@ impl Lookup {
 
 impl Stage for Lookup {
     fn name(&self) -> &'static str {
-        DEFINITION.name
+        DEFINITION.facts.name
     }
 
     fn open(
@@ -177,7 +177,7 @@ impl Joining {
     fn read_constant(&self) -> Result<Constant> {
         let operation = self.environment.operation();
         let bytes_max = operation.stage_bytes_max(Gatherer::Lookup);
-        let mut documents = Spool::new(Gatherer::Lookup, DEFINITION.name);
+        let mut documents = Spool::new(Gatherer::Lookup, DEFINITION.facts.name);
         let mut stream = self.stage.inner.open(&[], &self.stage.inside)?;
         while let Some(document) = stream.next()? {
             if operation.scratch().is_none() && documents.held_bytes() + 2 * document.len_bytes() > bytes_max {

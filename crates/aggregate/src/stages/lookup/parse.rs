@@ -83,7 +83,7 @@ fn source(fields: &StageFields<'_>, stages: Option<ArrayRef<'_>>) -> Result<Opti
         }
         None => {
             let first = stages.and_then(|stages| stages.iter().next()?.as_document());
-            if first.is_some_and(|first| first.get("$documents").is_some()) {
+            if first.is_some_and(|first| first.get(bunko_stages::DOCUMENTS.name).is_some()) {
                 return Ok(None);
             }
             Err(Failure::failed_to_parse("must specify 'from' field for a $lookup"))

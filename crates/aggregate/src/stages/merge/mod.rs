@@ -10,7 +10,7 @@ use bunko_expression::{Dependencies, Expression, FieldPath};
 use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition =
-    Definition { name: "$merge", strings: StringUse::AsBytes, parse: parse::parse };
+    Definition { facts: &bunko_stages::MERGE, strings: StringUse::AsBytes, parse: parse::parse };
 
 /// The parameters of `$merge`. The pipeline's caller writes; the stage only passes its input on.
 pub struct Merge {
@@ -74,7 +74,7 @@ struct Merging(Arc<Merge>);
 
 impl Stage for Merging {
     fn name(&self) -> &'static str {
-        DEFINITION.name
+        DEFINITION.facts.name
     }
 
     fn open(self: Arc<Self>, input: Box<dyn DocumentStream>, _: &Arc<Environment>) -> Box<dyn DocumentStream> {

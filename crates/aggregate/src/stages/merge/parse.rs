@@ -7,11 +7,10 @@ use crate::{Environment, Pipeline, WriteStage};
 use bunko_bson::{ArrayRef, DocumentRef, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::FieldPath;
+use bunko_stages::UpdateUse;
 use std::sync::Arc;
 
 const FIELDS: &[&str] = &["into", "on", "let", "whenMatched", "whenNotMatched"];
-/// Stages allowed in an update's pipeline.
-const UPDATE_STAGES: &[&str] = &["$addFields", "$project", "$replaceRoot", "$replaceWith", "$set", "$unset"];
 
 fn failure(code: i32, message: impl Into<String>) -> Failure {
     Failure::new(ErrorCode(code), message)
@@ -168,7 +167,8 @@ fn check_stages(
     variables.iter().try_for_each(|(name, _)| names.define(name, None))?;
     Pipeline::parse(stages, environment.with_variables(names))?;
     let mut names = stages.iter().filter_map(|stage| Some(stage.as_document()?.first()?.name));
-    match names.find(|name| !UPDATE_STAGES.contains(name)) {
+    let is_allowed = |name: &str| bunko_stages::find(name).is_some_and(|stage| stage.update == UpdateUse::Allowed);
+    match names.find(|name| !is_allowed(name)) {
         Some(name) => {
             let message = format!("{name} is not allowed to be used within an update");
             Err(Failure::new(ErrorCode::INVALID_OPTIONS, message))

@@ -34,7 +34,8 @@ use std::sync::Arc;
 /// Functions without windows and arguments.
 const RANKS: [&str; 3] = ["$denseRank", "$documentNumber", "$rank"];
 
-pub(super) const DEFINITION: Definition = Definition { name: "$setWindowFields", strings: StringUse::Collated, parse };
+pub(super) const DEFINITION: Definition =
+    Definition { facts: &bunko_stages::SET_WINDOW_FIELDS, strings: StringUse::Collated, parse };
 
 /// A parsed output field.
 trait Function: Send + Sync {
@@ -265,7 +266,7 @@ fn read_field(
 
 impl Stage for SetWindowFields {
     fn name(&self) -> &'static str {
-        DEFINITION.name
+        DEFINITION.facts.name
     }
 
     fn open(

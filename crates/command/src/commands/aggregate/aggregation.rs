@@ -46,7 +46,7 @@ pub(crate) fn prepare(
     let catalog = &invocation.service.catalog;
     let sources = PipelineSources::new(invocation.service, invocation.request.database, &scope);
     if let Some(namespace) = namespace
-        && first_name(stages) == Some("$documents")
+        && first_name(stages) == Some(bunko_stages::DOCUMENTS.name)
     {
         let message = format!("$documents is not valid on a collection ({namespace}), only with {{aggregate: 1}}");
         return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
