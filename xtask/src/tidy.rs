@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: the rules of this repository that neither rustc nor clippy knows.
 
+mod command_names;
 mod dependency_arrows;
 mod file_length;
 mod log_ids;
@@ -15,6 +16,7 @@ use crate::findings::Findings;
 type Check = fn(&Path, &mut Findings) -> Result<(), String>;
 
 const CHECKS: &[Check] = &[
+    command_names::check,
     dependency_arrows::check,
     file_length::check,
     log_ids::check,
