@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: the rules of this repository that neither rustc nor clippy knows.
 
 mod clocks;
+mod command_names;
 mod dependency_arrows;
 mod file_length;
 mod function_length;
@@ -19,6 +20,7 @@ use crate::findings::Findings;
 type Check = fn(&Path, &mut Findings) -> Result<(), String>;
 
 const CHECKS: &[Check] = &[
+    command_names::check,
     dependency_arrows::check,
     file_length::check,
     log_ids::check,

@@ -23,6 +23,9 @@ pub struct Command {
     pub aliases: &'static [&'static str],
     /// The command's own fields with their kinds, besides the first and the generic ones. `*` alone allows any field.
     pub fields: &'static [Field],
+    /// Fields that only MongoDB's servers send each other, besides those of all commands. They are refused as not
+    /// supported yet.
+    pub(crate) internal_fields: &'static [&'static str],
     /// Array fields that may also come as a document sequence.
     pub(crate) sequences: &'static [&'static str],
     /// The treatment of documents in a sequence that are not valid BSON.
@@ -89,6 +92,7 @@ impl Command {
         name: "",
         aliases: &[],
         fields: &[],
+        internal_fields: &[],
         sequences: &[],
         invalid_documents: InvalidDocuments::Refused,
         databases: Databases::Any,

@@ -75,6 +75,22 @@ pub(super) const COMMAND: Command = Command {
     unstored: UnstoredUse::Reads,
     encryption: EncryptionUse::Allowed,
     query_shape: QUERY_SHAPE,
+    internal_fields: &[
+        "$_externalDataSources",
+        "$_generateV2ResumeTokens",
+        "$_isClusterQueryWithoutShardKeyCmd",
+        "$_passthroughToShard",
+        "$_requestReshardingResumeToken",
+        "exchange",
+        "fromMongos",
+        "fromRouter",
+        "includeQueryStatsMetrics",
+        "isMapReduceCommand",
+        "legacyRuntimeConstants",
+        "mergeByPBRT",
+        "needsMerge",
+        "runtimeConstants",
+    ],
     run,
     ..Command::PLAIN
 };

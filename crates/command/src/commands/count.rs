@@ -43,6 +43,7 @@ pub(super) const COMMAND: Command = Command {
     time_limit: TimeLimit::OfReads,
     unstored: UnstoredUse::Reads,
     encryption: EncryptionUse::Allowed,
+    internal_fields: &["includeQueryStatsMetrics", "sampleId"],
     run,
     ..Command::PLAIN
 };

@@ -47,6 +47,13 @@ pub(super) const COMMAND: Command = Command {
     usage: UsageKind::Remove,
     opcounter: Opcounter::ByStatement,
     encryption: EncryptionUse::Allowed,
+    internal_fields: &[
+        "$_isClusterQueryWithoutShardKeyCmd",
+        "isTimeseriesNamespace",
+        "legacyRuntimeConstants",
+        "runtimeConstants",
+        "sampleId",
+    ],
     run,
     ..Command::PLAIN
 };

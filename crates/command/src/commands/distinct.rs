@@ -44,6 +44,7 @@ pub(super) const COMMAND: Command = Command {
     unstored: UnstoredUse::Reads,
     encryption: EncryptionUse::Allowed,
     query_shape: QUERY_SHAPE,
+    internal_fields: &["includeQueryStatsMetrics", "sampleId"],
     run,
     ..Command::PLAIN
 };

@@ -63,6 +63,13 @@ pub(super) const COMMAND: Command = Command {
     class: OperationClass::Write,
     own_time: OwnTime::Shown,
     encryption: EncryptionUse::Allowed,
+    internal_fields: &[
+        "$_isClusterQueryWithoutShardKeyCmd",
+        "isTimeseriesNamespace",
+        "legacyRuntimeConstants",
+        "runtimeConstants",
+        "sampleId",
+    ],
     run,
     ..Command::PLAIN
 };

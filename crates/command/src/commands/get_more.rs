@@ -29,6 +29,7 @@ pub(super) const COMMAND: Command = Command {
     class: OperationClass::Read,
     usage: UsageKind::GetMore,
     opcounter: Opcounter::GetMore,
+    internal_fields: &["includeQueryStatsMetrics"],
     run,
     ..Command::PLAIN
 };

@@ -50,6 +50,7 @@ pub(super) const COMMAND: Command = Command {
     usage: UsageKind::Insert,
     opcounter: Opcounter::ByStatement,
     encryption: EncryptionUse::Allowed,
+    internal_fields: &["$_isClusterQueryWithoutShardKeyCmd", "isTimeseriesNamespace"],
     run,
     ..Command::PLAIN
 };

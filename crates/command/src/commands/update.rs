@@ -61,6 +61,13 @@ pub(super) const COMMAND: Command = Command {
     opcounter: Opcounter::ByStatement,
     own_time: OwnTime::Shown,
     encryption: EncryptionUse::Allowed,
+    internal_fields: &[
+        "$_isClusterQueryWithoutShardKeyCmd",
+        "isTimeseriesNamespace",
+        "legacyRuntimeConstants",
+        "runtimeConstants",
+        "sampleId",
+    ],
     run,
     ..Command::PLAIN
 };

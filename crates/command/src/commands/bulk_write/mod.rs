@@ -74,6 +74,7 @@ pub(crate) const COMMAND: Command = Command {
     class: OperationClass::Write,
     opcounter: Opcounter::ByStatement,
     own_time: OwnTime::Shown,
+    internal_fields: &["$_isClusterQueryWithoutShardKeyCmd"],
     run,
     ..Command::PLAIN
 };
