@@ -1,9 +1,10 @@
-//! Tests how much memory commands use and cursors hold, with a counting allocator and a small budget.
+//! Tests how much memory commands use and cursors hold, with a counting allocator and a small budget. The allocator is
+//! the whole program's, so they are no part of the binary `all`.
 
 mod idle_cursors;
 mod request_shapes;
 #[allow(dead_code, reason = "shared with the other tests of commands")]
-#[path = "../commands/server.rs"]
+#[path = "../all/server.rs"]
 mod server;
 mod shapes;
 

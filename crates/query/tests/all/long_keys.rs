@@ -1,7 +1,6 @@
 //! Keys longer than the trees accept: every plan gives the answer of a collection scan, on each engine.
 
-mod temporary;
-
+use crate::temporary::{Database, document, find_query};
 use bunko_bson::{StringOrder, ValueRef};
 use bunko_catalog::{Collection, Index};
 use bunko_engines::ENGINES;
@@ -10,7 +9,6 @@ use bunko_expression::FieldPath;
 use bunko_operation::OperationContext;
 use bunko_query::{count, distinct, plan};
 use std::sync::Arc;
-use temporary::{Database, document, find_query};
 
 /// Longer than the part that a shortened key keeps, and shorter than the maximum key.
 const KEPT: usize = 59_985;

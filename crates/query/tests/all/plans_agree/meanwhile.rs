@@ -3,9 +3,9 @@
 //!
 //! Shown to fail by `tests/planted/run`, which plants a bug.
 
-use crate::agreement::check;
-use crate::reader::Reader;
-use crate::scenes::{self, stored, with_id};
+use crate::plans_agree::agreement::check;
+use crate::plans_agree::reader::Reader;
+use crate::plans_agree::scenes::{self, stored, with_id};
 use crate::temporary::{Database, document, namespace};
 use bunko_bson::{DocumentBuf, ObjectId, Timestamp, ValueRef};
 use bunko_catalog::Index;

@@ -1,8 +1,7 @@
 //! The 20,000th collection costs as much as the first one.
 
-#[allow(dead_code)]
-mod opened;
-
+use crate::alone;
+use crate::opened;
 use bunko_catalog::{Catalog, CreateOptions, Namespace};
 use bunko_errors::ErrorCode;
 use bunko_operation::OperationContext;
@@ -43,6 +42,7 @@ fn names(catalog: &Catalog) -> Vec<String> {
 
 #[test]
 fn the_last_of_many_collections_costs_what_the_first_does() {
+    let _alone = alone();
     let engine = bunko_engines::find("lsm").expect("an engine of the table");
     let directory = tempfile::tempdir().expect("a temporary directory");
     let operation = OperationContext::unlimited();

@@ -5,9 +5,8 @@ mod agreement;
 mod meanwhile;
 mod reader;
 mod scenes;
-#[path = "../temporary/mod.rs"]
-mod temporary;
 
+use crate::temporary::{self, Database, document};
 use agreement::{check, check_distinct, check_groups};
 use bunko_engines::ENGINES;
 use bunko_errors::Result;
@@ -15,7 +14,6 @@ use bunko_operation::OperationContext;
 use proptest::test_runner::{Config, TestRunner};
 use reader::Reader;
 use scenes::{Scene, filter, pattern, populate, scene, stored};
-use temporary::{Database, document};
 
 fn check_scene(reader: &Reader, scene: &Scene) -> Result<()> {
     check_distinct(reader, "{}")?;

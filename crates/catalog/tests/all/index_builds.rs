@@ -1,7 +1,6 @@
 //! Index builds with concurrent writers, with drops, and with ends of the process.
 
-mod opened;
-
+use crate::opened::{namespace, open, spec, survival};
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_catalog::{
     Catalog, Collection, CreateOptions, EngineChoice, IndexSpec, Order, Target, UnfinishedFate, Verdict,
@@ -10,7 +9,6 @@ use bunko_engines::{ENGINES, Entry};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::{Interruption, MemoryLimits, OperationContext};
 use bunko_store::Survival;
-use opened::{namespace, open, spec, survival};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

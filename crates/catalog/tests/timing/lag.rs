@@ -1,5 +1,6 @@
 //! Writers that outrun the flush wait, but not on threads that serve other operations.
 
+use crate::alone;
 use bunko_bson::DocumentBuf;
 use bunko_catalog::{Catalog, Namespace, Order};
 use bunko_engines::EngineOptions;
@@ -23,6 +24,7 @@ fn insert(catalog: &Catalog, id: i32, operation: &OperationContext) -> Duration 
 
 #[test]
 fn a_writer_that_is_ahead_of_the_flush_holds_no_thread_that_serves_others() {
+    let _alone = alone();
     let engine = bunko_engines::find("lsm").expect("an engine of the table");
     let directory = tempfile::tempdir().expect("a temporary directory");
     let options = StoreOptions { unflushed_bytes_max: UNFLUSHED_BYTES_MAX, ..StoreOptions::at_rest() };

@@ -1,7 +1,6 @@
 //! Collections in engines of their choice: what is left after a restart and a kill, and how much they hold.
 
-mod opened;
-
+use crate::opened::{namespace, open, open_with, spec, survival};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{
     Catalog, Collection, CreateOptions, EngineChoice, IndexSpec, Order, RenameTarget, Target, Verdict,
@@ -11,7 +10,6 @@ use bunko_errors::ErrorCode;
 use bunko_operation::OperationContext;
 use bunko_store::{Batch, KeyspaceId, KeyspaceStatistics, Survival};
 use bunko_testkit::directory::crash_copy;
-use opened::{namespace, open, open_with, spec, survival};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

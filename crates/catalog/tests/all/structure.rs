@@ -1,14 +1,12 @@
 //! Changes of collections and indexes, and their state after a restart.
 
-mod opened;
-
+use crate::opened::{namespace, open, spec, survival};
 use bunko_bson::DocumentBuf;
 use bunko_catalog::{Catalog, CreateOptions, Order, RenameTarget};
 use bunko_engines::{ENGINES, Entry};
 use bunko_errors::ErrorCode;
 use bunko_operation::OperationContext;
 use bunko_store::Survival;
-use opened::{namespace, open, spec, survival};
 use std::borrow::Cow;
 
 fn names(catalog: &Catalog) -> Vec<String> {

@@ -2,11 +2,11 @@
 
 mod bank;
 mod chain;
-mod opened;
 mod overlay;
 mod retries;
 mod world;
 
+use crate::opened::{namespace, open, spec, survival};
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_catalog::{CreateOptions, Transaction, TransactionState, Verdict, WriteHistory};
 use bunko_engines::ENGINES;
@@ -14,7 +14,6 @@ use bunko_errors::ErrorCode;
 use bunko_operation::OperationContext;
 use bunko_store::{Direction, RecordRange, Survival, View};
 use bunko_testkit::directory::crash_copy;
-use opened::{namespace, open, spec, survival};
 use std::sync::Arc;
 use std::time::Duration;
 use world::{SESSION, Unit, World, code, commit, document, operation, pair, unique, with_engines};

@@ -1,7 +1,7 @@
 //! Compares the answers of plans with those of collection scans.
 
-use crate::reader::Reader;
-use crate::scenes::{Find, braced};
+use crate::plans_agree::reader::Reader;
+use crate::plans_agree::scenes::{Find, braced};
 use crate::temporary::{document, find_query};
 use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, StringOrder, ValueRef};

@@ -2,7 +2,7 @@
 //! transfer.
 
 use crate::opened::{namespace, open, survival};
-use crate::world::{commit, operation};
+use crate::transactions::world::{commit, operation};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{Catalog, CreateOptions, EngineChoice, Order, SessionName, Target, Transaction, Verdict};
 use bunko_engines::{ENGINES, Entry};

@@ -13,8 +13,7 @@
 //! - `count`, `count-run`: the fields of a count; prints the number, or the stages with their statistics.
 //! - `distinct`: a path, then the fields of a find; `distinct-run` prints the stages with their statistics.
 
-mod temporary;
-
+use crate::temporary::{self, Database, document, find_query};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Collection;
 use bunko_engines::ENGINES;
@@ -28,7 +27,6 @@ use bunko_testkit::{script, shell};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Duration;
-use temporary::{Database, document, find_query};
 
 /// The name of each script's collection.
 const NAME: &str = "c";

@@ -1,14 +1,12 @@
 //! An index becomes multikey while other writers run.
 
-mod opened;
-
+use crate::opened::{namespace, open, spec, survival};
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_catalog::{Catalog, CreateOptions, Order};
 use bunko_engines::{ENGINES, EngineOptions, Entry};
 use bunko_operation::OperationContext;
 use bunko_store::{Store, StoreOptions, Survival};
 use bunko_testkit::directory::crash_copy;
-use opened::{namespace, open, spec, survival};
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};

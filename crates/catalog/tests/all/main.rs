@@ -1,0 +1,9 @@
+//! All integration tests of the crate, as modules of one program.
+
+mod engine_of_a_collection;
+mod index_builds;
+mod index_keys;
+mod multikey;
+mod opened;
+mod structure;
+mod transactions;
