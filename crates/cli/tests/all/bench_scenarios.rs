@@ -6,6 +6,10 @@ use crate::lab::{Lab, REPORT};
 use bunko_bench::Report;
 use bunko_bench::scenario::{BUILTIN, Limits, LoadSettings, Role, Scenario, ScenarioSource};
 use bunko_report::result::{Completion, Finding, Measurement, Outcome};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Scenarios that run at the same time.
+const RUNS_AT_ONCE: usize = 3;
 
 /// Arguments that make a scenario small.
 fn small(scenario: &Scenario) -> Vec<String> {
@@ -101,18 +105,30 @@ fn check_report(report: &Report, scenario: &Scenario) {
 
 #[test]
 fn every_built_in_scenario_runs_to_the_end() {
-    for builtin in BUILTIN {
-        let scenario = ScenarioSource::builtin(builtin.name).and_then(|source| source.scenario()).expect("checked");
-        let arguments = small(&scenario);
-        let lab = Lab::new();
-        let done = lab.bench(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
-        done.assert_ended();
-        let report = lab.report(REPORT);
-        check_report(&report, &scenario);
-        let csv = std::fs::read_to_string(lab.path(REPORT).join("runs.csv")).expect("there");
-        assert_eq!(csv.lines().count(), 1 + report.steps.len(), "{}: a line for each run", builtin.name);
-        assert!(done.stdout.starts_with("verdict: valid") || done.code == Some(2), "{}", done.stdout);
-    }
+    // A run mostly waits: for its duration, for a server to start, for the server to settle.
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..RUNS_AT_ONCE {
+            scope.spawn(|| {
+                while let Some(builtin) = BUILTIN.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    runs_to_the_end(builtin.name);
+                }
+            });
+        }
+    });
+}
+
+fn runs_to_the_end(name: &str) {
+    let scenario = ScenarioSource::builtin(name).and_then(|source| source.scenario()).expect("checked");
+    let arguments = small(&scenario);
+    let lab = Lab::new();
+    let done = lab.bench(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    done.assert_ended();
+    let report = lab.report(REPORT);
+    check_report(&report, &scenario);
+    let csv = std::fs::read_to_string(lab.path(REPORT).join("runs.csv")).expect("there");
+    assert_eq!(csv.lines().count(), 1 + report.steps.len(), "{name}: a line for each run");
+    assert!(done.stdout.starts_with("verdict: valid") || done.code == Some(2), "{}", done.stdout);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use fighter::{Brawl, Known};
 use std::time::{Duration, Instant};
 
 /// Default duration over all engines.
-const SECONDS: u64 = 60;
+const SECONDS: u64 = 30;
 /// Engines in which a server's own data survives a restart.
 const OWN_ENGINES: [&str; 2] = ["lsm", "mmap"];
 
