@@ -24,9 +24,6 @@ const HANDBOOK: &str = "docs/reference/compatibility.md";
 /// The facts that entries of stages refer to instead of naming the stage.
 const STAGE_FACTS: &str = "crates/stages/src/table.rs";
 
-/// The facts that entries of stages refer to instead of naming the stage.
-const STAGE_FACTS: &str = "crates/stages/src/table.rs";
-
 /// The texts that are compared.
 struct Registry<'a> {
     crate_folder: &'a str,

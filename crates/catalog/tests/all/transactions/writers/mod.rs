@@ -1,7 +1,7 @@
 //! Every way to write documents, against everything that may stop a write or note it.
 
+use super::world::{World, code, document, with_engines};
 use crate::opened::namespace;
-use crate::world::{World, code, document, with_engines};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{
     FoundRecords, Inserted, NOBODY, Order, RetryableWrite, SessionName, StatementNumbers, Target, Verdict, WriteHistory,
