@@ -1,7 +1,7 @@
 //! Memory that the process really holds.
 //!
 //! Memory that grows with a client's requests is counted before it is allocated. Some may be overlooked, and the
-//! allocator keeps freed memory. So a thread measures the memory of the process. What the process has beyond the share
+//! allocator keeps freed memory. So a thread measures the memory of the process. Memory beyond the share
 //! of caches and program counts as held by clients, whether a command holds it or the allocator keeps it. While the
 //! process is near its limit, the budget counts as full: large messages wait, batches are short, and commands that hold
 //! much memory fail.

@@ -35,7 +35,7 @@ impl Random {
         self.below(chances) == 0
     }
 
-    /// One of several, which are not none.
+    /// A random element of a slice that is not empty.
     pub fn pick<T: Copy>(&mut self, among: &[T]) -> T {
         among[self.below(among.len() as u64) as usize]
     }

@@ -180,7 +180,8 @@ fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
             return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
         }
     };
-    if matches!(body.first().map(|first| first.value), Some(ValueRef::String(_))) || command.name == "bulkWrite" {
+    let is_bulk = command.explain == Explanation::Write(ExplainedWrite::Bulk);
+    if is_bulk || matches!(body.first().map(|first| first.value), Some(ValueRef::String(_))) {
         // MongoDB profiles and logs it under the collection of the explained command.
         invocation.note_namespace(&namespace);
     }
