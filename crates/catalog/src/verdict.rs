@@ -23,7 +23,7 @@ pub enum Verdict {
     /// Store this document instead; its `_id` must be equal, but may be of another numeric type.
     Replace(DocumentBuf),
     /// Store this document instead, made by update operators. The delta is `diff` of the oplog's `{$v: 2}` entry; it is
-    /// needed if [`Catalog::tells_of`] the collection.
+    /// needed if [`crate::Catalog::tells_of`] the collection.
     Modify(DocumentBuf, Option<DocumentBuf>),
     /// Store this document instead, made by a pipeline.
     Derive(DocumentBuf),

@@ -1,6 +1,6 @@
 //! TLS of the server: its certificate, and the client certificates that it accepts.
 //!
-//! **Invariant:** a handshake takes at most [`HANDSHAKE_TIME_MAX`], reads at most [`HANDSHAKE_BYTES_MAX`] from the
+//! **Invariant:** a handshake takes at most [`HANDSHAKE_TIME_MAX`], reads at most `HANDSHAKE_BYTES_MAX` from the
 //! client, and is computed on threads that serve no connection.
 
 mod client_verifier;
