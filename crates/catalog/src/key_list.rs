@@ -17,6 +17,12 @@ pub(crate) const KEY_BYTES_USUAL: usize = 24;
 /// Most bytes of keys that one log record may have for several documents.
 const BATCH_KEYS_BYTES_MAX: usize = 16 << 20;
 
+/// Copies of each key during a commit.
+const COPIES: usize = 3;
+
+/// Bytes of an effect in a batch and of a node in a memtable, without the key.
+const NODE_BYTES: usize = 128;
+
 /// Keys of documents in the collection's indexes, in one buffer to save allocations.
 pub(crate) struct KeyList {
     bytes: Vec<u8>,
@@ -44,6 +50,12 @@ impl KeyList {
 
     pub(crate) fn of<'k>(&'k self, entry: &KeyEntry) -> &'k [u8] {
         &self.bytes[entry.start..entry.end]
+    }
+
+    /// Estimate of the bytes that a commit takes beside these keys: each is copied into the batch, into the log's buffer
+    /// and into an engine's memtable.
+    pub(crate) fn copies_bytes(&self) -> usize {
+        COPIES * self.bytes.len() + NODE_BYTES * self.entries.len()
     }
 
     /// The keys in indexes that lock their keys.

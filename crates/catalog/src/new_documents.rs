@@ -21,6 +21,9 @@ use std::sync::Arc;
 const LOOKUPS_PER_QUESTION: usize = 64;
 const STEPS_PER_LOOKUP: usize = 16;
 
+/// Copies of keys up to this many bytes are not announced to the memory limits.
+const COPIES_BYTES_FREE: usize = 1 << 20;
+
 /// Whether a failed insert stops the later ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -113,8 +116,8 @@ impl<'d> NewDocuments<'d> {
 
     /// Derives the keys of all documents.
     /// # Errors
-    /// `ExceededMemoryLimit` if the batch has to be shorter; as `OperationContext::check`. Other failures are kept in
-    /// `refused`.
+    /// `ExceededMemoryLimit` if the batch has to be shorter, or if there is no room for the copies of its keys; as
+    /// `OperationContext::check`. Other failures are kept in `refused`.
     fn derive_keys(&mut self, attempt: &Attempt<'_>) -> Result<()> {
         let Attempt { collection, indexes, operation, .. } = *attempt;
         self.keys = KeyList::with_capacity(self.documents.len() * indexes.len());
@@ -139,6 +142,10 @@ impl<'d> NewDocuments<'d> {
                 self.keys.entries.retain(|entry| entry.document != position);
                 self.refused.push((position, failure));
             }
+        }
+        let copies = self.keys.copies_bytes();
+        if copies > COPIES_BYTES_FREE {
+            operation.operation().will_take(copies)?;
         }
         attempt.catalog.grow_multikey(collection, indexes, &grown)
     }

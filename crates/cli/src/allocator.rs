@@ -41,7 +41,7 @@ pub(crate) fn keep_freed_memory() {
 
 /// Starts a thread that returns freed memory to the system: while the process is idle, every ten minutes if it never
 /// is, and at once when the process comes near its limit. `held_elsewhere` returns the bytes that other processes hold
-/// for it, which count too.
+/// for it, which count too, and `pinned` the bytes that engines hold as long as their files exist.
 ///
 /// By default mimalloc returns memory a second after it was freed, in the next thread that allocates. A client's
 /// request waited up to 8 ms while it returned what a flush had freed, and the next memtable then had to have that
@@ -51,6 +51,7 @@ pub(crate) fn keep_freed_memory() {
 pub(crate) fn give_freed_memory_back(
     mut gauge: PressureGauge,
     held_elsewhere: impl Fn() -> u64 + Send + 'static,
+    pinned: impl Fn() -> u64 + Send + 'static,
 ) -> std::io::Result<()> {
     leave_giving_back_to_us();
     let mut freed = Freed { cpu: process_cpu(), kept: Duration::ZERO };
@@ -58,7 +59,7 @@ pub(crate) fn give_freed_memory_back(
         let (mut pressure, mut since_look) = (Pressure::None, Duration::ZERO);
         loop {
             let taken = private_resident_bytes().unwrap_or(0) + held_elsewhere();
-            let was = std::mem::replace(&mut pressure, gauge.note(taken));
+            let was = std::mem::replace(&mut pressure, gauge.note(taken, pinned()));
             if pressure != was {
                 set_purge_delay(if pressure == Pressure::None { NOT_BY_ITSELF_MS } else { SCARCE_MS });
             }

@@ -48,8 +48,10 @@ impl PressureGauge {
         taken > self.usable / 2
     }
 
-    /// Reports the memory of the process, without memory that the system can reclaim by itself.
-    pub fn note(&mut self, taken: u64) -> Pressure {
+    /// Reports the memory of the process, without memory that the system can reclaim by itself. `pinned` is the part of
+    /// it that engines hold as long as their files exist: it grows with the clients' indexes, so the budget pays for it,
+    /// up to a half.
+    pub fn note(&mut self, taken: u64, pinned: u64) -> Pressure {
         let part = self.usable / 100;
         let clients = self.memory.bytes_max() + self.memory.bytes_max() / MARGIN_PART;
         let beyond_others = taken.saturating_sub(self.usable.saturating_sub(clients));
@@ -65,7 +67,7 @@ impl PressureGauge {
             Pressure::TooMuch => self.memory.bytes_max(),
         };
         let known = self.memory.held() as i64 - self.told;
-        let tells = (fills_to as i64 - known).max(0);
+        let tells = (fills_to as i64 - known).max(pinned.min(self.memory.bytes_max() / 2) as i64);
         self.memory.tell(tells - self.told);
         self.told = tells;
         pressure
@@ -81,25 +83,36 @@ mod tests {
         let memory = ServerMemory::new(1600);
         let mut gauge = PressureGauge::new(&memory, 10_000);
         let held = memory.draw(300, Purpose::Work);
-        assert_eq!((gauge.note(8999), memory.held()), (Pressure::Scarce, 865));
-        assert_eq!((gauge.note(9000), memory.held()), (Pressure::Full, 1200));
+        assert_eq!((gauge.note(8999, 0), memory.held()), (Pressure::Scarce, 865));
+        assert_eq!((gauge.note(9000, 0), memory.held()), (Pressure::Full, 1200));
         assert!(memory.draw(1, Purpose::Message).is_none() && memory.is_short());
-        assert_eq!((gauge.note(9500), memory.held()), (Pressure::TooMuch, 1600));
+        assert_eq!((gauge.note(9500, 0), memory.held()), (Pressure::TooMuch, 1600));
         drop(held);
-        assert_eq!((gauge.note(9500), memory.held()), (Pressure::TooMuch, 1600));
-        assert_eq!((gauge.note(5001), memory.held()), (Pressure::None, 0));
+        assert_eq!((gauge.note(9500, 0), memory.held()), (Pressure::TooMuch, 1600));
+        assert_eq!((gauge.note(5001, 0), memory.held()), (Pressure::None, 0));
         assert!(gauge.is_near(5001) && !gauge.is_near(5000));
+    }
+
+    #[test]
+    fn pinned_memory_counts_as_held() {
+        let memory = ServerMemory::new(4800);
+        let mut gauge = PressureGauge::new(&memory, 10_000);
+        let held = memory.draw(400, Purpose::Work);
+        assert_eq!((gauge.note(3000, 700), memory.held()), (Pressure::None, 1100));
+        assert_eq!((gauge.note(3000, 9000), memory.held()), (Pressure::None, 2800), "at most half of the budget");
+        assert_eq!((gauge.note(3000, 0), memory.held()), (Pressure::None, 400));
+        drop(held);
     }
 
     #[test]
     fn memory_beyond_the_share_of_caches_counts_as_held() {
         let memory = ServerMemory::new(4800);
         let mut gauge = PressureGauge::new(&memory, 10_000);
-        assert_eq!((gauge.note(4400), memory.held()), (Pressure::None, 0));
-        assert_eq!((gauge.note(5400), memory.held()), (Pressure::Scarce, 1000));
+        assert_eq!((gauge.note(4400, 0), memory.held()), (Pressure::None, 0));
+        assert_eq!((gauge.note(5400, 0), memory.held()), (Pressure::Scarce, 1000));
         let held = memory.draw(400, Purpose::Work);
-        assert_eq!((gauge.note(5400), memory.held()), (Pressure::Scarce, 1000), "the command's are among them");
+        assert_eq!((gauge.note(5400, 0), memory.held()), (Pressure::Scarce, 1000), "the command's are among them");
         drop(held);
-        assert_eq!((gauge.note(4400), memory.held()), (Pressure::None, 0));
+        assert_eq!((gauge.note(4400, 0), memory.held()), (Pressure::None, 0));
     }
 }

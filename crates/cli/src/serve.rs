@@ -32,7 +32,7 @@ use bunko_scratch::ScratchDirectory;
 use bunko_server::{AdmissionOptions, Server, ServerOptions, Stopped, Tls};
 use bunko_store::{LogOptions, Store, StoreOptions, Survival, check_place};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tracing_subscriber::layer::SubscriberExt;
@@ -116,11 +116,10 @@ fn serve(
     let requests = signals::Requests::register().map_err(cannot_handle)?;
     let memory = budget(usable_memory_bytes(), settings.engine.name, &settings.engines);
     let workers = script_workers::of_server(&memory);
-    let of_gauge = Arc::clone(&workers);
-    give_freed_memory_back(PressureGauge::new(&memory, usable_memory_bytes()), move || of_gauge.held_bytes())
-        .map_err(|error| format!("cannot start a thread: {error}"))?;
+    let opened = watch_memory(&memory, &workers)?;
     let started = Instant::now();
     let store = open_store(settings)?;
+    opened.set(Arc::downgrade(&store)).expect("one store is opened");
     log_recovery(store.recovery());
     warn_of_open_files(&settings.dbpath);
     let _pid_file = settings.pid_file.as_deref().map(PidFile::write).transpose()?;
@@ -294,6 +293,18 @@ fn start_log(settings: &Settings, lines: &Arc<LogLines>) -> Result<Arc<LogOutput
         .map_err(|error| error.to_string())?;
     log_panics();
     Ok(output)
+}
+
+/// Starts the thread that watches the process's memory. It takes the store into account from the moment at which the
+/// caller puts it into the result.
+fn watch_memory(memory: &Arc<ServerMemory>, workers: &Arc<Workers>) -> Result<Arc<OnceLock<Weak<Store>>>, String> {
+    let opened: Arc<OnceLock<Weak<Store>>> = Arc::default();
+    let (workers, store) = (Arc::clone(workers), Arc::clone(&opened));
+    let pinned = move || store.get().and_then(Weak::upgrade).map_or(0, |store| store.pinned_bytes());
+    let gauge = PressureGauge::new(memory, usable_memory_bytes());
+    give_freed_memory_back(gauge, move || workers.held_bytes(), pinned)
+        .map_err(|error| format!("cannot start a thread: {error}"))?;
+    Ok(opened)
 }
 
 fn open_store(settings: &Settings) -> Result<Arc<Store>, String> {

@@ -27,11 +27,15 @@ use std::cmp::Ordering;
 use std::fs::File;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{self, AtomicU64};
 
 /// Expected size of a block with entries, in bytes, for sizing the cache.
 const BLOCK_BYTES_USUAL: u64 = 4 * 1024;
-/// Maximum size of the cached lists, in bytes.
+/// Maximum weight of the cached lists, in bytes.
 const LISTS_BYTES: u64 = 64 << 20;
+/// The most that a list weighs in the cache. A list of long keys may have many megabytes; without this bound the cache
+/// would not take it, and each reader would decode it again.
+const LIST_WEIGHT_MAX: u64 = LISTS_BYTES / 64;
 /// Expected size of a list, in bytes, for sizing the cache.
 const LIST_BYTES_USUAL: u64 = 16 * 1024;
 
@@ -150,7 +154,7 @@ struct ByMemory;
 
 impl Weighter<BlockId, Arc<BlockList>> for ByMemory {
     fn weight(&self, _: &BlockId, list: &Arc<BlockList>) -> u64 {
-        list.memory_bytes()
+        list.memory_bytes().min(LIST_WEIGHT_MAX)
     }
 }
 
@@ -166,6 +170,8 @@ pub(crate) struct Blocks {
     /// until it is full.
     entries: Cache<BlockId, Block, ByMemory>,
     lists: Cache<BlockId, Arc<BlockList>, ByMemory>,
+    /// Bytes of the cached lists. Lists that the cache has evicted since the last [`Self::forget_others`] count too.
+    lists_bytes: AtomicU64,
     pub files: Arc<TreeFiles>,
 }
 
@@ -175,13 +181,20 @@ impl Blocks {
         let entries = Cache::with_weighter(blocks, cache_bytes, ByMemory);
         let lists = (LISTS_BYTES / LIST_BYTES_USUAL) as usize;
         let lists = Cache::with_weighter(lists, LISTS_BYTES, ByMemory);
-        Self { entries, lists, files: Arc::clone(files) }
+        Self { entries, lists, lists_bytes: AtomicU64::new(0), files: Arc::clone(files) }
     }
 
     /// Drops the cached blocks of all tables except these.
     pub fn forget_others(&self, tables: &FxHashSet<TableId>) {
         self.entries.retain(|(table, _), _| tables.contains(table));
         self.lists.retain(|(table, _), _| tables.contains(table));
+        let left = self.lists.iter().map(|(_, list)| list.memory_bytes()).sum();
+        self.lists_bytes.store(left, atomic::Ordering::Relaxed);
+    }
+
+    /// Bytes of the cached lists.
+    pub fn lists_bytes(&self) -> u64 {
+        self.lists_bytes.load(atomic::Ordering::Relaxed)
     }
 
     /// Bytes of the cached blocks with entries.
@@ -194,12 +207,15 @@ impl Blocks {
         if let Some(list) = self.lists.get(&id) {
             return Ok(list);
         }
-        // The list stays in the cache for later readers, so its memory does not count for the operation.
-        let _uncounted = bunko_heap::Uncounted::begin();
-        let block = self.load(table, handle, BlockType::Index, table.metadata.index_block_compression)?;
-        let list = Arc::new(BlockList::decode(block));
-        self.lists.insert(id, Arc::clone(&list));
-        Ok(list)
+        // Other readers of the list wait meanwhile: a list of long keys takes much memory while it is decoded.
+        self.lists.get_or_insert_with(&id, || {
+            // The list stays in the cache for later readers, so its memory does not count for the operation.
+            let _uncounted = bunko_heap::Uncounted::begin();
+            let block = self.load(table, handle, BlockType::Index, table.metadata.index_block_compression)?;
+            let list = BlockList::decode(block);
+            self.lists_bytes.fetch_add(list.memory_bytes(), atomic::Ordering::Relaxed);
+            Ok(Arc::new(list))
+        })
     }
 
     /// Reads a block with entries; [`visit_keyspace`] shows them.

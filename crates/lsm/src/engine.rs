@@ -284,9 +284,11 @@ impl Engine for LsmEngine {
         self.backlog.flushing()
     }
 
-    /// The last key of each block of each table, and the filters.
+    /// The last key of each block of each table, once as the tree holds it and once as a list that was searched, and the
+    /// filters.
     fn pinned_bytes(&self) -> u64 {
-        (self.tree.pinned_block_index_size() + self.tree.pinned_filter_size()) as u64
+        let of_tree = self.tree.pinned_block_index_size() + self.tree.pinned_filter_size();
+        of_tree as u64 + self.documents.leaves.blocks.lists_bytes()
     }
 
     fn space(&self, keyspaces: &[(KeyspaceId, KeyspaceStatistics)]) -> Vec<Space> {

@@ -4,6 +4,7 @@ mod damage;
 mod extents;
 mod kept_log;
 mod key_walks;
+mod long_lists;
 mod opened;
 mod recovery;
 mod scans;
