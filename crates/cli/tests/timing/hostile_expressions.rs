@@ -33,7 +33,7 @@ fn endless() -> Vec<String> {
         aggregate(&format!("[{{$addFields: {{a: {ENDLESS}}}}}]")),
         aggregate(
             "[{$addFields: {a: {$range: [0, 5000]}, b: {$range: [0, 5000]}, c: {$range: [0, 5000]}}},
-              {$unwind: '$a'}, {$unwind: '$b'}, {$unwind: '$c'}, {$match: {a: -1}}]",
+              {$unwind: '$a'}, {$unwind: '$b'}, {$unwind: '$c'}, {$match: {c: -1}}]",
         ),
         aggregate(
             "[{$addFields: {a: {$range: [0, 5000]}, b: {$range: [0, 5000]}, c: {$range: [0, 5000]}}},

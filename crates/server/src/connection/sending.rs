@@ -11,6 +11,10 @@ use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
+/// Bytes that a connection sends in one turn on its thread. A client that reads as fast as they come would otherwise keep
+/// the thread for a whole reply of 16 MB, and with hundreds of such clients each other client would wait for them all.
+const TURN_BYTES: usize = 256 << 10;
+
 impl Session {
     /// Sends replies. The bytes that the client does not take at once count as the server's memory.
     pub(super) async fn send(&mut self, bytes: &[u8]) -> Result<(), Ended> {
@@ -20,8 +24,8 @@ impl Session {
             return self.send_to_newcomer(bytes).await;
         }
         let mut sent = 0;
-        while sent < bytes.len() {
-            let mut write = pin!(self.stream.write_some(&bytes[sent..]));
+        while sent < bytes.len().min(TURN_BYTES) {
+            let mut write = pin!(self.stream.write_some(turn_of(&bytes[sent..])));
             match poll_fn(|context| Poll::Ready(write.as_mut().poll(context))).await {
                 Poll::Ready(written) => sent += written?,
                 Poll::Pending => break,
@@ -43,13 +47,14 @@ impl Session {
         loop {
             let is_closed = tokio::select! {
                 biased;
-                written = write_or_flush(&mut self.stream, &bytes[sent..]) => {
+                written = write_or_flush(&mut self.stream, turn_of(&bytes[sent..])) => {
                     let written = written?;
                     if written == 0 {
                         return Ok(());
                     }
                     sent += written;
                     unread.note_progress(written);
+                    let_others_run().await;
                     false
                 }
                 () = unread.closed() => true,
@@ -75,6 +80,24 @@ impl Session {
             () = tokio::time::sleep(newcomer.patience()) => Err(Ended::Late),
         }
     }
+}
+
+/// The part that is sent in one turn.
+fn turn_of(rest: &[u8]) -> &[u8] {
+    &rest[..rest.len().min(TURN_BYTES)]
+}
+
+/// Goes to the end of the queue of tasks that are ready.
+async fn let_others_run() {
+    let mut has_waited = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_waited, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Writes some of it; 0 once all of it has been written and has left.
