@@ -211,8 +211,8 @@ fn what_a_request_takes_is_within_a_factor_of_its_bytes() {
     assert!(beyond.is_empty(), "{}", beyond.join("\n"));
 }
 
-#[test]
-fn a_request_that_is_noted_takes_little_more() {
+/// Requests that take much more where they are noted, with the bytes.
+fn beyond_noted() -> Vec<String> {
     let limits = MemoryLimits::none;
     let pairs = measured(MEASURED_BYTES, limits(), UNNOTED).into_iter().zip(measured(MEASURED_BYTES, limits(), NOTED));
     let mut beyond = Vec::new();
@@ -221,7 +221,22 @@ fn a_request_that_is_noted_takes_little_more() {
         eprintln!("{:4} times more: {}", more.div_ceil(noted.sent_bytes), noted.template);
         // A copy of the command, the stages of its plan, and the engine's memory for an entry.
         if more > NOTE_BYTES_MAX {
-            beyond.push(format!("{more} bytes more: {}", noted.template));
+            eprintln!("{more} bytes more: {}", noted.template);
+            beyond.push(noted.template.to_owned());
+        }
+    }
+    beyond
+}
+
+/// A request counts only if it takes much more in each of three rounds: on a busy machine, memory of a moment may fall
+/// into one measurement and not into the other.
+#[test]
+fn a_request_that_is_noted_takes_little_more() {
+    let mut beyond = beyond_noted();
+    for _ in 0..2 {
+        if !beyond.is_empty() {
+            let again = beyond_noted();
+            beyond.retain(|template| again.contains(template));
         }
     }
     assert!(beyond.is_empty(), "{}", beyond.join("\n"));
