@@ -152,4 +152,4 @@ def test_explain(sales):
     assert explained["queryPlanner"]["parsedQuery"] == {"$where": Code("this.a")}
     command = {"mapReduce": sales.name, "map": MAP, "reduce": REDUCE, "out": {"inline": 1}}
     stages = sales.database.command("explain", command, verbosity="queryPlanner")["stages"]
-    assert [next(iter(stage)) for stage in stages] == ["$cursor", "$project", "$unwind", "$group"]
+    assert [next(iter(stage)) for stage in stages] == ["$cursor", "$unwind", "$group"]
