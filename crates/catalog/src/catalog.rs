@@ -329,25 +329,38 @@ impl Catalog {
     }
 
     /// The collection with this name. It is created if it is missing.
+    /// # Errors
+    /// As [`Self::find_or_create`].
     pub fn collection_or_create(
         &self,
         namespace: &Namespace,
         operation: &dyn OperationSource,
     ) -> Result<Arc<Collection>> {
+        self.find_or_create(namespace, operation).map(|(collection, _)| collection)
+    }
+
+    /// The collection with this name, and the LSN of its creation if it was missing and this call created it.
+    /// # Errors
+    /// `CommandNotSupportedOnView`; as [`Self::create`] without `NamespaceExists`, except for the oplog.
+    pub fn find_or_create(
+        &self,
+        namespace: &Namespace,
+        operation: &dyn OperationSource,
+    ) -> Result<(Arc<Collection>, Option<Lsn>)> {
         loop {
             if let Some(collection) = self.collection_for(namespace, operation) {
-                return Ok(collection);
+                return Ok((collection, None));
             }
             self.refuse_view(namespace)?;
             match self.create(namespace, CreateOptions::default(), operation) {
-                Ok((collection, _)) => {
+                Ok((collection, lsn)) => {
                     operation.operation().note_created(namespace.to_string());
-                    return Ok(collection);
+                    return Ok((collection, Some(lsn)));
                 }
                 Err(failure) if failure.code() != ErrorCode::NAMESPACE_EXISTS => return Err(failure),
                 // Another operation created the collection after the first look.
                 Err(failure) => match self.collection(namespace) {
-                    Some(collection) => return Ok(collection),
+                    Some(collection) => return Ok((collection, None)),
                     None if self.shows_oplog(namespace) => return Err(failure),
                     // A third operation dropped it again.
                     None => {}

@@ -15,7 +15,7 @@ use crate::time_series::{self, Series};
 use bunko_access::Action;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
-use bunko_catalog::{Collection, CreateOptions, Index, IndexSpec, IndexesCreated, Namespace};
+use bunko_catalog::{Collection, Index, IndexSpec, IndexesCreated, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_timeseries::BUCKETS_PREFIX;
 use std::sync::Arc;
@@ -109,12 +109,12 @@ fn create(
             None => invocation.collection_not_view(namespace)?,
         };
         invocation.refuse_if_long(existing.as_ref().is_some_and(|collection| is_long(collection)))?;
-        let was_created = existing.is_none();
-        let collection = match existing.map_or_else(|| create_collection(invocation, namespace), Ok) {
-            // Another client created a collection of this name, and it was dropped again.
-            Err(failure) if failure.code() == ErrorCode::NAMESPACE_EXISTS && attempt < ATTEMPTS_MAX => continue,
-            other => other?,
+        let was_missing = existing.is_none();
+        let (collection, creation) = match existing {
+            Some(collection) => (collection, None),
+            None => invocation.service.catalog.find_or_create(namespace, invocation)?,
         };
+        invocation.note_written(creation);
         if let Some(encrypted) = collection.encrypted_fields() {
             for spec in specs {
                 encrypted_fields::check_index(&encrypted, spec.key_pattern())?;
@@ -133,7 +133,7 @@ fn create(
                 if created.lsn.is_some() {
                     note_counted_since(invocation, &collection, specs);
                 }
-                return Ok((created, was_created));
+                return Ok((created, was_missing));
             }
         }
     }
@@ -187,19 +187,4 @@ fn parse_spec(document: DocumentRef<'_>, ignores_unknown: bool, series: Option<&
         spec = time_series::of_buckets(spec.as_ref(), &series.options)?;
     }
     IndexSpec::parse_asked(spec.as_ref())
-}
-
-fn create_collection(invocation: &mut Invocation<'_>, namespace: &Namespace) -> Result<Arc<Collection>, Failure> {
-    match invocation.service.catalog.create(namespace, CreateOptions::default(), invocation) {
-        Ok((collection, lsn)) => {
-            invocation.note_written(Some(lsn));
-            invocation.operation().note_created(namespace.to_string());
-            Ok(collection)
-        }
-        // Another client created the collection first.
-        Err(failure) if failure.code() == ErrorCode::NAMESPACE_EXISTS => {
-            invocation.collection(namespace).ok_or(failure)
-        }
-        Err(failure) => Err(failure),
-    }
 }
