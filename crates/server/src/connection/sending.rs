@@ -54,7 +54,8 @@ impl Session {
                     }
                     sent += written;
                     unread.note_progress(written);
-                    let_others_run().await;
+                    // The task goes to the end of the queue.
+                    tokio::task::yield_now().await;
                     false
                 }
                 () = unread.closed() => true,
@@ -85,19 +86,6 @@ impl Session {
 /// The part that is sent in one turn.
 fn turn_of(rest: &[u8]) -> &[u8] {
     &rest[..rest.len().min(TURN_BYTES)]
-}
-
-/// Goes to the end of the queue of tasks that are ready.
-async fn let_others_run() {
-    let mut has_waited = false;
-    poll_fn(|context| {
-        if std::mem::replace(&mut has_waited, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
 }
 
 /// Writes some of it; 0 once all of it has been written and has left.
