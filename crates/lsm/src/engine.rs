@@ -310,6 +310,7 @@ impl Engine for LsmEngine {
             cache_bytes: self.options.cache_bytes,
             flushes: self.backlog.flushes(),
             compactions: self.merger.compactions(),
+            pinned_bytes: self.pinned_bytes(),
             unflushed_bytes: self.unflushed_bytes(),
             default_compressor: self.options.compression.to_string(),
         };

@@ -16,6 +16,7 @@ pub(crate) struct Status<'a> {
     pub cache_bytes: u64,
     pub flushes: u64,
     pub compactions: u64,
+    pub pinned_bytes: u64,
     pub unflushed_bytes: u64,
     pub default_compressor: String,
 }
@@ -61,7 +62,7 @@ impl Status<'_> {
         let trees = DocumentBuf::new()
             .with("fileBytes", self.tree.disk_space() as i64)
             .with("tables", self.tree.table_count() as i64)
-            .with("pinnedBytes", (self.tree.pinned_filter_size() + self.tree.pinned_block_index_size()) as i64)
+            .with("pinnedBytes", self.pinned_bytes as i64)
             .with("flushes", self.flushes as i64)
             .with("compactions", self.compactions as i64)
             .with("unflushedBytes", self.unflushed_bytes as i64);
