@@ -97,43 +97,40 @@ fn check(opened: &Opened, engine: &Entry, keys: u64) {
     assert_eq!(insert(&opened.catalog, &[with_key(1_000_000, RECORDS - 1)]), 0, "{}: the key is taken", engine.name);
 }
 
-#[test]
-fn duplicates_that_are_deleted_meanwhile_take_no_key_along() {
+/// Builds a unique index over duplicates that `meanwhile` ends, before some of them or after all have been found. The
+/// index then has so many keys.
+fn check_ended(keys: i32, meanwhile: fn(&Catalog, &Collection)) {
     for engine in ENGINES {
-        // Before some, or after all of the duplicates have been found.
         for step in [3, 5] {
             let opened = with_duplicates(engine);
             let (catalog, collection) = (Arc::clone(&opened.catalog), Arc::clone(&opened.collection));
             let operation = between(move |asked| {
                 if asked == step {
-                    (RECORDS..RECORDS + TWICE).for_each(|id| change(&catalog, &collection, id, || Verdict::Delete));
+                    meanwhile(&catalog, &collection);
                 }
             });
             opened.catalog.create_indexes(&opened.collection, &[unique()], &*operation).expect("built");
-            check(&opened, engine, RECORDS as u64);
+            check(&opened, engine, keys as u64);
         }
     }
 }
 
 #[test]
-fn whoever_is_left_with_a_key_has_it() {
-    for engine in ENGINES {
-        for step in [3, 5] {
-            let opened = with_duplicates(engine);
-            let (catalog, collection) = (Arc::clone(&opened.catalog), Arc::clone(&opened.collection));
-            let operation = between(move |asked| {
-                if asked == step {
-                    // Half of the first records with a repeated key are deleted; the others get a new key.
-                    for id in 0..TWICE {
-                        let replaced = || Verdict::Replace(with_key(id, 100_000 + id));
-                        change(&catalog, &collection, id, || if id % 2 == 0 { Verdict::Delete } else { replaced() });
-                    }
-                }
-            });
-            opened.catalog.create_indexes(&opened.collection, &[unique()], &*operation).expect("built");
-            check(&opened, engine, (RECORDS + TWICE / 2) as u64);
+fn duplicates_that_are_deleted_meanwhile_take_no_key_along() {
+    check_ended(RECORDS, |catalog, collection| {
+        (RECORDS..RECORDS + TWICE).for_each(|id| change(catalog, collection, id, || Verdict::Delete));
+    });
+}
+
+#[test]
+fn a_record_that_is_left_with_a_key_has_it() {
+    // Half of the first records with a repeated key are deleted; the others get a new key.
+    check_ended(RECORDS + TWICE / 2, |catalog, collection| {
+        for id in 0..TWICE {
+            let replaced = || Verdict::Replace(with_key(id, 100_000 + id));
+            change(catalog, collection, id, || if id % 2 == 0 { Verdict::Delete } else { replaced() });
         }
-    }
+    });
 }
 
 #[test]
