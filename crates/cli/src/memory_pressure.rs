@@ -1,15 +1,15 @@
 //! Memory that the process really holds.
 //!
 //! Memory that grows with a client's requests is counted before it is allocated. Some may be overlooked, and the
-//! allocator keeps freed memory. So a thread measures the memory of the process. Memory beyond the share
-//! of caches and program counts as held by clients, whether a command holds it or the allocator keeps it. While the
-//! process is near its limit, the budget counts as full: large messages wait, batches are short, and commands that hold
-//! much memory fail.
+//! allocator keeps freed memory. So a thread measures the memory of the process. Memory beyond the share of caches and
+//! program counts as held by clients, whether a command holds it or the allocator keeps it. While the process is near
+//! its limit, the budget counts as full: large messages wait, batches are short, and commands that hold much memory
+//! fail.
 
 use bunko_operation::{Purpose, ServerMemory};
 use std::sync::Arc;
 
-/// Percentages of the usable memory: from the first on, at the latest, threads return what they free, from the second on
+/// Percentages of the usable memory: from the first on, at the latest, freed memory is returned soon, from the second on
 /// no new message is read, and from the third on no command may hold much.
 const SCARCE_PERCENT: u64 = 70;
 const FULL_PERCENT: u64 = 90;
