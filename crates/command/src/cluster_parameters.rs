@@ -2,11 +2,11 @@
 //! `config.clusterParameters`, as in MongoDB.
 
 use crate::access_control::shown_text;
-use crate::fields::wrong_type;
 use crate::parameters::Parameters;
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
 use bunko_matcher::Filter;
+use bunko_request::fields::wrong_type;
 
 /// The database and the collection that keep the values.
 pub(crate) const DATABASE: &str = "config";

@@ -1,11 +1,11 @@
 //! `clusteredIndex` of `create`: a collection whose natural order is the order of `_id`.
 
-use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, Type, ValueRef, number};
 use bunko_catalog::ID_INDEX;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::wrong_type;
 
 const NAME: &str = "clusteredIndex";
 

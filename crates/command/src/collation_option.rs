@@ -1,10 +1,10 @@
 //! The option `collation` of commands, which chooses a string order.
 
-use crate::fields::Fields;
 use crate::time_series;
 use bunko_bson::StringOrder;
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::Fields;
 
 /// The collation of a collection that is created.
 /// # Errors

@@ -1,9 +1,9 @@
 //! Options that `create` and `collMod` parse in one way.
 
-use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use bunko_bson::ValueRef;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::wrong_type;
 
 /// `changeStreamPreAndPostImages`: whether images are to be kept, if the option is given.
 /// # Errors

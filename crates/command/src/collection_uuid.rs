@@ -1,9 +1,9 @@
 //! `collectionUUID`: the UUID that a client expects a collection to have.
 
-use crate::fields::Fields;
 use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::Fields;
 
 pub(crate) const NAME: &str = "collectionUUID";
 

@@ -1,13 +1,13 @@
 //! The rate limit for new connections (parameters `ingressConnectionEstablishment*`), and its counters.
 //! Source: MongoDB manual 8.2, "Server Parameters".
 
-use crate::fields::truth;
 use crate::parameters::{Parameter, invalid, whole_number};
 use crate::service::Service;
 use bunko_access::AddressRange;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, Value, ValueRef, Writer, extended_json, number};
 use bunko_errors::Result;
+use bunko_request::fields::truth;
 use parking_lot::Mutex;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -8,27 +8,13 @@ use crate::class_latency::ClassLatency;
 use crate::command_entry::Command;
 use crate::invocation::Examined;
 use crate::namespace_usage::{NamespaceUsage, Usage};
-use crate::operation_class::OperationClass;
 use bunko_errors::ErrorCode;
+use bunko_request::counted_as::{Opcounter, OperationClass};
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
-
-/// The counter of a command in `opcounters`.
-/// Source: MongoDB manual 8.2, "serverStatus", `opcounters`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Opcounter {
-    /// `query`.
-    Query,
-    /// `getmore`.
-    GetMore,
-    /// `insert`, `update` or `delete`, which the command counts for each of its statements.
-    ByStatement,
-    /// `command`.
-    Command,
-}
 
 /// More than the worker threads of the machines measured. A shard takes a few hundred bytes.
 const SHARDS: usize = 32;

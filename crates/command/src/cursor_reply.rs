@@ -8,10 +8,10 @@ use crate::dispatch::{FollowUp, Halt, check_reply_bytes};
 use crate::error_labels;
 use crate::invocation::{Examined, Invocation};
 use crate::reply_room::ReplyRoom;
-use crate::truncated_command::shortened;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::truncated_command::shortened;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -4,7 +4,7 @@ use crate::access_control::{self, Shown};
 use crate::audit;
 use crate::authorization::authorize;
 use crate::awaiting::{Await, Heartbeat};
-use crate::command_entry::{Changes, Command, ReadsFrom, TransactionUse};
+use crate::command_entry::Command;
 use crate::commands;
 use crate::connection::ClientConnection;
 use crate::error_labels;
@@ -12,16 +12,17 @@ use crate::fail_points::InjectedError;
 use crate::generic_options::GenericOptions;
 use crate::invocation::{Conflict, Invocation};
 use crate::known_commands;
-use crate::operation_class::OperationClass;
 use crate::operations::{Beginning, at_shutdown};
 use crate::profiler::Outcome;
 use crate::service::Service;
 use crate::transactions::{Fate, check_targets, fate_by_reply, is_inside};
 use crate::write_concern::{self, Acknowledgement};
-use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef, Writer};
+use bunko_bson::{DocumentBuf, DocumentRef, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef, Writer};
 use bunko_catalog::{StateAsked, Turn, check_database};
 use bunko_errors::{ErrorCode, Failure};
-use bunko_wire::{Message, Sequence};
+use bunko_request::Request;
+use bunko_request::counted_as::OperationClass;
+use bunko_request::facts::{Changes, ReadsFrom, TransactionUse};
 use std::time::Duration;
 
 /// Why a command did not finish.
@@ -53,50 +54,6 @@ pub enum RunOn {
     SpareThread,
     /// On a thread of its own.
     OwnThread,
-}
-
-/// A command as it was received, in any message format.
-#[derive(Clone, Copy)]
-pub struct Request<'a> {
-    /// The database named by `$db` or by the namespace of an OP_QUERY.
-    pub database: &'a str,
-    /// The command document.
-    pub body: DocumentRef<'a>,
-    /// The OP_MSG with its document sequences, if the command came as one.
-    pub message: Option<&'a Message<'a>>,
-    /// The first field of `body`, read once because many callers need it.
-    first: Option<Element<'a>>,
-}
-
-impl<'a> Request<'a> {
-    /// A request from a command document and its message.
-    pub fn new(database: &'a str, body: DocumentRef<'a>, message: Option<&'a Message<'a>>) -> Self {
-        Self { database, body, message, first: body.first() }
-    }
-
-    /// The command's name as it was sent; empty where there is none.
-    pub fn name(&self) -> &'a str {
-        self.first.map_or("", |first| first.name)
-    }
-
-    /// The command's first value; null where there is none.
-    pub fn argument(&self) -> ValueRef<'a> {
-        self.first.map_or(ValueRef::Null, |first| first.value)
-    }
-
-    /// The namespaces that a `bulkWrite` names, from the body or a document sequence. Malformed entries are skipped
-    /// here; they are refused when they are parsed.
-    pub(crate) fn bulk_namespaces(&self) -> impl Iterator<Item = &'a str> {
-        let in_body = self.body.get("nsInfo").and_then(ValueRef::as_array);
-        let in_body = in_body.into_iter().flat_map(ArrayRef::iter).filter_map(ValueRef::as_document);
-        let in_sequence = self.sequence("nsInfo").into_iter().flat_map(|sequence| sequence.documents.clone());
-        in_body.chain(in_sequence).filter_map(|info| info.get("ns").and_then(ValueRef::as_str))
-    }
-
-    /// The documents of an array field that came as a sequence.
-    pub fn sequence(&self, field: &str) -> Option<&'a Sequence<'a>> {
-        self.message.and_then(|message| message.sequence(field))
-    }
 }
 
 /// How to send the reply that [`Service::run`] wrote.

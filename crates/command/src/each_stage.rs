@@ -3,7 +3,6 @@
 //! needs a collection, and before it checks their places.
 
 use crate::change_stream;
-use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use crate::pipeline_sources::PipelineSources;
@@ -12,6 +11,7 @@ use bunko_aggregate::{Environment, Pipeline, is_known_stage, stage_field};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::fields::Fields;
 use bunko_stages::{Inner, Place, Stage};
 
 /// Checks each stage alone, as if it were the only one.

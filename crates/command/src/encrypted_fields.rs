@@ -8,13 +8,13 @@
 
 mod query;
 
-use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::replica_set::Deployment;
 use crate::validation_options::ValidationOptions;
 use bunko_bson::{ArrayRef, BinarySubtype, DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_catalog::{EncryptedFields, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::Fields;
 
 const PLACE: &str = "create.encryptedFields";
 /// Types that can be encrypted.

@@ -1,12 +1,9 @@
 //! Fields that any command may carry, and the refusal of unknown fields.
 
-use crate::command_entry::{ANY_FIELDS, Command, EncryptionUse, InvalidDocuments, Retry, WriteConcernUse};
-use crate::dispatch::Request;
+use crate::command_entry::Command;
 use crate::encrypted_fields;
-use crate::fields::{FieldSet, Met, wrong_type};
 use crate::internal_fields;
 use crate::read_concern::ReadConcern;
-use crate::read_preference;
 use crate::replica_set::{Deployment, parse_cluster_time};
 use crate::sessions::{NamedSession, SessionId, id};
 use crate::stable_api::StableApi;
@@ -15,6 +12,10 @@ use crate::write_concern::WriteConcern;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Element, Timestamp, Value, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::Request;
+use bunko_request::facts::{ANY_FIELDS, EncryptionUse, InvalidDocuments, Retry, WriteConcernUse};
+use bunko_request::fields::{FieldSet, Met, wrong_type};
+use bunko_request::read_preference;
 use std::time::Duration;
 
 /// The generic options of one request.

@@ -9,12 +9,10 @@ use crate::authorization::Asker;
 use crate::awaiting::{Heartbeat, ParkedCursor};
 use crate::collation_option;
 use crate::collection_uuid;
-use crate::command_entry::{Command, OwnTime, TimeLimit};
+use crate::command_entry::Command;
 use crate::connection::ClientConnection;
-use crate::dispatch::{FollowUp, Halt, Request, RunOn};
+use crate::dispatch::{FollowUp, Halt, RunOn};
 use crate::fail_points::InjectedError;
-use crate::field_kinds::{Kind, field};
-use crate::fields::{Fields, elements};
 use crate::generic_options::GenericOptions;
 use crate::machine;
 use crate::observation::Observation;
@@ -28,6 +26,10 @@ use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{OperationContext, OperationSource, Place, UnitOfWork};
 use bunko_query::{QueryScope, SystemFunctions};
+use bunko_request::Request;
+use bunko_request::facts::{OwnTime, TimeLimit};
+use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::{Fields, elements};
 use bunko_store::{Bell, Lsn};
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -191,7 +193,7 @@ impl<'a> Invocation<'a> {
 
     /// The command's first value, which must be of that kind.
     /// # Errors
-    /// As [`Field::check_value`](crate::field_kinds::Field::check_value); 40414 where it is null.
+    /// As [`Field::check_value`](bunko_request::field_kinds::Field::check_value); 40414 where it is null.
     pub fn argument_of(&self, kind: Kind) -> Result<ValueRef<'a>> {
         let (name, argument) = (self.command.name, self.argument());
         field(name, kind).check_value(name, argument)?;

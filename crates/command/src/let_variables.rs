@@ -1,10 +1,10 @@
 //! `let`: variables that a command defines for its expressions.
 
-use crate::fields::Fields;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Expression};
 use bunko_query::QueryScope;
+use bunko_request::fields::Fields;
 use std::sync::Arc;
 
 /// System variables that servers of a cluster set for each other with `let`.

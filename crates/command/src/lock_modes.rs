@@ -4,8 +4,8 @@
 //! only for the write lock (`fsync` with `lock`).
 
 use crate::command_entry::Command;
-use crate::operation_class::OperationClass;
 use bunko_bson::DocumentBuf;
+use bunko_request::counted_as::OperationClass;
 
 /// How a command uses its collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

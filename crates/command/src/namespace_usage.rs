@@ -2,49 +2,13 @@
 
 use crate::class_latency::ClassLatency;
 use crate::counters::Latency;
-use crate::operation_class::OperationClass;
+use bunko_request::counted_as::{OperationClass, UsageKind};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 
 /// Most namespaces of a generation in a shard. A shard has two generations, so it keeps at least this many namespaces
 /// and at most twice as many.
 const GENERATION_MAX: usize = 5_000;
-
-/// The kinds of use that `top` lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum UsageKind {
-    Query,
-    GetMore,
-    Insert,
-    Update,
-    Remove,
-    Command,
-}
-
-impl UsageKind {
-    /// All kinds with their names in `top`, in its order.
-    pub(crate) const ALL: [(Self, &'static str); 6] = [
-        (Self::Query, "queries"),
-        (Self::GetMore, "getmore"),
-        (Self::Insert, "insert"),
-        (Self::Update, "update"),
-        (Self::Remove, "remove"),
-        (Self::Command, "commands"),
-    ];
-
-    /// The name as an opcode of the old protocol, which `currentOp` and the profiler show.
-    pub(crate) fn opcode_name(self) -> &'static str {
-        match self {
-            Self::Query => "query",
-            Self::GetMore => "getmore",
-            Self::Insert => "insert",
-            Self::Update => "update",
-            Self::Remove => "remove",
-            Self::Command => "command",
-        }
-    }
-}
-
 /// The use of one namespace.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Usage {

@@ -1,6 +1,6 @@
 //! Running operations, as `currentOp` and `$currentOp` describe them.
 
-use crate::command_entry::{Command, IndexBuildUse, ReadsFrom};
+use crate::command_entry::Command;
 use crate::cursor_told::CursorTold;
 use crate::lock_modes::Locking;
 use crate::operations::Observed;
@@ -9,6 +9,7 @@ use crate::transactions::{describe_idle, describe_running};
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, datetime, number};
 use bunko_catalog::{Index, Namespace};
+use bunko_request::facts::{IndexBuildUse, ReadsFrom};
 
 /// The name shown for a thread that resumes index builds: every other operation that is shown
 /// belongs to a client.

@@ -5,9 +5,9 @@ use crate::access_control::Shown;
 use crate::invocation::Invocation;
 use crate::observation::Observation;
 use crate::profiler::Entry;
-use crate::truncated_command::shortened;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_query::{PlanChoice, PlanReport};
+use bunko_request::truncated_command::shortened;
 
 /// Most bytes of a statement in a log line; mongod truncates attributes there.
 const LINE_COMMAND_BYTES_MAX: usize = 10 * 1024;

@@ -1,12 +1,13 @@
 //! `apiVersion` and related fields: with them a client asks for features that later servers also have.
 
 use crate::collection_uuid;
-use crate::command_entry::{Changes, Command, Stability};
-use crate::dispatch::Request;
+use crate::command_entry::Command;
 use crate::each_stage::pipelines_in;
-use crate::fields::wrong_type;
 use bunko_bson::{ArrayRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::Request;
+use bunko_request::facts::{Changes, Stability};
+use bunko_request::fields::wrong_type;
 use bunko_stages::ApiUse;
 
 /// Index options that are not in version 1.

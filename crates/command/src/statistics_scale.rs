@@ -1,8 +1,8 @@
 //! The `scale` of statistics, by which sizes are divided.
 
-use crate::field_kinds::{Kind, field};
-use crate::fields::Fields;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 
 /// The `scale`: 1 if missing, at most the largest int32. Fractions are truncated.
 /// # Errors

@@ -2,11 +2,12 @@
 
 use crate::access_control;
 use crate::commands;
-use crate::dispatch::{Halt, Request};
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::Request;
 
 /// The document of that name, if one is stored.
 /// # Errors

@@ -9,7 +9,7 @@
 //! `every_way_to_read_meets_all_documents_or_is_refused` walks the kinds of collections and the ways to read them.
 
 use crate::collection_statistics::CollectionStatistics;
-use crate::command_entry::{Command, UnstoredUse};
+use crate::command_entry::Command;
 use crate::commands::aggregate::Aggregation;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
@@ -20,6 +20,7 @@ use bunko_aggregate::{DocumentStream, Pipeline, Plannable};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::Hint;
+use bunko_request::facts::UnstoredUse;
 use bunko_stages::UnstoredUse as StageUse;
 use bunko_store::Direction;
 

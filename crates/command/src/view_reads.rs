@@ -1,17 +1,18 @@
 //! `find`, `count` and `distinct` on a view, or on a source generated while it is read. Each runs as a pipeline behind
 //! the view's own.
 
-use crate::command_entry::{Command, Explanation};
+use crate::command_entry::Command;
 use crate::commands::aggregate::{hint, open, prepare};
 use crate::cursor_store::CursorSource;
 use crate::dispatch::Halt;
-use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::{DistinctValues, Hint};
+use bunko_request::facts::Explanation;
+use bunko_request::fields::Fields;
 use std::sync::Arc;
 
 /// Opens a `find` on a view. The flag says whether it may take long.

@@ -1,9 +1,9 @@
 //! The condition that a client sets for reporting a write as successful.
 
-use crate::fields::Fields;
 use crate::replica_set::Deployment;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::Fields;
 use bunko_store::Lsn;
 
 /// A parsed `writeConcern`, already known to be satisfiable by a single node.

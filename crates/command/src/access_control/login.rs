@@ -11,13 +11,13 @@ use super::x509::authenticate_in_hello;
 use crate::audit::note_login;
 use crate::commands::sasl_start::{AUTHENTICATE, COMMAND as SASL_START};
 use crate::connection::ClientConnection;
-use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::service::Service;
-use crate::write_statement::required_value;
 use bunko_access::{ClientFirst, Conversation, Mechanism, Name, Rejection, ScramCredential, Standing};
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentRef, ValueRef, Writer, base64, number};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::Fields;
+use bunko_request::statement::required_value;
 use std::fmt;
 use std::sync::atomic::Ordering;
 

@@ -3,12 +3,13 @@
 //!
 //! **Invariant:** a command is shown only as a [`Shown`], which has no constructors other than these.
 
-use crate::command_entry::{ANY_FIELDS, Command, Secrets};
+use crate::command_entry::Command;
 use crate::commands::{self, apply_ops};
-use crate::dispatch::Request;
 use crate::generic_options::is_generic;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Element, ValueRef};
+use bunko_request::Request;
+use bunko_request::facts::{ANY_FIELDS, Secrets};
 
 /// The text that replaces a secret, as in MongoDB.
 const HIDDEN: &str = "xxx";

@@ -1,12 +1,12 @@
 //! Fields that several commands about users and roles have.
 
 use super::roles::{all_inherited, find_role, reserved_role};
-use crate::fields::{Fields, elements};
 use bunko_access::{Name, Privilege, Restrictions, add};
 use bunko_bson::number::Number;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_catalog::Catalog;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::{Fields, elements};
 
 /// Most roles, privileges or restrictions that one command may name.
 const NAMED_MAX: usize = 10_000;

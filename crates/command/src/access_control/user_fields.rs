@@ -2,11 +2,11 @@
 
 use super::role_fields::{restrictions, role_names};
 use super::x509::EXTERNAL_DATABASE;
-use crate::fields::elements;
 use crate::invocation::Invocation;
 use bunko_access::{Mechanism, Name, ScramCredential};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef};
 use bunko_errors::{Failure, Result};
+use bunko_request::fields::elements;
 use std::sync::atomic::Ordering;
 
 /// The fields that a command sets. The type has no `Debug`, so that a password cannot be printed.

@@ -5,11 +5,11 @@ use crate::access_control::{Shown, without_named};
 use crate::command_entry::Command;
 use crate::commands::update_user;
 use crate::connection::ClientConnection;
-use crate::dispatch::Request;
 use crate::service::Service;
 use bunko_access::Name;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::ErrorCode;
+use bunko_request::Request;
 
 /// The events that a finished command leaves in the audit log.
 #[derive(Clone, Copy)]

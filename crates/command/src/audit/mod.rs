@@ -15,12 +15,12 @@ pub(crate) use events::{
 };
 
 use crate::connection::{ClientConnection, LocalEnd, Peer};
-use crate::fields::truth;
 use crate::parameters::Parameter;
 use crate::service::Service;
 use bunko_access::Name;
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_errors::Result;
+use bunko_request::fields::truth;
 use configuration::Choice;
 use parking_lot::RwLock;
 use std::net::SocketAddr;

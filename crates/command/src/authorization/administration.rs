@@ -2,9 +2,9 @@
 
 use super::{Asker, has_on, is_on};
 use crate::commands;
-use crate::dispatch::Request;
 use bunko_access::{Action, Name};
 use bunko_bson::{ValueRef, number};
+use bunko_request::Request;
 
 /// Commands that may change any collection in any way, such as `applyOps`.
 pub(crate) fn everything(asker: &Asker<'_>, _: &Request<'_>) -> bool {

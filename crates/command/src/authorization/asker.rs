@@ -3,10 +3,10 @@
 use super::localhost_exception;
 use crate::access_control::LoggedIn;
 use crate::connection::ClientConnection;
-use crate::dispatch::Request;
 use crate::service::Service;
 use bunko_access::{Action, ActionSet, Authorization, Name};
 use bunko_bson::ValueRef;
+use bunko_request::Request;
 use std::ptr;
 
 /// The client of a connection, on a server that checks privileges.

@@ -3,9 +3,9 @@
 use super::pipelines::{Validation, may_run};
 use super::{Asker, argument, has_on, is_on, split};
 use crate::commands::file_md5;
-use crate::dispatch::Request;
 use bunko_access::Action;
 use bunko_bson::{ArrayRef, ValueRef};
+use bunko_request::Request;
 
 /// `create`: the privilege to insert into a collection also allows creating it. A view must not show data that its
 /// creator cannot read.

@@ -2,12 +2,12 @@
 
 use super::Asker;
 use crate::access_control::LoggedIn;
-use crate::dispatch::Request;
 use crate::invocation::Invocation;
 use crate::service::Service;
 use crate::sessions::id::Digest;
 use bunko_access::{Action, Name, Privilege};
 use bunko_bson::{ArrayRef, ValueRef};
+use bunko_request::Request;
 use std::net::IpAddr;
 use std::sync::Arc;
 

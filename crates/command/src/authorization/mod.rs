@@ -24,12 +24,12 @@ use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::commands::coll_mod;
 use crate::connection::ClientConnection;
-use crate::dispatch::Request;
 use crate::service::Service;
 use bunko_access::Action;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::Request;
 use bunko_store::planted::{Bug, active};
 
 /// The privileges that a command needs.

@@ -5,10 +5,10 @@
 
 use super::{Asker, argument, has_on, writes};
 use crate::change_stream;
-use crate::dispatch::Request;
 use crate::source_stages;
 use bunko_access::Action;
 use bunko_bson::{ArrayRef, DocumentRef, Element, ValueRef};
+use bunko_request::Request;
 use bunko_stages::{Inner, MERGE, OUT};
 
 /// Whether validators check the documents that a pipeline writes.

@@ -2,9 +2,9 @@
 //! grant.
 
 use super::{Asker, argument, has_on, split};
-use crate::dispatch::Request;
 use bunko_access::{Action, Name, Privilege, Resource};
 use bunko_bson::{ArrayRef, ValueRef, number};
+use bunko_request::Request;
 
 /// The names in an array field. The command itself refuses malformed names.
 fn names(request: &Request<'_>, value: Option<ValueRef<'_>>, key: &str) -> Vec<Name> {

@@ -1,9 +1,9 @@
 //! Privileges for commands that write documents.
 
 use super::{Asker, argument, entries, has_on, split};
-use crate::dispatch::Request;
 use bunko_access::Action;
 use bunko_bson::{ValueRef, number};
+use bunko_request::Request;
 
 /// Whether the request respects validators, or the user may bypass them.
 pub(super) fn may_bypass(asker: &Asker<'_>, request: &Request<'_>, database: &str, collection: &str) -> bool {

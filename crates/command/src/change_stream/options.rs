@@ -2,10 +2,10 @@
 //! Source: MongoDB manual 8.2, `$changeStream`.
 
 use super::token::{GivenToken, Token};
-use crate::fields::wrong_type;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Timestamp, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::wrong_type;
 
 /// All fields of a specification. Nulls count as missing.
 const FIELDS: &[&str] = &[

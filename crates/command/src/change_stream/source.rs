@@ -9,7 +9,6 @@ use super::{STAGE, Target, check_server};
 use crate::collection_uuid;
 use crate::cursor_store::{BatchLimits, CursorSource};
 use crate::dispatch::Halt;
-use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use bunko_aggregate::{DocumentStream, Environment, Pipeline};
@@ -18,6 +17,7 @@ use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, Timestam
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::check_document_bytes;
+use bunko_request::fields::Fields;
 use bunko_stages::{FILL, StreamUse};
 use bunko_store::{Bell, Following};
 use parking_lot::Mutex;

@@ -2,21 +2,25 @@
 
 use super::commit_transaction::check_is_inside;
 use crate::authorization::Privileges;
-use crate::command_entry::{Command, Databases, Queueing, Stability, TransactionUse, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
+use bunko_request::facts::{CommandFacts, Databases, Queueing, Stability, TransactionUse, WriteConcernUse};
+use bunko_request::field_kinds::{Kind, field};
 
 pub(super) const COMMAND: Command = Command {
-    name: "abortTransaction",
-    fields: &[field("recoveryToken", Kind::Object)],
-    databases: Databases::Admin,
-    transaction: TransactionUse::Aborts,
+    facts: CommandFacts {
+        name: "abortTransaction",
+        fields: &[field("recoveryToken", Kind::Object)],
+        databases: Databases::Admin,
+        transaction: TransactionUse::Aborts,
+        write_concern: WriteConcernUse::Taken,
+        stable_api: Stability::WHOLE,
+        queueing: Queueing::AtOnce,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::Login,
-    write_concern: WriteConcernUse::Taken,
-    stable_api: Stability::WHOLE,
-    queueing: Queueing::AtOnce,
     run,
     ..Command::PLAIN
 };

@@ -9,23 +9,15 @@ use crate::access_control::is_on_users;
 use crate::authorization::{Privileges, pipelines};
 use crate::change_stream;
 use crate::collection_uuid;
-use crate::command_entry::{
-    Changes, Command, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, Stability, TimeLimit,
-    TransactionUse, UnstoredUse, WriteConcernUse,
-};
-use crate::counters::Opcounter;
+use crate::command_entry::Command;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, while_running, write_first_batch, write_running};
 use crate::cursor_store::{CursorSource, NoDocuments};
 use crate::dispatch::Halt;
 use crate::each_stage;
-use crate::field_kinds::{Kind, field};
-use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
-use crate::operation_class::OperationClass;
 use crate::pipeline_sources::PipelineSources;
 use crate::pipeline_writes::PipelineWrite;
-use crate::query_settings::ShapePart;
 use crate::source_stages::SourcedPipeline;
 use crate::time_series;
 use crate::unstored::Unstored;
@@ -38,6 +30,15 @@ use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::OperationContext;
 use bunko_query::Hint;
+use bunko_request::counted_as::Opcounter;
+use bunko_request::counted_as::OperationClass;
+use bunko_request::facts::{
+    Changes, CommandFacts, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, Stability, TimeLimit,
+    TransactionUse, UnstoredUse, WriteConcernUse,
+};
+use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
+use bunko_request::query_shape::ShapePart;
 
 /// The fields of its query shape, and how they contribute.
 const QUERY_SHAPE: &[(&str, ShapePart)] = &[
@@ -48,49 +49,52 @@ const QUERY_SHAPE: &[(&str, ShapePart)] = &[
 ];
 
 pub(super) const COMMAND: Command = Command {
-    name: "aggregate",
-    fields: &[
-        field("pipeline", Kind::ArrayOnly),
-        field("cursor", Kind::OneOf(&[Type::Document])),
-        field("explain", Kind::BooleanLike),
-        field("allowDiskUse", Kind::Flag),
-        field("bypassDocumentValidation", Kind::BooleanLike),
-        field("collation", Kind::Object),
-        field("hint", Kind::Hint),
-        field("let", Kind::Object),
-        field("collectionUUID", Kind::Uuid),
-    ],
-    transaction: TransactionUse::Anywhere,
+    facts: CommandFacts {
+        name: "aggregate",
+        fields: &[
+            field("pipeline", Kind::ArrayOnly),
+            field("cursor", Kind::OneOf(&[Type::Document])),
+            field("explain", Kind::BooleanLike),
+            field("allowDiskUse", Kind::Flag),
+            field("bypassDocumentValidation", Kind::BooleanLike),
+            field("collation", Kind::Object),
+            field("hint", Kind::Hint),
+            field("let", Kind::Object),
+            field("collectionUUID", Kind::Uuid),
+        ],
+        transaction: TransactionUse::Anywhere,
+        reads: ReadsFrom::Collection,
+        changes: Changes::Output(ends_with_write),
+        read_concern: ReadConcernUse::AllLevels,
+        write_concern: WriteConcernUse::Taken,
+        stable_api: Stability::Version1 { fields_outside: &["explain"] },
+        secrets: Secrets::OfUsers(is_on_users),
+        explain: Explanation::Pipeline,
+        class: OperationClass::Read,
+        opcounter: Opcounter::Query,
+        time_limit: TimeLimit::OfReads,
+        unstored: UnstoredUse::Reads,
+        encryption: EncryptionUse::Allowed,
+        query_shape: QUERY_SHAPE,
+        internal_fields: &[
+            "$_externalDataSources",
+            "$_generateV2ResumeTokens",
+            "$_isClusterQueryWithoutShardKeyCmd",
+            "$_passthroughToShard",
+            "$_requestReshardingResumeToken",
+            "exchange",
+            "fromMongos",
+            "fromRouter",
+            "includeQueryStatsMetrics",
+            "isMapReduceCommand",
+            "legacyRuntimeConstants",
+            "mergeByPBRT",
+            "needsMerge",
+            "runtimeConstants",
+        ],
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(pipelines::aggregate),
-    reads: ReadsFrom::Collection,
-    changes: Changes::Output(ends_with_write),
-    read_concern: ReadConcernUse::AllLevels,
-    write_concern: WriteConcernUse::Taken,
-    stable_api: Stability::Version1 { fields_outside: &["explain"] },
-    secrets: Secrets::OfUsers(is_on_users),
-    explain: Explanation::Pipeline,
-    class: OperationClass::Read,
-    opcounter: Opcounter::Query,
-    time_limit: TimeLimit::OfReads,
-    unstored: UnstoredUse::Reads,
-    encryption: EncryptionUse::Allowed,
-    query_shape: QUERY_SHAPE,
-    internal_fields: &[
-        "$_externalDataSources",
-        "$_generateV2ResumeTokens",
-        "$_isClusterQueryWithoutShardKeyCmd",
-        "$_passthroughToShard",
-        "$_requestReshardingResumeToken",
-        "exchange",
-        "fromMongos",
-        "fromRouter",
-        "includeQueryStatsMetrics",
-        "isMapReduceCommand",
-        "legacyRuntimeConstants",
-        "mergeByPBRT",
-        "needsMerge",
-        "runtimeConstants",
-    ],
     run,
     ..Command::PLAIN
 };

@@ -1,20 +1,24 @@
 //! `appendOplogNote`: appends an entry to the oplog that changes nothing, so that the cluster time advances.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{ANY_FIELDS, Changes, Command, Databases, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{DocumentRef, Timestamp, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::facts::{ANY_FIELDS, Changes, CommandFacts, Databases, WriteConcernUse};
 
 pub(super) const COMMAND: Command = Command {
-    name: "appendOplogNote",
-    fields: ANY_FIELDS,
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "appendOplogNote",
+        fields: ANY_FIELDS,
+        databases: Databases::Admin,
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::AppendOplogNote),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
     run,
     ..Command::PLAIN
 };

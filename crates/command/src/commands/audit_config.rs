@@ -4,29 +4,32 @@
 use super::cluster_parameter::{in_force, keep};
 use crate::authorization::Privileges;
 use crate::cluster_parameters::{self, AUDIT_CONFIG, ClusterParameter};
-use crate::command_entry::{Changes, Command, Databases, Secrets};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, Writer};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::{Changes, CommandFacts, Databases, Secrets};
+use bunko_request::field_kinds::{Field, Kind, field};
 
 pub(super) const GET: Command = Command {
-    name: "getAuditConfig",
-    databases: Databases::Admin,
+    facts: CommandFacts { name: "getAuditConfig", databases: Databases::Admin, ..CommandFacts::PLAIN },
     privileges: Privileges::OnCluster(Action::AuditConfigure),
     run: get,
     ..Command::PLAIN
 };
 
 pub(super) const SET: Command = Command {
-    name: "setAuditConfig",
-    fields: &[field("filter", Kind::Own), field("auditAuthorizationSuccess", Kind::Own)],
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "setAuditConfig",
+        fields: &[field("filter", Kind::Own), field("auditAuthorizationSuccess", Kind::Own)],
+        databases: Databases::Admin,
+        changes: Changes::Other,
+        secrets: Secrets::Named,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::AuditConfigure),
-    changes: Changes::Other,
-    secrets: Secrets::Named,
     run: set,
     ..Command::PLAIN
 };

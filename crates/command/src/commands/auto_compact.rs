@@ -2,18 +2,22 @@
 
 use crate::authorization::Privileges;
 use crate::auto_compaction::{Rounds, Settings};
-use crate::command_entry::{Command, Databases};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, POSITIVE, field};
-use crate::fields::truth;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
+use bunko_request::facts::{CommandFacts, Databases};
+use bunko_request::field_kinds::{Kind, POSITIVE, field};
+use bunko_request::fields::truth;
 
 pub(super) const COMMAND: Command = Command {
-    name: "autoCompact",
-    fields: &[field("freeSpaceTargetMB", POSITIVE), field("runOnce", Kind::Boolean)],
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "autoCompact",
+        fields: &[field("freeSpaceTargetMB", POSITIVE), field("runOnce", Kind::Boolean)],
+        databases: Databases::Admin,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::Compact),
     run,
     ..Command::PLAIN

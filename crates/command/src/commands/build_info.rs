@@ -1,21 +1,25 @@
 //! `buildInfo`: the version of the server, and how it was built.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{Command, TransactionUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::service::Service;
 use bunko_bson::{MAX_USER_DOCUMENT_BYTES, Writer};
 use bunko_operation::Scripting;
+use bunko_request::facts::{CommandFacts, TransactionUse};
 
 /// The MongoDB release whose behaviour this server follows. Clients decide by it which features they may use.
 pub(super) const COMPATIBLE_VERSION: &str = "8.2.4";
 const COMPATIBLE_VERSION_ARRAY: [i32; 4] = [8, 2, 4, 0];
 
 pub(super) const COMMAND: Command = Command {
-    name: "buildInfo",
-    aliases: &["buildinfo"],
-    transaction: TransactionUse::NotFirst,
+    facts: CommandFacts {
+        name: "buildInfo",
+        aliases: &["buildinfo"],
+        transaction: TransactionUse::NotFirst,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::BeforeLogin,
     run,
     ..Command::PLAIN

@@ -5,21 +5,25 @@
 use super::insert;
 use crate::access_control::is_on_users;
 use crate::authorization::{Privileges, writes};
-use crate::command_entry::{Changes, Command, Secrets, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::operation_class::OperationClass;
 use bunko_bson::Writer;
 use bunko_catalog::Catalog;
+use bunko_request::counted_as::OperationClass;
+use bunko_request::facts::{Changes, CommandFacts, Secrets, WriteConcernUse};
 
 pub(super) const COMMAND: Command = Command {
-    name: "bunkoBulkInsert",
-    fields: insert::FIELDS,
+    facts: CommandFacts {
+        name: "bunkoBulkInsert",
+        fields: insert::FIELDS,
+        changes: Changes::Documents,
+        write_concern: WriteConcernUse::Taken,
+        secrets: Secrets::OfUsers(is_on_users),
+        class: OperationClass::Write,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(writes::insert),
-    changes: Changes::Documents,
-    write_concern: WriteConcernUse::Taken,
-    secrets: Secrets::OfUsers(is_on_users),
-    class: OperationClass::Write,
     run,
     ..Command::PLAIN
 };

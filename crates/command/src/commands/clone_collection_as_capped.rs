@@ -3,7 +3,7 @@
 use super::convert_to_capped::{check_source, copy};
 use crate::authorization::{Privileges, collections};
 use crate::capped_options;
-use crate::command_entry::{ANY_FIELDS, Changes, Command, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::system_namespace::check_creatable_by_name;
@@ -11,14 +11,18 @@ use crate::unstored;
 use bunko_bson::{ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::facts::{ANY_FIELDS, Changes, CommandFacts, WriteConcernUse};
 
 pub(super) const COMMAND: Command = Command {
-    name: "cloneCollectionAsCapped",
-    // MongoDB accepts any field, and ignores unknown ones.
-    fields: ANY_FIELDS,
+    facts: CommandFacts {
+        name: "cloneCollectionAsCapped",
+        // MongoDB accepts any field, and ignores unknown ones.
+        fields: ANY_FIELDS,
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(collections::clone_as_capped),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
     run,
     ..Command::PLAIN
 };

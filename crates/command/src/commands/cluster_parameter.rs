@@ -2,9 +2,8 @@
 
 use crate::authorization::Privileges;
 use crate::cluster_parameters::{self, AUDIT_CONFIG, COLLECTION, ClusterParameter, DATABASE};
-use crate::command_entry::{ANY_FIELDS, Changes, Command, Databases, Secrets};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::service::Service;
 use crate::stored_settings;
@@ -12,23 +11,31 @@ use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::{ANY_FIELDS, Changes, CommandFacts, Databases, Secrets};
+use bunko_request::fields::wrong_type;
 
 pub(super) const GET: Command = Command {
-    name: "getClusterParameter",
-    fields: ANY_FIELDS,
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "getClusterParameter",
+        fields: ANY_FIELDS,
+        databases: Databases::Admin,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::GetClusterParameter),
     run: get,
     ..Command::PLAIN
 };
 
 pub(super) const SET: Command = Command {
-    name: "setClusterParameter",
-    fields: ANY_FIELDS,
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "setClusterParameter",
+        fields: ANY_FIELDS,
+        databases: Databases::Admin,
+        changes: Changes::Other,
+        secrets: Secrets::Named,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::SetClusterParameter),
-    changes: Changes::Other,
-    secrets: Secrets::Named,
     run: set,
     ..Command::PLAIN
 };

@@ -2,9 +2,8 @@
 
 use crate::authorization::Privileges;
 use crate::collection_statistics::{CollectionStatistics, write_missing};
-use crate::command_entry::{Command, UnstoredUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, POSITIVE, field};
 use crate::invocation::Invocation;
 use crate::source_stages::Surroundings;
 use crate::source_stages::coll_stats::write_buckets;
@@ -12,18 +11,23 @@ use crate::statistics_scale::scale;
 use crate::target::Target;
 use bunko_access::Action;
 use bunko_bson::Writer;
+use bunko_request::facts::{CommandFacts, UnstoredUse};
+use bunko_request::field_kinds::{Kind, POSITIVE, field};
 
 pub(super) const COMMAND: Command = Command {
-    name: "collStats",
-    aliases: &["collstats"],
-    fields: &[
-        field("scale", POSITIVE),
-        field("verbose", Kind::Flag),
-        field("waitForLock", Kind::Flag),
-        field("numericOnly", Kind::Flag),
-    ],
+    facts: CommandFacts {
+        name: "collStats",
+        aliases: &["collstats"],
+        fields: &[
+            field("scale", POSITIVE),
+            field("verbose", Kind::Flag),
+            field("waitForLock", Kind::Flag),
+            field("numericOnly", Kind::Flag),
+        ],
+        unstored: UnstoredUse::ReadsOplog,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCollection(Action::CollStats),
-    unstored: UnstoredUse::ReadsOplog,
     run,
     ..Command::PLAIN
 };

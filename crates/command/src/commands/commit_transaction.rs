@@ -1,23 +1,27 @@
 //! `commitTransaction`: makes the writes of a transaction visible, or finds that it was committed before.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{Changes, Command, Databases, Queueing, Stability, TransactionUse, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_bson::{ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::{Changes, CommandFacts, Databases, Queueing, Stability, TransactionUse, WriteConcernUse};
+use bunko_request::field_kinds::{Kind, field};
 
 pub(super) const COMMAND: Command = Command {
-    name: "commitTransaction",
-    fields: &[field("recoveryToken", Kind::Object), field("commitTimestamp", Kind::Timestamp)],
-    databases: Databases::Admin,
-    transaction: TransactionUse::Commits,
+    facts: CommandFacts {
+        name: "commitTransaction",
+        fields: &[field("recoveryToken", Kind::Object), field("commitTimestamp", Kind::Timestamp)],
+        databases: Databases::Admin,
+        transaction: TransactionUse::Commits,
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        stable_api: Stability::WHOLE,
+        queueing: Queueing::AtOnce,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::Login,
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
-    stable_api: Stability::WHOLE,
-    queueing: Queueing::AtOnce,
     run,
     ..Command::PLAIN
 };

@@ -4,7 +4,6 @@ use crate::authorization::Privileges;
 use crate::collection_statistics::{CollectionStatistics, smallest_integer};
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, POSITIVE, field};
 use crate::invocation::Invocation;
 use crate::replica_set::Deployment;
 use crate::time_series;
@@ -12,10 +11,15 @@ use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_catalog::from_storage;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::CommandFacts;
+use bunko_request::field_kinds::{Kind, POSITIVE, field};
 
 pub(super) const COMMAND: Command = Command {
-    name: "compact",
-    fields: &[field("dryRun", Kind::Boolean), field("force", Kind::Boolean), field("freeSpaceTargetMB", POSITIVE)],
+    facts: CommandFacts {
+        name: "compact",
+        fields: &[field("dryRun", Kind::Boolean), field("force", Kind::Boolean), field("freeSpaceTargetMB", POSITIVE)],
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCollection(Action::Compact),
     run,
     ..Command::PLAIN

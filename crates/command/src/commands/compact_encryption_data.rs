@@ -4,27 +4,34 @@
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::CommandFacts;
+use bunko_request::field_kinds::{Kind, field};
 
 pub(super) const COMPACT: Command = Command {
-    name: "compactStructuredEncryptionData",
-    fields: &[
-        field("compactionTokens", Kind::Own),
-        field("encryptionInformation", Kind::Own),
-        field("anchorPaddingFactor", Kind::Own),
-    ],
+    facts: CommandFacts {
+        name: "compactStructuredEncryptionData",
+        fields: &[
+            field("compactionTokens", Kind::Own),
+            field("encryptionInformation", Kind::Own),
+            field("anchorPaddingFactor", Kind::Own),
+        ],
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCollection(Action::CompactStructuredEncryptionData),
     run: compact,
     ..Command::PLAIN
 };
 
 pub(super) const CLEANUP: Command = Command {
-    name: "cleanupStructuredEncryptionData",
-    fields: &[field("cleanupTokens", Kind::Own)],
+    facts: CommandFacts {
+        name: "cleanupStructuredEncryptionData",
+        fields: &[field("cleanupTokens", Kind::Own)],
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCollection(Action::CleanupStructuredEncryptionData),
     run: cleanup,
     ..Command::PLAIN

@@ -1,22 +1,26 @@
 //! `configureFailPoint`: makes commands fail or wait on request, if the server accepts test commands.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{Command, Databases, FailPointUse, Secrets};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::fail_points::{FailPoint, Mode};
-use crate::field_kinds::{Kind, field};
-use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_errors::Failure;
+use bunko_request::facts::{CommandFacts, Databases, FailPointUse, Secrets};
+use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::wrong_type;
 
 pub(crate) const COMMAND: Command = Command {
-    name: "configureFailPoint",
-    fields: &[field("mode", Kind::Own), field("data", Kind::Own)],
-    databases: Databases::AdminOfTests,
+    facts: CommandFacts {
+        name: "configureFailPoint",
+        fields: &[field("mode", Kind::Own), field("data", Kind::Own)],
+        databases: Databases::AdminOfTests,
+        secrets: Secrets::Named,
+        fail_point: FailPointUse::Exempt,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::Login,
-    secrets: Secrets::Named,
-    fail_point: FailPointUse::Exempt,
     run,
     ..Command::PLAIN
 };

@@ -1,15 +1,16 @@
 //! `connPoolStats`: the connections that the server has made to other servers. Bunko makes none.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{ANY_FIELDS, Command};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
+use bunko_request::facts::ANY_FIELDS;
+use bunko_request::facts::CommandFacts;
 
 pub(super) const COMMAND: Command = Command {
-    name: "connPoolStats",
-    fields: ANY_FIELDS,
+    facts: CommandFacts { name: "connPoolStats", fields: ANY_FIELDS, ..CommandFacts::PLAIN },
     privileges: Privileges::OnCluster(Action::ConnPoolStats),
     run,
     ..Command::PLAIN

@@ -3,16 +3,20 @@
 use super::create_role::privilege_documents;
 use crate::access_control::documents_of;
 use crate::authorization::Privileges;
-use crate::command_entry::{Command, TransactionUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
+use bunko_request::facts::{CommandFacts, TransactionUse};
+use bunko_request::field_kinds::{Kind, field};
 
 pub(super) const COMMAND: Command = Command {
-    name: "connectionStatus",
-    fields: &[field("showPrivileges", Kind::BooleanLike)],
-    transaction: TransactionUse::NotFirst,
+    facts: CommandFacts {
+        name: "connectionStatus",
+        fields: &[field("showPrivileges", Kind::BooleanLike)],
+        transaction: TransactionUse::NotFirst,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::BeforeLogin,
     run,
     ..Command::PLAIN

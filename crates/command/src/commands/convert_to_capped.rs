@@ -2,7 +2,7 @@
 
 use crate::authorization::Privileges;
 use crate::capped_options;
-use crate::command_entry::{ANY_FIELDS, Changes, Command, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::system_namespace::{Creation, check_removable, check_writable};
@@ -10,14 +10,18 @@ use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_catalog::{CappedCopy, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::facts::{ANY_FIELDS, Changes, CommandFacts, WriteConcernUse};
 
 pub(super) const COMMAND: Command = Command {
-    name: "convertToCapped",
-    // MongoDB accepts any field, and ignores unknown ones.
-    fields: ANY_FIELDS,
+    facts: CommandFacts {
+        name: "convertToCapped",
+        // MongoDB accepts any field, and ignores unknown ones.
+        fields: ANY_FIELDS,
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCollection(Action::ConvertToCapped),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
     run,
     ..Command::PLAIN
 };

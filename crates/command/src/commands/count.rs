@@ -2,14 +2,9 @@
 
 use crate::access_control::is_on_users;
 use crate::authorization::Privileges;
-use crate::command_entry::{
-    Command, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, Stability, TimeLimit, UnstoredUse,
-};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, NOT_NEGATIVE, field};
-use crate::fields::Fields;
 use crate::invocation::{Examined, Invocation};
-use crate::operation_class::OperationClass;
 use crate::oplog_view;
 use crate::source_stages::Surroundings;
 use crate::target::Target;
@@ -20,30 +15,39 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Writer, number};
 use bunko_errors::{Failure, Result};
 use bunko_query::{CountPlan, Execution, FindQuery, Hint, QueryScope};
+use bunko_request::counted_as::OperationClass;
+use bunko_request::facts::{
+    CommandFacts, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, Stability, TimeLimit, UnstoredUse,
+};
+use bunko_request::field_kinds::{Kind, NOT_NEGATIVE, field};
+use bunko_request::fields::Fields;
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
-    name: "count",
-    // `fields`, a projection, does not change the count. MongoDB accepts it for old clients.
-    fields: &[
-        field("query", Kind::Object),
-        field("limit", Kind::Own),
-        field("skip", NOT_NEGATIVE),
-        field("hint", Kind::Hint),
-        field("collation", Kind::Object),
-        field("fields", Kind::Any),
-    ],
+    facts: CommandFacts {
+        name: "count",
+        // `fields`, a projection, does not change the count. MongoDB accepts it for old clients.
+        fields: &[
+            field("query", Kind::Object),
+            field("limit", Kind::Own),
+            field("skip", NOT_NEGATIVE),
+            field("hint", Kind::Hint),
+            field("collation", Kind::Object),
+            field("fields", Kind::Any),
+        ],
+        reads: ReadsFrom::Collection,
+        read_concern: ReadConcernUse::NoSnapshot,
+        stable_api: Stability::WHOLE,
+        secrets: Secrets::OfUsers(is_on_users),
+        explain: Explanation::Count,
+        class: OperationClass::Read,
+        time_limit: TimeLimit::OfReads,
+        unstored: UnstoredUse::Reads,
+        encryption: EncryptionUse::Allowed,
+        internal_fields: &["includeQueryStatsMetrics", "sampleId"],
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCollection(Action::Find),
-    reads: ReadsFrom::Collection,
-    read_concern: ReadConcernUse::NoSnapshot,
-    stable_api: Stability::WHOLE,
-    secrets: Secrets::OfUsers(is_on_users),
-    explain: Explanation::Count,
-    class: OperationClass::Read,
-    time_limit: TimeLimit::OfReads,
-    unstored: UnstoredUse::Reads,
-    encryption: EncryptionUse::Allowed,
-    internal_fields: &["includeQueryStatsMetrics", "sampleId"],
     run,
     ..Command::PLAIN
 };

@@ -6,11 +6,10 @@ use crate::capped_options;
 use crate::clustered_index;
 use crate::collation_option;
 use crate::collection_options::pre_and_post_images;
-use crate::command_entry::{Changes, Command, Stability, TransactionUse, WriteConcernUse};
-use crate::dispatch::{Halt, Request};
+use crate::command_entry::Command;
+use crate::dispatch::Halt;
 use crate::encrypted_fields;
 use crate::expiry_option::{self, CollectionState, Expiry};
-use crate::field_kinds::{Kind, field};
 use crate::id_index_option;
 use crate::invocation::Invocation;
 use crate::storage_engine_option;
@@ -22,49 +21,54 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayRef, BinarySubtype, Collator, DocumentBuf, DocumentRef, ValueRef, Writer, order};
 use bunko_catalog::{Collection, CreateOptions, Namespace};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::Request;
+use bunko_request::facts::{Changes, CommandFacts, Stability, TransactionUse, WriteConcernUse};
+use bunko_request::field_kinds::{Kind, field};
 use bunko_timeseries::BUCKETS_PREFIX;
 
 pub(crate) const COMMAND: Command = Command {
-    name: "create",
-    fields: &[
-        field("capped", Kind::BooleanLike),
-        field("autoIndexId", Kind::BooleanLike),
-        field("idIndex", Kind::Object),
-        field("size", Kind::NumberWithin(1, capped_options::BYTES_MAX)),
-        field("max", Kind::NumberWithin(i64::MIN, capped_options::DOCUMENTS_MAX)),
-        field("storageEngine", Kind::Object),
-        field("validator", Kind::Object),
-        field("validationLevel", Kind::Choice(&["off", "strict", "moderate"])),
-        field("validationAction", Kind::Choice(&["error", "warn", "errorAndLog"])),
-        field("indexOptionDefaults", Kind::Object),
-        field("viewOn", Kind::Text),
-        field("pipeline", Kind::Objects),
-        field("collation", Kind::Object),
-        field("timeseries", Kind::Object),
-        field("clusteredIndex", Kind::OneOf(clustered_index::TYPES)),
-        field("expireAfterSeconds", Kind::Number),
-        field("changeStreamPreAndPostImages", Kind::Object),
-        field("encryptedFields", Kind::Object),
-        field("temp", Kind::BooleanLike),
-    ],
-    transaction: TransactionUse::Anywhere,
-    privileges: Privileges::By(collections::create),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
-    stable_api: Stability::Version1 {
-        fields_outside: &[
-            "autoIndexId",
-            "changeStreamPreAndPostImages",
-            "indexOptionDefaults",
-            "max",
-            "size",
-            "storageEngine",
-            "temp",
+    facts: CommandFacts {
+        name: "create",
+        fields: &[
+            field("capped", Kind::BooleanLike),
+            field("autoIndexId", Kind::BooleanLike),
+            field("idIndex", Kind::Object),
+            field("size", Kind::NumberWithin(1, capped_options::BYTES_MAX)),
+            field("max", Kind::NumberWithin(i64::MIN, capped_options::DOCUMENTS_MAX)),
+            field("storageEngine", Kind::Object),
+            field("validator", Kind::Object),
+            field("validationLevel", Kind::Choice(&["off", "strict", "moderate"])),
+            field("validationAction", Kind::Choice(&["error", "warn", "errorAndLog"])),
+            field("indexOptionDefaults", Kind::Object),
+            field("viewOn", Kind::Text),
+            field("pipeline", Kind::Objects),
+            field("collation", Kind::Object),
+            field("timeseries", Kind::Object),
+            field("clusteredIndex", Kind::OneOf(clustered_index::TYPES)),
+            field("expireAfterSeconds", Kind::Number),
+            field("changeStreamPreAndPostImages", Kind::Object),
+            field("encryptedFields", Kind::Object),
+            field("temp", Kind::BooleanLike),
         ],
+        transaction: TransactionUse::Anywhere,
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        stable_api: Stability::Version1 {
+            fields_outside: &[
+                "autoIndexId",
+                "changeStreamPreAndPostImages",
+                "indexOptionDefaults",
+                "max",
+                "size",
+                "storageEngine",
+                "temp",
+            ],
+        },
+        ..CommandFacts::PLAIN
     },
+    privileges: Privileges::By(collections::create),
     audit: AuditEvent::Of(events),
     run,
-    ..Command::PLAIN
 };
 
 fn events(request: &Request<'_>) -> Vec<Event> {

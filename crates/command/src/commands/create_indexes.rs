@@ -3,11 +3,10 @@
 use crate::audit::{AuditEvent, Event};
 use crate::authorization::{Privileges, entries};
 use crate::collection_uuid;
-use crate::command_entry::{Changes, Command, IndexBuildUse, Stability, TransactionUse, UnstoredUse, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::commit_quorum;
-use crate::dispatch::{Halt, Request};
+use crate::dispatch::Halt;
 use crate::encrypted_fields;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::storage_engine_option;
 use crate::system_namespace::check_creatable;
@@ -17,29 +16,36 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Index, IndexSpec, IndexesCreated, Namespace};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::Request;
+use bunko_request::facts::{
+    Changes, CommandFacts, IndexBuildUse, Stability, TransactionUse, UnstoredUse, WriteConcernUse,
+};
+use bunko_request::field_kinds::{Kind, field};
 use bunko_timeseries::BUCKETS_PREFIX;
 use std::sync::Arc;
 
 pub(crate) const COMMAND: Command = Command {
-    name: "createIndexes",
-    fields: &[
-        field("indexes", Kind::Array),
-        field("commitQuorum", Kind::Own),
-        field("ignoreUnknownIndexOptions", Kind::BooleanLike),
-        field("collectionUUID", Kind::Uuid),
-        field("v", Kind::Number),
-    ],
-    transaction: TransactionUse::Anywhere,
+    facts: CommandFacts {
+        name: "createIndexes",
+        fields: &[
+            field("indexes", Kind::Array),
+            field("commitQuorum", Kind::Own),
+            field("ignoreUnknownIndexOptions", Kind::BooleanLike),
+            field("collectionUUID", Kind::Uuid),
+            field("v", Kind::Number),
+        ],
+        transaction: TransactionUse::Anywhere,
+        sequences: &["indexes"],
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        stable_api: Stability::Version1 { fields_outside: &["ignoreUnknownIndexOptions"] },
+        unstored: UnstoredUse::RefusedAsIndexBuild,
+        index_build: IndexBuildUse::Builds,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCollection(Action::CreateIndex),
-    sequences: &["indexes"],
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
-    stable_api: Stability::Version1 { fields_outside: &["ignoreUnknownIndexOptions"] },
     audit: AuditEvent::Of(events),
-    unstored: UnstoredUse::RefusedAsIndexBuild,
-    index_build: IndexBuildUse::Builds,
     run,
-    ..Command::PLAIN
 };
 
 /// Largest collection, in documents and bytes, over which an index is built without noticeable delay.

@@ -7,34 +7,39 @@ use crate::access_control::{
 };
 use crate::audit::{Account, AuditEvent};
 use crate::authorization::{Privileges, users};
-use crate::command_entry::{Changes, Command, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::{BUILTIN_ROLES, Name, Privilege};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::facts::{Changes, CommandFacts, WriteConcernUse};
+use bunko_request::field_kinds::{Field, Kind, field};
 
 pub(super) const COMMAND: Command = Command {
-    name: "createRole",
-    fields: FIELDS,
+    facts: CommandFacts {
+        name: "createRole",
+        fields: FIELDS,
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(users::create_role),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
     audit: AuditEvent::Account(Account { shows: &["privileges"], ..Account::ROLE }),
     run: create,
-    ..Command::PLAIN
 };
 pub(super) const UPDATE: Command = Command {
-    name: "updateRole",
-    fields: FIELDS,
+    facts: CommandFacts {
+        name: "updateRole",
+        fields: FIELDS,
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(users::update_role),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
     audit: AuditEvent::Account(Account { shows: &["privileges"], ..Account::ROLE }),
     run: update,
-    ..Command::PLAIN
 };
 
 const FIELDS: &[Field] =

@@ -7,33 +7,36 @@ use crate::access_control::{
 };
 use crate::audit::{Account, AuditEvent, PasswordNote};
 use crate::authorization::{Privileges, localhost_exception, users};
-use crate::command_entry::{Changes, Command, Compression, Secrets, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::sessions::id::random_uuid;
 use bunko_access::Name;
 use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::facts::{Changes, CommandFacts, Compression, Secrets, WriteConcernUse};
+use bunko_request::field_kinds::{Kind, field};
 
 pub(crate) const COMMAND: Command = Command {
-    name: "createUser",
-    fields: &[
-        field("pwd", Kind::Text),
-        field("customData", Kind::Object),
-        field("roles", Kind::Array),
-        field("digestPassword", Kind::BooleanLike),
-        field("authenticationRestrictions", Kind::Array),
-        field("mechanisms", Kind::Texts),
-    ],
+    facts: CommandFacts {
+        name: "createUser",
+        fields: &[
+            field("pwd", Kind::Text),
+            field("customData", Kind::Object),
+            field("roles", Kind::Array),
+            field("digestPassword", Kind::BooleanLike),
+            field("authenticationRestrictions", Kind::Array),
+            field("mechanisms", Kind::Texts),
+        ],
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        compression: Compression::Never,
+        secrets: Secrets::Fields(&["pwd"]),
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(users::create_user),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
-    compression: Compression::Never,
-    secrets: Secrets::Fields(&["pwd"]),
     audit: AuditEvent::Account(Account { kind: "user", shows: &["customData"], password: PasswordNote::None }),
     run,
-    ..Command::PLAIN
 };
 
 /// MongoDB's code for a user name that is taken.

@@ -1,7 +1,7 @@
 //! `currentOp`: lists the running operations.
 
 use crate::authorization::{Privileges, administration};
-use crate::command_entry::{ANY_FIELDS, Command, Databases, Queueing};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::generic_options::is_generic;
 use crate::invocation::Invocation;
@@ -11,13 +11,17 @@ use bunko_bson::{DocumentBuf, Writer};
 use bunko_errors::Failure;
 use bunko_matcher::Filter;
 use bunko_query::parse_filter;
+use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases, Queueing};
 
 pub(super) const COMMAND: Command = Command {
-    name: "currentOp",
-    fields: ANY_FIELDS,
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "currentOp",
+        fields: ANY_FIELDS,
+        databases: Databases::Admin,
+        queueing: Queueing::AtOnce,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(administration::current_op),
-    queueing: Queueing::AtOnce,
     run,
     ..Command::PLAIN
 };

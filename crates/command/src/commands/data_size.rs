@@ -2,9 +2,8 @@
 //! a part of it or up to a limit.
 
 use crate::authorization::{Privileges, collections};
-use crate::command_entry::{Command, UnstoredUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::oplog_view;
 use crate::target::Target;
@@ -14,22 +13,27 @@ use bunko_bson::{DocumentBuf, DocumentRef, Element, ValueRef, Writer, order};
 use bunko_catalog::{Answers, Collection, Index, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_query::{FindQuery, Hint, plan};
+use bunko_request::facts::{CommandFacts, UnstoredUse};
+use bunko_request::field_kinds::{Kind, field};
 use bunko_store::Direction;
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
-    name: "dataSize",
-    aliases: &["datasize"],
-    fields: &[
-        field("keyPattern", Kind::Object),
-        field("min", Kind::Object),
-        field("max", Kind::Object),
-        field("estimate", Kind::BooleanLike),
-        field("maxSize", Kind::Number),
-        field("maxObjects", Kind::Number),
-    ],
+    facts: CommandFacts {
+        name: "dataSize",
+        aliases: &["datasize"],
+        fields: &[
+            field("keyPattern", Kind::Object),
+            field("min", Kind::Object),
+            field("max", Kind::Object),
+            field("estimate", Kind::BooleanLike),
+            field("maxSize", Kind::Number),
+            field("maxObjects", Kind::Number),
+        ],
+        unstored: UnstoredUse::ReadsOplog,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(collections::data_size),
-    unstored: UnstoredUse::ReadsOplog,
     run,
     ..Command::PLAIN
 };

@@ -1,7 +1,7 @@
 //! `dbHash`: a hash of each collection's documents in `_id` order, and a hash of all.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{ANY_FIELDS, Command, TimeLimit};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
@@ -9,15 +9,19 @@ use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer, hexa
 use bunko_catalog::Collection;
 use bunko_errors::Failure;
 use bunko_query::{FindQuery, Hint, plan};
+use bunko_request::facts::{ANY_FIELDS, CommandFacts, TimeLimit};
 use md5::{Digest, Md5};
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
-    name: "dbHash",
-    aliases: &["dbhash"],
-    fields: ANY_FIELDS,
+    facts: CommandFacts {
+        name: "dbHash",
+        aliases: &["dbhash"],
+        fields: ANY_FIELDS,
+        time_limit: TimeLimit::OfReads,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnDatabase(Action::DbHash),
-    time_limit: TimeLimit::OfReads,
     run,
     ..Command::PLAIN
 };

@@ -4,7 +4,6 @@ use crate::authorization::Privileges;
 use crate::collection_statistics::CollectionStatistics;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, POSITIVE, field};
 use crate::invocation::Invocation;
 use crate::oplog_view;
 use crate::source_stages::Surroundings;
@@ -14,12 +13,17 @@ use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_catalog::{Namespace, from_storage};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::CommandFacts;
+use bunko_request::field_kinds::{Kind, POSITIVE, field};
 use std::path::Path;
 
 pub(super) const COMMAND: Command = Command {
-    name: "dbStats",
-    aliases: &["dbstats"],
-    fields: &[field("scale", POSITIVE), field("freeStorage", Kind::BooleanLike)],
+    facts: CommandFacts {
+        name: "dbStats",
+        aliases: &["dbstats"],
+        fields: &[field("scale", POSITIVE), field("freeStorage", Kind::BooleanLike)],
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnDatabase(Action::DbStats),
     run,
     ..Command::PLAIN

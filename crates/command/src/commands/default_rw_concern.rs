@@ -2,10 +2,8 @@
 //! them.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{Changes, Command, Databases, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
-use crate::fields::{truth, wrong_type};
 use crate::invocation::Invocation;
 use crate::replica_set::Deployment;
 use crate::replica_set::default_concerns::{COLLECTION, DATABASE, Set};
@@ -15,23 +13,32 @@ use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::facts::{Changes, CommandFacts, Databases, WriteConcernUse};
+use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::{truth, wrong_type};
 
 pub(super) const GET: Command = Command {
-    name: "getDefaultRWConcern",
-    fields: &[field("inMemory", Kind::Boolean)],
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "getDefaultRWConcern",
+        fields: &[field("inMemory", Kind::Boolean)],
+        databases: Databases::Admin,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::GetDefaultRwConcern),
     run: get,
     ..Command::PLAIN
 };
 
 pub(super) const SET: Command = Command {
-    name: "setDefaultRWConcern",
-    fields: &[field("defaultReadConcern", Kind::Object), field("defaultWriteConcern", Kind::Object)],
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "setDefaultRWConcern",
+        fields: &[field("defaultReadConcern", Kind::Object), field("defaultWriteConcern", Kind::Object)],
+        databases: Databases::Admin,
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::SetDefaultRwConcern),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
     run: set,
     ..Command::PLAIN
 };

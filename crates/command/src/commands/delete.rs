@@ -6,54 +6,59 @@ use crate::access_control::is_on_users;
 use crate::authorization::{Privileges, writes};
 use crate::collation_option;
 use crate::collection_uuid;
-use crate::command_entry::{
-    Changes, Command, EncryptionUse, ExplainedWrite, Explanation, Profiling, Retry, Secrets, Stability, TransactionUse,
-    WriteConcernUse,
-};
-use crate::counters::Opcounter;
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
-use crate::namespace_usage::UsageKind;
-use crate::operation_class::OperationClass;
 use crate::retries::{Retries, other_kind};
 use crate::statement_note::{Statement, StatementClock};
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
-use crate::write_statement::{refuse_long_batch, refuse_scripts, required, required_document, run_each, statement};
+use crate::write_statement::{refuse_long_batch, refuse_scripts, run_each};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::{Order, Outcome};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::Hint;
 use bunko_query::write::{DeleteStatement, Writes};
+use bunko_request::counted_as::Opcounter;
+use bunko_request::counted_as::OperationClass;
+use bunko_request::counted_as::UsageKind;
+use bunko_request::facts::{
+    Changes, CommandFacts, EncryptionUse, ExplainedWrite, Explanation, Profiling, Retry, Secrets, Stability,
+    TransactionUse, WriteConcernUse,
+};
+use bunko_request::field_kinds::{Field, Kind, field};
+use bunko_request::statement::{required, required_document, statement};
 use bunko_update::Targets;
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
-    name: "delete",
-    fields: FIELDS,
-    transaction: TransactionUse::Anywhere,
+    facts: CommandFacts {
+        name: "delete",
+        fields: FIELDS,
+        transaction: TransactionUse::Anywhere,
+        sequences: &["deletes"],
+        changes: Changes::Documents,
+        write_concern: WriteConcernUse::Taken,
+        retry: Retry::Safe,
+        stable_api: Stability::WHOLE,
+        secrets: Secrets::OfUsers(is_on_users),
+        explain: Explanation::Write(ExplainedWrite::Delete),
+        profiling: Profiling::ByStatement,
+        class: OperationClass::Write,
+        usage: UsageKind::Remove,
+        opcounter: Opcounter::ByStatement,
+        encryption: EncryptionUse::Allowed,
+        internal_fields: &[
+            "$_isClusterQueryWithoutShardKeyCmd",
+            "isTimeseriesNamespace",
+            "legacyRuntimeConstants",
+            "runtimeConstants",
+            "sampleId",
+        ],
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(writes::delete),
-    sequences: &["deletes"],
-    changes: Changes::Documents,
-    write_concern: WriteConcernUse::Taken,
-    retry: Retry::Safe,
-    stable_api: Stability::WHOLE,
-    secrets: Secrets::OfUsers(is_on_users),
-    explain: Explanation::Write(ExplainedWrite::Delete),
-    profiling: Profiling::ByStatement,
-    class: OperationClass::Write,
-    usage: UsageKind::Remove,
-    opcounter: Opcounter::ByStatement,
-    encryption: EncryptionUse::Allowed,
-    internal_fields: &[
-        "$_isClusterQueryWithoutShardKeyCmd",
-        "isTimeseriesNamespace",
-        "legacyRuntimeConstants",
-        "runtimeConstants",
-        "sampleId",
-    ],
     run,
     ..Command::PLAIN
 };

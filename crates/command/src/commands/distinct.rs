@@ -3,22 +3,24 @@
 use super::count::note_execution;
 use crate::access_control::is_on_users;
 use crate::authorization::Privileges;
-use crate::command_entry::{
-    Command, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, TimeLimit, TransactionUse, UnstoredUse,
-};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
-use crate::fields::Fields;
 use crate::invocation::Invocation;
-use crate::operation_class::OperationClass;
-use crate::query_settings::ShapePart;
 use crate::target::Target;
 use crate::view_reads;
-use crate::write_statement::required_value;
 use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::{FindQuery, Hint, QueryScope, distinct_of_plan, distinct_query, plan};
+use bunko_request::counted_as::OperationClass;
+use bunko_request::facts::{
+    CommandFacts, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, TimeLimit, TransactionUse,
+    UnstoredUse,
+};
+use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
+use bunko_request::query_shape::ShapePart;
+use bunko_request::statement::required_value;
 use std::sync::Arc;
 
 /// The fields of its query shape, and how they contribute.
@@ -26,25 +28,28 @@ const QUERY_SHAPE: &[(&str, ShapePart)] =
     &[("key", ShapePart::Exact), ("query", ShapePart::Filter), ("collation", ShapePart::Exact)];
 
 pub(super) const COMMAND: Command = Command {
-    name: "distinct",
-    fields: &[
-        field("key", Kind::Text),
-        field("query", Kind::Object),
-        field("hint", Kind::Hint),
-        field("collation", Kind::Object),
-    ],
-    transaction: TransactionUse::Anywhere,
+    facts: CommandFacts {
+        name: "distinct",
+        fields: &[
+            field("key", Kind::Text),
+            field("query", Kind::Object),
+            field("hint", Kind::Hint),
+            field("collation", Kind::Object),
+        ],
+        transaction: TransactionUse::Anywhere,
+        reads: ReadsFrom::Collection,
+        read_concern: ReadConcernUse::AllLevels,
+        secrets: Secrets::OfUsers(is_on_users),
+        explain: Explanation::Distinct,
+        class: OperationClass::Read,
+        time_limit: TimeLimit::OfReads,
+        unstored: UnstoredUse::Reads,
+        encryption: EncryptionUse::Allowed,
+        query_shape: QUERY_SHAPE,
+        internal_fields: &["includeQueryStatsMetrics", "sampleId"],
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCollection(Action::Find),
-    reads: ReadsFrom::Collection,
-    read_concern: ReadConcernUse::AllLevels,
-    secrets: Secrets::OfUsers(is_on_users),
-    explain: Explanation::Distinct,
-    class: OperationClass::Read,
-    time_limit: TimeLimit::OfReads,
-    unstored: UnstoredUse::Reads,
-    encryption: EncryptionUse::Allowed,
-    query_shape: QUERY_SHAPE,
-    internal_fields: &["includeQueryStatsMetrics", "sampleId"],
     run,
     ..Command::PLAIN
 };

@@ -3,9 +3,8 @@
 use crate::audit::{AuditEvent, Event};
 use crate::authorization::Privileges;
 use crate::collection_uuid;
-use crate::command_entry::{Changes, Command, Queueing, Stability, UnstoredUse, WriteConcernUse};
-use crate::dispatch::{Halt, Request};
-use crate::field_kinds::{Kind, field};
+use crate::command_entry::Command;
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::profiler::{Level, PROFILE};
 use crate::system_namespace::check_removable;
@@ -14,19 +13,24 @@ use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::Request;
+use bunko_request::facts::{Changes, CommandFacts, Queueing, Stability, UnstoredUse, WriteConcernUse};
+use bunko_request::field_kinds::{Kind, field};
 
 pub(super) const COMMAND: Command = Command {
-    name: "drop",
-    fields: &[field("collectionUUID", Kind::Uuid)],
+    facts: CommandFacts {
+        name: "drop",
+        fields: &[field("collectionUUID", Kind::Uuid)],
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        stable_api: Stability::WHOLE,
+        queueing: Queueing::AtOnce,
+        unstored: UnstoredUse::RefusedAsDrop,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCollection(Action::DropCollection),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
-    stable_api: Stability::WHOLE,
-    queueing: Queueing::AtOnce,
     audit: AuditEvent::Of(events),
-    unstored: UnstoredUse::RefusedAsDrop,
     run,
-    ..Command::PLAIN
 };
 
 fn events(request: &Request<'_>) -> Vec<Event> {

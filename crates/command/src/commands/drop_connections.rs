@@ -1,19 +1,23 @@
 //! `dropConnections`: closes the connections that the server has made to other servers. Bunko makes none.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{Command, Databases};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
-use crate::write_statement::required_value;
 use bunko_access::Action;
 use bunko_bson::{ArrayRef, ValueRef, Writer};
 use bunko_errors::Failure;
+use bunko_request::facts::{CommandFacts, Databases};
+use bunko_request::field_kinds::{Kind, field};
+use bunko_request::statement::required_value;
 
 pub(super) const COMMAND: Command = Command {
-    name: "dropConnections",
-    fields: &[field("hostAndPort", Kind::Texts)],
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "dropConnections",
+        fields: &[field("hostAndPort", Kind::Texts)],
+        databases: Databases::Admin,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::DropConnections),
     run,
     ..Command::PLAIN

@@ -2,26 +2,30 @@
 
 use crate::audit::{AuditEvent, Event};
 use crate::authorization::Privileges;
-use crate::command_entry::{Changes, Command, Queueing, Stability, WriteConcernUse};
-use crate::dispatch::{Halt, Request};
-use crate::field_kinds::Kind;
+use crate::command_entry::Command;
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::profiler::DatabaseProfile;
 use crate::replica_set::Deployment;
 use bunko_access::Action;
 use bunko_bson::{Writer, number};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::Request;
+use bunko_request::facts::{Changes, CommandFacts, Queueing, Stability, WriteConcernUse};
+use bunko_request::field_kinds::Kind;
 
 pub(super) const COMMAND: Command = Command {
-    name: "dropDatabase",
+    facts: CommandFacts {
+        name: "dropDatabase",
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        stable_api: Stability::WHOLE,
+        queueing: Queueing::AtOnce,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnDatabase(Action::DropDatabase),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
-    stable_api: Stability::WHOLE,
-    queueing: Queueing::AtOnce,
     audit: AuditEvent::Of(events),
     run,
-    ..Command::PLAIN
 };
 
 /// Most collections that are dropped without noticeable delay. Each of them needs a log record of its own.

@@ -3,9 +3,8 @@
 use crate::audit::{AuditEvent, Event};
 use crate::authorization::Privileges;
 use crate::collection_uuid;
-use crate::command_entry::{Changes, Command, Queueing, Stability, WriteConcernUse};
-use crate::dispatch::{Halt, Request};
-use crate::field_kinds::{Kind, field};
+use crate::command_entry::Command;
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::time_series;
 use bunko_access::Action;
@@ -13,22 +12,27 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayRef, DocumentRef, Type, ValueRef, Writer, order};
 use bunko_catalog::Collection;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::Request;
+use bunko_request::facts::{Changes, CommandFacts, Queueing, Stability, WriteConcernUse};
+use bunko_request::field_kinds::{Kind, field};
 
 pub(super) const COMMAND: Command = Command {
-    name: "dropIndexes",
-    aliases: &["deleteIndexes"],
-    fields: &[
-        field("index", Kind::OneOf(&[Type::String, Type::Array, Type::Document])),
-        field("collectionUUID", Kind::Uuid),
-    ],
+    facts: CommandFacts {
+        name: "dropIndexes",
+        aliases: &["deleteIndexes"],
+        fields: &[
+            field("index", Kind::OneOf(&[Type::String, Type::Array, Type::Document])),
+            field("collectionUUID", Kind::Uuid),
+        ],
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        stable_api: Stability::WHOLE,
+        queueing: Queueing::AtOnce,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCollection(Action::DropIndex),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
-    stable_api: Stability::WHOLE,
-    queueing: Queueing::AtOnce,
     audit: AuditEvent::Of(events),
     run,
-    ..Command::PLAIN
 };
 
 fn events(request: &Request<'_>) -> Vec<Event> {

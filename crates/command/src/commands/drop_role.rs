@@ -5,29 +5,34 @@ use super::drop_user::delete;
 use crate::access_control::{BuiltinShown, ROLES, begin_change, name_of_argument, roles_of_database, take_roles_away};
 use crate::audit::{Account, AuditEvent};
 use crate::authorization::Privileges;
-use crate::command_entry::{Changes, Command, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, Writer};
+use bunko_request::facts::{Changes, CommandFacts, WriteConcernUse};
 
 pub(super) const COMMAND: Command = Command {
-    name: "dropRole",
+    facts: CommandFacts {
+        name: "dropRole",
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnDatabase(Action::DropRole),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
     audit: AuditEvent::Account(Account::ROLE),
     run,
-    ..Command::PLAIN
 };
 pub(super) const ALL: Command = Command {
-    name: "dropAllRolesFromDatabase",
+    facts: CommandFacts {
+        name: "dropAllRolesFromDatabase",
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnDatabase(Action::DropRole),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
     audit: AuditEvent::Database,
     run: run_all,
-    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

@@ -3,30 +3,35 @@
 use crate::access_control::{DATABASE, USERS, begin_change, find_user, name_of_argument, user_not_found};
 use crate::audit::{Account, AuditEvent};
 use crate::authorization::Privileges;
-use crate::command_entry::{Changes, Command, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentBuf, Writer, number};
+use bunko_request::facts::{Changes, CommandFacts, WriteConcernUse};
 
 pub(super) const COMMAND: Command = Command {
-    name: "dropUser",
+    facts: CommandFacts {
+        name: "dropUser",
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnDatabase(Action::DropUser),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
     audit: AuditEvent::Account(Account::USER),
     run,
-    ..Command::PLAIN
 };
 pub(super) const ALL: Command = Command {
-    name: "dropAllUsersFromDatabase",
+    facts: CommandFacts {
+        name: "dropAllUsersFromDatabase",
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnDatabase(Action::DropUser),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
     audit: AuditEvent::Database,
     run: run_all,
-    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

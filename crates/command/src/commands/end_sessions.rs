@@ -3,13 +3,18 @@
 use super::kill_sessions::{kill, sessions};
 use crate::authorization::Privileges;
 use crate::authorization::own_sessions::Reach;
-use crate::command_entry::{Command, Stability};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
+use bunko_request::facts::{CommandFacts, Stability};
 
-pub(super) const COMMAND: Command =
-    Command { name: "endSessions", privileges: Privileges::Login, stable_api: Stability::WHOLE, run, ..Command::PLAIN };
+pub(super) const COMMAND: Command = Command {
+    facts: CommandFacts { name: "endSessions", stable_api: Stability::WHOLE, ..CommandFacts::PLAIN },
+    privileges: Privileges::Login,
+    run,
+    ..Command::PLAIN
+};
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let ended = sessions(invocation, Reach::own(invocation))?;

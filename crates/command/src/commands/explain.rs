@@ -9,11 +9,9 @@ use super::{count, delete, distinct, find, find_and_modify, insert, map_reduce, 
 use crate::authorization::{Privileges, administration};
 use crate::change_stream;
 use crate::collection_uuid;
-use crate::command_entry::{Command, ExplainedWrite, Explanation, ReadConcernUse, Secrets, Stability};
-use crate::dispatch::{Halt, Request};
+use crate::command_entry::Command;
+use crate::dispatch::Halt;
 use crate::each_stage;
-use crate::field_kinds::{Kind, field};
-use crate::fields::Fields;
 use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
@@ -35,19 +33,26 @@ use bunko_query::{
     CountPlan, Execution, Explained, FindQuery, Origin, QueryScope, Verbosity, distinct_query, explain_count,
     explain_plan, failed_run, plan,
 };
+use bunko_request::Request;
+use bunko_request::facts::{CommandFacts, ExplainedWrite, Explanation, ReadConcernUse, Secrets, Stability};
+use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 use bunko_update::Targets;
 use std::sync::Arc;
 use std::time::Instant;
 use surroundings::write_surroundings;
 
 pub(super) const COMMAND: Command = Command {
-    name: "explain",
-    fields: &[field("verbosity", Kind::Choice(&["queryPlanner", "executionStats", "allPlansExecution"]))],
+    facts: CommandFacts {
+        name: "explain",
+        fields: &[field("verbosity", Kind::Choice(&["queryPlanner", "executionStats", "allPlansExecution"]))],
+        read_concern: ReadConcernUse::OfExplained,
+        stable_api: Stability::WHOLE,
+        secrets: Secrets::OfExplained,
+        explain: Explanation::Itself,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(administration::explain),
-    read_concern: ReadConcernUse::OfExplained,
-    stable_api: Stability::WHOLE,
-    secrets: Secrets::OfExplained,
-    explain: Explanation::Itself,
     run,
     ..Command::PLAIN
 };

@@ -5,8 +5,14 @@ use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
+use bunko_request::facts::CommandFacts;
 
-pub(super) const COMMAND: Command = Command { name: "features", privileges: Privileges::Login, run, ..Command::PLAIN };
+pub(super) const COMMAND: Command = Command {
+    facts: CommandFacts { name: "features", ..CommandFacts::PLAIN },
+    privileges: Privileges::Login,
+    run,
+    ..Command::PLAIN
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let [a, b, c, ..] = invocation.service.world.process;

@@ -7,13 +7,16 @@
 mod md5_state;
 
 use crate::authorization::{Privileges, collections};
-use crate::command_entry::{ANY_FIELDS, Command};
-use crate::dispatch::{Halt, Request};
+use crate::command_entry::Command;
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer, hexadecimal, number};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::{FindQuery, plan};
+use bunko_request::Request;
+use bunko_request::facts::ANY_FIELDS;
+use bunko_request::facts::CommandFacts;
 use md5::{Digest, Md5};
 use std::sync::Arc;
 
@@ -21,8 +24,7 @@ use std::sync::Arc;
 const ROOT: &str = "fs";
 
 pub(super) const COMMAND: Command = Command {
-    name: "filemd5",
-    fields: ANY_FIELDS,
+    facts: CommandFacts { name: "filemd5", fields: ANY_FIELDS, ..CommandFacts::PLAIN },
     privileges: Privileges::By(collections::file_md5),
     run,
     ..Command::PLAIN

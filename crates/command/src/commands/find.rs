@@ -6,23 +6,14 @@ use crate::access_control::is_on_users;
 use crate::authorization::Privileges;
 use crate::capped_options::is_capped;
 use crate::collection_uuid;
-use crate::command_entry::{
-    Command, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, Stability, TimeLimit, TransactionUse,
-    UnstoredUse,
-};
-use crate::counters::Opcounter;
+use crate::command_entry::Command;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, while_running, write_first_batch, write_running};
 use crate::cursor_store::{CursorSource, NoDocuments};
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, NOT_NEGATIVE, field};
-use crate::fields::Fields;
 use crate::invocation::{Examined, Invocation};
 use crate::let_variables::scope_with_let;
-use crate::namespace_usage::UsageKind;
 use crate::observation::IdLookup;
-use crate::operation_class::OperationClass;
 use crate::oplog_view::{self, AtEnd, is_oplog};
-use crate::query_settings::ShapePart;
 use crate::target::Target;
 use crate::unstored::Unstored;
 use crate::view_reads;
@@ -35,6 +26,16 @@ use bunko_query::{
     Execution, FindQuery, Hint, PlanReport, QueryScope, ResumableScan, Standing, Tail, fetch_by_id, id_lookup,
     parse_limit, plan,
 };
+use bunko_request::counted_as::Opcounter;
+use bunko_request::counted_as::OperationClass;
+use bunko_request::counted_as::UsageKind;
+use bunko_request::facts::{
+    CommandFacts, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, Stability, TimeLimit, TransactionUse,
+    UnstoredUse,
+};
+use bunko_request::field_kinds::{Kind, NOT_NEGATIVE, field};
+use bunko_request::fields::Fields;
+use bunko_request::query_shape::ShapePart;
 use bunko_store::{Bell, Direction, Lsn};
 use resumable::Resumable;
 use std::sync::Arc;
@@ -60,65 +61,68 @@ const QUERY_SHAPE: &[(&str, ShapePart)] = &[
 ];
 
 pub(super) const COMMAND: Command = Command {
-    name: "find",
-    fields: &[
-        field("filter", Kind::ObjectOnly),
-        field("sort", Kind::ObjectOnly),
-        field("projection", Kind::ObjectOnly),
-        field("hint", Kind::Hint),
-        field("skip", NOT_NEGATIVE),
-        field("limit", NOT_NEGATIVE),
-        field("batchSize", NOT_NEGATIVE),
-        field("singleBatch", Kind::Flag),
-        field("max", Kind::ObjectOnly),
-        field("min", Kind::ObjectOnly),
-        field("returnKey", Kind::Flag),
-        field("showRecordId", Kind::Flag),
-        field("tailable", Kind::Flag),
-        field("oplogReplay", Kind::Flag),
-        field("noCursorTimeout", Kind::Flag),
-        field("awaitData", Kind::Flag),
-        field("allowPartialResults", Kind::Flag),
-        field("collation", Kind::ObjectOnly),
-        field("allowDiskUse", Kind::Flag),
-        field("let", Kind::Object),
-        field("ntoreturn", NOT_NEGATIVE),
-        field("readOnce", Kind::Flag),
-        field("collectionUUID", Kind::Uuid),
-        field("$_requestResumeToken", Kind::Flag),
-        field("$_resumeAfter", Kind::ObjectOnly),
-        field("$_startAt", Kind::ObjectOnly),
-    ],
-    transaction: TransactionUse::Anywhere,
-    privileges: Privileges::OnCollection(Action::Find),
-    reads: ReadsFrom::Collection,
-    read_concern: ReadConcernUse::AllLevels,
-    stable_api: Stability::Version1 {
-        fields_outside: &[
-            "$_requestResumeToken",
-            "$_resumeAfter",
-            "$_startAt",
-            "awaitData",
-            "max",
-            "min",
-            "noCursorTimeout",
-            "oplogReplay",
-            "readOnce",
-            "returnKey",
-            "showRecordId",
-            "tailable",
+    facts: CommandFacts {
+        name: "find",
+        fields: &[
+            field("filter", Kind::ObjectOnly),
+            field("sort", Kind::ObjectOnly),
+            field("projection", Kind::ObjectOnly),
+            field("hint", Kind::Hint),
+            field("skip", NOT_NEGATIVE),
+            field("limit", NOT_NEGATIVE),
+            field("batchSize", NOT_NEGATIVE),
+            field("singleBatch", Kind::Flag),
+            field("max", Kind::ObjectOnly),
+            field("min", Kind::ObjectOnly),
+            field("returnKey", Kind::Flag),
+            field("showRecordId", Kind::Flag),
+            field("tailable", Kind::Flag),
+            field("oplogReplay", Kind::Flag),
+            field("noCursorTimeout", Kind::Flag),
+            field("awaitData", Kind::Flag),
+            field("allowPartialResults", Kind::Flag),
+            field("collation", Kind::ObjectOnly),
+            field("allowDiskUse", Kind::Flag),
+            field("let", Kind::Object),
+            field("ntoreturn", NOT_NEGATIVE),
+            field("readOnce", Kind::Flag),
+            field("collectionUUID", Kind::Uuid),
+            field("$_requestResumeToken", Kind::Flag),
+            field("$_resumeAfter", Kind::ObjectOnly),
+            field("$_startAt", Kind::ObjectOnly),
         ],
+        transaction: TransactionUse::Anywhere,
+        reads: ReadsFrom::Collection,
+        read_concern: ReadConcernUse::AllLevels,
+        stable_api: Stability::Version1 {
+            fields_outside: &[
+                "$_requestResumeToken",
+                "$_resumeAfter",
+                "$_startAt",
+                "awaitData",
+                "max",
+                "min",
+                "noCursorTimeout",
+                "oplogReplay",
+                "readOnce",
+                "returnKey",
+                "showRecordId",
+                "tailable",
+            ],
+        },
+        secrets: Secrets::OfUsers(is_on_users),
+        explain: Explanation::Find,
+        class: OperationClass::Read,
+        usage: UsageKind::Query,
+        opcounter: Opcounter::Query,
+        time_limit: TimeLimit::OfReads,
+        unstored: UnstoredUse::Reads,
+        encryption: EncryptionUse::Allowed,
+        query_shape: QUERY_SHAPE,
+        internal_fields: &["includeQueryStatsMetrics", "legacyRuntimeConstants", "runtimeConstants", "sampleId"],
+        ..CommandFacts::PLAIN
     },
-    secrets: Secrets::OfUsers(is_on_users),
-    explain: Explanation::Find,
-    class: OperationClass::Read,
-    usage: UsageKind::Query,
-    opcounter: Opcounter::Query,
-    time_limit: TimeLimit::OfReads,
-    unstored: UnstoredUse::Reads,
-    encryption: EncryptionUse::Allowed,
-    query_shape: QUERY_SHAPE,
-    internal_fields: &["includeQueryStatsMetrics", "legacyRuntimeConstants", "runtimeConstants", "sampleId"],
+    privileges: Privileges::OnCollection(Action::Find),
     run,
     ..Command::PLAIN
 };

@@ -5,21 +5,15 @@ use super::update::scope;
 use crate::access_control::is_on_users;
 use crate::authorization::{Privileges, writes};
 use crate::collation_option;
-use crate::command_entry::{
-    Changes, Command, EncryptionUse, ExplainedWrite, Explanation, OwnTime, Retry, Secrets, Stability, TransactionUse,
-    WriteConcernUse,
-};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
-use crate::fields::Fields;
 use crate::invocation::{Examined, Invocation};
 use crate::observation::WriteCounts;
-use crate::operation_class::OperationClass;
 use crate::retries::{Retries, other_kind};
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
 use crate::update_stages::own_fault;
-use crate::write_statement::{array_filters, check_modification, refuse_long_batch};
+use crate::write_statement::{check_modification, refuse_long_batch};
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Did, Image, Outcome};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -27,49 +21,60 @@ use bunko_query::Hint;
 use bunko_query::write::{
     Action, Express, FindAndModify, FindAndModifyOutcome, LastSearch, Modification, Returning, Upsert, Writes,
 };
+use bunko_request::counted_as::OperationClass;
+use bunko_request::facts::{
+    Changes, CommandFacts, EncryptionUse, ExplainedWrite, Explanation, OwnTime, Retry, Secrets, Stability,
+    TransactionUse, WriteConcernUse,
+};
+use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
+use bunko_request::statement::array_filters;
 use bunko_update::Targets;
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
-    name: "findAndModify",
-    aliases: &["findandmodify"],
-    fields: &[
-        field("query", Kind::Object),
-        field("sort", Kind::Object),
-        field("remove", Kind::BooleanLike),
-        field("update", Kind::Own),
-        field("new", Kind::BooleanLike),
-        field("fields", Kind::Object),
-        field("upsert", Kind::BooleanLike),
-        field("hint", Kind::Hint),
-        field("arrayFilters", Kind::Objects),
-        field("collation", Kind::Object),
-        field("let", Kind::Object),
-        field("bypassDocumentValidation", Kind::BooleanLike),
-        field("bypassEmptyTsReplacement", Kind::Flag),
-        field("stmtId", Kind::Int),
-        // These two are ignored: the reply has one document.
-        field("batchSize", Kind::Int),
-        field("singleBatch", Kind::Boolean),
-    ],
-    transaction: TransactionUse::Anywhere,
+    facts: CommandFacts {
+        name: "findAndModify",
+        aliases: &["findandmodify"],
+        fields: &[
+            field("query", Kind::Object),
+            field("sort", Kind::Object),
+            field("remove", Kind::BooleanLike),
+            field("update", Kind::Own),
+            field("new", Kind::BooleanLike),
+            field("fields", Kind::Object),
+            field("upsert", Kind::BooleanLike),
+            field("hint", Kind::Hint),
+            field("arrayFilters", Kind::Objects),
+            field("collation", Kind::Object),
+            field("let", Kind::Object),
+            field("bypassDocumentValidation", Kind::BooleanLike),
+            field("bypassEmptyTsReplacement", Kind::Flag),
+            field("stmtId", Kind::Int),
+            // These two are ignored: the reply has one document.
+            field("batchSize", Kind::Int),
+            field("singleBatch", Kind::Boolean),
+        ],
+        transaction: TransactionUse::Anywhere,
+        changes: Changes::Documents,
+        write_concern: WriteConcernUse::Taken,
+        retry: Retry::Safe,
+        stable_api: Stability::WHOLE,
+        secrets: Secrets::OfUsers(is_on_users),
+        explain: Explanation::Write(ExplainedWrite::FindAndModify),
+        class: OperationClass::Write,
+        own_time: OwnTime::Shown,
+        encryption: EncryptionUse::Allowed,
+        internal_fields: &[
+            "$_isClusterQueryWithoutShardKeyCmd",
+            "isTimeseriesNamespace",
+            "legacyRuntimeConstants",
+            "runtimeConstants",
+            "sampleId",
+        ],
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(writes::find_and_modify),
-    changes: Changes::Documents,
-    write_concern: WriteConcernUse::Taken,
-    retry: Retry::Safe,
-    stable_api: Stability::WHOLE,
-    secrets: Secrets::OfUsers(is_on_users),
-    explain: Explanation::Write(ExplainedWrite::FindAndModify),
-    class: OperationClass::Write,
-    own_time: OwnTime::Shown,
-    encryption: EncryptionUse::Allowed,
-    internal_fields: &[
-        "$_isClusterQueryWithoutShardKeyCmd",
-        "isTimeseriesNamespace",
-        "legacyRuntimeConstants",
-        "runtimeConstants",
-        "sampleId",
-    ],
     run,
     ..Command::PLAIN
 };

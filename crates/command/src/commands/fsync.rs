@@ -2,30 +2,37 @@
 //! `fsyncUnlock`, so that the files can be copied.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{ANY_FIELDS, Command, Databases, Queueing};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_catalog::from_storage;
+use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases, Queueing};
+use bunko_request::field_kinds::{Kind, field};
 use std::time::Duration;
 
 pub(super) const COMMAND: Command = Command {
-    name: "fsync",
-    fields: &[field("lock", Kind::BooleanLike), field("fsyncLockAcquisitionTimeoutMillis", Kind::Int)],
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "fsync",
+        fields: &[field("lock", Kind::BooleanLike), field("fsyncLockAcquisitionTimeoutMillis", Kind::Int)],
+        databases: Databases::Admin,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::Fsync),
     run,
     ..Command::PLAIN
 };
 
 pub(super) const UNLOCK: Command = Command {
-    name: "fsyncUnlock",
-    fields: ANY_FIELDS,
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "fsyncUnlock",
+        fields: ANY_FIELDS,
+        databases: Databases::Admin,
+        queueing: Queueing::AtOnce,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::UnlockAction),
-    queueing: Queueing::AtOnce,
     run: unlock,
     ..Command::PLAIN
 };

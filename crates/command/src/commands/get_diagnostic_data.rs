@@ -5,20 +5,24 @@
 
 use super::{repl_set_get_status, server_status};
 use crate::authorization::Privileges;
-use crate::command_entry::{ANY_FIELDS, Command, Databases};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::machine;
 use crate::oplog_view;
 use bunko_access::Action;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
+use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases};
 use std::thread::available_parallelism;
 
 pub(super) const COMMAND: Command = Command {
-    name: "getDiagnosticData",
-    // MongoDB ignores unknown fields.
-    fields: ANY_FIELDS,
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "getDiagnosticData",
+        // MongoDB ignores unknown fields.
+        fields: ANY_FIELDS,
+        databases: Databases::Admin,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::ServerStatus),
     run,
     ..Command::PLAIN

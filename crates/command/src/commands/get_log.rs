@@ -1,22 +1,26 @@
 //! `getLog`: the last lines of the server's log.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{Command, Databases, Queueing};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_bson::text::ValueText;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::{CommandFacts, Databases, Queueing};
 
 /// The logs that a client can ask for.
 const NAMES: [&str; 2] = ["global", "startupWarnings"];
 
 pub(super) const COMMAND: Command = Command {
-    name: "getLog",
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "getLog",
+        databases: Databases::Admin,
+        queueing: Queueing::AtOnce,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::GetLog),
-    queueing: Queueing::AtOnce,
     run,
     ..Command::PLAIN
 };

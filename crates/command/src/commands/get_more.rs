@@ -1,35 +1,39 @@
 //! `getMore`: returns the next batch of a cursor.
 
 use crate::authorization::{Privileges, cursors};
-use crate::command_entry::{Command, ReadConcernUse, ReadsFrom, Stability, TransactionUse};
-use crate::counters::Opcounter;
+use crate::command_entry::Command;
 use crate::cursor_reply::write_next_batch;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, NOT_NEGATIVE, field};
 use crate::invocation::Invocation;
-use crate::namespace_usage::UsageKind;
-use crate::operation_class::OperationClass;
 use bunko_bson::{Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::counted_as::Opcounter;
+use bunko_request::counted_as::OperationClass;
+use bunko_request::counted_as::UsageKind;
+use bunko_request::facts::{CommandFacts, ReadConcernUse, ReadsFrom, Stability, TransactionUse};
+use bunko_request::field_kinds::{Kind, NOT_NEGATIVE, field};
 
 pub(super) const COMMAND: Command = Command {
-    name: "getMore",
-    fields: &[
-        field("collection", Kind::Text),
-        field("batchSize", NOT_NEGATIVE),
-        field("term", Kind::Long),
-        field("lastKnownCommittedOpTime", Kind::Object),
-    ],
-    transaction: TransactionUse::NotFirst,
+    facts: CommandFacts {
+        name: "getMore",
+        fields: &[
+            field("collection", Kind::Text),
+            field("batchSize", NOT_NEGATIVE),
+            field("term", Kind::Long),
+            field("lastKnownCommittedOpTime", Kind::Object),
+        ],
+        transaction: TransactionUse::NotFirst,
+        reads: ReadsFrom::Cursor,
+        read_concern: ReadConcernUse::KeptByCursor,
+        stable_api: Stability::Version1 { fields_outside: &["lastKnownCommittedOpTime", "term"] },
+        class: OperationClass::Read,
+        usage: UsageKind::GetMore,
+        opcounter: Opcounter::GetMore,
+        internal_fields: &["includeQueryStatsMetrics"],
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(cursors::get_more),
-    reads: ReadsFrom::Cursor,
-    read_concern: ReadConcernUse::KeptByCursor,
-    stable_api: Stability::Version1 { fields_outside: &["lastKnownCommittedOpTime", "term"] },
-    class: OperationClass::Read,
-    usage: UsageKind::GetMore,
-    opcounter: Opcounter::GetMore,
-    internal_fields: &["includeQueryStatsMetrics"],
     run,
     ..Command::PLAIN
 };

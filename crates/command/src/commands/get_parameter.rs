@@ -1,19 +1,23 @@
 //! `getParameter`: reads the server's parameters.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{ANY_FIELDS, Command, Databases};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::parameters::{PARAMETERS, Parameter};
 use bunko_access::Action;
 use bunko_bson::{DocumentRef, ValueRef, Writer, number};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases};
+use bunko_request::fields::wrong_type;
 
 pub(super) const COMMAND: Command = Command {
-    name: "getParameter",
-    fields: ANY_FIELDS,
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "getParameter",
+        fields: ANY_FIELDS,
+        databases: Databases::Admin,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::GetParameter),
     run,
     ..Command::PLAIN

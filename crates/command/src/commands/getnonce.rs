@@ -2,15 +2,15 @@
 //! needs a reply.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{Command, Compression};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
+use bunko_request::facts::{CommandFacts, Compression};
 
 pub(super) const COMMAND: Command = Command {
-    name: "getnonce",
+    facts: CommandFacts { name: "getnonce", compression: Compression::Never, ..CommandFacts::PLAIN },
     privileges: Privileges::BeforeLogin,
-    compression: Compression::Never,
     run,
     ..Command::PLAIN
 };

@@ -6,33 +6,38 @@ use crate::access_control::{
 };
 use crate::audit::{Account, AuditEvent};
 use crate::authorization::{Privileges, users};
-use crate::command_entry::{Changes, Command, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::{Privilege, add, privileges_of, take_off};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::{Changes, CommandFacts, WriteConcernUse};
+use bunko_request::field_kinds::{Kind, field};
 
 pub(super) const COMMAND: Command = Command {
-    name: "grantPrivilegesToRole",
-    fields: &[field("privileges", Kind::Array)],
+    facts: CommandFacts {
+        name: "grantPrivilegesToRole",
+        fields: &[field("privileges", Kind::Array)],
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(users::grant_privileges),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
     audit: AuditEvent::Account(Account { shows: &["privileges"], ..Account::ROLE }),
     run: |invocation, _| change(invocation, grant),
-    ..Command::PLAIN
 };
 pub(super) const REVOKE: Command = Command {
-    name: "revokePrivilegesFromRole",
-    fields: &[field("privileges", Kind::Array)],
+    facts: CommandFacts {
+        name: "revokePrivilegesFromRole",
+        fields: &[field("privileges", Kind::Array)],
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(users::revoke_privileges),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
     audit: AuditEvent::Account(Account { shows: &["privileges"], ..Account::ROLE }),
     run: |invocation, _| change(invocation, take_off),
-    ..Command::PLAIN
 };
 
 fn grant(held: &mut Vec<Privilege>, privilege: &Privilege) {

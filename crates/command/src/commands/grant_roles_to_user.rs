@@ -6,34 +6,39 @@ use crate::access_control::{
 };
 use crate::audit::{Account, AuditEvent};
 use crate::authorization::{Privileges, users};
-use crate::command_entry::{Changes, Command, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::{Name, names_of};
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::facts::{Changes, CommandFacts, WriteConcernUse};
+use bunko_request::field_kinds::{Kind, field};
 
 pub(super) const COMMAND: Command = Command {
-    name: "grantRolesToUser",
-    fields: &[field("roles", Kind::Array)],
+    facts: CommandFacts {
+        name: "grantRolesToUser",
+        fields: &[field("roles", Kind::Array)],
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(users::grant_roles),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
     audit: AuditEvent::Account(Account::USER),
     run: grant,
-    ..Command::PLAIN
 };
 pub(super) const REVOKE: Command = Command {
-    name: "revokeRolesFromUser",
-    fields: &[field("roles", Kind::Array)],
+    facts: CommandFacts {
+        name: "revokeRolesFromUser",
+        fields: &[field("roles", Kind::Array)],
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(users::revoke_roles),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
     audit: AuditEvent::Account(Account::USER),
     run: revoke,
-    ..Command::PLAIN
 };
 
 fn grant(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

@@ -3,13 +3,14 @@
 use crate::access_control::offer_in_hello;
 use crate::authorization::Privileges;
 use crate::awaiting::{Await, Heartbeat};
-use crate::client_metadata;
-use crate::command_entry::{ANY_FIELDS, Command, Compression, Queueing, Secrets, Stability, TransactionUse};
+use crate::command_entry::Command;
 use crate::dispatch::{FollowUp, Halt};
 use crate::invocation::Invocation;
 use crate::replica_set::{ReplicaSet, optime};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer, extended_json};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::client_metadata;
+use bunko_request::facts::{ANY_FIELDS, CommandFacts, Compression, Queueing, Secrets, Stability, TransactionUse};
 use bunko_wire::{MAX_FRAME_BYTES, negotiate};
 use std::time::{Duration, Instant};
 
@@ -23,26 +24,32 @@ const AWAIT_MAX: Duration = Duration::from_mins(1);
 const REPEAT_MIN: Duration = Duration::from_millis(10);
 
 pub(super) const COMMAND: Command = Command {
-    name: "hello",
-    fields: ANY_FIELDS,
-    transaction: TransactionUse::NotFirst,
+    facts: CommandFacts {
+        name: "hello",
+        fields: ANY_FIELDS,
+        transaction: TransactionUse::NotFirst,
+        stable_api: Stability::WHOLE,
+        queueing: Queueing::AtOnce,
+        compression: Compression::Never,
+        secrets: Secrets::Fields(&["speculativeAuthenticate"]),
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::BeforeLogin,
-    stable_api: Stability::WHOLE,
-    queueing: Queueing::AtOnce,
-    compression: Compression::Never,
-    secrets: Secrets::Fields(&["speculativeAuthenticate"]),
     run,
     ..Command::PLAIN
 };
 pub(super) const IS_MASTER: Command = Command {
-    name: "isMaster",
-    aliases: &["ismaster"],
-    fields: ANY_FIELDS,
-    transaction: TransactionUse::NotFirst,
+    facts: CommandFacts {
+        name: "isMaster",
+        aliases: &["ismaster"],
+        fields: ANY_FIELDS,
+        transaction: TransactionUse::NotFirst,
+        queueing: Queueing::AtOnce,
+        compression: Compression::Never,
+        secrets: Secrets::Fields(&["speculativeAuthenticate"]),
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::BeforeLogin,
-    queueing: Queueing::AtOnce,
-    compression: Compression::Never,
-    secrets: Secrets::Fields(&["speculativeAuthenticate"]),
     run,
     ..Command::PLAIN
 };

@@ -7,12 +7,17 @@ use crate::invocation::Invocation;
 use crate::machine::Machine;
 use bunko_access::Action;
 use bunko_bson::{ValueRef, Writer};
+use bunko_request::facts::CommandFacts;
 use std::thread::available_parallelism;
 
 const MEBIBYTE: u64 = 1 << 20;
 
-pub(super) const COMMAND: Command =
-    Command { name: "hostInfo", privileges: Privileges::OnCluster(Action::HostInfo), run, ..Command::PLAIN };
+pub(super) const COMMAND: Command = Command {
+    facts: CommandFacts { name: "hostInfo", ..CommandFacts::PLAIN },
+    privileges: Privileges::OnCluster(Action::HostInfo),
+    run,
+    ..Command::PLAIN
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let machine = Machine::read();

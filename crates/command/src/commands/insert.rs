@@ -4,16 +4,10 @@ use super::hello::WRITE_BATCH_MAX;
 use crate::access_control::is_on_users;
 use crate::authorization::{Privileges, writes};
 use crate::collection_uuid;
-use crate::command_entry::{
-    Changes, Command, EncryptionUse, InvalidDocuments, Retry, Secrets, Stability, TransactionUse, WriteConcernUse,
-};
-use crate::counters::Opcounter;
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
-use crate::namespace_usage::UsageKind;
 use crate::observation::WriteCounts;
-use crate::operation_class::OperationClass;
 use crate::retries::Retries;
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
@@ -22,6 +16,13 @@ use bunko_catalog::stored_document::{self, EmptyTimestamps};
 use bunko_catalog::{Catalog, Inserted, Namespace, Order};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::OperationSource;
+use bunko_request::counted_as::Opcounter;
+use bunko_request::counted_as::OperationClass;
+use bunko_request::counted_as::UsageKind;
+use bunko_request::facts::{
+    Changes, CommandFacts, EncryptionUse, InvalidDocuments, Retry, Secrets, Stability, TransactionUse, WriteConcernUse,
+};
+use bunko_request::field_kinds::{Field, Kind, field};
 use std::borrow::Cow;
 
 pub(super) const FIELDS: &[Field] = &[
@@ -35,22 +36,25 @@ pub(super) const FIELDS: &[Field] = &[
 ];
 
 pub(super) const COMMAND: Command = Command {
-    name: "insert",
-    fields: FIELDS,
-    transaction: TransactionUse::Anywhere,
+    facts: CommandFacts {
+        name: "insert",
+        fields: FIELDS,
+        transaction: TransactionUse::Anywhere,
+        sequences: &["documents"],
+        invalid_documents: InvalidDocuments::Reported,
+        changes: Changes::Documents,
+        write_concern: WriteConcernUse::Taken,
+        retry: Retry::Safe,
+        stable_api: Stability::WHOLE,
+        secrets: Secrets::OfUsers(is_on_users),
+        class: OperationClass::Write,
+        usage: UsageKind::Insert,
+        opcounter: Opcounter::ByStatement,
+        encryption: EncryptionUse::Allowed,
+        internal_fields: &["$_isClusterQueryWithoutShardKeyCmd", "isTimeseriesNamespace"],
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(writes::insert),
-    sequences: &["documents"],
-    invalid_documents: InvalidDocuments::Reported,
-    changes: Changes::Documents,
-    write_concern: WriteConcernUse::Taken,
-    retry: Retry::Safe,
-    stable_api: Stability::WHOLE,
-    secrets: Secrets::OfUsers(is_on_users),
-    class: OperationClass::Write,
-    usage: UsageKind::Insert,
-    opcounter: Opcounter::ByStatement,
-    encryption: EncryptionUse::Allowed,
-    internal_fields: &["$_isClusterQueryWithoutShardKeyCmd", "isTimeseriesNamespace"],
     run,
     ..Command::PLAIN
 };

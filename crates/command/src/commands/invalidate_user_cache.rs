@@ -1,15 +1,15 @@
 //! `invalidateUserCache`: makes all connections read their users' rights again.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{Command, Databases};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
+use bunko_request::facts::{CommandFacts, Databases};
 
 pub(super) const COMMAND: Command = Command {
-    name: "invalidateUserCache",
-    databases: Databases::Admin,
+    facts: CommandFacts { name: "invalidateUserCache", databases: Databases::Admin, ..CommandFacts::PLAIN },
     privileges: Privileges::OnCluster(Action::InvalidateUserCache),
     run,
     ..Command::PLAIN

@@ -2,19 +2,23 @@
 
 use super::kill_sessions::kill;
 use crate::authorization::Privileges;
-use crate::command_entry::{ANY_FIELDS, Command, Queueing};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::fields::Fields;
 use crate::invocation::Invocation;
 use bunko_access::{Action, Name};
 use bunko_bson::{DocumentRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::{ANY_FIELDS, CommandFacts, Queueing};
+use bunko_request::fields::Fields;
 
 pub(super) const COMMAND: Command = Command {
-    name: "killAllSessions",
-    fields: ANY_FIELDS,
+    facts: CommandFacts {
+        name: "killAllSessions",
+        fields: ANY_FIELDS,
+        queueing: Queueing::AtOnce,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::KillAnySession),
-    queueing: Queueing::AtOnce,
     run,
     ..Command::PLAIN
 };

@@ -2,18 +2,19 @@
 
 use super::kill_sessions::kill;
 use crate::authorization::Privileges;
-use crate::command_entry::{ANY_FIELDS, Command};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::sessions::SessionPattern;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::Failure;
+use bunko_request::facts::ANY_FIELDS;
+use bunko_request::facts::CommandFacts;
+use bunko_request::fields::wrong_type;
 
 pub(super) const COMMAND: Command = Command {
-    name: "killAllSessionsByPattern",
-    fields: ANY_FIELDS,
+    facts: CommandFacts { name: "killAllSessionsByPattern", fields: ANY_FIELDS, ..CommandFacts::PLAIN },
     privileges: Privileges::OnCluster(Action::KillAnySession),
     run,
     ..Command::PLAIN

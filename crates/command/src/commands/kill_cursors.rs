@@ -1,24 +1,28 @@
 //! `killCursors`: closes cursors.
 
 use crate::authorization::{Privileges, cursors};
-use crate::command_entry::{Command, Profiling, Queueing, Stability, TransactionUse};
+use crate::command_entry::Command;
 use crate::cursor_store::Killed;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
-use crate::fields::elements;
 use crate::invocation::Invocation;
 use bunko_bson::{ValueRef, Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::{CommandFacts, Profiling, Queueing, Stability, TransactionUse};
+use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::elements;
 
 pub(super) const COMMAND: Command = Command {
-    name: "killCursors",
-    fields: &[field("cursors", Kind::Longs)],
-    transaction: TransactionUse::NotFirst,
+    facts: CommandFacts {
+        name: "killCursors",
+        fields: &[field("cursors", Kind::Longs)],
+        transaction: TransactionUse::NotFirst,
+        stable_api: Stability::WHOLE,
+        queueing: Queueing::AtOnce,
+        profiling: Profiling::Never,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(cursors::kill),
-    stable_api: Stability::WHOLE,
-    queueing: Queueing::AtOnce,
-    profiling: Profiling::Never,
     run,
     ..Command::PLAIN
 };

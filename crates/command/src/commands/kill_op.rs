@@ -1,18 +1,22 @@
 //! `killOp`: asks an operation to stop.
 
 use crate::authorization::{Privileges, administration};
-use crate::command_entry::{ANY_FIELDS, Command, Databases, Queueing};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::{Writer, number};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases, Queueing};
 
 pub(super) const COMMAND: Command = Command {
-    name: "killOp",
-    fields: ANY_FIELDS,
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "killOp",
+        fields: ANY_FIELDS,
+        databases: Databases::Admin,
+        queueing: Queueing::AtOnce,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(administration::kill_op),
-    queueing: Queueing::AtOnce,
     run,
     ..Command::PLAIN
 };

@@ -2,19 +2,18 @@
 
 use crate::authorization::Privileges;
 use crate::authorization::own_sessions::Reach;
-use crate::command_entry::{ANY_FIELDS, Command, Queueing};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::sessions::{SessionId, id};
 use bunko_bson::Writer;
 use bunko_errors::Failure;
+use bunko_request::facts::{ANY_FIELDS, CommandFacts, Queueing};
+use bunko_request::fields::wrong_type;
 
 pub(super) const COMMAND: Command = Command {
-    name: "killSessions",
-    fields: ANY_FIELDS,
+    facts: CommandFacts { name: "killSessions", fields: ANY_FIELDS, queueing: Queueing::AtOnce, ..CommandFacts::PLAIN },
     privileges: Privileges::Login,
-    queueing: Queueing::AtOnce,
     run,
     ..Command::PLAIN
 };

@@ -1,10 +1,9 @@
 //! `listCollections`: names, options and UUIDs of a database's collections.
 
 use crate::authorization::{Privileges, administration};
-use crate::command_entry::{Command, Queueing, Stability};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::document_list::write_document_list;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::oplog_view;
 use crate::session_collections;
@@ -14,21 +13,26 @@ use bunko_access::Action;
 use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_query::parse_filter;
+use bunko_request::facts::{CommandFacts, Queueing, Stability};
+use bunko_request::field_kinds::{Kind, field};
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
-    name: "listCollections",
-    // MongoDB accepts `includePendingDrops`, but has ignored it since 4.2.
-    fields: &[
-        field("filter", Kind::Object),
-        field("nameOnly", Kind::Boolean),
-        field("authorizedCollections", Kind::Boolean),
-        field("cursor", Kind::Object),
-        field("includePendingDrops", Kind::BooleanLike),
-    ],
+    facts: CommandFacts {
+        name: "listCollections",
+        // MongoDB accepts `includePendingDrops`, but has ignored it since 4.2.
+        fields: &[
+            field("filter", Kind::Object),
+            field("nameOnly", Kind::Boolean),
+            field("authorizedCollections", Kind::Boolean),
+            field("cursor", Kind::Object),
+            field("includePendingDrops", Kind::BooleanLike),
+        ],
+        stable_api: Stability::Version1 { fields_outside: &["includePendingDrops"] },
+        queueing: Queueing::AtOnce,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(administration::list_collections),
-    stable_api: Stability::Version1 { fields_outside: &["includePendingDrops"] },
-    queueing: Queueing::AtOnce,
     run,
     ..Command::PLAIN
 };

@@ -2,13 +2,18 @@
 
 use super::COMMANDS;
 use crate::authorization::Privileges;
-use crate::command_entry::{ANY_FIELDS, Command, Stability, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
+use bunko_request::facts::{ANY_FIELDS, CommandFacts, Stability, WriteConcernUse};
 
-pub(super) const COMMAND: Command =
-    Command { name: "listCommands", fields: ANY_FIELDS, privileges: Privileges::Login, run, ..Command::PLAIN };
+pub(super) const COMMAND: Command = Command {
+    facts: CommandFacts { name: "listCommands", fields: ANY_FIELDS, ..CommandFacts::PLAIN },
+    privileges: Privileges::Login,
+    run,
+    ..Command::PLAIN
+};
 
 /// Whether only a primary may run it.
 fn is_for_primaries(command: &Command) -> bool {

@@ -2,9 +2,8 @@
 
 use crate::authorization::{Privileges, administration};
 use crate::collection_statistics::CollectionStatistics;
-use crate::command_entry::{Command, Databases, Queueing, Stability};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::oplog_view;
 use crate::session_collections;
@@ -14,20 +13,25 @@ use bunko_catalog::Catalog;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_matcher::Filter;
 use bunko_query::parse_filter;
+use bunko_request::facts::{CommandFacts, Databases, Queueing, Stability};
+use bunko_request::field_kinds::{Kind, field};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
-    name: "listDatabases",
-    fields: &[
-        field("filter", Kind::Object),
-        field("nameOnly", Kind::BooleanLike),
-        field("authorizedDatabases", Kind::Boolean),
-    ],
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "listDatabases",
+        fields: &[
+            field("filter", Kind::Object),
+            field("nameOnly", Kind::BooleanLike),
+            field("authorizedDatabases", Kind::Boolean),
+        ],
+        databases: Databases::Admin,
+        stable_api: Stability::WHOLE,
+        queueing: Queueing::AtOnce,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(administration::list_databases),
-    stable_api: Stability::WHOLE,
-    queueing: Queueing::AtOnce,
     run,
     ..Command::PLAIN
 };

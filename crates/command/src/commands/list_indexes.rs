@@ -1,10 +1,9 @@
 //! `listIndexes`: the indexes of a collection, in the form of their specifications.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{Command, Queueing, Stability, UnstoredUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::document_list::write_document_list;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::target::Target;
 use crate::time_series;
@@ -12,19 +11,24 @@ use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::{Index, Namespace};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::{CommandFacts, Queueing, Stability, UnstoredUse};
+use bunko_request::field_kinds::{Kind, field};
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
-    name: "listIndexes",
-    fields: &[
-        field("cursor", Kind::Object),
-        field("includeBuildUUIDs", Kind::BooleanLike),
-        field("includeIndexBuildInfo", Kind::BooleanLike),
-    ],
+    facts: CommandFacts {
+        name: "listIndexes",
+        fields: &[
+            field("cursor", Kind::Object),
+            field("includeBuildUUIDs", Kind::BooleanLike),
+            field("includeIndexBuildInfo", Kind::BooleanLike),
+        ],
+        stable_api: Stability::Version1 { fields_outside: &["includeBuildUUIDs", "includeIndexBuildInfo"] },
+        queueing: Queueing::AtOnce,
+        unstored: UnstoredUse::Reads,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCollection(Action::ListIndexes),
-    stable_api: Stability::Version1 { fields_outside: &["includeBuildUUIDs", "includeIndexBuildInfo"] },
-    queueing: Queueing::AtOnce,
-    unstored: UnstoredUse::Reads,
     run,
     ..Command::PLAIN
 };

@@ -2,17 +2,21 @@
 //! single documents or keys, which last only until a batch is appended.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{Command, Databases};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentBuf, Writer};
+use bunko_request::facts::{CommandFacts, Databases};
+use bunko_request::field_kinds::{Kind, field};
 
 pub(super) const COMMAND: Command = Command {
-    name: "lockInfo",
-    fields: &[field("includeStorageEngineDump", Kind::Boolean)],
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "lockInfo",
+        fields: &[field("includeStorageEngineDump", Kind::Boolean)],
+        databases: Databases::Admin,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::ServerStatus),
     run,
     ..Command::PLAIN

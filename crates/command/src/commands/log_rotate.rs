@@ -1,17 +1,17 @@
 //! `logRotate`: continues the server's log in a new file, as SIGUSR1 does.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{Command, Databases};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ValueRef, Writer, number};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::{CommandFacts, Databases};
 
 pub(super) const COMMAND: Command = Command {
-    name: "logRotate",
-    databases: Databases::Admin,
+    facts: CommandFacts { name: "logRotate", databases: Databases::Admin, ..CommandFacts::PLAIN },
     privileges: Privileges::OnCluster(Action::LogRotate),
     run,
     ..Command::PLAIN

@@ -6,9 +6,14 @@ use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
+use bunko_request::facts::CommandFacts;
 
-pub(super) const COMMAND: Command =
-    Command { name: "logout", privileges: Privileges::BeforeLogin, run, ..Command::PLAIN };
+pub(super) const COMMAND: Command = Command {
+    facts: CommandFacts { name: "logout", ..CommandFacts::PLAIN },
+    privileges: Privileges::BeforeLogin,
+    run,
+    ..Command::PLAIN
+};
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let database = invocation.request.database;

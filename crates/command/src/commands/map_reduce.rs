@@ -6,43 +6,47 @@ use super::aggregate;
 use crate::access_control::is_on_users;
 use crate::authorization::{Privileges, pipelines};
 use crate::collation_option;
-use crate::command_entry::{Changes, Command, Explanation, ReadsFrom, Secrets, UnstoredUse, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::cursor_reply::while_running;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
-use crate::fields::Fields;
 use crate::invocation::Invocation;
 use bunko_bson::number::Number;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::QueryScope;
+use bunko_request::facts::{Changes, CommandFacts, Explanation, ReadsFrom, Secrets, UnstoredUse, WriteConcernUse};
+use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
-    name: "mapReduce",
-    aliases: &["mapreduce"],
-    fields: &[
-        field("map", Kind::Own),
-        field("reduce", Kind::Own),
-        field("finalize", Kind::Own),
-        field("out", Kind::Own),
-        field("query", Kind::Object),
-        field("sort", Kind::Object),
-        field("limit", Kind::Number),
-        field("scope", Kind::Own),
-        field("jsMode", Kind::Boolean),
-        field("verbose", Kind::Boolean),
-        field("bypassDocumentValidation", Kind::Boolean),
-        field("collation", Kind::Object),
-    ],
+    facts: CommandFacts {
+        name: "mapReduce",
+        aliases: &["mapreduce"],
+        fields: &[
+            field("map", Kind::Own),
+            field("reduce", Kind::Own),
+            field("finalize", Kind::Own),
+            field("out", Kind::Own),
+            field("query", Kind::Object),
+            field("sort", Kind::Object),
+            field("limit", Kind::Number),
+            field("scope", Kind::Own),
+            field("jsMode", Kind::Boolean),
+            field("verbose", Kind::Boolean),
+            field("bypassDocumentValidation", Kind::Boolean),
+            field("collation", Kind::Object),
+        ],
+        reads: ReadsFrom::Collection,
+        changes: Changes::Output(keeps_its_result),
+        write_concern: WriteConcernUse::WithOutput,
+        secrets: Secrets::OfUsers(is_on_users),
+        explain: Explanation::MapReduce,
+        unstored: UnstoredUse::Reads,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(pipelines::map_reduce),
-    reads: ReadsFrom::Collection,
-    changes: Changes::Output(keeps_its_result),
-    write_concern: WriteConcernUse::WithOutput,
-    secrets: Secrets::OfUsers(is_on_users),
-    explain: Explanation::MapReduce,
-    unstored: UnstoredUse::Reads,
     run,
     ..Command::PLAIN
 };

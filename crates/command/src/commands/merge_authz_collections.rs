@@ -7,28 +7,32 @@ use super::{create_role, create_user, drop_role, update_user};
 use crate::access_control::{ROLES, USERS, begin_change, documents_in, documents_where, find_document, keep_document};
 use crate::audit::note_merged;
 use crate::authorization::{Privileges, users};
-use crate::command_entry::{Changes, Command, Databases, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{self, field};
 use crate::invocation::Invocation;
 use bunko_access::Name;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::facts::{Changes, CommandFacts, Databases, WriteConcernUse};
+use bunko_request::field_kinds::{self, field};
 use std::collections::HashSet;
 
 pub(super) const COMMAND: Command = Command {
-    name: "_mergeAuthzCollections",
-    fields: &[
-        field("tempUsersCollection", field_kinds::Kind::Text),
-        field("tempRolesCollection", field_kinds::Kind::Text),
-        field("drop", field_kinds::Kind::BooleanLike),
-        field("db", field_kinds::Kind::Text),
-    ],
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "_mergeAuthzCollections",
+        fields: &[
+            field("tempUsersCollection", field_kinds::Kind::Text),
+            field("tempRolesCollection", field_kinds::Kind::Text),
+            field("drop", field_kinds::Kind::BooleanLike),
+            field("db", field_kinds::Kind::Text),
+        ],
+        databases: Databases::Admin,
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(users::merge),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
     run,
     ..Command::PLAIN
 };
@@ -51,17 +55,17 @@ const KINDS: [Kind; 2] = [
         key: "role",
         collection: ROLES,
         option: "tempRolesCollection",
-        created: create_role::COMMAND.name,
-        updated: create_role::UPDATE.name,
-        dropped: drop_role::COMMAND.name,
+        created: create_role::COMMAND.facts.name,
+        updated: create_role::UPDATE.facts.name,
+        dropped: drop_role::COMMAND.facts.name,
     },
     Kind {
         key: "user",
         collection: USERS,
         option: "tempUsersCollection",
-        created: create_user::COMMAND.name,
-        updated: update_user::COMMAND.name,
-        dropped: drop_user::COMMAND.name,
+        created: create_user::COMMAND.facts.name,
+        updated: update_user::COMMAND.facts.name,
+        dropped: drop_user::COMMAND.facts.name,
     },
 ];
 

@@ -246,11 +246,11 @@ pub const COMMANDS: &[Command] = &[
     whatsmyuri::COMMAND,
 ];
 
-// An entry takes what it does not say from `Command::PLAIN`, which has no name and no privileges.
+// An entry takes what it does not say from `Command::PLAIN`, whose facts have no name, and which has no privileges.
 const _: () = {
     let mut place = 0;
     while place < COMMANDS.len() {
-        assert!(!COMMANDS[place].name.is_empty(), "an entry has no name");
+        assert!(!COMMANDS[place].facts.name.is_empty(), "an entry has no name");
         assert!(!matches!(COMMANDS[place].privileges, Privileges::Undeclared), "an entry has no privileges");
         place += 1;
     }
@@ -269,8 +269,8 @@ pub fn find(name: &str) -> Option<&'static Command> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command_entry::{Changes, ReadConcernUse, ReadsFrom, Retry, Stability, WriteConcernUse};
-    use crate::operation_class::OperationClass;
+    use bunko_request::counted_as::OperationClass;
+    use bunko_request::facts::{Changes, ReadConcernUse, ReadsFrom, Retry, Stability, WriteConcernUse};
     use std::collections::BTreeSet;
 
     #[test]

@@ -2,7 +2,7 @@
 //! use for queries of a shape. `planCacheClear` removes cached plans, which were the best of trials.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{ANY_FIELDS, Command};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
@@ -10,36 +10,38 @@ use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, INDEX_FILTERS_MAX, IndexFilter};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::QueryShape;
+use bunko_request::facts::ANY_FIELDS;
+use bunko_request::facts::CommandFacts;
 use std::sync::Arc;
 
 pub(super) const SET_FILTER: Command = Command {
-    name: "planCacheSetFilter",
-    // For these four commands MongoDB ignores unknown fields.
-    fields: ANY_FIELDS,
+    facts: CommandFacts {
+        name: "planCacheSetFilter",
+        // For these four commands MongoDB ignores unknown fields.
+        fields: ANY_FIELDS,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCollection(Action::PlanCacheIndexFilter),
     run: set_filter,
     ..Command::PLAIN
 };
 
 pub(super) const LIST_FILTERS: Command = Command {
-    name: "planCacheListFilters",
-    fields: ANY_FIELDS,
+    facts: CommandFacts { name: "planCacheListFilters", fields: ANY_FIELDS, ..CommandFacts::PLAIN },
     privileges: Privileges::OnCollection(Action::PlanCacheIndexFilter),
     run: list_filters,
     ..Command::PLAIN
 };
 
 pub(super) const CLEAR_FILTERS: Command = Command {
-    name: "planCacheClearFilters",
-    fields: ANY_FIELDS,
+    facts: CommandFacts { name: "planCacheClearFilters", fields: ANY_FIELDS, ..CommandFacts::PLAIN },
     privileges: Privileges::OnCollection(Action::PlanCacheIndexFilter),
     run: clear_filters,
     ..Command::PLAIN
 };
 
 pub(super) const CLEAR: Command = Command {
-    name: "planCacheClear",
-    fields: ANY_FIELDS,
+    facts: CommandFacts { name: "planCacheClear", fields: ANY_FIELDS, ..CommandFacts::PLAIN },
     privileges: Privileges::OnCollection(Action::PlanCacheWrite),
     run: clear,
     ..Command::PLAIN

@@ -2,21 +2,25 @@
 
 use crate::authorization::{Privileges, administration};
 use crate::capped_options::is_capped;
-use crate::command_entry::{Command, Profiling};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::profiler::{self, Level, PROFILE};
 use bunko_bson::{ValueRef, Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_matcher::Filter;
+use bunko_request::facts::{CommandFacts, Profiling};
+use bunko_request::field_kinds::{Kind, field};
 
 pub(super) const COMMAND: Command = Command {
-    name: "profile",
-    fields: &[field("slowms", Kind::Number), field("sampleRate", Kind::Number), field("filter", Kind::Own)],
+    facts: CommandFacts {
+        name: "profile",
+        fields: &[field("slowms", Kind::Number), field("sampleRate", Kind::Number), field("filter", Kind::Own)],
+        profiling: Profiling::Never,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(administration::profile),
-    profiling: Profiling::Never,
     run,
     ..Command::PLAIN
 };

@@ -2,9 +2,8 @@
 
 use super::{aggregate, distinct, find};
 use crate::authorization::Privileges;
-use crate::command_entry::{Changes, Command, Databases, Explanation};
-use crate::dispatch::{Halt, Request};
-use crate::field_kinds::{Kind, field};
+use crate::command_entry::Command;
+use crate::dispatch::Halt;
 use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
@@ -15,22 +14,31 @@ use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::id_lookup;
+use bunko_request::Request;
+use bunko_request::facts::{Changes, CommandFacts, Databases, Explanation};
+use bunko_request::field_kinds::{Kind, field};
 
 pub(super) const SET: Command = Command {
-    name: "setQuerySettings",
-    fields: &[field("settings", Kind::Object)],
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "setQuerySettings",
+        fields: &[field("settings", Kind::Object)],
+        databases: Databases::Admin,
+        changes: Changes::Other,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::QuerySettings),
-    changes: Changes::Other,
     run: set,
     ..Command::PLAIN
 };
 
 pub(super) const REMOVE: Command = Command {
-    name: "removeQuerySettings",
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "removeQuerySettings",
+        databases: Databases::Admin,
+        changes: Changes::Other,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::QuerySettings),
-    changes: Changes::Other,
     run: remove,
     ..Command::PLAIN
 };
@@ -119,7 +127,7 @@ fn checked(invocation: &mut Invocation<'_>, query: DocumentRef<'_>) -> Result<Me
     let place = invocation.command.name;
     let database = match query.get("$db").filter(|value| !value.is_nullish()) {
         Some(ValueRef::String(database)) => database,
-        Some(other) => return Err(crate::fields::wrong_type(&format!("{place}.$db"), other, "string").into()),
+        Some(other) => return Err(bunko_request::fields::wrong_type(&format!("{place}.$db"), other, "string").into()),
         None => return Err(missing(&format!("{place}.$db")).into()),
     };
     let namespace = match first.map(|first| first.value) {
@@ -171,7 +179,7 @@ fn is_by_id(query: DocumentRef<'_>) -> bool {
     let is_given = |name: &str| {
         query.get(name).is_some_and(|value| match value {
             ValueRef::Document(document) => !document.is_empty(),
-            other => crate::fields::truth(other),
+            other => bunko_request::fields::truth(other),
         })
     };
     let Some(filter) = query.get("filter").and_then(ValueRef::as_document) else { return false };

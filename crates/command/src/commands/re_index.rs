@@ -2,19 +2,18 @@
 
 use super::list_indexes::listed;
 use crate::authorization::Privileges;
-use crate::command_entry::{ANY_FIELDS, Changes, Command};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::replica_set::Deployment;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::{ANY_FIELDS, Changes, CommandFacts};
 
 pub(super) const COMMAND: Command = Command {
-    name: "reIndex",
-    fields: ANY_FIELDS,
+    facts: CommandFacts { name: "reIndex", fields: ANY_FIELDS, changes: Changes::Other, ..CommandFacts::PLAIN },
     privileges: Privileges::OnCollection(Action::ReIndex),
-    changes: Changes::Other,
     run,
     ..Command::PLAIN
 };

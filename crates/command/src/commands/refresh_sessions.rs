@@ -3,16 +3,16 @@
 use super::kill_sessions::sessions;
 use crate::authorization::Privileges;
 use crate::authorization::own_sessions::Reach;
-use crate::command_entry::{Command, Stability};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
+use bunko_request::facts::{CommandFacts, Stability};
 use std::time::Instant;
 
 pub(super) const COMMAND: Command = Command {
-    name: "refreshSessions",
+    facts: CommandFacts { name: "refreshSessions", stable_api: Stability::WHOLE, ..CommandFacts::PLAIN },
     privileges: Privileges::Login,
-    stable_api: Stability::WHOLE,
     run,
     ..Command::PLAIN
 };

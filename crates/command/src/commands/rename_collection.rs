@@ -3,33 +3,37 @@
 use crate::audit::{AuditEvent, Event};
 use crate::authorization::{Privileges, collections};
 use crate::collection_uuid;
-use crate::command_entry::{Changes, Command, Databases, WriteConcernUse};
-use crate::dispatch::{Halt, Request};
-use crate::field_kinds::{Kind, field};
-use crate::fields::truth;
+use crate::command_entry::Command;
+use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::system_namespace::{check_creatable, check_removable};
-use crate::write_statement::required_value;
 use bunko_bson::{DocumentBuf, Type, ValueRef, Writer};
 use bunko_catalog::{Move, Namespace, RenameTarget, check_database};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::Request;
+use bunko_request::facts::{Changes, CommandFacts, Databases, WriteConcernUse};
+use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::truth;
+use bunko_request::statement::required_value;
 
 pub(super) const COMMAND: Command = Command {
-    name: "renameCollection",
-    fields: &[
-        field("to", Kind::Text), // The identity that the target must have stands for yes.
-        field("dropTarget", Kind::OneOf(&[Type::Boolean, Type::Binary])),
-        // `stayTemp` concerns temporary collections, which only the server itself makes.
-        field("stayTemp", Kind::Boolean),
-        field("collectionUUID", Kind::Uuid),
-    ],
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "renameCollection",
+        fields: &[
+            field("to", Kind::Text), // The identity that the target must have stands for yes.
+            field("dropTarget", Kind::OneOf(&[Type::Boolean, Type::Binary])),
+            // `stayTemp` concerns temporary collections, which only the server itself makes.
+            field("stayTemp", Kind::Boolean),
+            field("collectionUUID", Kind::Uuid),
+        ],
+        databases: Databases::Admin,
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(collections::rename),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
     audit: AuditEvent::Of(events),
     run,
-    ..Command::PLAIN
 };
 
 fn events(request: &Request<'_>) -> Vec<Event> {

@@ -2,17 +2,21 @@
 
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;
-use crate::command_entry::{Command, Databases};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
+use bunko_request::facts::{CommandFacts, Databases};
+use bunko_request::field_kinds::{Kind, field};
 
 pub(super) const COMMAND: Command = Command {
-    name: "replSetGetConfig",
-    fields: &[field("commitmentStatus", Kind::BooleanLike)],
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "replSetGetConfig",
+        fields: &[field("commitmentStatus", Kind::BooleanLike)],
+        databases: Databases::Admin,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::ReplSetGetConfig),
     run,
     ..Command::PLAIN

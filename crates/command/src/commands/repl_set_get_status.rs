@@ -1,7 +1,7 @@
 //! `replSetGetStatus`: the state of the set, as its only member sees it.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{ANY_FIELDS, Command, Databases};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::replica_set::{ReplicaSet, TERM, optime};
@@ -9,15 +9,19 @@ use crate::service::Service;
 use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentBuf, Timestamp, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases};
 
 /// The state of a primary. Source: MongoDB manual, "Replica Set Member States".
 const PRIMARY: i32 = 1;
 
 pub(super) const COMMAND: Command = Command {
-    name: "replSetGetStatus",
-    // MongoDB ignores unknown fields.
-    fields: ANY_FIELDS,
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "replSetGetStatus",
+        // MongoDB ignores unknown fields.
+        fields: ANY_FIELDS,
+        databases: Databases::Admin,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::ReplSetGetStatus),
     run,
     ..Command::PLAIN

@@ -1,17 +1,21 @@
 //! `replSetInitiate`: the set exists since the server started, but a client can still set the name of its member.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{ANY_FIELDS, Command, Databases};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{DocumentRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases};
 
 pub(super) const COMMAND: Command = Command {
-    name: "replSetInitiate",
-    fields: ANY_FIELDS,
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "replSetInitiate",
+        fields: ANY_FIELDS,
+        databases: Databases::Admin,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::ReplSetConfigure),
     run,
     ..Command::PLAIN

@@ -2,19 +2,23 @@
 
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;
-use crate::command_entry::{Command, Databases};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::replica_set::Force;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::Failure;
+use bunko_request::facts::{CommandFacts, Databases};
+use bunko_request::field_kinds::{Kind, field};
 
 pub(super) const COMMAND: Command = Command {
-    name: "replSetReconfig",
-    fields: &[field("force", Kind::Own), field("newlyAdded", Kind::Own)],
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "replSetReconfig",
+        fields: &[field("force", Kind::Own), field("newlyAdded", Kind::Own)],
+        databases: Databases::Admin,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::ReplSetConfigure),
     run,
     ..Command::PLAIN

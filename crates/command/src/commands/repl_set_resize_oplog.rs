@@ -4,7 +4,7 @@
 //! Source: MongoDB manual 8.2, "replSetResizeOplog".
 
 use crate::authorization::Privileges;
-use crate::command_entry::{ANY_FIELDS, Changes, Command, Databases};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::generic_options::is_generic;
 use crate::invocation::Invocation;
@@ -12,13 +12,17 @@ use bunko_access::Action;
 use bunko_bson::{Writer, number};
 use bunko_catalog::from_storage;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::facts::{ANY_FIELDS, Changes, CommandFacts, Databases};
 
 pub(super) const COMMAND: Command = Command {
-    name: "replSetResizeOplog",
-    fields: ANY_FIELDS,
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "replSetResizeOplog",
+        fields: ANY_FIELDS,
+        databases: Databases::Admin,
+        changes: Changes::Other,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::ReplSetResizeOplog),
-    changes: Changes::Other,
     run,
     ..Command::PLAIN
 };

@@ -4,12 +4,13 @@
 
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;
-use crate::command_entry::{Command, Databases};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::{CommandFacts, Databases};
 
 pub(super) const MAINTENANCE: Command = command("replSetMaintenance", maintenance);
 pub(super) const SYNC_FROM: Command = command("replSetSyncFrom", sync_from);
@@ -20,8 +21,7 @@ type Run = fn(&mut Invocation<'_>, &mut Writer<'_>) -> Result<(), Halt>;
 
 const fn command(name: &'static str, run: Run) -> Command {
     Command {
-        name,
-        databases: Databases::Admin,
+        facts: CommandFacts { name, databases: Databases::Admin, ..CommandFacts::PLAIN },
         privileges: Privileges::OnCluster(Action::ReplSetStateChange),
         run,
         ..Command::PLAIN

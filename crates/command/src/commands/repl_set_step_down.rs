@@ -2,25 +2,28 @@
 
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;
-use crate::command_entry::{Command, Databases};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{Writer, number};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::{CommandFacts, Databases};
+use bunko_request::field_kinds::{Kind, field};
 
 pub(super) const COMMAND: Command = Command {
-    name: "replSetStepDown",
-    fields: &[field("secondaryCatchUpPeriodSecs", Kind::Own), field("force", Kind::Own)],
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "replSetStepDown",
+        fields: &[field("secondaryCatchUpPeriodSecs", Kind::Own), field("force", Kind::Own)],
+        databases: Databases::Admin,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::ReplSetStateChange),
     run,
     ..Command::PLAIN
 };
 pub(super) const FREEZE: Command = Command {
-    name: "replSetFreeze",
-    databases: Databases::Admin,
+    facts: CommandFacts { name: "replSetFreeze", databases: Databases::Admin, ..CommandFacts::PLAIN },
     privileges: Privileges::OnCluster(Action::ReplSetStateChange),
     run: freeze,
     ..Command::PLAIN

@@ -5,24 +5,28 @@ use super::create_role::privilege_documents;
 use super::users_info::{Asked, privileges_of, restrictions_of};
 use crate::access_control::{BuiltinShown, Role, all_inherited, documents_of, find_role, roles_of_database};
 use crate::authorization::{Privileges, users};
-use crate::command_entry::{Command, Secrets};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Name;
 use bunko_bson::number::Number;
 use bunko_bson::{DocumentBuf, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::facts::{CommandFacts, Secrets};
+use bunko_request::field_kinds::{Kind, field};
 
 pub(super) const COMMAND: Command = Command {
-    name: "rolesInfo",
-    fields: &[
-        field("showAuthenticationRestrictions", Kind::BooleanLike),
-        field("showBuiltinRoles", Kind::BooleanLike),
-        field("showPrivileges", Kind::Own),
-    ],
+    facts: CommandFacts {
+        name: "rolesInfo",
+        fields: &[
+            field("showAuthenticationRestrictions", Kind::BooleanLike),
+            field("showBuiltinRoles", Kind::BooleanLike),
+            field("showPrivileges", Kind::Own),
+        ],
+        secrets: Secrets::Named,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(users::roles_info),
-    secrets: Secrets::Named,
     run,
     ..Command::PLAIN
 };

@@ -1,18 +1,22 @@
 //! `rotateCertificates`: reads the certificates from disk again, for new connections. A server without TLS has none.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{Command, Databases};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::{CommandFacts, Databases};
+use bunko_request::field_kinds::{Kind, field};
 
 pub(super) const COMMAND: Command = Command {
-    name: "rotateCertificates",
-    fields: &[field("message", Kind::Text)],
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "rotateCertificates",
+        fields: &[field("message", Kind::Text)],
+        databases: Databases::Admin,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::RotateCertificates),
     run,
     ..Command::PLAIN

@@ -2,20 +2,21 @@
 
 use super::build_info::COMPATIBLE_VERSION;
 use crate::authorization::Privileges;
-use crate::command_entry::{ANY_FIELDS, Command, Queueing};
+use crate::command_entry::Command;
 use crate::connection_rate;
 use crate::counters::{Tally, TlsVersion};
 use crate::dispatch::Halt;
-use crate::fields::truth;
 use crate::generic_options::is_generic;
 use crate::invocation::Invocation;
 use crate::machine;
-use crate::operation_class::OperationClass;
 use crate::replica_set::ReplicaSet;
 use crate::service::Service;
 use crate::user_write_block::Reason;
 use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentRef, ValueRef, Writer, number};
+use bunko_request::counted_as::OperationClass;
+use bunko_request::facts::{ANY_FIELDS, CommandFacts, Queueing};
+use bunko_request::fields::truth;
 use bunko_store::LatencyCounts;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -24,10 +25,8 @@ const MEBIBYTE: u64 = 1 << 20;
 const MS_PER_HOUR: f64 = 3_600_000.0;
 
 pub(super) const COMMAND: Command = Command {
-    name: "serverStatus",
-    fields: ANY_FIELDS,
+    facts: CommandFacts { name: "serverStatus", fields: ANY_FIELDS, queueing: Queueing::AtOnce, ..CommandFacts::PLAIN },
     privileges: Privileges::OnCluster(Action::ServerStatus),
-    queueing: Queueing::AtOnce,
     run,
     ..Command::PLAIN
 };

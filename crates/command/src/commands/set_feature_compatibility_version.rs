@@ -1,23 +1,27 @@
 //! `setFeatureCompatibilityVersion`: stores the release to which the server can be downgraded.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{Changes, Command, Databases, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::feature_compatibility;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_query::write::version_document;
+use bunko_request::facts::{Changes, CommandFacts, Databases, WriteConcernUse};
+use bunko_request::field_kinds::{Kind, field};
 
 pub(super) const COMMAND: Command = Command {
-    name: "setFeatureCompatibilityVersion",
-    fields: &[field("confirm", Kind::BooleanLike), field("fromConfigServer", Kind::BooleanLike)],
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "setFeatureCompatibilityVersion",
+        fields: &[field("confirm", Kind::BooleanLike), field("fromConfigServer", Kind::BooleanLike)],
+        databases: Databases::Admin,
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::SetFeatureCompatibilityVersion),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
     run,
     ..Command::PLAIN
 };

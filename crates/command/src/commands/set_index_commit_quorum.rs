@@ -2,21 +2,25 @@
 //! other members, so the command only checks that such a build is running.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{Changes, Command, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::commit_quorum;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::{Changes, CommandFacts, WriteConcernUse};
+use bunko_request::field_kinds::{Kind, field};
 
 pub(super) const COMMAND: Command = Command {
-    name: "setIndexCommitQuorum",
-    fields: &[field("indexNames", Kind::Texts), field("commitQuorum", Kind::Own)],
+    facts: CommandFacts {
+        name: "setIndexCommitQuorum",
+        fields: &[field("indexNames", Kind::Texts), field("commitQuorum", Kind::Own)],
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCollection(Action::CreateIndex),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
     run,
     ..Command::PLAIN
 };

@@ -1,7 +1,7 @@
 //! `setParameter`: changes the server's parameters while it runs.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{ANY_FIELDS, Command, Databases, Queueing, Secrets};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::generic_options::is_generic;
 use crate::invocation::Invocation;
@@ -9,14 +9,18 @@ use crate::parameters::{PARAMETERS, is_known_parameter, not_settable};
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases, Queueing, Secrets};
 
 pub(super) const COMMAND: Command = Command {
-    name: "setParameter",
-    fields: ANY_FIELDS,
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "setParameter",
+        fields: ANY_FIELDS,
+        databases: Databases::Admin,
+        queueing: Queueing::AtOnce,
+        secrets: Secrets::Named,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::SetParameter),
-    queueing: Queueing::AtOnce,
-    secrets: Secrets::Named,
     run,
     ..Command::PLAIN
 };

@@ -2,23 +2,27 @@
 //! Source: MongoDB manual 8.2, `setUserWriteBlockMode`.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{Command, Databases, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use crate::user_write_block::{COLLECTION, DATABASE, ID, Reason};
 use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::{CommandFacts, Databases, WriteConcernUse};
+use bunko_request::field_kinds::{Kind, field};
 use std::time::Duration;
 
 pub(super) const COMMAND: Command = Command {
-    name: "setUserWriteBlockMode",
-    fields: &[field("global", Kind::Boolean), field("reason", Kind::Text)],
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "setUserWriteBlockMode",
+        fields: &[field("global", Kind::Boolean), field("reason", Kind::Text)],
+        databases: Databases::Admin,
+        write_concern: WriteConcernUse::Taken,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::SetUserWriteBlockMode),
-    write_concern: WriteConcernUse::Taken,
     run,
     ..Command::PLAIN
 };

@@ -2,22 +2,25 @@
 
 use crate::audit::AuditEvent;
 use crate::authorization::Privileges;
-use crate::command_entry::{Command, Databases, Queueing};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
+use bunko_request::facts::{CommandFacts, Databases, Queueing};
+use bunko_request::field_kinds::{Kind, field};
 
 pub(super) const COMMAND: Command = Command {
-    name: "shutdown",
-    fields: &[field("force", Kind::Boolean), field("timeoutSecs", Kind::Own)],
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "shutdown",
+        fields: &[field("force", Kind::Boolean), field("timeoutSecs", Kind::Own)],
+        databases: Databases::Admin,
+        queueing: Queueing::AtOnce,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::Shutdown),
-    queueing: Queueing::AtOnce,
     audit: AuditEvent::EndOfServer,
     run,
-    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

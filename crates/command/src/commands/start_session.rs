@@ -1,16 +1,22 @@
 //! `startSession`: returns the id of a new session.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{ANY_FIELDS, Command};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::sessions::id::random_uuid;
 use crate::sessions::{SESSION_TIMEOUT_MINUTES, SessionId};
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
+use bunko_request::facts::ANY_FIELDS;
+use bunko_request::facts::CommandFacts;
 use std::time::Instant;
 
-pub(super) const COMMAND: Command =
-    Command { name: "startSession", fields: ANY_FIELDS, privileges: Privileges::Login, run, ..Command::PLAIN };
+pub(super) const COMMAND: Command = Command {
+    facts: CommandFacts { name: "startSession", fields: ANY_FIELDS, ..CommandFacts::PLAIN },
+    privileges: Privileges::Login,
+    run,
+    ..Command::PLAIN
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let id = random_uuid(&*invocation.service.world.random);

@@ -2,11 +2,11 @@
 //! refuses it.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{Command, Databases};
+use crate::command_entry::Command;
+use bunko_request::facts::{CommandFacts, Databases};
 
 pub(super) const COMMAND: Command = Command {
-    name: "testVersion2",
-    databases: Databases::AnyOfTests,
+    facts: CommandFacts { name: "testVersion2", databases: Databases::AnyOfTests, ..CommandFacts::PLAIN },
     privileges: Privileges::Login,
     run: |_, _| Ok(()),
     ..Command::PLAIN

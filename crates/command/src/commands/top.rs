@@ -1,22 +1,26 @@
 //! `top`: the time spent on each collection.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{ANY_FIELDS, Command, Databases, Queueing};
+use crate::command_entry::Command;
 use crate::counters::Latency;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::namespace_usage::UsageKind;
-use crate::operation_class::OperationClass;
 use bunko_access::Action;
 use bunko_bson::Writer;
+use bunko_request::counted_as::OperationClass;
+use bunko_request::counted_as::UsageKind;
+use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases, Queueing};
 
 pub(super) const COMMAND: Command = Command {
-    name: "top",
-    // MongoDB ignores unknown fields.
-    fields: ANY_FIELDS,
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "top",
+        // MongoDB ignores unknown fields.
+        fields: ANY_FIELDS,
+        databases: Databases::Admin,
+        queueing: Queueing::AtOnce,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCluster(Action::Top),
-    queueing: Queueing::AtOnce,
     run,
     ..Command::PLAIN
 };

@@ -5,69 +5,71 @@ use crate::access_control::is_on_users;
 use crate::authorization::{Privileges, writes};
 use crate::collation_option;
 use crate::collection_uuid;
-use crate::command_entry::{
-    Changes, Command, EncryptionUse, ExplainedWrite, Explanation, OwnTime, Profiling, Retry, Secrets, Stability,
-    TransactionUse, WriteConcernUse,
-};
-use crate::counters::Opcounter;
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
-use crate::namespace_usage::UsageKind;
-use crate::operation_class::OperationClass;
 use crate::retries::{Retries, other_kind};
 use crate::statement_note::{Statement, StatementClock};
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
 use crate::update_stages::own_fault;
-use crate::write_statement::{
-    array_filters, check_modification, refuse_long_batch, refuse_scripts, required, required_document, run_each,
-    statement,
-};
+use crate::write_statement::{check_modification, refuse_long_batch, refuse_scripts, run_each};
 use bunko_aggregate::is_known_stage;
 use bunko_bson::{DocumentRef, Value, ValueRef, Writer};
 use bunko_catalog::{Order, Outcome};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::write::{UpdateStatement, Upsert, Writes};
 use bunko_query::{Hint, QueryScope};
+use bunko_request::counted_as::Opcounter;
+use bunko_request::counted_as::OperationClass;
+use bunko_request::counted_as::UsageKind;
+use bunko_request::facts::{
+    Changes, CommandFacts, EncryptionUse, ExplainedWrite, Explanation, OwnTime, Profiling, Retry, Secrets, Stability,
+    TransactionUse, WriteConcernUse,
+};
+use bunko_request::field_kinds::{Field, Kind, field};
+use bunko_request::statement::{array_filters, required, required_document, statement};
 use bunko_update::Targets;
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
-    name: "update",
-    fields: &[
-        field("updates", Kind::Array),
-        field("ordered", Kind::Boolean),
-        field("let", Kind::Object),
-        field("bypassDocumentValidation", Kind::BooleanLike),
-        field("bypassEmptyTsReplacement", Kind::Flag),
-        field("stmtId", Kind::Int),
-        field("stmtIds", Kind::Own),
-        field("collectionUUID", Kind::Uuid),
-    ],
-    transaction: TransactionUse::Anywhere,
+    facts: CommandFacts {
+        name: "update",
+        fields: &[
+            field("updates", Kind::Array),
+            field("ordered", Kind::Boolean),
+            field("let", Kind::Object),
+            field("bypassDocumentValidation", Kind::BooleanLike),
+            field("bypassEmptyTsReplacement", Kind::Flag),
+            field("stmtId", Kind::Int),
+            field("stmtIds", Kind::Own),
+            field("collectionUUID", Kind::Uuid),
+        ],
+        transaction: TransactionUse::Anywhere,
+        sequences: &["updates"],
+        changes: Changes::Documents,
+        write_concern: WriteConcernUse::Taken,
+        retry: Retry::Safe,
+        stable_api: Stability::WHOLE,
+        secrets: Secrets::OfUsers(is_on_users),
+        explain: Explanation::Write(ExplainedWrite::Update),
+        profiling: Profiling::ByStatement,
+        class: OperationClass::Write,
+        usage: UsageKind::Update,
+        opcounter: Opcounter::ByStatement,
+        own_time: OwnTime::Shown,
+        encryption: EncryptionUse::Allowed,
+        internal_fields: &[
+            "$_isClusterQueryWithoutShardKeyCmd",
+            "isTimeseriesNamespace",
+            "legacyRuntimeConstants",
+            "runtimeConstants",
+            "sampleId",
+        ],
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(writes::update),
-    sequences: &["updates"],
-    changes: Changes::Documents,
-    write_concern: WriteConcernUse::Taken,
-    retry: Retry::Safe,
-    stable_api: Stability::WHOLE,
-    secrets: Secrets::OfUsers(is_on_users),
-    explain: Explanation::Write(ExplainedWrite::Update),
-    profiling: Profiling::ByStatement,
-    class: OperationClass::Write,
-    usage: UsageKind::Update,
-    opcounter: Opcounter::ByStatement,
-    own_time: OwnTime::Shown,
-    encryption: EncryptionUse::Allowed,
-    internal_fields: &[
-        "$_isClusterQueryWithoutShardKeyCmd",
-        "isTimeseriesNamespace",
-        "legacyRuntimeConstants",
-        "runtimeConstants",
-        "sampleId",
-    ],
     run,
     ..Command::PLAIN
 };

@@ -7,36 +7,39 @@ use crate::access_control::{
 };
 use crate::audit::{Account, AuditEvent, PasswordNote};
 use crate::authorization::{Privileges, users};
-use crate::command_entry::{Changes, Command, Compression, Secrets, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_errors::{Failure, Result};
+use bunko_request::facts::{Changes, CommandFacts, Compression, Secrets, WriteConcernUse};
+use bunko_request::field_kinds::{Kind, field};
 
 pub(crate) const COMMAND: Command = Command {
-    name: "updateUser",
-    fields: &[
-        field("pwd", Kind::Text),
-        field("customData", Kind::Object),
-        field("roles", Kind::Array),
-        field("digestPassword", Kind::BooleanLike),
-        field("authenticationRestrictions", Kind::Array),
-        field("mechanisms", Kind::Texts),
-    ],
+    facts: CommandFacts {
+        name: "updateUser",
+        fields: &[
+            field("pwd", Kind::Text),
+            field("customData", Kind::Object),
+            field("roles", Kind::Array),
+            field("digestPassword", Kind::BooleanLike),
+            field("authenticationRestrictions", Kind::Array),
+            field("mechanisms", Kind::Texts),
+        ],
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        compression: Compression::Never,
+        secrets: Secrets::Fields(&["pwd"]),
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(users::update_user),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
-    compression: Compression::Never,
-    secrets: Secrets::Fields(&["pwd"]),
     audit: AuditEvent::Account(Account {
         kind: "user",
         shows: &["customData"],
         password: PasswordNote::WhetherChanged,
     }),
     run,
-    ..Command::PLAIN
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

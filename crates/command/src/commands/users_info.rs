@@ -4,27 +4,31 @@
 use super::create_role::privilege_documents;
 use crate::access_control::{Role, all_inherited, documents_of, find_user, mechanisms_of, users_where};
 use crate::authorization::{Privileges, users};
-use crate::command_entry::{Command, Secrets};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
-use crate::fields::{Fields, truth};
 use crate::invocation::Invocation;
 use bunko_access::{Name, Privilege, add, names_of};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::parse_filter;
+use bunko_request::facts::{CommandFacts, Secrets};
+use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::{Fields, truth};
 
 pub(super) const COMMAND: Command = Command {
-    name: "usersInfo",
-    fields: &[
-        field("showAuthenticationRestrictions", Kind::BooleanLike),
-        field("showCredentials", Kind::BooleanLike),
-        field("showCustomData", Kind::BooleanLike),
-        field("showPrivileges", Kind::BooleanLike),
-        field("filter", Kind::Object),
-    ],
+    facts: CommandFacts {
+        name: "usersInfo",
+        fields: &[
+            field("showAuthenticationRestrictions", Kind::BooleanLike),
+            field("showCredentials", Kind::BooleanLike),
+            field("showCustomData", Kind::BooleanLike),
+            field("showPrivileges", Kind::BooleanLike),
+            field("filter", Kind::Object),
+        ],
+        secrets: Secrets::Named,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(users::users_info),
-    secrets: Secrets::Named,
     run,
     ..Command::PLAIN
 };

@@ -2,7 +2,7 @@
 
 use crate::authorization::Privileges;
 use crate::collection_statistics::smallest_integer;
-use crate::command_entry::{ANY_FIELDS, Command, UnstoredUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::oplog_view;
@@ -12,12 +12,16 @@ use bunko_access::Action;
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
 use bunko_catalog::{Namespace, Validation};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::{ANY_FIELDS, CommandFacts, UnstoredUse};
 
 pub(super) const COMMAND: Command = Command {
-    name: "validate",
-    fields: ANY_FIELDS,
+    facts: CommandFacts {
+        name: "validate",
+        fields: ANY_FIELDS,
+        unstored: UnstoredUse::ReadsOplog,
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCollection(Action::Validate),
-    unstored: UnstoredUse::ReadsOplog,
     run,
     ..Command::PLAIN
 };

@@ -3,16 +3,20 @@
 use crate::authorization::{Privileges, administration};
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
-use crate::write_statement::statement;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer};
 use bunko_catalog::Collection;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::CommandFacts;
+use bunko_request::field_kinds::{Field, Kind, field};
+use bunko_request::statement::statement;
 
 pub(super) const COMMAND: Command = Command {
-    name: "validateDBMetadata",
-    fields: &[field("apiParameters", Kind::Object), field("db", Kind::Text), field("collection", Kind::Text)],
+    facts: CommandFacts {
+        name: "validateDBMetadata",
+        fields: &[field("apiParameters", Kind::Object), field("db", Kind::Text), field("collection", Kind::Text)],
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(administration::validate_metadata),
     run,
     ..Command::PLAIN

@@ -1,13 +1,19 @@
 //! `whatsmyuri`: the client's address as the server sees it.
 
 use crate::authorization::Privileges;
-use crate::command_entry::{ANY_FIELDS, Command};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
+use bunko_request::facts::ANY_FIELDS;
+use bunko_request::facts::CommandFacts;
 
-pub(super) const COMMAND: Command =
-    Command { name: "whatsmyuri", fields: ANY_FIELDS, privileges: Privileges::Login, run, ..Command::PLAIN };
+pub(super) const COMMAND: Command = Command {
+    facts: CommandFacts { name: "whatsmyuri", fields: ANY_FIELDS, ..CommandFacts::PLAIN },
+    privileges: Privileges::Login,
+    run,
+    ..Command::PLAIN
+};
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     reply.append("you", &invocation.connection.peer.to_string());

@@ -12,13 +12,13 @@ mod trouble;
 pub(crate) use mode::Mode;
 pub(crate) use trouble::{InjectedError, StatementTrouble, Trouble};
 
-use crate::command_entry::FailPointUse;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::service::World;
 use bunko_aggregate::Rewrites;
 use bunko_bson::DocumentRef;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::facts::FailPointUse;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 

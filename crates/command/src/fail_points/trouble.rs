@@ -2,11 +2,11 @@
 
 use crate::commands::configure_fail_point;
 use crate::dispatch::Halt;
-use crate::fields::{Fields, wrong_type};
 use crate::invocation::Invocation;
 use crate::operation_description::namespace;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::{Fields, wrong_type};
 use std::time::{Duration, Instant};
 
 /// Fields of the `data` of `failCommand`. All clients of this server are external, so `failInternalCommands` and

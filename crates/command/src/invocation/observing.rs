@@ -2,7 +2,7 @@
 
 use super::{Examined, Invocation};
 use crate::access_control::Shown;
-use crate::command_entry::{Command, Profiling, ReadsFrom};
+
 use crate::lock_modes::Locking;
 use crate::machine;
 use crate::operation_description;
@@ -11,6 +11,7 @@ use bunko_bson::DocumentBuf;
 use bunko_catalog::Namespace;
 use bunko_errors::ErrorCode;
 use bunko_query::PlanReport;
+use bunko_request::facts::{CommandFacts, Profiling, ReadsFrom};
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -107,7 +108,7 @@ impl<'a> Invocation<'a> {
 
     /// Records the command in the log and the profile, if the settings ask for it.
     pub(crate) fn note_end(&self, outcome: Outcome<'_>) {
-        let Command { reads, profiling, usage, .. } = self.command;
+        let CommandFacts { reads, profiling, usage, .. } = &self.command.facts;
         let has_statements = *profiling == Profiling::ByStatement;
         let has_collection = self.collection.is_some();
         // A command without its cursor uses no collection.

@@ -1,8 +1,8 @@
 //! Reasons for an operation to stop.
 
 use super::{OperationSlot, RunningOperation};
-use crate::command_entry::ReadsFrom;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::ReadsFrom;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

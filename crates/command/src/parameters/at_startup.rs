@@ -2,10 +2,10 @@
 
 use super::{PARAMETERS, Parameter, not_settable};
 use crate::access_control::MECHANISMS as ALL_MECHANISMS;
-use crate::fields::truth;
 use crate::service::Service;
 use bunko_bson::{Value, ValueRef, extended_json};
 use bunko_errors::{Failure, Result};
+use bunko_request::fields::truth;
 
 /// The mechanisms that logins may use.
 pub(super) const MECHANISMS: Parameter = Parameter::set_at_startup(

@@ -13,12 +13,11 @@ mod settings;
 mod shape;
 
 pub(crate) use settings::Settings;
-pub(crate) use shape::{NoHash, ShapeHash, ShapePart, of as shape_of};
+pub(crate) use shape::{NoHash, ShapeHash, of as shape_of};
 
 use crate::cluster_parameters::{COLLECTION, DATABASE};
 use crate::commands;
 use crate::dispatch::Halt;
-use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
@@ -26,6 +25,7 @@ use bunko_catalog::Catalog;
 use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::QuerySettings;
+use bunko_request::fields::Fields;
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 
 use super::expression_shape::{self, placeholder};
 use super::filter_shape;
-use crate::fields::truth;
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
+use bunko_request::fields::truth;
 
 /// The shape of a projection.
 pub(super) fn of(projection: DocumentRef<'_>) -> DocumentBuf {

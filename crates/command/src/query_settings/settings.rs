@@ -1,9 +1,9 @@
 //! Parses the `settings` of `setQuerySettings`.
 
-use crate::fields::{truth, wrong_type};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::{AllowedIndexes, Hint, QuerySettings};
+use bunko_request::fields::{truth, wrong_type};
 
 /// The path of the settings in messages.
 const PLACE: &str = "setQuerySettings.settings";

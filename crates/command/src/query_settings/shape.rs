@@ -4,8 +4,9 @@
 use super::expression_shape::placeholder;
 use super::{expression_shape, filter_shape, pipeline_shape, projection_shape};
 use crate::command_entry::Command;
-use crate::fields::truth;
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
+use bunko_request::fields::truth;
+use bunko_request::query_shape::ShapePart;
 use sha2::{Digest, Sha256};
 use std::fmt;
 
@@ -45,19 +46,6 @@ impl fmt::Display for ShapeHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02X}"))
     }
-}
-
-/// How a field contributes to the shape.
-#[derive(Clone, Copy)]
-pub(crate) enum ShapePart {
-    Exact,
-    Expressions,
-    Filter,
-    Flag,
-    Pipeline,
-    Projection,
-    Value,
-    Values,
 }
 
 /// The shape of a command that has one, on a collection of a database. Its entry lists the fields that belong to the

@@ -153,10 +153,10 @@ fn check_member(field: &str, value: ValueRef<'_>) -> Result<()> {
             )
         }
         "arbiterOnly" | "hidden" => {
-            let is_off = !crate::fields::truth(value);
+            let is_off = !bunko_request::fields::truth(value);
             only(&format!("members.0.{field}"), value, is_off, "false: the only member must be electable")
         }
-        "buildIndexes" => only("members.0.buildIndexes", value, crate::fields::truth(value), "true"),
+        "buildIndexes" => only("members.0.buildIndexes", value, bunko_request::fields::truth(value), "true"),
         "secondaryDelaySecs" => only("members.0.secondaryDelaySecs", value, number::as_f64(value) == Some(0.0), "0"),
         "tags" => match value.as_document() {
             Some(tags) => tags.iter().try_for_each(|tag| text(&format!("members.0.tags.{}", tag.name), tag.value)),

@@ -10,7 +10,7 @@ pub(crate) use cluster_time::{ClusterTime, parse as parse_cluster_time};
 pub(crate) use default_concerns::DefaultConcerns;
 
 use crate::connection::{ClientConnection, Peer};
-use crate::dispatch::{Halt, Request, RunOn};
+use crate::dispatch::{Halt, RunOn};
 use crate::service::Service;
 use crate::stored_settings;
 use crate::write_concern::Acknowledgement;
@@ -18,6 +18,7 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ObjectId, Timestamp, ValueR
 use bunko_catalog::stored_document::Stamps;
 use bunko_catalog::{Namespace, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::Request;
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 

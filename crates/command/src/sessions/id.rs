@@ -1,10 +1,10 @@
 //! The ids of sessions.
 
 use crate::authorization::own_sessions::Reach;
-use crate::fields::wrong_type;
 use bunko_bson::{BinarySubtype, DocumentRef, ValueRef, base64};
 use bunko_catalog::{SessionName, SessionUuid};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::wrong_type;
 use std::fmt::Write;
 
 /// The id of a session: the UUID and the user that it belongs to.

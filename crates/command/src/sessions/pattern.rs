@@ -2,10 +2,10 @@
 
 use super::SessionId;
 use super::id::{self, Digest, parse_user};
-use crate::fields::{Fields, wrong_type};
 use bunko_access::Name;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::{Fields, wrong_type};
 
 /// One pattern of a list.
 pub(crate) enum SessionPattern {

@@ -4,8 +4,6 @@ use super::{Source, SourceStage, Surroundings};
 use crate::authorization::StagePrivileges;
 use crate::class_latency::ClassLatency;
 use crate::collection_statistics::{CollectionStatistics, smallest_integer};
-use crate::fields::Fields;
-use crate::operation_class::OperationClass;
 use crate::statistics_scale::{check_storage_options, scale};
 use crate::time_series::{self, Series};
 use crate::unstored::Unstored;
@@ -13,6 +11,8 @@ use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::counted_as::OperationClass;
+use bunko_request::fields::Fields;
 use std::sync::Arc;
 
 pub(super) const STAGE: SourceStage = SourceStage {

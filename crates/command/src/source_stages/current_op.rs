@@ -4,13 +4,13 @@ use super::{Source, SourceStage};
 use crate::authorization::cursors::Owner;
 use crate::authorization::{Asker, PipelinePlace, StagePrivileges, has_on};
 use crate::cursor_store::IdleCursor;
-use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::operation_description::{LargeCommands, describe, describe_idle_sessions, describe_told};
 use bunko_access::{Action, Name};
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::wrong_type;
 
 pub(super) const STAGE: SourceStage = SourceStage {
     facts: &bunko_stages::CURRENT_OP,

@@ -6,13 +6,13 @@
 
 use super::{Source, SourceStage};
 use crate::authorization::{Asker, PipelinePlace, StagePrivileges};
-use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::time_series;
 use bunko_access::Action;
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, ValueRef};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::wrong_type;
 
 pub(super) const STAGE: SourceStage = SourceStage {
     facts: &bunko_stages::LIST_CLUSTER_CATALOG,

@@ -4,7 +4,6 @@
 
 use super::{Source, SourceStage};
 use crate::authorization::StagePrivileges;
-use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use crate::replica_set::Deployment;
 use bunko_access::Action;
@@ -12,6 +11,7 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::wrong_type;
 
 const NAME: &str = bunko_stages::LIST_SAMPLED_QUERIES.name;
 

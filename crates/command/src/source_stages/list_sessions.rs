@@ -5,7 +5,6 @@ use super::{Source, SourceStage};
 
 use crate::authorization::own_sessions::Reach;
 use crate::authorization::{Asker, PipelinePlace, StagePrivileges, has_on};
-use crate::fields::{Fields, wrong_type};
 use crate::invocation::Invocation;
 use crate::session_collections::describe_session;
 use crate::sessions::SessionId;
@@ -14,6 +13,7 @@ use bunko_access::{Action, Name};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::{Fields, wrong_type};
 use std::time::Duration;
 
 pub(super) const LOCAL: SourceStage = SourceStage {

@@ -5,12 +5,12 @@
 
 use super::{Source, SourceStage};
 use crate::authorization::StagePrivileges;
-use crate::fields::wrong_type;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::wrong_type;
 
 pub(super) const STAGE: SourceStage = SourceStage {
     facts: &bunko_stages::QUERY_SETTINGS,

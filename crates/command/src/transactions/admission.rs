@@ -1,12 +1,13 @@
 //! Checks which commands may be part of a transaction, and their fields about it.
 
-use crate::command_entry::{Changes, Command, TransactionUse};
-use crate::dispatch::Request;
+use crate::command_entry::Command;
 use crate::each_stage::pipelines_in;
-use crate::fields::wrong_type;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::Request;
+use bunko_request::facts::{Changes, TransactionUse};
+use bunko_request::fields::wrong_type;
 use bunko_stages::TransactionUse as StageUse;
 
 /// The part of a command in its transaction.

@@ -1,13 +1,13 @@
 //! Collections that a transaction may not read, write to or create.
 
 use super::admission::{check_profile, not_supported};
-use crate::command_entry::{Changes, ReadsFrom};
 use crate::commands::create;
 use crate::invocation::Invocation;
 use crate::time_series;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::facts::{Changes, ReadsFrom};
 
 /// The collection with the definitions of a database's views.
 const VIEWS: &str = "system.views";

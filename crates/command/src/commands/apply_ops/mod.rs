@@ -13,32 +13,36 @@ mod entry;
 
 use crate::access_control::has_entry_of_users;
 use crate::authorization::{Privileges, administration};
-use crate::command_entry::{Changes, Command, Databases, Secrets, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::facts::{Changes, CommandFacts, Databases, Secrets, WriteConcernUse};
+use bunko_request::field_kinds::{Kind, field};
 use documents::Documents;
 use entry::{Entry, Place};
 use std::sync::Arc;
 
 pub(crate) const COMMAND: Command = Command {
-    name: "applyOps",
-    fields: &[
-        field("allowAtomic", Kind::Own),
-        field("alwaysUpsert", Kind::Own),
-        field("bypassDocumentValidation", Kind::BooleanLike),
-        field("count", Kind::Own),
-        field("partialTxn", Kind::Own),
-        field("preCondition", Kind::Own),
-        field("prepare", Kind::Own),
-    ],
-    databases: Databases::Admin,
+    facts: CommandFacts {
+        name: "applyOps",
+        fields: &[
+            field("allowAtomic", Kind::Own),
+            field("alwaysUpsert", Kind::Own),
+            field("bypassDocumentValidation", Kind::BooleanLike),
+            field("count", Kind::Own),
+            field("partialTxn", Kind::Own),
+            field("preCondition", Kind::Own),
+            field("prepare", Kind::Own),
+        ],
+        databases: Databases::Admin,
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        secrets: Secrets::OfUsers(has_entry_of_users),
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(administration::everything),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
-    secrets: Secrets::OfUsers(has_entry_of_users),
     run,
     ..Command::PLAIN
 };

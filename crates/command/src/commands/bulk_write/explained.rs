@@ -2,10 +2,10 @@
 
 use super::operation::{Action, Operation};
 use super::{Target, target};
-use crate::fields::Fields;
-use crate::write_statement::required;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::Fields;
+use bunko_request::statement::required;
 
 /// The only operation of a `bulkWrite`, and its collection.
 /// # Errors

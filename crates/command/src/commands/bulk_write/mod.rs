@@ -14,30 +14,32 @@ use super::{delete, update};
 use crate::access_control::has_namespace_of_users;
 use crate::authorization::{Privileges, writes};
 use crate::collection_uuid;
-use crate::command_entry::{
-    Changes, Command, Databases, ExplainedWrite, Explanation, OwnTime, Profiling, Retry, Secrets, Stability,
-    TransactionUse, WriteConcernUse,
-};
-use crate::counters::Opcounter;
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::document_list::write_document_list;
-use crate::field_kinds::{Field, Kind, field};
-use crate::fields::Fields;
 use crate::invocation::Invocation;
 use crate::observation::WriteCounts;
-use crate::operation_class::OperationClass;
 use crate::retries::{Retries, other_kind};
 use crate::statement_note::{Statement, StatementClock, StatementKind};
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
 use crate::update_stages::own_fault;
-use crate::write_statement::{is_interruption, refuse_long_batch, refuse_scripts, required_value, statement};
+use crate::write_statement::{is_interruption, refuse_long_batch, refuse_scripts};
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Value, Writer};
 use bunko_catalog::stored_document::{EmptyTimestamps, for_insert};
 use bunko_catalog::{Inserted, Namespace, Order, Outcome};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::QueryScope;
 use bunko_query::write::{Express, LastSearch, UpdateOutcome, Upsert, Writes};
+use bunko_request::counted_as::Opcounter;
+use bunko_request::counted_as::OperationClass;
+use bunko_request::facts::{
+    Changes, CommandFacts, Databases, ExplainedWrite, Explanation, OwnTime, Profiling, Retry, Secrets, Stability,
+    TransactionUse, WriteConcernUse,
+};
+use bunko_request::field_kinds::{Field, Kind, field};
+use bunko_request::fields::Fields;
+use bunko_request::statement::{required_value, statement};
 use bunko_update::Targets;
 use operation::Operation;
 use std::borrow::Cow;
@@ -47,34 +49,37 @@ const NAMESPACE_FIELDS: &[Field] =
     &[field("ns", Kind::Text), field("collectionUUID", Kind::Uuid), field("encryptionInformation", Kind::Object)];
 
 pub(crate) const COMMAND: Command = Command {
-    name: "bulkWrite",
-    fields: &[
-        field("ops", Kind::Array),
-        field("nsInfo", Kind::Array),
-        field("ordered", Kind::Boolean),
-        field("errorsOnly", Kind::Boolean),
-        field("let", Kind::Object),
-        field("cursor", Kind::Object),
-        field("bypassDocumentValidation", Kind::BooleanLike),
-        field("bypassEmptyTsReplacement", Kind::Flag),
-        field("stmtId", Kind::Int),
-        field("stmtIds", Kind::Own),
-    ],
-    databases: Databases::Admin,
-    transaction: TransactionUse::Anywhere,
+    facts: CommandFacts {
+        name: "bulkWrite",
+        fields: &[
+            field("ops", Kind::Array),
+            field("nsInfo", Kind::Array),
+            field("ordered", Kind::Boolean),
+            field("errorsOnly", Kind::Boolean),
+            field("let", Kind::Object),
+            field("cursor", Kind::Object),
+            field("bypassDocumentValidation", Kind::BooleanLike),
+            field("bypassEmptyTsReplacement", Kind::Flag),
+            field("stmtId", Kind::Int),
+            field("stmtIds", Kind::Own),
+        ],
+        databases: Databases::Admin,
+        transaction: TransactionUse::Anywhere,
+        sequences: &["ops", "nsInfo"],
+        changes: Changes::DocumentsOfSeveral,
+        write_concern: WriteConcernUse::Taken,
+        retry: Retry::Safe,
+        stable_api: Stability::WHOLE,
+        secrets: Secrets::OfUsers(has_namespace_of_users),
+        explain: Explanation::Write(ExplainedWrite::Bulk),
+        profiling: Profiling::ByStatement,
+        class: OperationClass::Write,
+        opcounter: Opcounter::ByStatement,
+        own_time: OwnTime::Shown,
+        internal_fields: &["$_isClusterQueryWithoutShardKeyCmd"],
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(writes::bulk_write),
-    sequences: &["ops", "nsInfo"],
-    changes: Changes::DocumentsOfSeveral,
-    write_concern: WriteConcernUse::Taken,
-    retry: Retry::Safe,
-    stable_api: Stability::WHOLE,
-    secrets: Secrets::OfUsers(has_namespace_of_users),
-    explain: Explanation::Write(ExplainedWrite::Bulk),
-    profiling: Profiling::ByStatement,
-    class: OperationClass::Write,
-    opcounter: Opcounter::ByStatement,
-    own_time: OwnTime::Shown,
-    internal_fields: &["$_isClusterQueryWithoutShardKeyCmd"],
     run,
     ..Command::PLAIN
 };

@@ -1,13 +1,12 @@
 //! One entry of `ops`.
 
-use crate::field_kinds::{Field, Kind, NOT_NEGATIVE, field};
-use crate::fields::Fields;
-use crate::write_statement::{
-    array_filters, check_modification, required, required_document, required_value, statement,
-};
+use crate::write_statement::check_modification;
 use bunko_bson::{DocumentBuf, DocumentRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::Hint;
+use bunko_request::field_kinds::{Field, Kind, NOT_NEGATIVE, field};
+use bunko_request::fields::Fields;
+use bunko_request::statement::{array_filters, required, required_document, required_value, statement};
 
 const INSERT_FIELDS: &[Field] = &[field("insert", NOT_NEGATIVE), field("document", Kind::Object)];
 const UPDATE_FIELDS: &[Field] = &[

@@ -6,10 +6,9 @@ use crate::authorization::{Privileges, collections};
 use crate::capped_options;
 use crate::collection_options::pre_and_post_images;
 use crate::collection_uuid;
-use crate::command_entry::{Changes, Command, Stability, WriteConcernUse};
+use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::expiry_option::{self, CollectionState, Expiry};
-use crate::field_kinds::{Field, Kind, field};
 use crate::invocation::Invocation;
 use crate::time_series;
 use crate::validation_options::ValidationOptions;
@@ -17,6 +16,8 @@ use crate::view_definition;
 use bunko_bson::{DocumentBuf, DocumentRef, Type, Writer};
 use bunko_catalog::{Conversion, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::facts::{Changes, CommandFacts, Stability, WriteConcernUse};
+use bunko_request::field_kinds::{Field, Kind, field};
 use index::IndexChange;
 
 /// All options, in MongoDB's order.
@@ -42,12 +43,15 @@ const OPTIONS: &[Field] = &[
 const MIXED_SCHEMA: &str = "timeseriesBucketsMayHaveMixedSchemaData";
 
 pub(crate) const COMMAND: Command = Command {
-    name: "collMod",
-    fields: OPTIONS,
+    facts: CommandFacts {
+        name: "collMod",
+        fields: OPTIONS,
+        changes: Changes::Other,
+        write_concern: WriteConcernUse::Taken,
+        stable_api: Stability::Version1 { fields_outside: &["changeStreamPreAndPostImages", "dryRun"] },
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::By(collections::modify),
-    changes: Changes::Other,
-    write_concern: WriteConcernUse::Taken,
-    stable_api: Stability::Version1 { fields_outside: &["changeStreamPreAndPostImages", "dryRun"] },
     run,
     ..Command::PLAIN
 };

@@ -2,12 +2,12 @@
 //! the record that `postBatchResumeToken` of a reply names.
 
 use crate::cursor_store::CursorSource;
-use crate::fields::Fields;
 use crate::invocation::Examined;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_catalog::Collection;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::{FindQuery, ResumableScan, ScanStart};
+use bunko_request::fields::Fields;
 use bunko_store::RecordId;
 
 const REQUEST: &str = "$_requestResumeToken";

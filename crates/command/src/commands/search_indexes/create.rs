@@ -4,21 +4,25 @@ use super::{NAME_USUAL, collection};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::stored_document::Stamps;
 use bunko_catalog::{SEARCH_INDEXES_MAX, SearchIndex};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::facts::CommandFacts;
+use bunko_request::field_kinds::{Kind, field};
 use bunko_search::SearchIndexDefinition;
 use std::sync::Arc;
 
 pub(in crate::commands) const COMMAND: Command = Command {
-    name: "createSearchIndexes",
-    fields: &[field("indexes", Kind::Own)],
+    facts: CommandFacts {
+        name: "createSearchIndexes",
+        fields: &[field("indexes", Kind::Own)],
+        sequences: &["indexes"],
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCollection(Action::CreateSearchIndexes),
-    sequences: &["indexes"],
     run,
     ..Command::PLAIN
 };

@@ -4,14 +4,18 @@ use super::{Wanted, collection};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
+use bunko_request::facts::CommandFacts;
+use bunko_request::field_kinds::{Kind, field};
 
 pub(in crate::commands) const COMMAND: Command = Command {
-    name: "dropSearchIndex",
-    fields: &[field("id", Kind::Own), field("name", Kind::Own)],
+    facts: CommandFacts {
+        name: "dropSearchIndex",
+        fields: &[field("id", Kind::Own), field("name", Kind::Own)],
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCollection(Action::DropSearchIndex),
     run,
     ..Command::PLAIN

@@ -5,16 +5,20 @@ use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::document_list::write_document_list;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use crate::source_stages::describe_search_index;
 use bunko_access::Action;
 use bunko_bson::Writer;
+use bunko_request::facts::CommandFacts;
+use bunko_request::field_kinds::{Kind, field};
 use std::sync::Arc;
 
 pub(in crate::commands) const COMMAND: Command = Command {
-    name: "listSearchIndexes",
-    fields: &[field("id", Kind::Own), field("name", Kind::Own), field("cursor", Kind::Own)],
+    facts: CommandFacts {
+        name: "listSearchIndexes",
+        fields: &[field("id", Kind::Own), field("name", Kind::Own), field("cursor", Kind::Own)],
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCollection(Action::ListSearchIndexes),
     run,
     ..Command::PLAIN

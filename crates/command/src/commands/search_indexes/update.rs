@@ -4,18 +4,22 @@ use super::{Wanted, collection};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::field_kinds::{Kind, field};
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_catalog::SearchIndex;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::facts::CommandFacts;
+use bunko_request::field_kinds::{Kind, field};
 use bunko_search::SearchIndexDefinition;
 use std::sync::Arc;
 
 pub(in crate::commands) const COMMAND: Command = Command {
-    name: "updateSearchIndex",
-    fields: &[field("id", Kind::Own), field("name", Kind::Own), field("definition", Kind::Own)],
+    facts: CommandFacts {
+        name: "updateSearchIndex",
+        fields: &[field("id", Kind::Own), field("name", Kind::Own), field("definition", Kind::Own)],
+        ..CommandFacts::PLAIN
+    },
     privileges: Privileges::OnCollection(Action::UpdateSearchIndex),
     run,
     ..Command::PLAIN

@@ -83,7 +83,7 @@ impl Field {
     /// # Errors
     /// `TypeMismatch`; `BadValue` for a number or a string that is not allowed, `FailedToParse` for a hint.
     #[inline]
-    pub(crate) fn check(&self, place: &str, element: &EncodedElement<'_>) -> Result<()> {
+    pub fn check(&self, place: &str, element: &EncodedElement<'_>) -> Result<()> {
         if self.kind.takes_all_of(element.kind()) {
             return Ok(());
         }

@@ -11,7 +11,7 @@ const ELLIPSIS: &str = "...";
 
 /// The command itself if it has at most `bytes_max` bytes, else its text under `$truncated`, limited to about as many
 /// bytes, with the command's comment.
-pub(crate) fn shortened(command: DocumentRef<'_>, bytes_max: usize) -> DocumentBuf {
+pub fn shortened(command: DocumentRef<'_>, bytes_max: usize) -> DocumentBuf {
     if command.len_bytes() <= bytes_max {
         return command.to_owned();
     }

@@ -16,7 +16,7 @@ const STALENESS_SECONDS_MIN: f64 = 90.0;
 /// staleness, and tags or staleness with the mode `primary`; `MaxStalenessOutOfRange` below 90 s; `InvalidOptions` for
 /// hedged reads with `primary`.
 /// Source: MongoDB manual, "Read Preference".
-pub(crate) fn check(preference: DocumentRef<'_>) -> Result<()> {
+pub fn check(preference: DocumentRef<'_>) -> Result<()> {
     let is_primary = check_mode(preference)?;
     let field = |name| preference.get(name).filter(|value| !value.is_nullish());
     if let Some(hedge) = field("hedge") {

@@ -12,7 +12,7 @@ const APPLICATION_NAME_BYTES_MAX: usize = 128;
 /// Checks the document.
 /// # Errors
 /// `ClientMetadataDocumentTooLarge`, `ClientMetadataAppNameTooLarge`, `ClientMetadataMissingField`, `TypeMismatch`.
-pub(crate) fn check(client: DocumentRef<'_>) -> Result<()> {
+pub fn check(client: DocumentRef<'_>) -> Result<()> {
     if client.len_bytes() > DOCUMENT_BYTES_MAX {
         return Err(Failure::new(
             ErrorCode::CLIENT_METADATA_DOCUMENT_TOO_LARGE,

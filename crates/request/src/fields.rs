@@ -18,7 +18,7 @@ pub struct Fields<'a> {
 
 /// The known fields of a command that a body has, with their offsets.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FieldSet {
+pub struct FieldSet {
     known: &'static [Field],
     /// The fields found, as bits by position in `known`.
     present: u64,
@@ -42,6 +42,7 @@ struct Place {
 /// The result of looking up a field.
 enum Found {
     /// The walk did not record this name.
+    /// Not among the known fields.
     Unknown,
     Missing,
     /// The body has it, but its offset was not kept.
@@ -105,10 +106,12 @@ fn mark(name: &[u8]) -> u64 {
 
 /// The result of recording a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Met {
+pub enum Met {
+    /// Known, and recorded now.
     Known(&'static Field),
     /// Known, and recorded before.
     Again,
+    /// Not among the known fields.
     Unknown,
 }
 
@@ -120,7 +123,7 @@ impl<'a> Fields<'a> {
 
     /// The fields of a body that has been walked. Fields that it lacks, as it lacks most options, are known without
     /// another walk.
-    pub(crate) fn of_walked(command: &'static str, body: DocumentRef<'a>, met: FieldSet) -> Self {
+    pub fn of_walked(command: &'static str, body: DocumentRef<'a>, met: FieldSet) -> Self {
         Self { command, body, met: Some(met) }
     }
 
@@ -234,12 +237,12 @@ impl<'a> Fields<'a> {
 }
 
 /// The elements of an array field, with their positions. Nulls are skipped, as in MongoDB's parsers.
-pub(crate) fn elements(array: ArrayRef<'_>) -> impl Iterator<Item = (usize, ValueRef<'_>)> {
+pub fn elements(array: ArrayRef<'_>) -> impl Iterator<Item = (usize, ValueRef<'_>)> {
     array.iter().enumerate().filter(|(_, value)| !value.is_nullish())
 }
 
 /// Whether a value of any type counts as true.
-pub(crate) fn truth(value: ValueRef<'_>) -> bool {
+pub fn truth(value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::Boolean(boolean) => boolean,
         ValueRef::Null | ValueRef::Undefined => false,
@@ -248,7 +251,7 @@ pub(crate) fn truth(value: ValueRef<'_>) -> bool {
 }
 
 /// The error for a value of the wrong type at `place`.
-pub(crate) fn wrong_type(place: &str, value: ValueRef<'_>, expected: &str) -> Failure {
+pub fn wrong_type(place: &str, value: ValueRef<'_>, expected: &str) -> Failure {
     Failure::type_mismatch(format!(
         "BSON field '{place}' is the wrong type '{}', expected type '{expected}'",
         value.kind().alias()

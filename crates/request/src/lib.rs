@@ -1,0 +1,17 @@
+//! A command as it was received (the document and its sequences, its fields by name, the kind of value that each may
+//! hold), and the facts about a command that its entry states. It knows nothing of how commands run.
+
+pub mod client_metadata;
+pub mod counted_as;
+pub mod facts;
+pub mod field_kinds;
+pub mod fields;
+pub mod query_shape;
+pub mod read_preference;
+mod request;
+pub mod statement;
+pub mod truncated_command;
+
+pub use field_kinds::{Field, Kind};
+pub use fields::Fields;
+pub use request::Request;

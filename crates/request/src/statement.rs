@@ -1,0 +1,64 @@
+//! A statement of a batch, and fields that must be present.
+
+use crate::field_kinds::Field;
+use crate::fields::{FieldSet, Fields, Met};
+use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
+use bunko_errors::{ErrorCode, Failure, Result};
+
+/// Parses an entry of `updates` or `deletes`. `place` is its path in messages: `update.updates`.
+/// # Errors
+/// `IDLUnknownField` for a field that is not in `known`; as [`Field::check`].
+pub fn statement<'a>(place: &'static str, body: DocumentRef<'a>, known: &'static [Field]) -> Result<Fields<'a>> {
+    let mut met = FieldSet::new(known);
+    for field in body.iter().encoded() {
+        let name = || String::from_utf8_lossy(field.name_bytes()).into_owned();
+        let (code, message) = match met.note(&field, body) {
+            Met::Known(known) => {
+                known.check(place, &field)?;
+                continue;
+            }
+            Met::Again => {
+                (ErrorCode::IDL_DUPLICATE_FIELD, format!("BSON field '{place}.{}' is a duplicate field", name()))
+            }
+            Met::Unknown => {
+                (ErrorCode::IDL_UNKNOWN_FIELD, format!("BSON field '{place}.{}' is an unknown field.", name()))
+            }
+        };
+        return Err(Failure::new(code, message));
+    }
+    Ok(Fields::of_walked(place, body, met))
+}
+
+/// A field that must be present and not null.
+pub fn required_value<'a>(fields: &Fields<'a>, name: &str) -> Result<ValueRef<'a>> {
+    fields.field(name).ok_or_else(|| missing(fields, name))
+}
+
+fn missing(fields: &Fields<'_>, name: &str) -> Failure {
+    let message = format!("BSON field '{}.{name}' is missing but a required field", fields.command);
+    Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+}
+
+/// A field that must be present, of any type.
+pub fn required<'a>(fields: &Fields<'a>, name: &str) -> Result<ValueRef<'a>> {
+    fields.value(name).ok_or_else(|| missing(fields, name))
+}
+
+/// A document that must be present and not null.
+pub fn required_document<'a>(fields: &Fields<'a>, name: &str) -> Result<DocumentRef<'a>> {
+    let value = required_value(fields, name)?;
+    value.as_document().ok_or_else(|| fields.mismatch(name, value, "type 'object'"))
+}
+
+/// `arrayFilters`; empty if missing.
+pub fn array_filters<'a>(fields: &Fields<'a>) -> Result<Vec<DocumentRef<'a>>> {
+    let filters = fields.array("arrayFilters")?.unwrap_or(ArrayRef::EMPTY);
+    filters
+        .iter()
+        .enumerate()
+        .map(|(index, filter)| {
+            let mismatch = || fields.mismatch(&format!("arrayFilters.{index}"), filter, "type 'object'");
+            filter.as_document().ok_or_else(mismatch)
+        })
+        .collect()
+}
