@@ -8,6 +8,7 @@ mod failpoint_turns;
 mod id_join;
 mod lost_history;
 mod memory_limit;
+mod plan_shapes;
 mod resumed_streams;
 mod same_name;
 mod scripts;
