@@ -1,12 +1,12 @@
 //! The parameters of `setClusterParameter`, with their defaults. Values that were set are kept in
 //! `config.clusterParameters`, as in MongoDB.
 
-use crate::access_control::shown_text;
 use crate::parameters::Parameters;
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
 use bunko_matcher::Filter;
 use bunko_request::fields::wrong_type;
+use bunko_request::secret_names::shown_text;
 
 /// The database and the collection that keep the values.
 pub(crate) const DATABASE: &str = "config";

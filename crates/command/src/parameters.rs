@@ -9,7 +9,6 @@ pub use at_startup::parameters_of_startup;
 pub use known::is_known as is_known_parameter;
 pub use limits::TRANSACTION_MEMORY_BYTES;
 
-use crate::access_control::shown_text;
 use crate::audit;
 use crate::connection_rate;
 use crate::cursor_store::CURSOR_TIMEOUT;
@@ -23,6 +22,7 @@ use bunko_errors::{Failure, Result};
 use bunko_operation::{DiskUse, Gatherer, STAGE_BYTES_MAX, StageLimits, WORKERS_MAX};
 use bunko_query::CollectionScans;
 use bunko_request::fields::truth;
+use bunko_request::secret_names::shown_text;
 use limits::{
     ACTIVE_BUILDS, BUILD_MEMORY, LOCK_REQUEST, OPERATION_WORKERS, SEARCH_MEMORY, SNAPSHOT_WINDOW, TRANSACTION_MEMORY,
     VECTOR_MEMORY, write_active_builds, write_build_memory, write_kept_for_cursors_max, write_lock_request,

@@ -10,15 +10,11 @@ use crate::cluster_parameters::{self, CHANGE_STREAM_OPTIONS, DEFAULT_MAX_TIME};
 use crate::commands::create_user;
 use crate::connection::{ClientConnection, Peer};
 use crate::connection_rate::ConnectionPace;
-use crate::counters::Counters;
 use crate::cursor_store::CursorStore;
 use crate::dispatch::RunOn;
 use crate::fail_points::FailPoints;
-use crate::log_lines::LogLines;
-use crate::memory_counts::MemoryCounts;
 use crate::operations::Operations;
 use crate::parameters::Parameters;
-use crate::profiler::Profiler;
 use crate::query_settings::AllQuerySettings;
 use crate::replica_set::{DefaultConcerns, ReplicaSet};
 use crate::sessions::{SESSION_TIMEOUT, SessionId, SessionTable};
@@ -32,6 +28,8 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ObjectId, Timestamp, ValueR
 use bunko_catalog::Catalog;
 use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_observe::profiler::Profiler;
+use bunko_observe::{Counters, LogLines, MemoryCounts};
 use bunko_operation::{MemoryLimits, OperationContext};
 use bunko_oplog::EntryCount;
 use bunko_request::Request;
@@ -175,7 +173,7 @@ pub struct Service {
     /// Running operations, for `currentOp` and `killOp`.
     pub operations: Operations,
     /// Decides which operations are recorded or logged.
-    pub(crate) profiler: Profiler,
+    pub profiler: Profiler,
     /// The thread of `autoCompact`.
     pub(crate) auto_compaction: AutoCompaction,
     /// Failpoints that tests switch on.
