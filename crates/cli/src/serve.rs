@@ -31,6 +31,7 @@ use bunko_observe::LogLines;
 use bunko_operation::{Helpers, MemoryLimits, ScratchSpace, ServerMemory, StageLimits};
 use bunko_scratch::ScratchDirectory;
 use bunko_server::{AdmissionOptions, Server, ServerOptions, Stopped, Tls};
+use bunko_settings::set_at_startup;
 use bunko_store::{LogOptions, Store, StoreOptions, Survival, check_place};
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock, Weak};
@@ -274,7 +275,7 @@ fn new_service(
     }
     service.profiler.set_defaults(settings.profiling_level, settings.slow_sample_rate);
     for (name, value) in &settings.parameters {
-        let set = service.set_parameter_at_startup(name, value.as_bson());
+        let set = set_at_startup(&service, name, value.as_bson());
         set.map_err(|failure| format!("setParameter.{name}: {failure}"))?;
     }
     Ok(Arc::new(service))

@@ -19,6 +19,7 @@ use crate::query_settings;
 use crate::service::Service;
 use crate::sessions::CheckedOut;
 use crate::unstored;
+use bunko_access::Action;
 use bunko_bson::{DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -368,10 +369,16 @@ impl<'a> Invocation<'a> {
         if self.written.is_some() {
             operation.note_change();
         }
-        if self.service.blocks_writes_of(self.connection) {
+        if self.is_kept_from_writing() {
             operation.keep_from_writing();
         }
         Context { interruption, operation }
+    }
+
+    /// Whether the client's writes are blocked. Without privilege checks, no client may bypass the block.
+    fn is_kept_from_writing(&self) -> bool {
+        let may_bypass = || self.asker().is_some_and(|asker| asker.on_cluster(Action::BypassWriteBlockingMode));
+        self.service.user_write_block.reason().is_some() && !may_bypass()
     }
 
     fn place(&self) -> Place {

@@ -55,7 +55,7 @@ const INHERITED: i32 = -1;
 
 /// The levels.
 #[derive(Debug, Default)]
-pub(crate) struct LogVerbosity {
+pub struct LogVerbosity {
     level: AtomicI32,
     /// Levels of components that have their own.
     own: Mutex<BTreeMap<&'static str, i32>>,
@@ -74,6 +74,7 @@ impl LogVerbosity {
         self.level.load(Ordering::Relaxed)
     }
 
+    /// Sets [`Self::level`].
     pub fn set_level(&self, level: i32) {
         self.level.store(level, Ordering::Relaxed);
         self.note(&self.own.lock());
