@@ -5,12 +5,13 @@ use crate::closed_cursors::{ClosedCursors, Room, not_found};
 use crate::connection::Peer;
 use crate::cursor_shares::{CursorShares, Share};
 use crate::cursor_told::{CursorOrigin, CursorProgress, CursorTold};
-use crate::invocation::{Context, Examined};
+use crate::invocation::Context;
 use crate::sessions::{SessionId, id};
 use crate::spooled_cursor::may_be_spooled;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef};
 use bunko_catalog::{NOBODY, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::Examined;
 use bunko_query::{PlanReport, Standing};
 use bunko_store::{Bell, Lsn};
 use parking_lot::Mutex;
@@ -19,9 +20,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a cursor may wait before it is closed.
-/// Source: MongoDB manual, parameter `cursorTimeoutMillis`.
-pub const CURSOR_TIMEOUT: Duration = Duration::from_mins(10);
 /// Most cursors that wait at once; each keeps a snapshot.
 pub(crate) const CURSORS_MAX: usize = 100_000;
 

@@ -14,17 +14,18 @@ use crate::connection::ClientConnection;
 use crate::dispatch::{FollowUp, Halt, RunOn};
 use crate::fail_points::InjectedError;
 use crate::generic_options::GenericOptions;
-use crate::machine;
-use crate::observation::Observation;
 use crate::operations::{Interruption, RunningOperation};
 use crate::query_settings;
 use crate::service::Service;
 use crate::sessions::CheckedOut;
 use crate::unstored;
+use bunko_access::Action;
 use bunko_bson::{DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_operation::{OperationContext, OperationSource, Place, UnitOfWork};
+use bunko_observe::machine;
+use bunko_observe::observation::Observation;
+use bunko_operation::{Examined, OperationContext, OperationSource, Place, UnitOfWork};
 use bunko_query::{QueryScope, SystemFunctions};
 use bunko_request::Request;
 use bunko_request::facts::{OwnTime, TimeLimit};
@@ -96,15 +97,6 @@ pub struct Invocation<'a> {
     examined_by_statements: Examined,
     /// Processor time of the thread when the command began, if any database is profiled.
     processor_time_before: Option<Duration>,
-}
-
-/// Numbers of index keys and documents that a command examined.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Examined {
-    /// Index keys.
-    pub keys: u64,
-    /// Documents.
-    pub documents: u64,
 }
 
 /// An operation and what interrupts it.
@@ -377,10 +369,16 @@ impl<'a> Invocation<'a> {
         if self.written.is_some() {
             operation.note_change();
         }
-        if self.service.blocks_writes_of(self.connection) {
+        if self.is_kept_from_writing() {
             operation.keep_from_writing();
         }
         Context { interruption, operation }
+    }
+
+    /// Whether the client's writes are blocked. Without privilege checks, no client may bypass the block.
+    fn is_kept_from_writing(&self) -> bool {
+        let may_bypass = || self.asker().is_some_and(|asker| asker.on_cluster(Action::BypassWriteBlockingMode));
+        self.service.user_write_block.reason().is_some() && !may_bypass()
     }
 
     fn place(&self) -> Place {

@@ -3,7 +3,6 @@
 //! They reach the stages as the `Sources` of `aggregate`'s `Environment`. A view is followed down to a collection, and
 //! the pipelines on the way are put together ([`Resolved`]).
 
-use crate::invocation::Examined;
 use crate::searched_collection::{Present, SearchedCollection};
 use crate::service::Service;
 use crate::source_stages::{self, Surroundings};
@@ -18,6 +17,7 @@ use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, StringOr
 use bunko_catalog::{Answers, Catalog, Collection, Index, Namespace, Reading, Transaction};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Dependencies;
+use bunko_operation::Examined;
 use bunko_operation::OperationContext;
 use bunko_query::{
     EqualityLookup, Execution, FindQuery, FinishedRun, Footing, IdJoin, NearAsked, Plan, PlanChoice, PlanReport,

@@ -6,35 +6,30 @@ use crate::authorization::cursors::may_close;
 use crate::authorization::{Asker, localhost_exception};
 use crate::auto_compaction::AutoCompaction;
 use crate::change_stream::Tails;
-use crate::cluster_parameters::{self, CHANGE_STREAM_OPTIONS, DEFAULT_MAX_TIME};
 use crate::commands::create_user;
 use crate::connection::{ClientConnection, Peer};
-use crate::connection_rate::ConnectionPace;
-use crate::counters::Counters;
 use crate::cursor_store::CursorStore;
 use crate::dispatch::RunOn;
 use crate::fail_points::FailPoints;
-use crate::log_lines::LogLines;
-use crate::memory_counts::MemoryCounts;
 use crate::operations::Operations;
-use crate::parameters::Parameters;
-use crate::profiler::Profiler;
 use crate::query_settings::AllQuerySettings;
-use crate::replica_set::{DefaultConcerns, ReplicaSet};
+use crate::replica_set::ReplicaSet;
 use crate::sessions::{SESSION_TIMEOUT, SessionId, SessionTable};
-use crate::stored_settings;
 use crate::time_series::OpenBuckets;
 use crate::time_to_live::TimeToLive;
 use crate::transactions::Transactions;
-use crate::user_write_block::UserWriteBlock;
 use crate::write_lock::WriteLock;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ObjectId, Timestamp, ValueRef};
 use bunko_catalog::Catalog;
 use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_observe::profiler::Profiler;
+use bunko_observe::{Counters, LogLines, MemoryCounts};
 use bunko_operation::{MemoryLimits, OperationContext};
 use bunko_oplog::EntryCount;
 use bunko_request::Request;
+use bunko_settings::cluster_parameters::{self, CHANGE_STREAM_OPTIONS, DEFAULT_MAX_TIME};
+use bunko_settings::{ConnectionPace, DefaultConcerns, Parameters, UserWriteBlock, find_stored};
 use bunko_wire::Compressor;
 use std::cell::LazyCell;
 use std::collections::HashSet;
@@ -175,7 +170,7 @@ pub struct Service {
     /// Running operations, for `currentOp` and `killOp`.
     pub operations: Operations,
     /// Decides which operations are recorded or logged.
-    pub(crate) profiler: Profiler,
+    pub profiler: Profiler,
     /// The thread of `autoCompact`.
     pub(crate) auto_compaction: AutoCompaction,
     /// Failpoints that tests switch on.
@@ -221,8 +216,7 @@ impl Service {
     pub fn new(catalog: Arc<Catalog>, world: World, facts: Facts, log_lines: Arc<LogLines>, process: Process) -> Self {
         let parameters = Parameters::new(facts.journal_commit_interval);
         for name in [CHANGE_STREAM_OPTIONS, DEFAULT_MAX_TIME] {
-            let kept =
-                stored_settings::find(&catalog, cluster_parameters::DATABASE, cluster_parameters::COLLECTION, name);
+            let kept = find_stored(&catalog, cluster_parameters::DATABASE, cluster_parameters::COLLECTION, name);
             // If the setting cannot be read, there is no limit, and the first command that reads it reports why.
             if let Ok(Some(kept)) = kept {
                 cluster_parameters::apply(&parameters, name, kept.as_ref());

@@ -6,9 +6,9 @@
 //! stage needs code for writing its own state to disk.
 
 use crate::cursor_store::CursorSource;
-use crate::invocation::Examined;
 use bunko_bson::DocumentRef;
 use bunko_errors::{Failure, Result};
+use bunko_operation::Examined;
 use bunko_operation::OperationContext;
 use bunko_query::Standing;
 use bunko_scratch::{QueueWriter, RecordReader};

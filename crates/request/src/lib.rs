@@ -9,6 +9,7 @@ pub mod fields;
 pub mod query_shape;
 pub mod read_preference;
 mod request;
+pub mod secret_names;
 pub mod statement;
 pub mod truncated_command;
 

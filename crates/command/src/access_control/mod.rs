@@ -18,7 +18,7 @@ mod x509;
 use known_rights::KnownRights;
 pub(crate) use logged_in::LoggedIn;
 pub(crate) use login::{EXTERNAL, Login, continue_login, mechanisms_of, offer_in_hello, start_login};
-pub(crate) use redaction::{Shown, has_entry_of_users, has_namespace_of_users, is_on_users, shown_text, without_named};
+pub(crate) use redaction::{Shown, has_entry_of_users, has_namespace_of_users, is_on_users};
 pub(crate) use revocation::end_revoked;
 pub(crate) use role_fields::{
     check_exist, check_grantable, check_privileges_grantable, name_of_argument, name_to_create, privileges,

@@ -9,6 +9,7 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::{FindQuery, plan};
+use bunko_settings::find_stored;
 
 /// The document of a user.
 /// # Errors
@@ -29,7 +30,7 @@ pub(crate) fn find_document(
     key: &str,
     name: &Name,
 ) -> Result<Option<DocumentBuf>> {
-    let document = stored_settings::find(catalog, DATABASE, collection, &name.id())?;
+    let document = find_stored(catalog, DATABASE, collection, &name.id())?;
     Ok(document.filter(|document| {
         let text = |field| document.as_ref().get(field).and_then(ValueRef::as_str);
         text(key) == Some(&name.name) && text("db") == Some(&name.database)
@@ -100,7 +101,7 @@ pub(crate) fn keep_document(
 
 fn keep_version(invocation: &mut Invocation<'_>) -> Result<(), Halt> {
     let version = DocumentBuf::new().with("_id", "authSchema").with("currentVersion", SCHEMA_VERSION);
-    if stored_settings::find(&invocation.service.catalog, DATABASE, VERSIONS, "authSchema")?.is_none() {
+    if find_stored(&invocation.service.catalog, DATABASE, VERSIONS, "authSchema")?.is_none() {
         stored_settings::keep(invocation, DATABASE, VERSIONS, &version)?;
     }
     Ok(())

@@ -5,13 +5,13 @@
 //! Source: MongoDB manual 8.2, "auditConfig" and "Configure Audit Filters at Runtime".
 
 use super::{Audit, Sink};
-use crate::cluster_parameters::{AUDIT_CONFIG, COLLECTION, DATABASE};
 use crate::connection::ClientConnection;
 use crate::service::Service;
-use crate::stored_settings;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_matcher::Filter;
+use bunko_settings::cluster_parameters::{AUDIT_CONFIG, COLLECTION, DATABASE};
+use bunko_settings::find_stored;
 use std::sync::atomic::Ordering;
 
 /// The source of the choice of events.
@@ -88,7 +88,7 @@ impl Service {
     /// Applies the choice that clients stored before the server was started.
     pub(super) fn load_audit_configuration(&self) -> Result<()> {
         let Some(sink) = self.audit.sink.as_ref().filter(|sink| sink.is_configurable) else { return Ok(()) };
-        match stored_settings::find(&self.catalog, DATABASE, COLLECTION, AUDIT_CONFIG)? {
+        match find_stored(&self.catalog, DATABASE, COLLECTION, AUDIT_CONFIG)? {
             Some(kept) => self.choose_events(sink, kept.as_ref()).map(drop),
             None => Ok(()),
         }

@@ -1,7 +1,7 @@
 //! Commands that are audit events, and the content of those events.
 
 use super::named;
-use crate::access_control::{Shown, without_named};
+use crate::access_control::Shown;
 use crate::command_entry::Command;
 use crate::commands::update_user;
 use crate::connection::ClientConnection;
@@ -10,6 +10,7 @@ use bunko_access::Name;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::ErrorCode;
 use bunko_request::Request;
+use bunko_request::secret_names::without_named;
 
 /// The events that a finished command leaves in the audit log.
 #[derive(Clone, Copy)]

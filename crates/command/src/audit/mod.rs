@@ -15,12 +15,10 @@ pub(crate) use events::{
 };
 
 use crate::connection::{ClientConnection, LocalEnd, Peer};
-use crate::parameters::Parameter;
 use crate::service::Service;
 use bunko_access::Name;
-use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, Value, ValueRef};
+use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::Result;
-use bunko_request::fields::truth;
 use configuration::Choice;
 use parking_lot::RwLock;
 use std::net::SocketAddr;
@@ -69,21 +67,25 @@ impl Audit {
         self.is_on() && self.notes_successes.load(Ordering::Relaxed)
     }
 
+    /// The parameter `auditAuthorizationSuccess`.
+    pub fn chooses_successes(&self) -> bool {
+        self.notes_successes.load(Ordering::Relaxed)
+    }
+
+    /// Sets the parameter `auditAuthorizationSuccess`.
+    /// # Errors
+    /// `BadValue` if clients choose the events with the cluster parameter.
+    pub fn choose_successes(&self, are_events: bool) -> Result<()> {
+        self.refuse_if_configurable()?;
+        self.notes_successes.store(are_events, Ordering::Relaxed);
+        Ok(())
+    }
+
     /// Continues the log in a new file; `None` without an audit log.
     pub fn rotate(&self) -> Option<std::result::Result<(), String>> {
         self.sink.as_ref().map(|sink| (sink.rotate)())
     }
 }
-
-pub(crate) const SUCCESSES: Parameter = Parameter::settable(
-    "auditAuthorizationSuccess",
-    |service| Ok(Value::Boolean(service.audit.notes_successes.load(Ordering::Relaxed))),
-    |service, value| {
-        service.audit.refuse_if_configurable()?;
-        service.audit.notes_successes.store(truth(value), Ordering::Relaxed);
-        Ok(())
-    },
-);
 
 impl Service {
     /// Starts the audit log.

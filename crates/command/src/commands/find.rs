@@ -10,9 +10,8 @@ use crate::command_entry::Command;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, while_running, write_first_batch, write_running};
 use crate::cursor_store::{CursorSource, NoDocuments};
 use crate::dispatch::Halt;
-use crate::invocation::{Examined, Invocation};
+use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
-use crate::observation::IdLookup;
 use crate::oplog_view::{self, AtEnd, is_oplog};
 use crate::target::Target;
 use crate::unstored::Unstored;
@@ -21,6 +20,8 @@ use bunko_access::Action;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_observe::observation::IdLookup;
+use bunko_operation::Examined;
 use bunko_operation::{DiskUse, OperationContext};
 use bunko_query::{
     Execution, FindQuery, Hint, PlanReport, QueryScope, ResumableScan, Standing, Tail, fetch_by_id, id_lookup,

@@ -15,7 +15,6 @@ mod shape;
 pub(crate) use settings::Settings;
 pub(crate) use shape::{NoHash, ShapeHash, of as shape_of};
 
-use crate::cluster_parameters::{COLLECTION, DATABASE};
 use crate::commands;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
@@ -26,6 +25,8 @@ use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::QuerySettings;
 use bunko_request::fields::Fields;
+use bunko_settings::cluster_parameters::{COLLECTION, DATABASE};
+use bunko_settings::find_stored;
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -85,7 +86,7 @@ impl Set {
 impl AllQuerySettings {
     /// The settings that the catalog stores. Entries that cannot be read are skipped.
     pub fn kept(catalog: &Catalog) -> Self {
-        let kept = stored_settings::find(catalog, DATABASE, COLLECTION, PARAMETER).ok().flatten();
+        let kept = find_stored(catalog, DATABASE, COLLECTION, PARAMETER).ok().flatten();
         let array = kept.as_ref().and_then(|kept| kept.as_ref().get("settingsArray")?.as_array());
         let sets = array.into_iter().flat_map(ArrayRef::iter).filter_map(read);
         let by_shape: BTreeMap<_, _> = sets.collect();

@@ -2,15 +2,15 @@
 
 use super::{Source, SourceStage, Surroundings};
 use crate::authorization::StagePrivileges;
-use crate::class_latency::ClassLatency;
 use crate::collection_statistics::{CollectionStatistics, smallest_integer};
-use crate::statistics_scale::{check_storage_options, scale};
 use crate::time_series::{self, Series};
 use crate::unstored::Unstored;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_observe::ClassLatency;
+use bunko_observe::statistics_scale::{check_storage_options, scale};
 use bunko_request::counted_as::OperationClass;
 use bunko_request::fields::Fields;
 use std::sync::Arc;

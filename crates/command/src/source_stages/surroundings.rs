@@ -1,9 +1,9 @@
 //! The parts of the server that stages use besides their collection.
 
-use crate::counters::Counters;
 use crate::service::{Facts, Service};
 use crate::sessions::SessionTable;
 use bunko_catalog::Catalog;
+use bunko_observe::Counters;
 use bunko_operation::OperationContext;
 use bunko_oplog::EntryCount;
 use std::sync::Arc;

@@ -1,12 +1,11 @@
 //! The open transactions, and counts of all.
 
 use crate::authorization::cursors::Owner;
-use crate::class_latency::ClassLatency;
 use crate::connection::Peer;
-use crate::counters::Latency;
 use crate::sessions::{Session, SessionId};
 use bunko_bson::DocumentBuf;
 use bunko_catalog::Transaction;
+use bunko_observe::{ClassLatency, Latency};
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 use std::collections::HashMap;

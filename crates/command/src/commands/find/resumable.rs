@@ -2,10 +2,10 @@
 //! the record that `postBatchResumeToken` of a reply names.
 
 use crate::cursor_store::CursorSource;
-use crate::invocation::Examined;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_catalog::Collection;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::Examined;
 use bunko_query::{FindQuery, ResumableScan, ScanStart};
 use bunko_request::fields::Fields;
 use bunko_store::RecordId;

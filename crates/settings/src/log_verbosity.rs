@@ -1,9 +1,9 @@
 //! Log verbosity by component: `logLevel` and `logComponentVerbosity`. From verbosity 1 of `command` on, every command
 //! is logged instead of only slow ones. Nothing else in this server is logged at several levels.
 
-use crate::access_control::shown_text;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::{Failure, Result};
+use bunko_request::secret_names::shown_text;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -55,7 +55,7 @@ const INHERITED: i32 = -1;
 
 /// The levels.
 #[derive(Debug, Default)]
-pub(crate) struct LogVerbosity {
+pub struct LogVerbosity {
     level: AtomicI32,
     /// Levels of components that have their own.
     own: Mutex<BTreeMap<&'static str, i32>>,
@@ -74,6 +74,7 @@ impl LogVerbosity {
         self.level.load(Ordering::Relaxed)
     }
 
+    /// Sets [`Self::level`].
     pub fn set_level(&self, level: i32) {
         self.level.store(level, Ordering::Relaxed);
         self.note(&self.own.lock());

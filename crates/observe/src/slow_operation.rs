@@ -1,15 +1,14 @@
 //! The log line of a slow operation.
 
-use crate::invocation::Invocation;
+use crate::entry::Entry;
 use crate::profile_entry::attributes;
-use crate::profiler::Entry;
 use bunko_bson::{ValueRef, extended_json};
 
 /// Writes the line, with the facts of the profiler.
-pub(crate) fn log(invocation: &Invocation<'_>, entry: &Entry<'_>) {
-    let attributes = attributes(invocation, entry);
+pub fn log(entry: &Entry<'_>) {
+    let attributes = attributes(entry);
     let attributes = extended_json::to_relaxed(ValueRef::Document(attributes.as_ref()));
-    let context = format!("conn{}", invocation.connection.id);
+    let context = format!("conn{}", entry.sender.connection);
     // The target of a log line must be a constant.
     match entry.component {
         "WRITE" => {

@@ -1,12 +1,11 @@
 //! A finished operation, as `system.profile` and slow lines in the log show it.
 //! Source: MongoDB manual 8.2, "Database Profiler Output" and "Log Messages for Slow Queries".
 
-use crate::access_control::Shown;
-use crate::invocation::Invocation;
+use crate::entry::Entry;
 use crate::observation::Observation;
-use crate::profiler::Entry;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_query::{PlanChoice, PlanReport};
+use bunko_request::secret_names::shown_statement;
 use bunko_request::truncated_command::shortened;
 
 /// Most bytes of a statement in a log line; mongod truncates attributes there.
@@ -25,43 +24,43 @@ const PROFILE: Names = Names { yields: "numYield", reply_bytes: "responseLength"
 const LOG: Names = Names { yields: "numYields", reply_bytes: "reslen", duration: "durationMillis" };
 
 /// The document of an operation in `system.profile`, on which filters are evaluated too.
-pub(crate) fn describe(invocation: &Invocation<'_>, entry: &Entry<'_>) -> DocumentBuf {
-    let connection = &*invocation.connection;
+pub fn describe(entry: &Entry<'_>) -> DocumentBuf {
+    let sender = &entry.sender;
     let mut described = DocumentBuf::new().with("op", entry.op).with("ns", &entry.namespace);
-    append_facts(&mut described, invocation, entry, &PROFILE);
+    append_facts(&mut described, entry, &PROFILE);
     described
-        .append("ts", ValueRef::DateTime(invocation.service.world.now_ms()))
-        .append("client", &connection.peer.ip().map_or_else(|| connection.peer.to_string(), |ip| ip.to_string()));
-    if let Some(name) = connection.application() {
+        .append("ts", ValueRef::DateTime(sender.ended_ms))
+        .append("client", &sender.ip.map_or_else(|| sender.peer.to_string(), |ip| ip.to_string()));
+    if let Some(name) = sender.application {
         described.append("appName", name);
     }
     let mut users = ArrayBuf::new();
     let mut whole_name = String::new();
-    if let Some(user) = &connection.user {
-        users.push(&user.name.to_document("user"));
-        whole_name = format!("{}@{}", user.name.name, user.name.database);
+    if let Some(user) = sender.user {
+        users.push(&user.to_document("user"));
+        whole_name = format!("{}@{}", user.name, user.database);
     }
     described.append("allUsers", &users).append("user", &whole_name);
     described
 }
 
 /// The attributes of a slow line in the log.
-pub(crate) fn attributes(invocation: &Invocation<'_>, entry: &Entry<'_>) -> DocumentBuf {
-    let connection = &*invocation.connection;
+pub fn attributes(entry: &Entry<'_>) -> DocumentBuf {
+    let sender = &entry.sender;
     let mut attributes = DocumentBuf::new().with("type", entry.log_type).with("ns", &entry.namespace);
-    if let Some(name) = connection.application() {
+    if let Some(name) = sender.application {
         attributes.append("appName", name);
     }
-    append_facts(&mut attributes, invocation, entry, &LOG);
-    attributes.with("remote", &connection.peer.to_string())
+    append_facts(&mut attributes, entry, &LOG);
+    attributes.with("remote", &sender.peer.to_string())
 }
 
 /// Appends the facts of both forms, in MongoDB's order.
-fn append_facts(facts: &mut DocumentBuf, invocation: &Invocation<'_>, entry: &Entry<'_>, names: &Names) {
+fn append_facts(facts: &mut DocumentBuf, entry: &Entry<'_>, names: &Names) {
     let observation = entry.observation;
     let of_lookup = observation.plan_of_lookup();
     let plan = observation.plan.as_deref().or(of_lookup.as_ref());
-    append_command(facts, invocation, entry, names);
+    append_command(facts, entry, names);
     if let Some(command) = &observation.originating_command {
         facts.append("originatingCommand", &shortened(command.as_ref(), COMMAND_BYTES_MAX));
     }
@@ -96,10 +95,9 @@ fn append_facts(facts: &mut DocumentBuf, invocation: &Invocation<'_>, entry: &En
             .append("errCode", failure.code().0);
     }
     if let Some(bytes) = entry.outcome.reply_bytes {
-        let protocol = if invocation.request.message.is_some() { "op_msg" } else { "op_query" };
-        facts.append(names.reply_bytes, bytes as i32).append("protocol", protocol);
+        facts.append(names.reply_bytes, bytes as i32).append("protocol", entry.sender.protocol);
     }
-    if let Some(time) = invocation.processor_time() {
+    if let Some(time) = entry.sender.processor_time {
         facts.append("cpuNanos", time.as_nanos() as i64);
     }
     facts.append(names.duration, entry.outcome.elapsed.as_millis() as i32);
@@ -107,7 +105,7 @@ fn append_facts(facts: &mut DocumentBuf, invocation: &Invocation<'_>, entry: &En
         facts.append("planSummary", plan.summary.as_str());
         // With the stages, a log line would be many times as long.
         if names.duration == PROFILE.duration {
-            let stages = Shown::of_statement(&entry.namespace, plan.stages.clone());
+            let stages = shown_statement(&entry.namespace, plan.stages.clone());
             facts.append("execStats", &stages);
         }
     }
@@ -115,16 +113,16 @@ fn append_facts(facts: &mut DocumentBuf, invocation: &Invocation<'_>, entry: &En
 
 /// Appends the command. In a log line, a large command has only its small fields, with its size in `commandBytes`; a
 /// large statement is a text.
-fn append_command(facts: &mut DocumentBuf, invocation: &Invocation<'_>, entry: &Entry<'_>, names: &Names) {
+fn append_command(facts: &mut DocumentBuf, entry: &Entry<'_>, names: &Names) {
     let command = entry.command.as_ref();
     if names.duration == PROFILE.duration {
         facts.append("command", &shortened(command, COMMAND_BYTES_MAX));
         return;
     }
-    let kept = (entry.log_type == "command").then(|| invocation.command_kept());
-    match kept {
-        Some(kept) if kept.as_ref().len_bytes() < invocation.request.body.len_bytes() => {
-            facts.append("command", &kept).append("commandBytes", invocation.request.body.len_bytes() as i64);
+    let request_bytes = entry.sender.request_bytes;
+    match entry.small_fields.map(|copy| copy()) {
+        Some(small) if small.as_ref().len_bytes() < request_bytes => {
+            facts.append("command", &small).append("commandBytes", request_bytes as i64);
         }
         _ => {
             facts.append("command", &shortened(command, LINE_COMMAND_BYTES_MAX));

@@ -1,7 +1,23 @@
 //! Latencies of the operations of one class: their sum, and a histogram.
 
-use crate::counters::Latency;
 use bunko_bson::Writer;
+
+/// Time spent and operations run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Latency {
+    /// Total time, in microseconds.
+    pub micros: u64,
+    /// Number of operations.
+    pub operations: u64,
+}
+
+impl Latency {
+    /// Adds the operations of `other`.
+    pub fn add(&mut self, other: Self) {
+        self.micros += other.micros;
+        self.operations += other.operations;
+    }
+}
 
 /// Lower bounds of the histogram's buckets, in microseconds. Each bucket ends where the next begins. From 2,048
 /// microseconds to two seconds there are two buckets for each doubling.
@@ -25,7 +41,7 @@ const fn buckets() -> [u64; 51] {
 
 /// The latencies of one class.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ClassLatency {
+pub struct ClassLatency {
     sum: Latency,
     /// The buckets that have operations, with their counts. Most collections need few buckets, and there may be many
     /// collections.
@@ -34,7 +50,7 @@ pub(crate) struct ClassLatency {
 
 impl ClassLatency {
     /// Counts one operation.
-    pub(crate) fn note(&mut self, latency: Latency) {
+    pub fn note(&mut self, latency: Latency) {
         self.sum.add(latency);
         // The first bucket begins at 0.
         let bucket = BUCKETS.partition_point(|&begin| begin <= latency.micros) - 1;
@@ -42,18 +58,18 @@ impl ClassLatency {
     }
 
     /// Adds the latencies of another instance.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub fn add(&mut self, other: &Self) {
         self.sum.add(other.sum);
         other.met.iter().for_each(|&(bucket, operations)| self.count(bucket, operations));
     }
 
     /// Total time and number of operations.
-    pub(crate) fn sum(&self) -> Latency {
+    pub fn sum(&self) -> Latency {
         self.sum
     }
 
     /// Appends the sums, and the histogram if requested.
-    pub(crate) fn write(&self, out: &mut Writer<'_>, histograms: bool) {
+    pub fn write(&self, out: &mut Writer<'_>, histograms: bool) {
         if histograms {
             let mut met = self.met.clone();
             met.sort_unstable();

@@ -9,14 +9,16 @@ use bunko_operation::OperationSource;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub(crate) const DATABASE: &str = "config";
-pub(crate) const COLLECTION: &str = "settings";
+/// The database that keeps them.
+pub const DATABASE: &str = "config";
+/// The collection that keeps them.
+pub const COLLECTION: &str = "settings";
 /// The `_id` of the document that keeps them.
-pub(crate) const NAME: &str = "ReadWriteConcernDefaults";
+pub const NAME: &str = "ReadWriteConcernDefaults";
 
 /// The two defaults, as they were set. A default that was not set has an implied value.
 #[derive(Debug)]
-pub(crate) struct DefaultConcerns {
+pub struct DefaultConcerns {
     set: Mutex<Option<Set>>,
     /// Held during a change, from reading the present defaults until the new ones are stored and applied.
     changing: Mutex<()>,
@@ -25,14 +27,14 @@ pub(crate) struct DefaultConcerns {
 }
 
 /// A change of the defaults, which excludes all others.
-pub(crate) struct Changing<'d> {
+pub struct Changing<'d> {
     defaults: &'d DefaultConcerns,
     _alone: MutexGuard<'d, ()>,
 }
 
 /// The defaults that were set.
 #[derive(Clone, Debug)]
-pub(crate) struct Set {
+pub struct Set {
     /// `{level: ...}`, if a level was set.
     pub read: Option<DocumentBuf>,
     /// With `w` and `wtimeout`, if it was set.
@@ -51,19 +53,19 @@ impl Default for DefaultConcerns {
 
 impl DefaultConcerns {
     /// Whether a write that names no concern waits for the disk.
-    pub(crate) fn is_journaled(&self) -> bool {
+    pub fn is_journaled(&self) -> bool {
         self.is_journaled.load(Ordering::Relaxed)
     }
 
     /// The defaults that were set, if any.
-    pub(crate) fn set(&self) -> Option<Set> {
+    pub fn set(&self) -> Option<Set> {
         self.set.lock().clone()
     }
 
     /// Begins a change, once no other change is in progress.
     /// # Errors
     /// If the operation is interrupted while it waits.
-    pub(crate) fn change(&self, operation: &dyn OperationSource) -> Result<Changing<'_>> {
+    pub fn change(&self, operation: &dyn OperationSource) -> Result<Changing<'_>> {
         loop {
             let until = operation.operation().may_wait_until()?;
             if let Some(alone) = self.changing.try_lock_until(until) {
@@ -73,7 +75,7 @@ impl DefaultConcerns {
     }
 
     /// Applies defaults that have been stored.
-    pub(crate) fn apply(&self, set: Set) {
+    pub fn apply(&self, set: Set) {
         let is_journaled = set.write.as_ref().is_none_or(|write| {
             let write = write.as_ref();
             write.get("w").and_then(ValueRef::as_str) == Some("majority")
@@ -86,19 +88,19 @@ impl DefaultConcerns {
 
 impl Changing<'_> {
     /// The defaults before the change.
-    pub(crate) fn before(&self) -> Option<Set> {
+    pub fn before(&self) -> Option<Set> {
         self.defaults.set()
     }
 
     /// Applies defaults that have been stored, and ends the change.
-    pub(crate) fn apply(self, set: Set) {
+    pub fn apply(self, set: Set) {
         self.defaults.apply(set);
     }
 }
 
 impl Set {
     /// Parses the document of `config.settings`. Malformed fields count as not set.
-    pub(crate) fn of_kept(kept: DocumentRef<'_>) -> Self {
+    pub fn of_kept(kept: DocumentRef<'_>) -> Self {
         let concern = |name: &str| kept.get(name).and_then(ValueRef::as_document).map(DocumentRef::to_owned);
         let time = match kept.get("updateOpTime") {
             Some(ValueRef::Timestamp(time)) => time,
@@ -112,7 +114,7 @@ impl Set {
     }
 
     /// The document of `config.settings`.
-    pub(crate) fn kept(&self) -> DocumentBuf {
+    pub fn kept(&self) -> DocumentBuf {
         let mut kept = DocumentBuf::new().with("_id", NAME);
         if let Some(read) = &self.read {
             kept.append("defaultReadConcern", read);

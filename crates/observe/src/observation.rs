@@ -6,22 +6,23 @@
 //! `StatementClock` ends each statement of a write, `Invocation::note_end` the command; both make an `Entry`, which
 //! `profile_entry` describes for `system.profile` and the log.
 
-use crate::invocation::Examined;
 use bunko_bson::DocumentBuf;
-use bunko_operation::WorkDone;
+use bunko_operation::{Examined, WorkDone};
 use bunko_query::PlanReport;
 use bunko_query::write::UpdateOutcome;
 
 /// Gathered while a command runs. Facts that are costly to make are present only if the command will be recorded.
 #[derive(Default)]
-pub(crate) struct Observation {
+pub struct Observation {
     /// Keys and documents examined.
     pub examined: Option<Examined>,
     /// Documents in the reply's batch.
     pub returned: Option<u64>,
     /// The cursor that the reply left open, or that was read.
     pub cursor: Option<i64>,
+    /// Whether the cursor has no more documents.
     pub is_cursor_exhausted: bool,
+    /// Counts of the writes.
     pub counts: WriteCounts,
     /// The plan, if the command is recorded.
     pub plan: Option<Box<PlanReport>>,
@@ -29,12 +30,14 @@ pub(crate) struct Observation {
     pub lookup: Option<IdLookup>,
     /// The command that opened the cursor, if the command is recorded.
     pub originating_command: Option<DocumentBuf>,
+    /// Whether a stage spilled to disk.
     pub has_used_disk: bool,
 }
 
 /// Counts of a write. `None` is not shown.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct WriteCounts {
+#[allow(missing_docs)]
+pub struct WriteCounts {
     pub matched: Option<u64>,
     pub modified: Option<u64>,
     pub upserted: Option<u64>,
@@ -46,8 +49,10 @@ pub(crate) struct WriteCounts {
 
 /// A document that was looked up by its `_id`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct IdLookup {
+pub struct IdLookup {
+    /// Whether the collection is clustered by `_id`.
     pub is_clustered: bool,
+    /// Whether there is such a document.
     pub is_found: bool,
 }
 

@@ -1,41 +1,10 @@
 //! Parameters that can be set on the command line and in the configuration file.
 
-use super::{PARAMETERS, Parameter, not_settable};
-use crate::access_control::MECHANISMS as ALL_MECHANISMS;
-use crate::service::Service;
+use crate::owners::Owners;
+use crate::parameter::{Parameter, not_settable};
+use crate::table::PARAMETERS;
 use bunko_bson::{Value, ValueRef, extended_json};
 use bunko_errors::{Failure, Result};
-use bunko_request::fields::truth;
-
-/// The mechanisms that logins may use.
-pub(super) const MECHANISMS: Parameter = Parameter::set_at_startup(
-    "authenticationMechanisms",
-    |service| Ok(Value::Array(service.access.mechanisms().into_iter().collect())),
-    |service, value| {
-        let text = value.as_str().unwrap_or_default();
-        let names: Vec<_> = text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
-        let find = |name: &str| ALL_MECHANISMS.into_iter().find(|known| *known == name);
-        let names: Option<Vec<_>> = names.into_iter().map(find).collect();
-        let names = names.filter(|names| !names.is_empty()).ok_or_else(|| {
-            let all = ALL_MECHANISMS.join(", ");
-            Failure::not_supported_yet(&format!("authenticationMechanisms: '{text}', which is not made of {all},"))
-        })?;
-        service.access.set_mechanisms(names);
-        Ok(())
-    },
-);
-
-/// Whether a client on the server's machine may create the first user without a login.
-pub(super) const LOCALHOST_BYPASS: Parameter = Parameter::set_at_startup(
-    "enableLocalhostAuthBypass",
-    |service| Ok(Value::Boolean(!service.access.is_bypass_closed())),
-    |service, value| {
-        if !truth(value) {
-            service.access.close_bypass();
-        }
-        Ok(())
-    },
-);
 
 /// Names of the parameters that can be set when the server starts.
 pub fn parameters_of_startup() -> impl Iterator<Item = &'static str> {
@@ -44,21 +13,19 @@ pub fn parameters_of_startup() -> impl Iterator<Item = &'static str> {
     PARAMETERS.iter().filter(can_be_set).map(|parameter| parameter.name)
 }
 
-impl Service {
-    /// Sets a parameter before the first client connects. A string is parsed as a value of the parameter's own type, as
-    /// on a command line.
-    /// # Errors
-    /// As `setParameter`.
-    pub fn set_parameter_at_startup(&self, name: &str, value: ValueRef<'_>) -> Result<()> {
-        let parameter = PARAMETERS.iter().find(|parameter| parameter.name == name).ok_or_else(|| not_settable(name))?;
-        let write = parameter.write.or(parameter.begin).ok_or_else(|| not_settable(name))?;
-        match value {
-            ValueRef::String(text) => {
-                let read = of_text(name, text, &(parameter.read)(self)?)?;
-                write(self, ValueRef::from(&read))
-            }
-            _ => write(self, value),
+/// Sets a parameter before the first client connects. A string is parsed as a value of the parameter's own type, as on a
+/// command line.
+/// # Errors
+/// As `setParameter`.
+pub fn set_at_startup(owners: &dyn Owners, name: &str, value: ValueRef<'_>) -> Result<()> {
+    let parameter = PARAMETERS.iter().find(|parameter| parameter.name == name).ok_or_else(|| not_settable(name))?;
+    let write = parameter.write.or(parameter.begin).ok_or_else(|| not_settable(name))?;
+    match value {
+        ValueRef::String(text) => {
+            let read = of_text(name, text, &(parameter.read)(owners)?)?;
+            write(owners, ValueRef::from(&read))
         }
+        _ => write(owners, value),
     }
 }
 

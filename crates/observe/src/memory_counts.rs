@@ -19,7 +19,7 @@ pub struct MemoryCounts {
 
 impl MemoryCounts {
     /// Appends the fields of `bunko.memory`.
-    pub(crate) fn write(&self, memory: &ServerMemory, out: &mut Writer<'_>) {
+    pub fn write(&self, memory: &ServerMemory, out: &mut Writer<'_>) {
         let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
         let count = |count: &AtomicU64| bytes(count.load(Ordering::Relaxed));
         out.append("limitBytes", bytes(memory.bytes_max()))

@@ -4,17 +4,13 @@
 //! MongoDB records operations that work with a collection, among them reads of `system.profile` itself, and each
 //! statement of a command separately.
 
-use crate::capped_options;
-use crate::invocation::Invocation;
-use crate::lock_modes::Locking;
-use crate::observation::Observation;
+use crate::entry::Entry;
 use crate::profile_entry;
-use crate::service::Service;
 use crate::slow_operation;
-use bunko_bson::{DocumentBuf, DocumentRef};
-use bunko_catalog::stored_document::{EmptyTimestamps, for_insert};
+use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_catalog::stored_document::{EmptyTimestamps, Stamps, for_insert};
 use bunko_catalog::{Catalog, Collection, CreateOptions, Namespace, Order};
-use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_errors::{ErrorCode, Result};
 use bunko_matcher::Filter;
 use bunko_operation::OperationContext;
 use foldhash::HashMap;
@@ -26,13 +22,13 @@ use std::time::Duration;
 
 /// MongoDB's size of the collection, in bytes.
 /// Source: MongoDB manual, "Database Profiler".
-const PROFILE_BYTES_MAX: u64 = 1024 * 1024;
+const PROFILE_BYTES_MAX: i32 = 1024 * 1024;
 /// The collection's name.
-pub(crate) const PROFILE: &str = Namespace::PROFILE_COLLECTION;
+pub const PROFILE: &str = Namespace::PROFILE_COLLECTION;
 
 /// The settings of the command `profile`.
 #[derive(Debug)]
-pub(crate) struct Profiler {
+pub struct Profiler {
     /// Operations that take at least this many milliseconds are slow; if it is negative, all are.
     slow_ms: AtomicI32,
     /// The fraction of slow operations that is recorded, as the bits of a double.
@@ -49,11 +45,11 @@ pub(crate) struct Profiler {
 /// Creates a database's `system.profile` if it does not exist: capped, so that the newest operations are always in it.
 /// # Errors
 /// As [`Catalog::create`].
-pub(crate) fn make_profile(catalog: &Catalog, namespace: &Namespace) -> Result<()> {
+pub fn make_profile(catalog: &Catalog, namespace: &Namespace) -> Result<()> {
     if catalog.collection(namespace).is_some() {
         return Ok(());
     }
-    let options = capped_options::put_into(DocumentRef::EMPTY, Some(PROFILE_BYTES_MAX as i64), None);
+    let options = DocumentBuf::new().with("capped", true).with("size", PROFILE_BYTES_MAX);
     let create = CreateOptions { options, ..CreateOptions::default() };
     match catalog.create(namespace, create, &*OperationContext::unlimited()) {
         // Another thread created it first.
@@ -64,7 +60,8 @@ pub(crate) fn make_profile(catalog: &Catalog, namespace: &Namespace) -> Result<(
 
 /// The profile settings of one database.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct DatabaseProfile {
+pub struct DatabaseProfile {
+    /// The operations that are recorded.
     pub level: Level,
     /// As given by the client, and as parsed.
     pub filter: Option<(DocumentBuf, Filter)>,
@@ -72,10 +69,13 @@ pub(crate) struct DatabaseProfile {
 
 /// The operations that `system.profile` records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Level {
+pub enum Level {
+    /// None.
     #[default]
     None = 0,
+    /// Slow ones.
     Slow = 1,
+    /// All.
     All = 2,
 }
 
@@ -91,31 +91,18 @@ impl Level {
     }
 }
 
-/// A finished operation.
-pub(crate) struct Entry<'e> {
-    /// The value of `op` in `system.profile`.
-    pub op: &'static str,
-    /// The value of `type` in the log line, and the line's component.
-    pub log_type: &'static str,
-    pub component: &'static str,
-    /// The database whose settings apply.
-    pub database: &'e str,
-    pub namespace: String,
-    /// The command or the statement, without secrets.
-    pub command: DocumentBuf,
-    pub observation: &'e Observation,
-    pub outcome: Outcome<'e>,
-    pub locking: Locking,
-    /// Whether `system.profile` may record it: MongoDB leaves out operations without a collection.
-    pub is_profiled: bool,
-}
-
-/// The outcome of an operation.
-pub(crate) struct Outcome<'a> {
-    pub elapsed: Duration,
-    pub failure: Option<&'a Failure>,
-    /// `None` for a statement, whose result is only a part of a reply.
-    pub reply_bytes: Option<usize>,
+/// The parts of the server that the profiler works with.
+pub struct ProfilerContext<'a> {
+    /// Keeps the profiles.
+    pub catalog: &'a Catalog,
+    /// Gives a profile's documents their ids.
+    pub stamps: &'a dyn Stamps,
+    /// Random bits, by which slow operations are sampled.
+    pub random: &'a dyn Fn() -> u64,
+    /// Whether every command is logged.
+    pub logs_all_commands: bool,
+    /// Whether the write lock is closed. Files must not change then, because they are being copied.
+    pub is_write_locked: bool,
 }
 
 impl Profiler {
@@ -131,18 +118,22 @@ impl Profiler {
         }
     }
 
+    /// Operations that take at least this many milliseconds are slow; if it is negative, all are.
     pub fn slow_ms(&self) -> i32 {
         self.slow_ms.load(Ordering::Relaxed)
     }
 
+    /// Sets [`Self::slow_ms`].
     pub fn set_slow_ms(&self, milliseconds: i32) {
         self.slow_ms.store(milliseconds, Ordering::Relaxed);
     }
 
+    /// The fraction of slow operations that is recorded.
     pub fn sample_rate(&self) -> f64 {
         f64::from_bits(self.sample_rate.load(Ordering::Relaxed))
     }
 
+    /// Sets [`Self::sample_rate`].
     pub fn set_sample_rate(&self, rate: f64) {
         self.sample_rate.store(rate.to_bits(), Ordering::Relaxed);
     }
@@ -152,8 +143,11 @@ impl Profiler {
         self.databases.read().get(name).cloned().unwrap_or_else(|| Arc::clone(&self.default.read()))
     }
 
-    /// Sets the level of databases for which no client has set one.
-    pub fn set_default(&self, level: Level) {
+    /// Sets the level, as the command `profile` takes it, for databases without one from a client, and the fraction of
+    /// slow operations that is recorded. An unknown level records nothing.
+    pub fn set_defaults(&self, level: i32, sample_rate: f64) {
+        self.set_sample_rate(sample_rate);
+        let level = Level::of_number(level.into()).unwrap_or_default();
         *self.default.write() = Arc::new(DatabaseProfile { level, filter: None });
         self.is_any_on.store(level != Level::None || !self.databases.read().is_empty(), Ordering::Relaxed);
     }
@@ -186,10 +180,10 @@ impl Profiler {
     }
 
     /// Records a finished operation where the settings ask for it.
-    pub fn note(&self, invocation: &Invocation<'_>, entry: &Entry<'_>) {
+    pub fn note(&self, context: &ProfilerContext<'_>, entry: &Entry<'_>) {
         let profile = self.database(entry.database);
-        let logs_all = invocation.service.parameters.verbosity.logs_all_commands();
-        let described = LazyCell::new(|| profile_entry::describe(invocation, entry));
+        let logs_all = context.logs_all_commands;
+        let described = LazyCell::new(|| profile_entry::describe(entry));
         let (is_logged, is_profiled) = match &profile.filter {
             Some((_, filter)) => {
                 // A filter whose evaluation fails does not choose the operation.
@@ -197,43 +191,42 @@ impl Profiler {
                 (is_chosen || logs_all, is_chosen && profile.level != Level::None)
             }
             None => {
-                let is_slow = self.is_slow(entry.outcome.elapsed) && self.is_sampled(invocation);
+                let is_slow = self.is_slow(entry.outcome.elapsed) && self.is_sampled(context);
                 (is_slow || logs_all, profile.level == Level::All || is_slow && profile.level == Level::Slow)
             }
         };
         if is_logged {
-            slow_operation::log(invocation, entry);
+            slow_operation::log(entry);
         }
         if is_profiled
             && entry.is_profiled
-            && let Err(failure) = self.keep(invocation, entry.database, &described)
+            && !context.is_write_locked
+            && let Err(failure) = self.keep(context, entry.database, &described)
         {
             tracing::warn!(target: "COMMAND", id = 20703, ctx = "profiler", error = %failure, "Cannot write to system.profile");
         }
     }
 
-    fn is_sampled(&self, invocation: &Invocation<'_>) -> bool {
+    fn is_sampled(&self, context: &ProfilerContext<'_>) -> bool {
         let rate = self.sample_rate();
-        rate >= 1.0 || ((invocation.service.world.random)() as f64) < rate * u64::MAX as f64
+        rate >= 1.0 || ((context.random)() as f64) < rate * u64::MAX as f64
     }
 
-    fn keep(&self, invocation: &Invocation<'_>, database: &str, described: &DocumentBuf) -> Result<()> {
-        // While the write lock is closed, files must not change, because they are being copied.
-        if invocation.service.write_lock.is_closed() {
-            return Ok(());
-        }
-        let catalog = &invocation.service.catalog;
+    fn keep(&self, context: &ProfilerContext<'_>, database: &str, described: &DocumentBuf) -> Result<()> {
+        let catalog = context.catalog;
         let namespace = Namespace::new(database, PROFILE)?;
         self.begin_anew_where_full(catalog, &namespace)?;
         make_profile(catalog, &namespace)?;
-        let document = for_insert(described.as_ref(), EmptyTimestamps::Kept, &invocation.service.world)?;
+        let document = for_insert(described.as_ref(), EmptyTimestamps::Kept, context.stamps)?;
         let inserted = catalog.insert(&namespace, &[document], Order::Ordered, &*OperationContext::unlimited())?;
         inserted.failures.into_iter().map(|(_, failure)| failure).chain(inserted.stopped_by).next().map_or(Ok(()), Err)
     }
 
     /// Drops a full collection that is not capped, as earlier versions created it: it would grow without limit.
     fn begin_anew_where_full(&self, catalog: &Catalog, namespace: &Namespace) -> Result<()> {
-        let has_no_end = |kept: &Collection| !capped_options::is_capped(kept) && kept.data_bytes() >= PROFILE_BYTES_MAX;
+        let is_capped =
+            |kept: &Collection| matches!((*kept.options()).as_ref().get("capped"), Some(ValueRef::Boolean(true)));
+        let has_no_end = |kept: &Collection| !is_capped(kept) && kept.data_bytes() >= PROFILE_BYTES_MAX as u64;
         let is_full = || catalog.collection(namespace).is_some_and(|kept| has_no_end(&kept));
         if is_full() {
             let _only_one = self.beginning_anew.lock();
@@ -242,14 +235,5 @@ impl Profiler {
             }
         }
         Ok(())
-    }
-}
-
-impl Service {
-    /// Sets the level, as the command `profile` takes it, for databases without one from a client, and the fraction of
-    /// slow operations that is recorded. An unknown level records nothing.
-    pub fn set_profiling_defaults(&self, level: i32, sample_rate: f64) {
-        self.profiler.set_default(Level::of_number(level.into()).unwrap_or_default());
-        self.profiler.set_sample_rate(sample_rate);
     }
 }

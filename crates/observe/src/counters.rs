@@ -4,12 +4,12 @@
 //! more threads than shards, and only a report visits all of them. A single counter, even a relaxed atomic, would move
 //! its cache line from core to core with every operation.
 
-use crate::class_latency::ClassLatency;
-use crate::command_entry::Command;
-use crate::invocation::Examined;
+use crate::class_latency::{ClassLatency, Latency};
 use crate::namespace_usage::{NamespaceUsage, Usage};
 use bunko_errors::ErrorCode;
+use bunko_operation::Examined;
 use bunko_request::counted_as::{Opcounter, OperationClass};
+use bunko_request::facts::CommandFacts;
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -19,25 +19,9 @@ use std::time::Duration;
 /// More than the worker threads of the machines measured. A shard takes a few hundred bytes.
 const SHARDS: usize = 32;
 
-/// Time spent and operations run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Latency {
-    /// Total time, in microseconds.
-    pub micros: u64,
-    /// Number of operations.
-    pub operations: u64,
-}
-
-impl Latency {
-    pub(crate) fn add(&mut self, other: Self) {
-        self.micros += other.micros;
-        self.operations += other.operations;
-    }
-}
-
 /// Runs of one command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CommandRuns {
+pub struct CommandRuns {
     /// All runs.
     pub total: u64,
     /// Runs that failed.
@@ -47,7 +31,7 @@ pub(crate) struct CommandRuns {
 /// `opcounters`. Writes count per statement, as in MongoDB, whether sent alone or in a batch.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)]
-pub(crate) struct OperationCounts {
+pub struct OperationCounts {
     pub inserts: u64,
     pub queries: u64,
     pub updates: u64,
@@ -59,7 +43,7 @@ pub(crate) struct OperationCounts {
 /// `metrics.document`.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)]
-pub(crate) struct DocumentCounts {
+pub struct DocumentCounts {
     /// Index keys and documents that were examined.
     pub keys_examined: u64,
     pub examined: u64,
@@ -72,7 +56,7 @@ pub(crate) struct DocumentCounts {
 /// `network`.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)]
-pub(crate) struct NetworkCounts {
+pub struct NetworkCounts {
     pub bytes_in: u64,
     pub bytes_out: u64,
     pub requests: u64,
@@ -81,22 +65,29 @@ pub(crate) struct NetworkCounts {
 /// `connections`.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)]
-pub(crate) struct ConnectionCounts {
+pub struct ConnectionCounts {
     pub current: u64,
     pub total_created: u64,
 }
 
 /// The counts of one shard, or the sum over all.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub struct Tally {
+    /// `opcounters`.
     pub operations: OperationCounts,
+    /// `metrics.document`.
     pub documents: DocumentCounts,
+    /// `network`.
     pub network: NetworkCounts,
     /// By class, as numbered by [`OperationClass::index`].
     pub latencies: [ClassLatency; OperationClass::COUNT],
+    /// Runs of each command, by its name.
     pub commands: FxHashMap<&'static str, CommandRuns>,
+    /// Requests whose command does not exist.
     pub unknown_commands: u64,
+    /// Commands that failed or were refused.
     pub user_asserts: u64,
+    /// Use of each collection.
     pub namespaces: NamespaceUsage,
 }
 
@@ -200,7 +191,7 @@ impl Counters {
     }
 
     /// Number of connections with that TLS version since the start.
-    pub(crate) fn tls(&self, version: TlsVersion) -> &AtomicU64 {
+    pub fn tls(&self, version: TlsVersion) -> &AtomicU64 {
         match version {
             TlsVersion::V1_2 => &self.tls_1_2,
             TlsVersion::V1_3 => &self.tls_1_3,
@@ -208,9 +199,9 @@ impl Counters {
     }
 
     /// Counts a command that ended, successfully or not.
-    pub(crate) fn note_command(
+    pub fn note_command(
         &self,
-        command: &Command,
+        command: &CommandFacts,
         namespace: Option<(&str, &str)>,
         elapsed: Duration,
         examined: Examined,
@@ -238,12 +229,12 @@ impl Counters {
     }
 
     /// Drops the counts of a collection, or of a whole database.
-    pub(crate) fn forget_namespace(&self, database: &str, collection: Option<&str>) {
+    pub fn forget_namespace(&self, database: &str, collection: Option<&str>) {
         self.shards.iter().for_each(|shard| shard.0.lock().namespaces.forget(database, collection));
     }
 
     /// Counts a command that was refused before it ran.
-    pub(crate) fn note_refused(&self, name: Option<&'static str>) {
+    pub fn note_refused(&self, name: Option<&'static str>) {
         let mut tally = self.own();
         tally.user_asserts += 1;
         match name {
@@ -257,7 +248,7 @@ impl Counters {
     }
 
     /// Connections now and since the start.
-    pub(crate) fn connections(&self) -> ConnectionCounts {
+    pub fn connections(&self) -> ConnectionCounts {
         ConnectionCounts {
             current: self.connections_current.load(Ordering::Relaxed),
             total_created: self.connections_created.load(Ordering::Relaxed),
@@ -265,7 +256,7 @@ impl Counters {
     }
 
     /// The sum of all threads' counts, without the namespaces.
-    pub(crate) fn totals(&self) -> Tally {
+    pub fn totals(&self) -> Tally {
         let mut sum = Tally::default();
         for shard in &self.shards {
             sum.add(&shard.0.lock());
@@ -274,7 +265,7 @@ impl Counters {
     }
 
     /// The usage of each namespace, for `top`.
-    pub(crate) fn namespaces(&self) -> BTreeMap<String, Usage> {
+    pub fn namespaces(&self) -> BTreeMap<String, Usage> {
         let mut sum = BTreeMap::new();
         for shard in &self.shards {
             shard.0.lock().namespaces.add_to(&mut sum);
@@ -319,21 +310,28 @@ impl Tally {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands;
     use std::sync::Arc;
+
+    /// Commands that are counted as the server counts `insert` and `ping`.
+    const INSERT: CommandFacts = CommandFacts {
+        name: "insert",
+        class: OperationClass::Write,
+        opcounter: Opcounter::ByStatement,
+        ..CommandFacts::PLAIN
+    };
+    const PING: CommandFacts = CommandFacts { name: "ping", ..CommandFacts::PLAIN };
 
     #[test]
     fn threads_add_up() {
         const NOTHING: Examined = Examined { keys: 0, documents: 0 };
         let counters = Arc::new(Counters::default());
-        let [insert, ping] = ["insert", "ping"].map(|name| commands::find(name).expect("a command"));
         let threads: Vec<_> = (0..SHARDS + 3)
             .map(|_| {
                 let counters = Arc::clone(&counters);
                 std::thread::spawn(move || {
                     counters.note_inserts(3, 2);
-                    counters.note_command(insert, Some(("test", "c")), Duration::from_micros(7), NOTHING, None);
-                    counters.note_command(ping, None, Duration::ZERO, NOTHING, Some(ErrorCode::BAD_VALUE));
+                    counters.note_command(&INSERT, Some(("test", "c")), Duration::from_micros(7), NOTHING, None);
+                    counters.note_command(&PING, None, Duration::ZERO, NOTHING, Some(ErrorCode::BAD_VALUE));
                     counters.note_refused(None);
                 })
             })

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Memory of this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ProcessMemory {
+pub struct ProcessMemory {
     /// Bytes in RAM.
     pub resident_bytes: u64,
     /// Bytes of address space.
@@ -17,7 +17,8 @@ pub(crate) struct ProcessMemory {
 
 /// Facts that `hostInfo` shows.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Machine {
+#[allow(missing_docs)]
+pub struct Machine {
     pub memory_bytes: u64,
     pub memory_limit_bytes: u64,
     pub cpu_model: String,
@@ -52,21 +53,22 @@ fn size_bytes(text: &str, name: &str) -> u64 {
 }
 
 /// Memory of this process now.
-pub(crate) fn process_memory() -> ProcessMemory {
+pub fn process_memory() -> ProcessMemory {
     let status = text("/proc/self/status");
     ProcessMemory { resident_bytes: size_bytes(&status, "VmRSS"), virtual_bytes: size_bytes(&status, "VmSize") }
 }
 
 /// Processor time that this process has used.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ProcessTime {
+#[allow(missing_docs)]
+pub struct ProcessTime {
     pub user: Duration,
     pub system: Duration,
 }
 
 /// Processor time of this process until now.
 /// Source: proc(5), `/proc/[pid]/stat`.
-pub(crate) fn process_time() -> ProcessTime {
+pub fn process_time() -> ProcessTime {
     let stat = text("/proc/self/stat");
     let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
     let time = |place| {
@@ -77,7 +79,7 @@ pub(crate) fn process_time() -> ProcessTime {
 }
 
 /// Processor time of the calling thread. It takes a system call.
-pub(crate) fn thread_time() -> Option<Duration> {
+pub fn thread_time() -> Option<Duration> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Some(Duration::new(u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?))
 }
@@ -89,7 +91,7 @@ fn ticks_ms(ticks: u64) -> u64 {
 
 /// Processor times since the machine was started, in milliseconds, by their names in FTDC.
 /// Source: proc(5), `/proc/stat`.
-pub(crate) fn processor_times_ms() -> Vec<(&'static str, u64)> {
+pub fn processor_times_ms() -> Vec<(&'static str, u64)> {
     const NAMES: [&str; 10] = [
         "user_ms",
         "nice_ms",
@@ -110,7 +112,7 @@ pub(crate) fn processor_times_ms() -> Vec<(&'static str, u64)> {
 
 /// The machine's memory figures in KiB, by the kernel's names.
 /// Source: proc(5), `/proc/meminfo`.
-pub(crate) fn memory_kb() -> Vec<(String, u64)> {
+pub fn memory_kb() -> Vec<(String, u64)> {
     let read = |line: &str| {
         let (name, value) = line.split_once(':')?;
         Some((format!("{}_kb", name.replace(['(', ')'], "_")), value.trim().strip_suffix("kB")?.trim().parse().ok()?))
@@ -119,7 +121,7 @@ pub(crate) fn memory_kb() -> Vec<(String, u64)> {
 }
 
 /// Page faults of this process that needed the disk.
-pub(crate) fn page_faults() -> u64 {
+pub fn page_faults() -> u64 {
     let stat = text("/proc/self/stat");
     // The second field is the program's name in parentheses and may hold anything, so counting begins after it.
     stat.rsplit_once(')')
@@ -130,7 +132,7 @@ pub(crate) fn page_faults() -> u64 {
 
 impl Machine {
     /// Reads everything again on each call: callers are rare.
-    pub(crate) fn read() -> Self {
+    pub fn read() -> Self {
         let memory_bytes = size_bytes(&text("/proc/meminfo"), "MemTotal");
         let cpu = text("/proc/cpuinfo");
         let first = |name| line(&cpu, name).unwrap_or_default().to_owned();

@@ -1,7 +1,6 @@
 //! Time spent on each collection, for `top`.
 
-use crate::class_latency::ClassLatency;
-use crate::counters::Latency;
+use crate::class_latency::{ClassLatency, Latency};
 use bunko_request::counted_as::{OperationClass, UsageKind};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
@@ -11,24 +10,24 @@ use std::collections::BTreeMap;
 const GENERATION_MAX: usize = 5_000;
 /// The use of one namespace.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Usage {
+pub struct Usage {
     by_kind: [Latency; UsageKind::ALL.len()],
     by_class: [ClassLatency; OperationClass::COUNT],
 }
 
 impl Usage {
     /// Time and operations of one kind.
-    pub(crate) fn kind(&self, kind: UsageKind) -> Latency {
+    pub fn kind(&self, kind: UsageKind) -> Latency {
         self.by_kind[kind as usize]
     }
 
     /// The operations of one class.
-    pub(crate) fn class(&self, class: OperationClass) -> &ClassLatency {
+    pub fn class(&self, class: OperationClass) -> &ClassLatency {
         &self.by_class[class.index()]
     }
 
     /// Time and operations of all kinds.
-    pub(crate) fn total(&self) -> Latency {
+    pub fn total(&self) -> Latency {
         let mut total = Latency::default();
         self.by_kind.iter().for_each(|latency| total.add(*latency));
         total
@@ -53,7 +52,7 @@ impl Usage {
 /// becomes the old generation, and namespaces left in the former old generation are dropped. A stream of names that are
 /// used only once, such as names of missing collections, therefore takes bounded room and does not keep new names out.
 #[derive(Debug, Default)]
-pub(crate) struct NamespaceUsage {
+pub struct NamespaceUsage {
     young: Generation,
     old: Generation,
 }
@@ -92,14 +91,7 @@ impl Generation {
 
 impl NamespaceUsage {
     /// Counts one operation.
-    pub(crate) fn note(
-        &mut self,
-        database: &str,
-        collection: &str,
-        kind: UsageKind,
-        class: OperationClass,
-        latency: Latency,
-    ) {
+    pub fn note(&mut self, database: &str, collection: &str, kind: UsageKind, class: OperationClass, latency: Latency) {
         if let Some(usage) = self.young.get_mut(database, collection) {
             usage.count(kind, class, latency);
             return;
@@ -113,7 +105,7 @@ impl NamespaceUsage {
     }
 
     /// Drops the use of a collection, or of a whole database.
-    pub(crate) fn forget(&mut self, database: &str, collection: Option<&str>) {
+    pub fn forget(&mut self, database: &str, collection: Option<&str>) {
         for generation in [&mut self.young, &mut self.old] {
             match collection {
                 Some(collection) => drop(generation.remove(database, collection)),
@@ -123,7 +115,7 @@ impl NamespaceUsage {
     }
 
     /// Adds all use to `sum`, by full name.
-    pub(crate) fn add_to(&self, sum: &mut BTreeMap<String, Usage>) {
+    pub fn add_to(&self, sum: &mut BTreeMap<String, Usage>) {
         for (database, collections) in self.young.databases.iter().chain(&self.old.databases) {
             for (collection, usage) in collections {
                 sum.entry(format!("{database}.{collection}")).or_default().add(usage);

@@ -3,13 +3,13 @@
 //! This server has no such locks: the modes are derived from the command's class, never from a wait. Operations wait
 //! only for the write lock (`fsync` with `lock`).
 
-use crate::command_entry::Command;
 use bunko_bson::DocumentBuf;
 use bunko_request::counted_as::OperationClass;
+use bunko_request::facts::CommandFacts;
 
 /// How a command uses its collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Locking {
+pub enum Locking {
     /// It reads a snapshot, for which mongod takes only the global lock.
     Read,
     /// It changes documents.
@@ -22,7 +22,7 @@ pub(crate) enum Locking {
 
 impl Locking {
     /// The lock use of a command. `has_collection` says whether the command is about a collection.
-    pub fn of(command: &Command, has_collection: bool) -> Self {
+    pub fn of(command: &CommandFacts, has_collection: bool) -> Self {
         match command.class {
             OperationClass::Write => Self::Write,
             OperationClass::Read => Self::Read,
@@ -65,27 +65,5 @@ impl Locking {
         self.modes().iter().fold(DocumentBuf::new(), |acquired, (resource, mode)| {
             acquired.with(resource, &DocumentBuf::new().with("acquireCount", &DocumentBuf::new().with(mode, 1_i64)))
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::commands;
-
-    #[test]
-    fn locks_follow_from_the_command() {
-        for (command, has_collection, locking) in [
-            ("find", true, Locking::Read),
-            ("insert", true, Locking::Write),
-            ("bulkWrite", true, Locking::Write),
-            ("createIndexes", true, Locking::Definition),
-            ("collStats", true, Locking::Read),
-            ("ping", false, Locking::None),
-        ] {
-            let entry = commands::find(command).expect("a command");
-            assert_eq!(Locking::of(entry, has_collection), locking, "{command}");
-        }
-        assert_eq!(Locking::Read.held(), DocumentBuf::new().with("Global", "r"));
     }
 }

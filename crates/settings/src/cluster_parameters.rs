@@ -1,28 +1,30 @@
 //! The parameters of `setClusterParameter`, with their defaults. Values that were set are kept in
 //! `config.clusterParameters`, as in MongoDB.
 
-use crate::access_control::shown_text;
 use crate::parameters::Parameters;
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
 use bunko_matcher::Filter;
 use bunko_request::fields::wrong_type;
+use bunko_request::secret_names::shown_text;
 
-/// The database and the collection that keep the values.
-pub(crate) const DATABASE: &str = "config";
-pub(crate) const COLLECTION: &str = "clusterParameters";
+/// The database that keeps the values.
+pub const DATABASE: &str = "config";
+/// The collection that keeps the values.
+pub const COLLECTION: &str = "clusterParameters";
 
 /// The parameter that limits the time of reads.
-pub(crate) const DEFAULT_MAX_TIME: &str = "defaultMaxTimeMS";
+pub const DEFAULT_MAX_TIME: &str = "defaultMaxTimeMS";
 
 /// The parameter that limits how long documents before a change are shown.
-pub(crate) const CHANGE_STREAM_OPTIONS: &str = "changeStreamOptions";
+pub const CHANGE_STREAM_OPTIONS: &str = "changeStreamOptions";
 
 /// The parameter that chooses the events of the audit log. It exists only with an audit log.
-pub(crate) const AUDIT_CONFIG: &str = "auditConfig";
+pub const AUDIT_CONFIG: &str = "auditConfig";
 
 /// A parameter: a document with fixed fields.
-pub(crate) struct ClusterParameter {
+pub struct ClusterParameter {
+    /// Its name.
     pub name: &'static str,
     fields: &'static [Field],
 }
@@ -99,12 +101,12 @@ static PARAMETERS: &[ClusterParameter] = &[
 ];
 
 /// All parameters.
-pub(crate) fn all() -> impl Iterator<Item = &'static ClusterParameter> {
+pub fn all() -> impl Iterator<Item = &'static ClusterParameter> {
     PARAMETERS.iter()
 }
 
 /// Applies the value of a parameter, if the parameter has an effect.
-pub(crate) fn apply(parameters: &Parameters, name: &str, value: DocumentRef<'_>) {
+pub fn apply(parameters: &Parameters, name: &str, value: DocumentRef<'_>) {
     match name {
         CHANGE_STREAM_OPTIONS => parameters.set_image_expiry(value),
         DEFAULT_MAX_TIME => parameters.set_default_read_time(value),
@@ -113,7 +115,7 @@ pub(crate) fn apply(parameters: &Parameters, name: &str, value: DocumentRef<'_>)
 }
 
 /// The parameter of that name.
-pub(crate) fn find(name: &str) -> Option<&'static ClusterParameter> {
+pub fn find(name: &str) -> Option<&'static ClusterParameter> {
     PARAMETERS.iter().find(|parameter| parameter.name == name)
 }
 
