@@ -7,7 +7,7 @@ use crate::authorization::{Privileges, writes};
 use crate::collation_option;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::invocation::{Examined, Invocation};
+use crate::invocation::Invocation;
 use crate::observation::WriteCounts;
 use crate::retries::{Retries, other_kind};
 use crate::system_namespace::{Creation, check_writable};
@@ -17,6 +17,7 @@ use crate::write_statement::{check_modification, refuse_long_batch};
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Did, Image, Outcome};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::Examined;
 use bunko_query::Hint;
 use bunko_query::write::{
     Action, Express, FindAndModify, FindAndModifyOutcome, LastSearch, Modification, Returning, Upsert, Writes,

@@ -9,7 +9,7 @@ pub(crate) use asked::Force;
 pub(crate) use cluster_time::{ClusterTime, parse as parse_cluster_time};
 pub(crate) use default_concerns::DefaultConcerns;
 
-use crate::connection::{ClientConnection, Peer};
+use crate::connection::ClientConnection;
 use crate::dispatch::{Halt, RunOn};
 use crate::service::Service;
 use crate::stored_settings;
@@ -19,6 +19,7 @@ use bunko_catalog::stored_document::Stamps;
 use bunko_catalog::{Namespace, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::Request;
+use bunko_session::Peer;
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 
