@@ -1,30 +1,20 @@
 //! The server's state for one client connection.
 
 use crate::access_control::{LoggedIn, Login};
-use crate::authorization::cursors::Owner;
-use crate::awaiting::{Await, Heartbeat, Parked, ParkedCursor};
-use crate::operations::{Absence, Beginning, Operations, Registration, RunningOperation};
 use crate::service::Service;
-use crate::sessions::Session;
-use crate::sessions::id::random_uuid;
 use bunko_bson::DocumentBuf;
 use bunko_catalog::{Haste, Turn};
 use bunko_errors::Result;
 use bunko_operation::Draw;
+use bunko_session::Peer;
+use bunko_session::awaiting::{Await, Heartbeat, Parked, ParkedCursor};
+use bunko_session::operations::{Absence, Beginning, Operations, Registration, RunningOperation};
+use bunko_session::sessions::Session;
+use bunko_session::sessions::id::random_uuid;
 use bunko_wire::Compressor;
 use parking_lot::Mutex;
-use std::fmt;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
-
-/// The client's end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// A client with an address.
-    Tcp(SocketAddr),
-    /// A client on a Unix domain socket, which has no address.
-    Unix,
-}
 
 /// The server's end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,40 +23,6 @@ pub enum LocalEnd {
     Tcp(SocketAddr),
     /// The path of a Unix domain socket.
     Unix(String),
-}
-
-/// Bits of an IPv6 address that its holder can usually choose.
-const IPV6_HOST_BITS: u32 = 64;
-
-impl Peer {
-    /// The client's address; `None` at a Unix domain socket.
-    pub fn ip(self) -> Option<IpAddr> {
-        match self {
-            Self::Tcp(address) => Some(address.ip()),
-            Self::Unix => None,
-        }
-    }
-
-    /// The unit for limits by address: an IPv4 address, or an IPv6 network of 64 bits. `None` for clients on a Unix
-    /// domain socket.
-    pub fn network(self) -> Option<IpAddr> {
-        Some(match self.ip()?.to_canonical() {
-            IpAddr::V6(address) => {
-                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> IPV6_HOST_BITS << IPV6_HOST_BITS))
-            }
-            IpAddr::V4(address) => IpAddr::V4(address),
-        })
-    }
-}
-
-impl fmt::Display for Peer {
-    /// As mongod prints it in its log, in `currentOp` and in `whatsmyuri`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(address) => address.fmt(f),
-            Self::Unix => f.write_str("anonymous unix socket"),
-        }
-    }
 }
 
 /// State of one connection, changed by its commands.
@@ -175,12 +131,12 @@ impl ClientConnection {
     pub(crate) fn renew_user(&mut self, service: &Service) -> Result<()> {
         if self.user.as_ref().is_some_and(|user| !user.is_current(service)) {
             let source = self.peer.ip();
-            let before = self.user.as_ref().map(|user| Owner::of_user(user, source));
+            let before = self.user.as_ref().map(|user| user.as_owner(source));
             let user = self.user.take().map(|user| user.renewed(service, source)).transpose()?.flatten();
             if let (Some(before), Some(now)) = (before, &user)
-                && before.is_still(now)
+                && now.is_still_owner(&before)
             {
-                service.transactions.renew_owner(&Owner::of_user(now, source));
+                service.transactions.renew_owner(&now.as_owner(source));
             }
             self.set_user(user);
         }
@@ -190,7 +146,7 @@ impl ClientConnection {
     /// Sets the user who is logged in; `None` logs out.
     pub(crate) fn set_user(&mut self, user: Option<LoggedIn>) {
         if let Some(registration) = &self.registration {
-            registration.note_user(user.as_ref().map(|user| Owner::of_user(user, self.peer.ip())));
+            registration.note_user(user.as_ref().map(|user| user.as_owner(self.peer.ip())));
         }
         self.user = user;
     }

@@ -1,9 +1,6 @@
 //! Fills a batch and keeps the rest for `getMore`.
 
-use crate::authorization::cursors::Owner;
-use crate::awaiting::{Await, ParkedCursor};
-use crate::cursor_store::{BatchLimits, CursorSource, OpenCursor};
-use crate::cursor_told::{CursorOrigin, CursorProgress};
+use crate::authorization::cursors::owner_of;
 use crate::dispatch::{FollowUp, Halt, check_reply_bytes};
 use crate::error_labels;
 use crate::invocation::Invocation;
@@ -13,6 +10,9 @@ use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::Examined;
 use bunko_request::truncated_command::shortened;
+use bunko_session::awaiting::{Await, ParkedCursor};
+use bunko_session::cursors::{BatchLimits, CursorSource, OpenCursor};
+use bunko_session::cursors::{CursorOrigin, CursorProgress};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -101,7 +101,7 @@ pub fn write_first_batch(
             progress: CursorProgress { documents, batches: 1 },
             origin: Arc::new(origin),
         };
-        let owner = Owner::of(invocation);
+        let owner = owner_of(invocation);
         let id = invocation.service.cursors.insert(cursor, owner, &*invocation.service.world.random)?;
         invocation.cursor_left = Some(id);
         invocation.observation.cursor = Some(id);

@@ -3,7 +3,6 @@
 use crate::access_control::{self, Shown};
 use crate::audit;
 use crate::authorization::authorize;
-use crate::awaiting::{Await, Heartbeat};
 use crate::command_entry::Command;
 use crate::commands;
 use crate::connection::ClientConnection;
@@ -12,9 +11,8 @@ use crate::fail_points::InjectedError;
 use crate::generic_options::GenericOptions;
 use crate::invocation::{Conflict, Invocation};
 use crate::known_commands;
-use crate::operations::{Beginning, at_shutdown};
 use crate::service::Service;
-use crate::transactions::{Fate, check_targets, fate_by_reply, is_inside};
+use crate::transaction_targets::check_targets;
 use crate::write_concern::{self, Acknowledgement};
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef, Writer};
 use bunko_catalog::{StateAsked, Turn, check_database};
@@ -23,6 +21,9 @@ use bunko_observe::entry::Outcome;
 use bunko_request::Request;
 use bunko_request::counted_as::OperationClass;
 use bunko_request::facts::{Changes, ReadsFrom, TransactionUse};
+use bunko_session::awaiting::{Await, Heartbeat};
+use bunko_session::operations::{Beginning, at_shutdown};
+use bunko_session::transactions::{Fate, fate_by_reply, is_inside};
 use std::time::Duration;
 
 /// Why a command did not finish.
@@ -145,12 +146,9 @@ impl Service {
         if let Some(named) = options.named_session {
             options.session = self.use_session(connection, named)?;
         }
-        let beginning = Beginning {
-            entry: command,
-            database: request.database,
-            command: Shown::of_admitted(command, &request),
-            session: options.session,
-        };
+        let shown = Shown::of_admitted(command, &request);
+        let beginning =
+            Beginning { entry: command, database: request.database, command: shown.as_ref(), session: options.session };
         let (operation, parked) = match parked {
             Some((operation, cursor)) => (operation, Some(cursor)),
             None => (connection.begin_operation(&self.operations, &beginning), None),
@@ -218,7 +216,8 @@ impl Service {
         let given_away = reply.capacity_bytes().saturating_sub(room_before);
         let outcome = if invocation.leave(given_away) { Err(Halt::TooLong) } else { outcome };
         if let Some(id) = invocation.cursor_left.take() {
-            self.let_cursor_wait(id, &invocation);
+            let memory = &self.facts.memory_limits.server;
+            self.cursors.let_wait(id, invocation.operation(), || invocation.deadline(), memory);
         }
         let (outcome, held, next_turn) = match invocation.wait_after_conflict(turn.as_ref().map(Turn::until)) {
             // By then the command holds nothing that other operations wait for.

@@ -2,10 +2,10 @@
 
 use crate::access_control::MECHANISMS;
 use crate::service::Service;
-use crate::sessions::{SESSION_TIMEOUT_MINUTES, SESSIONS_MAX};
 use bunko_access::Mechanism;
 use bunko_catalog::Catalog;
 use bunko_errors::{Failure, Result};
+use bunko_session::sessions::{SESSION_TIMEOUT_MINUTES, SESSIONS_MAX};
 use bunko_settings::{AtStart, ConnectionPace, Owners, Parameters};
 use std::sync::atomic::AtomicI32;
 use std::time::Duration;

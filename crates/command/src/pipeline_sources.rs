@@ -6,7 +6,6 @@
 use crate::searched_collection::{Present, SearchedCollection};
 use crate::service::Service;
 use crate::source_stages::{self, Surroundings};
-use crate::transactions::check_read;
 use crate::unstored::Unstored;
 use crate::{collation_option, time_series, vector_search};
 use bunko_aggregate::{
@@ -23,6 +22,7 @@ use bunko_query::{
     EqualityLookup, Execution, FindQuery, FinishedRun, Footing, IdJoin, NearAsked, Plan, PlanChoice, PlanReport,
     QueryScope, QuerySettings, plan,
 };
+use bunko_session::transactions::check_read;
 use bunko_stages::Source;
 use bunko_store::Snapshot;
 use parking_lot::Mutex;

@@ -14,11 +14,12 @@ pub(crate) use events::{
     note_refusal, note_success,
 };
 
-use crate::connection::{ClientConnection, LocalEnd, Peer};
+use crate::connection::{ClientConnection, LocalEnd};
 use crate::service::Service;
 use bunko_access::Name;
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::Result;
+use bunko_session::Peer;
 use configuration::Choice;
 use parking_lot::RwLock;
 use std::net::SocketAddr;

@@ -4,66 +4,40 @@ use super::Asker;
 use crate::access_control::LoggedIn;
 use crate::invocation::Invocation;
 use crate::service::Service;
-use crate::sessions::id::Digest;
-use bunko_access::{Action, Name, Privilege};
+use bunko_access::{Action, Privilege};
 use bunko_bson::{ArrayRef, ValueRef};
 use bunko_request::Request;
+use bunko_session::Owner;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// The user who opened a cursor or runs an operation, with their privileges at that time.
-#[derive(Clone, Debug)]
-pub(crate) struct Owner {
-    name: Name,
-    /// Identifies the user as owner of sessions.
-    digest: Digest,
-    /// The user's id. A later user of that name has a different one.
-    id: Option<Arc<[u8]>>,
-    privileges: Arc<[Privilege]>,
-    /// The client's address; `None` for a Unix domain socket.
-    source: Option<IpAddr>,
+/// The owner of a cursor that a command opens; `None` if privileges are not checked or no user is logged in.
+pub(crate) fn owner_of(invocation: &Invocation<'_>) -> Option<Owner> {
+    let user = invocation.connection.user.as_ref().filter(|_| invocation.service.access.is_enforced())?;
+    Some(user.as_owner(invocation.connection.peer.ip()))
 }
 
-impl Owner {
-    /// The owner of a cursor that a command opens; `None` if privileges are not checked or no user is logged in.
-    pub(crate) fn of(invocation: &Invocation<'_>) -> Option<Self> {
-        let user = invocation.connection.user.as_ref().filter(|_| invocation.service.access.is_enforced())?;
-        Some(Self::of_user(user, invocation.connection.peer.ip()))
+impl LoggedIn {
+    /// The user, connected from that address, as owner of what they begin now.
+    pub(crate) fn as_owner(&self, source: Option<IpAddr>) -> Owner {
+        let (name, privileges) = (self.name.clone(), Arc::clone(&self.privileges));
+        Owner { name, digest: self.digest, id: self.id.clone(), privileges, source }
     }
 
-    /// A logged-in user who connects from that address.
-    pub(crate) fn of_user(user: &LoggedIn, source: Option<IpAddr>) -> Self {
-        let (name, privileges) = (user.name.clone(), Arc::clone(&user.privileges));
-        Self { name, digest: user.digest, id: user.id.clone(), privileges, source }
+    /// Whether the owner is this user, and not another user of the same name.
+    pub(crate) fn is_owner(&self, owner: &Owner) -> bool {
+        self.name == owner.name && self.id == owner.id
     }
 
-    /// Sets the user's present privileges.
-    pub(crate) fn renew(&mut self, now: &Self) {
-        self.privileges = Arc::clone(&now.privileges);
-    }
-
-    pub(crate) fn name(&self) -> &Name {
-        &self.name
-    }
-
-    /// A short digest that tells users apart.
-    pub(crate) fn digest(&self) -> Digest {
-        self.digest
-    }
-
-    /// Whether this is that user, and not another user of the same name.
-    pub(crate) fn is_of(&self, user: &LoggedIn) -> bool {
-        self.name == user.name && self.id == user.id
-    }
-
-    /// Whether this is that user, who still has all their privileges from then and may still connect from that address.
-    pub(crate) fn is_still(&self, user: &LoggedIn) -> bool {
+    /// Whether the owner is this user, who still has all their privileges from then and may still connect from that
+    /// address.
+    pub(crate) fn is_still_owner(&self, owner: &Owner) -> bool {
         let keeps = |before: &Privilege| {
-            let now = user.privileges.iter().find(|now| now.resource == before.resource);
+            let now = self.privileges.iter().find(|now| now.resource == before.resource);
             now.is_some_and(|now| before.actions.without(now.actions).is_empty())
         };
-        let is_as_before = || Arc::ptr_eq(&self.privileges, &user.privileges) || self.privileges.iter().all(keeps);
-        self.is_of(user) && user.may_come_from(self.source) && is_as_before()
+        let is_as_before = || Arc::ptr_eq(&owner.privileges, &self.privileges) || owner.privileges.iter().all(keeps);
+        self.is_owner(owner) && self.may_come_from(owner.source) && is_as_before()
     }
 }
 
@@ -71,7 +45,7 @@ impl Owner {
 pub(crate) fn get_more(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let Some(user) = asker.logged_in() else { return false };
     match request.argument() {
-        ValueRef::Int64(id) => !asker.service.cursors.is_anothers(id, |owner| owner.is_still(user)),
+        ValueRef::Int64(id) => !asker.service.cursors.is_anothers(id, |owner| user.is_still_owner(owner)),
         _ => true,
     }
 }

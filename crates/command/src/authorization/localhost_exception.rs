@@ -3,10 +3,11 @@
 //! Source: MongoDB manual 8.2, "Localhost Exception in Self-Managed Deployments".
 
 use crate::access_control::{DATABASE, EXTERNAL_DATABASE, USERS};
-use crate::connection::{ClientConnection, Peer};
+use crate::connection::ClientConnection;
 use crate::service::Service;
 use bunko_access::{Action, ActionSet, Authorization, Privilege, Resource};
 use bunko_catalog::Namespace;
+use bunko_session::Peer;
 use std::sync::LazyLock;
 
 /// The privileges of the exception.

@@ -10,12 +10,12 @@ use crate::authorization::{Privileges, localhost_exception, users};
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::sessions::id::random_uuid;
 use bunko_access::Name;
 use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{Changes, CommandFacts, Compression, Secrets, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_session::sessions::id::random_uuid;
 
 pub(crate) const COMMAND: Command = Command {
     facts: CommandFacts {

@@ -2,7 +2,6 @@
 
 use crate::access_control::offer_in_hello;
 use crate::authorization::Privileges;
-use crate::awaiting::{Await, Heartbeat};
 use crate::command_entry::Command;
 use crate::dispatch::{FollowUp, Halt};
 use crate::invocation::Invocation;
@@ -11,6 +10,7 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Va
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::client_metadata;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Compression, Queueing, Secrets, Stability, TransactionUse};
+use bunko_session::awaiting::{Await, Heartbeat};
 use bunko_wire::{MAX_FRAME_BYTES, negotiate};
 use std::time::{Duration, Instant};
 

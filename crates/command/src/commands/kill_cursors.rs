@@ -2,7 +2,6 @@
 
 use crate::authorization::{Privileges, cursors};
 use crate::command_entry::Command;
-use crate::cursor_store::Killed;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::{ValueRef, Writer, number};
@@ -11,6 +10,7 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{CommandFacts, Profiling, Queueing, Stability, TransactionUse};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::elements;
+use bunko_session::cursors::Killed;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

@@ -73,7 +73,7 @@ impl<'a> Invocation<'a> {
     /// Adds the operation's counters to the observation.
     pub(crate) fn gather_work(&mut self) {
         if let Some(context) = self.context.get() {
-            self.observation.add(context.operation.work_done().take());
+            self.observation.add(context.operation().work_done().take());
         }
     }
 

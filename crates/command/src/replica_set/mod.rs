@@ -7,7 +7,7 @@ mod configuration;
 pub(crate) use asked::Force;
 pub(crate) use cluster_time::{ClusterTime, parse as parse_cluster_time};
 
-use crate::connection::{ClientConnection, Peer};
+use crate::connection::ClientConnection;
 use crate::dispatch::{Halt, RunOn};
 use crate::service::Service;
 use crate::write_concern::Acknowledgement;
@@ -16,8 +16,8 @@ use bunko_catalog::stored_document::Stamps;
 use bunko_catalog::{Namespace, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::Request;
-use bunko_settings::default_concerns;
-use bunko_settings::find_stored;
+use bunko_session::Peer;
+use bunko_settings::{default_concerns, find_stored};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 

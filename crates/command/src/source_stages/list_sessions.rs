@@ -7,13 +7,13 @@ use crate::authorization::own_sessions::Reach;
 use crate::authorization::{Asker, PipelinePlace, StagePrivileges, has_on};
 use crate::invocation::Invocation;
 use crate::session_collections::describe_session;
-use crate::sessions::SessionId;
-use crate::sessions::id::Digest;
 use bunko_access::{Action, Name};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::fields::{Fields, wrong_type};
+use bunko_session::sessions::SessionId;
+use bunko_session::sessions::id::Digest;
 use std::time::Duration;
 
 pub(super) const LOCAL: SourceStage = SourceStage {

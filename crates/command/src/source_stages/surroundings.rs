@@ -1,11 +1,11 @@
 //! The parts of the server that stages use besides their collection.
 
 use crate::service::{Facts, Service};
-use crate::sessions::SessionTable;
 use bunko_catalog::Catalog;
 use bunko_observe::Counters;
 use bunko_operation::OperationContext;
 use bunko_oplog::EntryCount;
+use bunko_session::sessions::SessionTable;
 use std::sync::Arc;
 
 /// Held by pipelines, whose cursors outlive the command.

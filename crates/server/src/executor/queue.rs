@@ -110,7 +110,9 @@ mod tests {
             task
         };
         let mut queue = Queue::default();
-        [heavy(0, false), heavy(1, false), task(2, false), heavy(3, true)].map(|task| queue.push(task));
+        for task in [heavy(0, false), heavy(1, false), task(2, false), heavy(3, true)] {
+            queue.push(task);
+        }
         assert_eq!(queue.len(), 4);
         let lighter = heavy(4, false);
         lighter.weigh(HEAVY_BYTES - 1);
