@@ -418,6 +418,7 @@ pub(crate) fn planner_query(part: PlannerPart, rest: &Pipeline, scope: Arc<Query
     }
     if query.near.is_none() && query.skip == 0 && query.limit.is_none() {
         query.distinct = rest.distinct();
+        query.sampled = rest.sample_size();
     }
     if let Dependencies::Fields(fields) = rest.dependencies() {
         query.needed = Some(fields.into_iter().map(String::into_boxed_str).collect());

@@ -401,6 +401,26 @@ mod tests {
     }
 
     #[test]
+    fn negations_are_complements_of_exact_bounds() {
+        assert_eq!(of("{a: {$ne: 1}}", "a", Keys::One), "Exact [MinKey, 1) (1, MaxKey]");
+        assert_eq!(of("{a: {$ne: 1}}", "a", Keys::Several), "Inexact [MinKey, 1) (1, MaxKey]");
+        assert_eq!(
+            of("{a: {$nin: [null, 'x']}}", "a", Keys::Several),
+            "Inexact [MinKey, null) (null, \"x\") (\"x\", MaxKey]"
+        );
+        assert_eq!(of("{'a.b': {$ne: null}}", "a.b", Keys::One), "Exact [MinKey, null) (null, MaxKey]");
+        assert_eq!(of("{$nor: [{a: {$lt: 3}}, {b: 1}]}", "a", Keys::One), "Inexact [MinKey, -inf.0) [3, MaxKey]");
+        for none in [
+            "{'a.b': {$ne: null}}",
+            "{'a.b': {$not: {$type: 'int'}}}",
+            "{'a.b': {$nin: [/^x/]}}",
+            "{'a.b': {$ne: [1]}}",
+        ] {
+            assert_eq!(of(none, "a.b", Keys::Several), "none", "{none}");
+        }
+    }
+
+    #[test]
     fn ends_of_the_order_and_regexes() {
         assert_eq!(of("{a: {$gt: MinKey}}", "a", Keys::One), "none");
         assert_eq!(of("{a: {$lte: MinKey}}", "a", Keys::One), "Inexact [MinKey, MinKey]");

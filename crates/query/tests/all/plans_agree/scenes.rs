@@ -180,7 +180,8 @@ fn condition() -> impl Strategy<Value = String> {
         "$in: [[], 3]",
     ])
     .prop_map(str::to_owned);
-    let unequal = not_regex().prop_map(|operand| format!("$ne: {operand}"));
+    let unequal =
+        prop_oneof![2 => not_regex(), 1 => Just("null".to_owned())].prop_map(|operand| format!("$ne: {operand}"));
     let negated = prop_oneof![4 => compare.clone(), 2 => list.clone(), 1 => other.clone()]
         .prop_map(|condition| format!("$not: {{{condition}}}"));
     let basic = prop_oneof![12 => compare, 6 => list, 4 => other, 2 => unequal, 3 => negated];
@@ -221,6 +222,7 @@ fn comparison_in_expr() -> impl Strategy<Value = String> {
     let constant = prop_oneof![
         8 => operand().prop_map(|operand| format!("{{$literal: {operand}}}")),
         1 => Just("{$literal: undefined}".to_owned()),
+        2 => Just("null".to_owned()),
         1 => Just("'$$REMOVE'".to_owned()),
         1 => Just("{$add: [1, 2]}".to_owned()),
     ];
@@ -249,7 +251,7 @@ pub fn filter() -> impl Strategy<Value = String> {
         "{$expr: {$eq: ['$$NOW', 1]}}",
         "{a: {$elemMatch: {$in: []}}}",
     ]);
-    let leaf = prop_oneof![12 => predicate(), 2 => expr(), 1 => constant.prop_map(str::to_owned)];
+    let leaf = prop_oneof![12 => predicate(), 3 => expr(), 1 => constant.prop_map(str::to_owned)];
     leaf.prop_recursive(3, 8, 3, move |inner| {
         prop_oneof![
             4 => vec(inner.clone(), 1..4).prop_map(move |parts| list("$and", parts)),
