@@ -410,7 +410,10 @@ mod tests {
         );
         assert_eq!(of("{'a.b': {$ne: null}}", "a.b", Keys::One), "Exact [MinKey, null) (null, MaxKey]");
         assert_eq!(of("{$nor: [{a: {$lt: 3}}, {b: 1}]}", "a", Keys::One), "Inexact [MinKey, -inf.0) [3, MaxKey]");
+        assert_eq!(of("{a: {$not: {$gt: 1, $lt: 5}}}", "a", Keys::One), "Exact [MinKey, 1] [5, MaxKey]");
+        assert_eq!(of("{a: {$type: ['number', 'bool']}}", "a", Keys::Several), "Inexact [nan.0, inf.0] [false, true]");
         for none in [
+            "{'a.b': {$not: {$gt: 1, $lt: 5}}}",
             "{'a.b': {$ne: null}}",
             "{'a.b': {$not: {$type: 'int'}}}",
             "{'a.b': {$nin: [/^x/]}}",

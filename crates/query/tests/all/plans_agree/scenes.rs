@@ -184,7 +184,8 @@ fn condition() -> impl Strategy<Value = String> {
         prop_oneof![2 => not_regex(), 1 => Just("null".to_owned())].prop_map(|operand| format!("$ne: {operand}"));
     let negated = prop_oneof![4 => compare.clone(), 2 => list.clone(), 1 => other.clone()]
         .prop_map(|condition| format!("$not: {{{condition}}}"));
-    let basic = prop_oneof![12 => compare, 6 => list, 4 => other, 2 => unequal, 3 => negated];
+    let neither = (0..6_i32, 0..6_i32).prop_map(|(low, high)| format!("$not: {{$gt: {low}, $lt: {high}}}"));
+    let basic = prop_oneof![12 => compare, 6 => list, 4 => other, 2 => unequal, 3 => negated, 1 => neither];
     let element =
         vec(basic.clone(), 1..3).prop_map(|conditions| format!("$elemMatch: {}", braced(conditions.into_iter())));
     let object = (
