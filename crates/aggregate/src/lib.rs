@@ -27,6 +27,7 @@
 mod environment;
 mod equality_join;
 mod involved;
+mod join_table;
 mod joined_path;
 mod metadata;
 mod pipeline;

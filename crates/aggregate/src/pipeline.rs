@@ -169,6 +169,12 @@ impl Pipeline {
         self.stages.first()?.distinct()
     }
 
+    /// Number of documents that the first stage chooses at random, if it does.
+    pub fn sample_size(&self) -> Option<u64> {
+        let first = self.stages.first().filter(|_| self.environment.rewrites == Rewrites::Applied);
+        first?.sample_size()
+    }
+
     /// Input fields that the result depends on.
     pub fn dependencies(&self) -> Dependencies {
         if self.environment.rewrites == Rewrites::Off {

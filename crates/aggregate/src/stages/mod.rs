@@ -132,6 +132,11 @@ pub trait Stage: Send + Sync {
         None
     }
 
+    /// Number of documents that it chooses at random from its input, if it does.
+    fn sample_size(&self) -> Option<u64> {
+        None
+    }
+
     /// Adds the input fields that it reads.
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads;
 

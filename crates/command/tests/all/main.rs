@@ -2,6 +2,7 @@
 
 mod argument_rules;
 mod conflicts;
+mod correlated_join;
 mod cursor_room;
 mod default_concerns;
 mod failpoint_turns;

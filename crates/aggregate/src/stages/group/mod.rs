@@ -114,12 +114,14 @@ impl Stage for Group {
 
     fn distinct(&self) -> Option<Distinct> {
         let path = self.id.as_field()?.into_boxed_str();
-        let takes_first = |(_, accumulator): &(String, AccumulatorExpression)| accumulator.name() == "$first";
-        match self.fields.as_slice() {
-            [] => Some(Distinct { path, of: DistinctOf::Groups }),
-            fields if fields.iter().all(takes_first) => Some(Distinct { path, of: DistinctOf::FirstOfGroups }),
-            _ => None,
-        }
+        let take = |name| self.fields.iter().all(|(_, accumulator)| accumulator.name() == name);
+        let of = match self.fields.as_slice() {
+            [] => DistinctOf::Groups,
+            _ if take("$first") => DistinctOf::FirstOfGroups,
+            _ if take("$last") => DistinctOf::LastOfGroups,
+            _ => return None,
+        };
+        Some(Distinct { path, of })
     }
 
     fn hand_over(&mut self) {

@@ -1,15 +1,17 @@
 //! `$lookup`: adds to each document an array of its matches in another collection.
 
+mod correlated;
 mod parse;
 
+use correlated::{CorrelatedJoin, Correlation};
 pub(super) use parse::variables;
 
 use super::around::{Around, ReadFields};
 use super::{Definition, Reads, Stage, Unwinding};
-use crate::equality_join::{EqualityJoin, match_any};
+use crate::equality_join::{EqualityJoin, match_any, over};
 use crate::joined_path::local_values;
 use crate::sub_pipeline::SubPipeline;
-use crate::{DocumentStream, Environment, Flow};
+use crate::{DocumentStream, Environment, Flow, Rewrites};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringUse, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Changes, Dependencies, Expression, FieldPath, Variables};
@@ -32,6 +34,8 @@ struct Lookup {
     equality: Option<Equality>,
     /// Variables by name, evaluated on the joining document.
     variables: Vec<(String, Expression)>,
+    /// The equality with the joining document by which the pipeline begins, if there is one.
+    correlation: Option<Correlation>,
     /// The pipeline over the other collection.
     inner: SubPipeline,
     /// The environment of that pipeline, without the values of its variables.
@@ -77,10 +81,12 @@ impl Stage for Lookup {
         let join = plainly
             .map(|(equality, source)| EqualityJoin::new(source.clone(), equality.foreign.clone(), Gatherer::Lookup));
         let environment = Arc::clone(environment);
+        let correlated = (environment.rewrites == Rewrites::Applied).then(CorrelatedJoin::default);
         let joining = Joining {
             stage: self,
             environment,
             join,
+            correlated,
             constant: Constant::Unknown,
             around: Around::default(),
             array: Vec::new(),
@@ -143,6 +149,8 @@ struct Joining {
     environment: Arc<Environment>,
     /// `None` without an equality, or if the pipeline finds its documents itself.
     join: Option<EqualityJoin>,
+    /// Finds documents by the stage's correlation; `None` if the pipeline may not be rewritten.
+    correlated: Option<CorrelatedJoin>,
     constant: Constant,
     /// Reused between documents.
     around: Around,
@@ -171,6 +179,12 @@ impl Joining {
         }
         if !stage.variables.is_empty() {
             let world = stage.world(document, &self.environment)?;
+            if let (Some(join), Some(correlation), Some(source)) =
+                (&mut self.correlated, &stage.correlation, &stage.inner.source)
+                && let Some(found) = join.find(correlation, source, &world)?
+            {
+                return over(found, stage.inner.stages.as_ref(), &world.over(Some(source)));
+            }
             return stage.inner.open(&[], &world);
         }
         if let Constant::Unknown = self.constant {
@@ -330,6 +344,9 @@ impl DocumentStream for LookedUp {
 
     fn describe_run(&self, facts: &mut DocumentBuf) {
         let mut spilled = self.joining.join.as_ref().map(EqualityJoin::spilled).unwrap_or_default();
+        if let Some(correlated) = &self.joining.correlated {
+            spilled += correlated.spilled();
+        }
         if let Constant::Known(documents) = &self.joining.constant {
             spilled += documents.spilled();
         }
