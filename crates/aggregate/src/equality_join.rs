@@ -8,12 +8,14 @@ use crate::joined_path::matched_values;
 use crate::sub_pipeline::behind;
 use crate::{Access, DocumentStream, Documents, Environment, LookupVisitor, Lookups, Pipeline, SourceName};
 use bunko_bson::key_string::Direction;
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, StringOrder, ValueRef};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_errors::Result;
 use bunko_expression::FieldPath;
+use bunko_matcher::Filter;
 use bunko_operation::{Gatherer, OperationContext};
 use bunko_scratch::{Spilled, Spool, SpoolReader};
 use foldhash::HashMap;
+use std::sync::Arc;
 
 /// Finds documents by `_id`, by an index, or in a table built once from the whole collection.
 pub(crate) struct EqualityJoin {
@@ -25,6 +27,36 @@ pub(crate) struct EqualityJoin {
     one_value: OneValue,
     /// The kind of memory that the table counts against.
     gatherer: Gatherer,
+    matching: Option<Matching>,
+}
+
+/// A filter on the documents of the other collection.
+#[derive(Clone)]
+pub(crate) struct Matching {
+    source: DocumentBuf,
+    filter: Arc<Filter>,
+}
+
+impl Matching {
+    /// # Errors
+    /// Errors of the filter.
+    pub fn new(source: DocumentBuf, environment: &Environment) -> Result<Self> {
+        let filter = Arc::new(bunko_query::parse_filter(source.as_ref(), &environment.scope)?);
+        Ok(Self { source, filter })
+    }
+
+    /// This filter and another one.
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn and(&self, other: DocumentRef<'_>, environment: &Environment) -> Result<Self> {
+        let both: ArrayBuf = [self.source.as_ref(), other].into_iter().map(ValueRef::Document).collect();
+        Self::new(DocumentBuf::new().with("$and", &both), environment)
+    }
+
+    /// The stage that applies it.
+    fn stage(&self) -> DocumentBuf {
+        DocumentBuf::new().with("$match", &self.source)
+    }
 }
 
 /// How the documents of a single value are found.
@@ -54,7 +86,13 @@ struct Built {
 impl EqualityJoin {
     /// A join for a stage; the table counts as the stage's memory.
     pub fn new(source: SourceName, path: FieldPath, gatherer: Gatherer) -> Self {
-        Self { source, path, table: None, access: None, one_value: OneValue::NotAsked, gatherer }
+        Self { source, path, table: None, access: None, one_value: OneValue::NotAsked, gatherer, matching: None }
+    }
+
+    /// The join with only those documents that match a filter, if there is one.
+    #[must_use]
+    pub fn matching(self, matching: Option<Matching>) -> Self {
+        Self { matching, ..self }
     }
 
     /// Data of the other collection that was put on disk.
@@ -95,7 +133,9 @@ impl EqualityJoin {
             }
         }
         let filter = match_any(&self.path, values);
-        let stages = behind(&[ValueRef::from(&filter)], pipeline);
+        let more = self.matching.as_ref().map(Matching::stage);
+        let filters: Vec<_> = std::iter::once(&filter).chain(&more).map(ValueRef::from).collect();
+        let stages = behind(&filters, pipeline);
         environment.sources.open(&self.source, stages.as_ref(), environment)
     }
 
@@ -150,7 +190,12 @@ impl EqualityJoin {
             self.one_value = lookups.map_or(OneValue::Plans, OneValue::Lookups);
         }
         match &mut self.one_value {
-            OneValue::Lookups(lookups) => lookups.find(value, visitor),
+            OneValue::Lookups(lookups) => match &self.matching {
+                None => lookups.find(value, visitor),
+                Some(Matching { filter, .. }) => lookups.find(value, &mut |document| {
+                    if filter.try_matches(document)? { visitor(document) } else { Ok(()) }
+                }),
+            },
             _ => Ok(false),
         }
     }
@@ -168,7 +213,11 @@ impl EqualityJoin {
         let mut documents = Spool::new(self.gatherer, "a join");
         let mut positions: HashMap<Box<[u8]>, Vec<u32>> = HashMap::default();
         let mut nulls: Vec<u32> = Vec::new();
-        let mut input = environment.sources.open(&self.source, ArrayRef::EMPTY, environment)?;
+        let stages: ArrayBuf = self.matching.iter().map(Matching::stage).fold(ArrayBuf::new(), |mut stages, stage| {
+            stages.push(&stage);
+            stages
+        });
+        let mut input = environment.sources.open(&self.source, stages.as_ref(), environment)?;
         let (mut position, mut keys_bytes, mut key) = (0_u32, 0, Vec::new());
         while let Some(document) = input.next()? {
             if is_null.try_matches(document.as_ref())? {

@@ -56,7 +56,16 @@ pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<St
         }
         _ => None,
     };
-    Ok(vec![Box::new(Lookup { as_path, equality, variables, inner, inside, unwinding: None, read: None })])
+    Ok(vec![Box::new(Lookup {
+        as_path,
+        equality,
+        variables,
+        inner,
+        inside,
+        unwinding: None,
+        matching: None,
+        read: None,
+    })])
 }
 
 /// The other collection; a pipeline with `$documents` needs none.
