@@ -243,8 +243,14 @@ fn stage(random: &mut Random) -> Vec<String> {
 pub fn pipeline(random: &mut Random) -> Vec<String> {
     let mut stages = Vec::new();
     if random.one_in(4) {
+        stages.extend(random.one_in(2).then(|| "{$sort: {n: -1, _id: 1}}".to_owned()));
         stages.push("{$sort: {_id: 1}}".to_owned());
-        stages.extend(random.one_in(2).then(|| "{$project: {k: 1, n: 1, d: 1}}".to_owned()));
+        let between = [
+            "{$project: {k: 1, n: 1, d: 1}}",
+            "{$unwind: '$l'}",
+            "{$lookup: {from: 'other', localField: 'n', foreignField: 'n', as: 'j'}}",
+        ];
+        stages.extend(random.one_in(2).then(|| random.pick(&between).to_owned()));
         for _ in 0..=random.below(3) {
             stages.push(random.pick(&["{$limit: 12}", "{$skip: 2}", "{$limit: 30}", "{$skip: 5}"]).to_owned());
         }
