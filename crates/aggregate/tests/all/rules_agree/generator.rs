@@ -60,6 +60,8 @@ fn fields_behind(stage: &str) -> &'static [&'static str] {
         () if knows("_id: {x") => &["_id.x", "_id.x", "_id.y", "_id", "n"],
         () if knows("$group") || knows("$sortByCount") => &["_id", "_id", "_id.e", "n", "_id.0"],
         () if knows("$lookup") || knows("'$j'") => &["j.k", "j.n", "j.d.e", "j._id", "k", "n", "j", "d.e"],
+        () if knows("newRoot: '$d'") || knows("With: '$d'") => &["e", "e", "f", "e.f"],
+        () if knows("{$set: {'d.e': '$n'}") || knows("{$project: {'d.e': 1, k") => &["d.e", "d.f", "d.f"],
         () if knows("$replace") => &["k", "b", "e", "w", "n", "f"],
         () if knows("z.y") || knows("z: {y") => &["z.y", "z.y", "k", "d.e", "d.f"],
         () if knows("b: '$") => &["b", "b", "b.e", "b.0", "k", "d.f"],
@@ -84,7 +86,8 @@ pub fn document(id: u64, random: &mut Random) -> String {
 
 fn operators(random: &mut Random) -> String {
     let scalar = random.pick(&SCALARS);
-    match random.below(16) {
+    match random.below(18) {
+        16 => random.pick(&["null", "{$ne: null}", "{$exists: false}"]).into(),
         0 => format!("{{$gt: {scalar}}}"),
         1 => format!("{{$gte: {scalar}}}"),
         2 => format!("{{$lte: {scalar}}}"),
@@ -138,8 +141,17 @@ fn filter(behind: &str, random: &mut Random) -> String {
 
 /// A stage that a rule knows.
 fn stage(random: &mut Random) -> Vec<String> {
+    let guarded = |stage: &str, guard: &str| vec![format!("{{$match: {{$expr: {guard}}}}}"), stage.to_owned()];
     let any = |random: &mut Random, stages: &[&str]| vec![random.pick(stages).to_owned()];
-    match random.below(12) {
+    match random.below(15) {
+        12 => guarded(
+            random.pick(&["{$replaceRoot: {newRoot: '$d'}}", "{$replaceWith: '$d'}"]),
+            "{$eq: [{$type: '$d'}, 'object']}",
+        ),
+        13 => {
+            guarded("{$setWindowFields: {partitionBy: '$k', output: {w: {$sum: '$n'}}}}", "{$not: [{$isArray: '$k'}]}")
+        }
+        14 => any(random, &["{$set: {'d.e': '$n'}}", "{$project: {'d.e': 1, k: 1}}"]),
         0 => any(
             random,
             &[

@@ -17,7 +17,7 @@ use bunko_testkit::shell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-const PIPELINES: u64 = 1_500;
+const PIPELINES: u64 = 4_000;
 const DOCUMENTS: u64 = 40;
 
 fn parsed(text: &str) -> DocumentBuf {
@@ -107,13 +107,15 @@ fn pipelines_give_the_same_with_each_rule_on_and_off() {
                 empty += u64::from(expected.as_ref().is_ok_and(Vec::is_empty));
                 failed += u64::from(expected.is_err());
             }
-            // The pipeline inside another one is rewritten by the same rules.
-            let without = RuleSet::names()
-                .filter(|_| asking == 0)
-                .map(|name| (name, Rewrites::Without(RuleSet::named([name]).expect("the name of a rule"))));
-            for (off, rewrites) in std::iter::once(("none", Rewrites::Applied)).chain(without) {
-                let (results, rules) = world.run(stages, rewrites);
-                fired.extend(rules.iter().copied());
+            let (all, rules) = world.run(stages, Rewrites::Applied);
+            let mut ways = vec![("none", all)];
+            // Without a rule that has not fired, the pipeline is the same. Pipelines inside others have the same rules.
+            for name in rules.iter().copied().filter(|_| asking == 0) {
+                fired.insert(name);
+                let without = RuleSet::named([name]).expect("the name of a rule");
+                ways.push((name, world.run(stages, Rewrites::Without(without)).0));
+            }
+            for (off, results) in ways {
                 assert!(
                     agree(&results, &expected),
                     "pipeline {number} of seed {seed}, off: {off}, fired: {rules:?}\n[{stages}]\n{results:?}\ninstead of\n{expected:?}"
