@@ -9,11 +9,13 @@ use crate::joined_path::matched_values;
 use crate::sub_pipeline::behind;
 use crate::{Access, DocumentStream, Documents, Environment, LookupVisitor, Lookups, Pipeline, SourceName};
 use bunko_bson::key_string::Direction;
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, ValueRef};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::Result;
 use bunko_expression::FieldPath;
+use bunko_matcher::Filter;
 use bunko_operation::Gatherer;
 use bunko_scratch::Spilled;
+use std::sync::Arc;
 
 /// Finds documents by `_id`, by an index, or in a table built once from the whole collection.
 pub(crate) struct EqualityJoin {
@@ -25,6 +27,36 @@ pub(crate) struct EqualityJoin {
     one_value: OneValue,
     /// The kind of memory that the table counts against.
     gatherer: Gatherer,
+    matching: Option<Matching>,
+}
+
+/// A filter on the documents of the other collection.
+#[derive(Clone)]
+pub(crate) struct Matching {
+    source: DocumentBuf,
+    filter: Arc<Filter>,
+}
+
+impl Matching {
+    /// # Errors
+    /// Errors of the filter.
+    pub fn new(source: DocumentBuf, environment: &Environment) -> Result<Self> {
+        let filter = Arc::new(bunko_query::parse_filter(source.as_ref(), &environment.scope)?);
+        Ok(Self { source, filter })
+    }
+
+    /// This filter and another one.
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn and(&self, other: DocumentRef<'_>, environment: &Environment) -> Result<Self> {
+        let both: ArrayBuf = [self.source.as_ref(), other].into_iter().map(ValueRef::Document).collect();
+        Self::new(DocumentBuf::new().with("$and", &both), environment)
+    }
+
+    /// The stage that applies it.
+    fn stage(&self) -> DocumentBuf {
+        DocumentBuf::new().with("$match", &self.source)
+    }
 }
 
 /// How the documents of a single value are found.
@@ -49,7 +81,13 @@ const KEY_OF_NULL: &[u8] = &[];
 impl EqualityJoin {
     /// A join for a stage; the table counts as the stage's memory.
     pub fn new(source: SourceName, path: FieldPath, gatherer: Gatherer) -> Self {
-        Self { source, path, table: None, access: None, one_value: OneValue::NotAsked, gatherer }
+        Self { source, path, table: None, access: None, one_value: OneValue::NotAsked, gatherer, matching: None }
+    }
+
+    /// The join with only those documents that match a filter, if there is one.
+    #[must_use]
+    pub fn matching(self, matching: Option<Matching>) -> Self {
+        Self { matching, ..self }
     }
 
     /// Data of the other collection that was put on disk.
@@ -90,7 +128,9 @@ impl EqualityJoin {
             }
         }
         let filter = match_any(&self.path, values);
-        let stages = behind(&[ValueRef::from(&filter)], pipeline);
+        let more = self.matching.as_ref().map(Matching::stage);
+        let filters: Vec<_> = std::iter::once(&filter).chain(&more).map(ValueRef::from).collect();
+        let stages = behind(&filters, pipeline);
         environment.sources.open(&self.source, stages.as_ref(), environment)
     }
 
@@ -145,7 +185,12 @@ impl EqualityJoin {
             self.one_value = lookups.map_or(OneValue::Plans, OneValue::Lookups);
         }
         match &mut self.one_value {
-            OneValue::Lookups(lookups) => lookups.find(value, visitor),
+            OneValue::Lookups(lookups) => match &self.matching {
+                None => lookups.find(value, visitor),
+                Some(Matching { filter, .. }) => lookups.find(value, &mut |document| {
+                    if filter.try_matches(document)? { visitor(document) } else { Ok(()) }
+                }),
+            },
             _ => Ok(false),
         }
     }
@@ -159,7 +204,11 @@ impl EqualityJoin {
     fn build(&self, environment: &Environment) -> Result<Table> {
         let null = DocumentBuf::new().with(&self.path.dotted(), ValueRef::Null);
         let is_null = bunko_query::parse_filter(null.as_ref(), &environment.scope)?;
-        let input = environment.sources.open(&self.source, ArrayRef::EMPTY, environment)?;
+        let stages: ArrayBuf = self.matching.iter().map(Matching::stage).fold(ArrayBuf::new(), |mut stages, stage| {
+            stages.push(&stage);
+            stages
+        });
+        let input = environment.sources.open(&self.source, stages.as_ref(), environment)?;
         let mut key = Vec::new();
         let built = JoinTable::build(input, self.gatherer, environment.operation(), &mut |document, keys| {
             if is_null.try_matches(document)? {

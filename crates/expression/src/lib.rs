@@ -72,7 +72,7 @@ pub use made::{check_depth, check_document_bytes};
 pub use metadata::{AtHand, HELD_FIELD, Offered, held};
 pub use number::{Number, Operand};
 pub use path_slots::{PathSlots, PathValues};
-pub use projection::{Changes, Projection};
+pub use projection::{OtherFields, PathChange, PathChanges, Projection};
 pub use redaction::Redaction;
 pub use reshaping::Reshaping;
 pub use sort_pattern::SortPattern;

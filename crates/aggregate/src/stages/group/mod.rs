@@ -5,6 +5,7 @@ mod table;
 
 use super::{Definition, Reads, Stage, Stages};
 use crate::metadata::Carried;
+use crate::rewrite::Effect;
 use crate::stream::StandIns;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, StringUse, ValueRef, Writer};
@@ -110,6 +111,18 @@ impl Stage for Group {
 
     fn metadata(&self) -> Carried {
         Carried::Lost
+    }
+
+    fn effect(&self) -> Effect {
+        let keys = match (&self.id_name, self.id.as_field(), self.id.as_document()) {
+            (None, Some(path), _) => vec![("_id".to_owned(), path)],
+            (Some(name), Some(path), _) => vec![(format!("_id.{name}"), path)],
+            (None, None, Some(fields)) => {
+                fields.into_iter().filter_map(|(name, path)| Some((format!("_id.{name}"), path?))).collect()
+            }
+            _ => Vec::new(),
+        };
+        Effect::Groups { keys }
     }
 
     fn distinct(&self) -> Option<Distinct> {

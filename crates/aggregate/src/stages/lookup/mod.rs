@@ -8,13 +8,14 @@ pub(super) use parse::variables;
 
 use super::around::{Around, ReadFields};
 use super::{Definition, Reads, Stage, Unwinding};
-use crate::equality_join::{EqualityJoin, match_any, over};
+use crate::equality_join::{EqualityJoin, Matching, match_any, over};
 use crate::joined_path::local_values;
+use crate::rewrite::{Effect, Joined, JoinedSide};
 use crate::sub_pipeline::SubPipeline;
-use crate::{DocumentStream, Environment, Flow, Rewrites};
+use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringUse, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Changes, Dependencies, Expression, FieldPath, Variables};
+use bunko_expression::{Dependencies, Expression, FieldPath, PathChanges, Variables};
 use bunko_operation::Gatherer;
 use bunko_query::append_spilled;
 use bunko_scratch::{Spool, SpoolReader};
@@ -42,6 +43,8 @@ struct Lookup {
     inside: Environment,
     /// The `$unwind` of the array that followed: with it, the array is never made.
     unwinding: Option<Unwinding>,
+    /// A filter on the joined documents, if they are joined by equality alone.
+    matching: Option<Matching>,
     /// Fields that later stages read, if known.
     read: Option<ReadFields>,
 }
@@ -79,9 +82,10 @@ impl Stage for Lookup {
     ) -> Box<dyn DocumentStream> {
         let plainly = self.equality.as_ref().zip(self.inner.reads_plainly());
         let join = plainly
-            .map(|(equality, source)| EqualityJoin::new(source.clone(), equality.foreign.clone(), Gatherer::Lookup));
+            .map(|(equality, source)| EqualityJoin::new(source.clone(), equality.foreign.clone(), Gatherer::Lookup))
+            .map(|join| join.matching(self.matching.clone()));
         let environment = Arc::clone(environment);
-        let correlated = (environment.rewrites == Rewrites::Applied).then(CorrelatedJoin::default);
+        let correlated = (environment.rewrites.are_applied()).then(CorrelatedJoin::default);
         let joining = Joining {
             stage: self,
             environment,
@@ -106,10 +110,32 @@ impl Stage for Lookup {
         Reads::OthersToo
     }
 
-    fn changes(&self) -> Changes<'_> {
+    fn effect(&self) -> Effect {
         let index_path = self.unwinding.as_ref().and_then(|unwinding| unwinding.index_path.as_ref());
         let paths = std::iter::once(&self.as_path).chain(index_path);
-        Changes::Fields(paths.filter_map(|path| path.components().first()).map(|name| &**name).collect())
+        let tops = paths.filter_map(|path| path.components().first()).map(|name| &**name);
+        let side = match (&self.unwinding, self.as_path.components()) {
+            (Some(unwinding), [field]) if unwinding.index_path.is_none() => {
+                Some(JoinedSide { field: field.to_string(), keeps_unmatched: unwinding.preserves_without_elements() })
+            }
+            _ => None,
+        };
+        Effect::Joins(Joined { changes: PathChanges::computing(tops), side })
+    }
+
+    fn take_inside(&mut self, filter: DocumentRef<'_>) -> Result<()> {
+        if let Some(unwinding) = &mut self.unwinding {
+            unwinding.drop_without_elements();
+        }
+        if self.equality.is_none() || !self.inner.stages.as_ref().is_empty() {
+            self.inner.add_filter(filter);
+            return Ok(());
+        }
+        self.matching = Some(match self.matching.take() {
+            Some(matching) => matching.and(filter, &self.inside)?,
+            None => Matching::new(filter.to_owned(), &self.inside)?,
+        });
+        Ok(())
     }
 
     fn makes_one_of_each(&self) -> bool {

@@ -61,7 +61,17 @@ pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<St
     } else {
         None
     };
-    Ok(vec![Box::new(Lookup { as_path, equality, variables, correlation, inner, inside, unwinding: None, read: None })])
+    Ok(vec![Box::new(Lookup {
+        as_path,
+        equality,
+        variables,
+        correlation,
+        inner,
+        inside,
+        unwinding: None,
+        matching: None,
+        read: None,
+    })])
 }
 
 /// The other collection; a pipeline with `$documents` needs none.
