@@ -1,5 +1,5 @@
 //! The values that administrators set and commands read: server parameters, cluster parameters, the rate of new
-//! connections, default concerns, the block of users' writes, the feature compatibility version.
+//! connections, query settings, default concerns, the block of users' writes, the feature compatibility version.
 //!
 //! A setting holds its value, and code that depends on it reads it here. Values that other crates hold are reached
 //! through [`Owners`]. This crate knows nothing of how commands run: the commands store changed documents, and hand the
@@ -18,6 +18,7 @@ mod login_parameters;
 mod owners;
 mod parameter;
 mod parameters;
+pub mod query_settings;
 mod rate_parameters;
 mod stored;
 mod table;

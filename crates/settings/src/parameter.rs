@@ -5,46 +5,43 @@ use bunko_bson::{Value, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::secret_names::shown_text;
 
+/// Returns the value of a parameter.
+type Read = fn(&dyn Owners) -> Result<Value>;
+/// Sets a parameter.
+type Write = fn(&dyn Owners, ValueRef<'_>) -> Result<()>;
+
 /// One parameter.
 pub struct Parameter {
     /// Its name.
     pub name: &'static str,
     /// Returns its value.
-    pub read: fn(&dyn Owners) -> Result<Value>,
+    pub read: Read,
     /// Sets it, if it can be set now.
-    pub write: Option<fn(&dyn Owners, ValueRef<'_>) -> Result<()>>,
+    pub write: Option<Write>,
     /// Whether `MongoDB` sets it when it starts.
     pub at_startup: bool,
     /// Sets it if it can be set only when the server starts.
-    pub begin: Option<fn(&dyn Owners, ValueRef<'_>) -> Result<()>>,
+    pub begin: Option<Write>,
 }
 
 impl Parameter {
     /// Makes a parameter whose value is the same whatever is set.
-    pub(crate) const fn fixed(name: &'static str, read: fn(&dyn Owners) -> Result<Value>) -> Self {
+    pub(crate) const fn fixed(name: &'static str, read: Read) -> Self {
         Self { name, read, write: None, at_startup: false, begin: None }
     }
 
     /// Makes a parameter that is decided when the server starts.
-    pub(crate) const fn startup(name: &'static str, read: fn(&dyn Owners) -> Result<Value>) -> Self {
+    pub(crate) const fn startup(name: &'static str, read: Read) -> Self {
         Self { name, read, write: None, at_startup: true, begin: None }
     }
 
     /// Makes a parameter that can be set only when the server starts.
-    pub(crate) const fn set_at_startup(
-        name: &'static str,
-        read: fn(&dyn Owners) -> Result<Value>,
-        begin: fn(&dyn Owners, ValueRef<'_>) -> Result<()>,
-    ) -> Self {
+    pub(crate) const fn set_at_startup(name: &'static str, read: Read, begin: Write) -> Self {
         Self { name, read, write: None, at_startup: true, begin: Some(begin) }
     }
 
     /// Makes a parameter that can be set at any time.
-    pub(crate) const fn settable(
-        name: &'static str,
-        read: fn(&dyn Owners) -> Result<Value>,
-        write: fn(&dyn Owners, ValueRef<'_>) -> Result<()>,
-    ) -> Self {
+    pub(crate) const fn settable(name: &'static str, read: Read, write: Write) -> Self {
         Self { name, read, write: Some(write), at_startup: true, begin: None }
     }
 }

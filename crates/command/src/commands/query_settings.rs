@@ -7,7 +7,7 @@ use crate::dispatch::Halt;
 use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
-use crate::query_settings::{self, NoHash, Set, Settings, ShapeHash, shape_of};
+use crate::query_settings;
 use crate::replica_set::Deployment;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
@@ -17,6 +17,7 @@ use bunko_query::id_lookup;
 use bunko_request::Request;
 use bunko_request::facts::{Changes, CommandFacts, Databases, Explanation};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_settings::query_settings::{NoHash, Set, Settings, ShapeHash, shape_of};
 
 pub(super) const SET: Command = Command {
     facts: CommandFacts {

@@ -10,7 +10,7 @@ const PLACE: &str = "setQuerySettings.settings";
 
 /// The settings of a shape. An update leaves settings that it does not mention unchanged.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Settings {
+pub struct Settings {
     index_hints: Option<ArrayBuf>,
     query_framework: Option<String>,
     reject: Option<bool>,

@@ -1,99 +1,70 @@
-//! The shape of a reading command: queries that differ only in values have one shape.
-//! Source: MongoDB manual 8.2, "Query Shapes".
+//! The use of query settings by commands.
+//!
+//! `Invocation::scope_in` looks up the settings for the shape of the command, refuses a rejected shape, and puts the
+//! settings into the `QueryScope`. There the planner finds them for each collection that the command reads. A `find` of
+//! one document by its `_id` has no scope, so it never looks settings up.
 
-use super::expression_shape::placeholder;
-use super::{expression_shape, filter_shape, pipeline_shape, projection_shape};
-use crate::command_entry::Command;
-use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
-use bunko_request::fields::truth;
-use bunko_request::query_shape::ShapePart;
-use sha2::{Digest, Sha256};
-use std::fmt;
+use crate::commands;
+use crate::dispatch::Halt;
+use crate::invocation::Invocation;
+use crate::stored_settings;
+use bunko_catalog::stored_document::Stamps;
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_query::QuerySettings;
+use bunko_request::fields::Fields;
+use bunko_settings::cluster_parameters::{COLLECTION, DATABASE};
+use bunko_settings::query_settings::{Set, ShapeHash, shape_of};
+use std::sync::Arc;
 
-/// Identifies a shape. It differs from the hash that MongoDB computes for the shape.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ShapeHash([u8; 32]);
-
-impl ShapeHash {
-    /// The hash of a shape.
-    pub fn of(shape: &DocumentBuf) -> Self {
-        Self(Sha256::digest(shape.as_ref().as_bytes()).into())
+/// The settings for the shape of the command that runs or is explained.
+/// # Errors
+/// `QueryRejectedBySettings` if the settings reject the shape; such commands may still be explained.
+pub(crate) fn applied(invocation: &Invocation<'_>, fields: &Fields<'_>) -> Result<Option<Arc<QuerySettings>>> {
+    let shape = || {
+        let command = commands::find(fields.command).filter(|command| command.has_query_shape())?;
+        Some(shape_of(command, invocation.request.database, fields.body))
+    };
+    let Some(set) = invocation.service.query_settings.of_shape(shape) else { return Ok(None) };
+    let is_explained = invocation.command.is_explain() || fields.truth("explain");
+    if set.settings.rejects() && !is_explained {
+        return Err(Failure::new(ErrorCode::QUERY_REJECTED_BY_SETTINGS, "Query rejected by admin query settings"));
     }
-
-    /// Parses 64 hexadecimal digits.
-    pub fn parse(text: &str) -> Result<Self, NoHash> {
-        let digits = text.bytes().map(|digit| char::from(digit).to_digit(16)).collect::<Option<Vec<_>>>();
-        let digits = digits.ok_or(NoHash::NotHexadecimal)?;
-        let mut bytes = [0; 32];
-        if digits.len() != 2 * bytes.len() {
-            return Err(NoHash::OfAnotherLength);
-        }
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = (pair[0] << 4 | pair[1]) as u8;
-        }
-        Ok(Self(bytes))
-    }
+    Ok(Some(Arc::clone(&set.for_planner)))
 }
 
-/// Why a string is not a hash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoHash {
-    NotHexadecimal,
-    OfAnotherLength,
-}
-
-impl fmt::Display for ShapeHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02X}"))
+/// Changes the settings of a shape durably, and returns the new ones.
+/// # Errors
+/// Errors of `change`; `BSONObjectTooLarge` if all settings do not fit into one document; errors of the write.
+pub(crate) fn change(
+    invocation: &mut Invocation<'_>,
+    hash: ShapeHash,
+    change: &dyn Fn(Option<&Set>) -> Result<Option<Set>>,
+) -> Result<Option<Arc<Set>>, Halt> {
+    let service = invocation.service;
+    let mut changing = service.query_settings.change();
+    let [before, after] = changing.replace(hash, change)?;
+    if before.is_none() && after.is_none() {
+        return Ok(None);
     }
-}
-
-/// The shape of a command that has one, on a collection of a database. Its entry lists the fields that belong to the
-/// shape; hints, batch sizes and time limits do not.
-pub(crate) fn of(command: &Command, database: &str, body: DocumentRef<'_>) -> DocumentBuf {
-    let collection = body.first().and_then(|first| first.value.as_str()).unwrap_or("$cmd.aggregate");
-    let namespace = DocumentBuf::new().with("db", database).with("coll", collection);
-    let mut shape = DocumentBuf::new().with("cmdNs", &namespace).with("command", command.name);
-    for (name, part) in command.query_shape {
-        let value = body.get(name).filter(|value| !value.is_nullish());
-        let is_empty = value.is_none_or(|value| value.as_document().is_some_and(DocumentRef::is_empty));
-        match (part, value) {
-            // An empty filter has the shape of a missing one.
-            (ShapePart::Filter, _) if is_empty => {
-                shape.append(name, &DocumentBuf::new());
-            }
-            (_, Some(value)) if !is_empty => {
-                shape.append(name, &of_part(*part, value));
-            }
-            _ => {}
-        }
-    }
-    shape
-}
-
-fn of_part(part: ShapePart, value: ValueRef<'_>) -> Value {
-    match (part, value) {
-        (ShapePart::Filter, ValueRef::Document(filter)) => Value::Document(filter_shape::of(filter)),
-        (ShapePart::Projection, ValueRef::Document(projection)) => Value::Document(projection_shape::of(projection)),
-        (ShapePart::Values, ValueRef::Document(values)) => Value::Document(filter_shape::values(values)),
-        (ShapePart::Pipeline, ValueRef::Array(pipeline)) => pipeline_shape::of(pipeline),
-        (ShapePart::Expressions, _) => expression_shape::of(value),
-        (ShapePart::Flag, _) => Value::Boolean(truth(value)),
-        (ShapePart::Value, _) => Value::String(placeholder(value)),
-        _ => value.to_value(),
-    }
+    let kept = changing.to_document(service.world.timestamp())?;
+    stored_settings::keep(invocation, DATABASE, COLLECTION, &kept)?;
+    changing.publish();
+    Ok(after)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::commands;
+    use super::commands;
+    use bunko_bson::ValueRef;
+    use bunko_settings::query_settings::shape_of;
     use bunko_testkit::shell;
 
     fn shape(command: &str) -> String {
         let body = shell::parse_document(command).expect("a command");
         let name = body.as_ref().first().expect("a name").name.to_owned();
-        shell::print(ValueRef::Document(of(commands::find(&name).expect("a command"), "d", body.as_ref()).as_ref()))
+        shell::print(ValueRef::Document(
+            shape_of(commands::find(&name).expect("a command"), "d", body.as_ref()).as_ref(),
+        ))
     }
 
     #[test]
@@ -172,18 +143,6 @@ mod tests {
             ),
         ] {
             assert_ne!(shape(one), shape(other));
-        }
-    }
-
-    #[test]
-    fn hashes_are_read_as_they_are_printed() {
-        let hash = ShapeHash::of(&DocumentBuf::new());
-        assert_eq!(ShapeHash::parse(&hash.to_string()), Ok(hash));
-        assert_eq!(ShapeHash::parse(&hash.to_string().to_lowercase()), Ok(hash));
-        for (text, why) in
-            [("", NoHash::OfAnotherLength), ("ABC", NoHash::OfAnotherLength), ("tooshort", NoHash::NotHexadecimal)]
-        {
-            assert_eq!(ShapeHash::parse(text), Err(why));
         }
     }
 }
