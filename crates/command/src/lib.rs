@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod access_control;
+mod acknowledgement;
 mod audit;
 mod authorization;
 mod auto_compaction;
@@ -36,13 +37,10 @@ mod dispatch;
 mod document_list;
 mod each_stage;
 mod encrypted_fields;
-mod error_labels;
 mod expiry_option;
 mod fail_points;
 mod feature_compatibility;
-mod generic_options;
 mod id_index_option;
-mod internal_fields;
 mod invocation;
 mod known_commands;
 mod let_variables;
@@ -61,7 +59,6 @@ mod pipeline_writes;
 mod profile_entry;
 mod profiler;
 mod query_settings;
-mod read_concern;
 mod replica_set;
 mod reply_room;
 mod resumed_builds;
@@ -71,7 +68,6 @@ mod service;
 mod session_collections;
 mod slow_operation;
 mod source_stages;
-mod stable_api;
 mod start_note;
 mod statement_note;
 mod statistics_scale;
@@ -89,10 +85,9 @@ mod validation_options;
 mod vector_search;
 mod view_definition;
 mod view_reads;
-mod write_concern;
-mod write_lock;
 mod write_statement;
 
+pub use acknowledgement::Acknowledgement;
 pub use audit::{AuditOptions, Configuration as AuditConfiguration};
 pub use authorization::{Asker, Privileges};
 pub use bunko_catalog::Haste;
@@ -114,4 +109,3 @@ pub use parameters::{Parameters, TRANSACTION_MEMORY_BYTES, is_known_parameter, p
 pub use replica_set::{MemberHost, ReplicaSet};
 pub use service::{Facts, OwnCertificate, Process, Service, World};
 pub use time_to_live::{TimeToLive, delete_expired, delete_expired_until_stopped};
-pub use write_concern::Acknowledgement;
