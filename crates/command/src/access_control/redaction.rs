@@ -5,10 +5,10 @@
 
 use crate::command_entry::Command;
 use crate::commands::{self, apply_ops};
-use crate::generic_options::is_generic;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_request::Request;
 use bunko_request::facts::{ANY_FIELDS, Secrets};
+use bunko_request::generic_fields::is_generic;
 use bunko_request::secret_names::{
     COLLECTION_OF_USERS, DATABASE_OF_USERS, HIDDEN, append_without_named, is_of_users, names_secret,
 };
