@@ -1,14 +1,17 @@
 //! `setQuerySettings` and `removeQuerySettings`: settings for all commands of one query shape.
 
-use super::{aggregate, distinct, find};
+use super::aggregate::{self, Aggregate};
+use super::distinct::Distinct;
+use super::find;
+use super::find::Find;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
-use crate::let_variables::scope_with_let;
 use crate::query_settings::{self, NoHash, Set, Settings, ShapeHash, shape_of};
 use crate::replica_set::Deployment;
+use crate::scope_options::ScopeOptions;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::Namespace;
@@ -160,16 +163,21 @@ fn checked(invocation: &mut Invocation<'_>, query: DocumentRef<'_>) -> Result<Me
 
 fn check_command(command: &Invocation<'_>, namespace: &Namespace) -> Result<()> {
     // Settings that the shape has already must not reject the command.
-    let scope = command.scope_without_settings(command, namespace)?;
+    let scope = |options: &ScopeOptions<'_>| command.scope_without_settings(options.collation, namespace);
     match command.command.explain {
-        Explanation::Find => find::parse(command, scope).map(drop),
+        Explanation::Find => {
+            let find = Find::parse(command)?;
+            find.query(scope(&find.scope)?).map(drop)
+        }
         Explanation::Distinct => {
-            distinct::key(command)?;
-            distinct::parse(command, &scope).map(drop)
+            let distinct = Distinct::parse(command)?;
+            distinct.query(&*scope(&distinct.scope)?).map(drop)
         }
         _ => {
-            let stages = command.array("pipeline")?.ok_or_else(|| missing("aggregate.pipeline"))?;
-            aggregate::prepare(command, Some(namespace), stages, scope_with_let(command, scope)?).map(drop)
+            let request = Aggregate::parse(command)?;
+            let stages = request.stages.ok_or_else(|| command.missing("pipeline"))?;
+            let scope = request.scope.variables.define_in(scope(&request.scope)?)?;
+            aggregate::prepare(command, Some(namespace), stages, scope).map(drop)
         }
     }
 }

@@ -19,13 +19,13 @@ use crate::cluster_parameters::{COLLECTION, DATABASE};
 use crate::commands;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
+use crate::scope_options::ScopeOptions;
 use crate::stored_settings;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Catalog;
 use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::QuerySettings;
-use bunko_request::fields::Fields;
 use parking_lot::{Mutex, RwLock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -102,12 +102,12 @@ impl AllQuerySettings {
     }
 
     /// The settings for commands of this one's shape.
-    fn of_command(&self, fields: &Fields<'_>, database: &str) -> Option<Arc<Set>> {
+    fn of_command(&self, options: &ScopeOptions<'_>, database: &str) -> Option<Arc<Set>> {
         if !self.are_some.load(Ordering::Relaxed) {
             return None;
         }
-        let command = commands::find(fields.command).filter(|command| command.has_query_shape())?;
-        let hash = ShapeHash::of(&shape_of(command, database, fields.body));
+        let command = commands::find(options.command).filter(|command| command.has_query_shape())?;
+        let hash = ShapeHash::of(&shape_of(command, database, options.body));
         self.by_shape.read().get(&hash).cloned()
     }
 
@@ -130,11 +130,11 @@ fn read(entry: ValueRef<'_>) -> Option<(ShapeHash, Arc<Set>)> {
 /// The settings for the shape of the command that runs or is explained.
 /// # Errors
 /// `QueryRejectedBySettings` if the settings reject the shape; such commands may still be explained.
-pub(crate) fn applied(invocation: &Invocation<'_>, fields: &Fields<'_>) -> Result<Option<Arc<QuerySettings>>> {
-    let Some(set) = invocation.service.query_settings.of_command(fields, invocation.request.database) else {
+pub(crate) fn applied(invocation: &Invocation<'_>, options: &ScopeOptions<'_>) -> Result<Option<Arc<QuerySettings>>> {
+    let Some(set) = invocation.service.query_settings.of_command(options, invocation.request.database) else {
         return Ok(None);
     };
-    let is_explained = invocation.command.is_explain() || fields.truth("explain");
+    let is_explained = invocation.command.is_explain() || options.is_explained;
     if set.settings.rejects() && !is_explained {
         return Err(Failure::new(ErrorCode::QUERY_REJECTED_BY_SETTINGS, "Query rejected by admin query settings"));
     }
