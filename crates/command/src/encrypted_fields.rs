@@ -8,6 +8,7 @@
 
 mod query;
 
+use crate::capped_options::CappedOptions;
 use crate::invocation::Invocation;
 use crate::replica_set::Deployment;
 use crate::validation_options::ValidationOptions;
@@ -48,10 +49,11 @@ pub(crate) fn of_collection(
     invocation: &Invocation<'_>,
     namespace: &Namespace,
     validation: &ValidationOptions<'_>,
+    capped: CappedOptions,
 ) -> Result<Option<DocumentBuf>> {
     let Some(option) = invocation.document("encryptedFields")? else { return Ok(None) };
     check(option)?;
-    if invocation.boolean("capped", false)? {
+    if capped.is_capped {
         let message = "Encrypted collections cannot be capped: 'encryptedFields' is not allowed with 'capped'";
         return Err(Failure::new(ErrorCode(6_367_301), message));
     }

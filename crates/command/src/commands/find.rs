@@ -1,10 +1,10 @@
 //! `find`: returns documents that match a filter.
 
 mod resumable;
+mod tailing;
 
 use crate::access_control::is_on_users;
 use crate::authorization::Privileges;
-use crate::capped_options::is_capped;
 use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, while_running, write_first_batch, write_running};
@@ -24,7 +24,7 @@ use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::{DiskUse, OperationContext};
 use bunko_query::{
-    Execution, FindQuery, Hint, PlanReport, QueryScope, ResumableScan, Standing, Tail, fetch_by_id, id_lookup, plan,
+    Execution, FindQuery, PlanReport, QueryScope, ResumableScan, Standing, fetch_by_id, id_lookup, plan,
 };
 use bunko_request::counted_as::Opcounter;
 use bunko_request::counted_as::OperationClass;
@@ -36,9 +36,10 @@ use bunko_request::facts::{
 use bunko_request::field_kinds::{Kind, NOT_NEGATIVE, field};
 use bunko_request::fields::Fields;
 use bunko_request::query_shape::ShapePart;
-use bunko_store::{Bell, Direction, Lsn};
+use bunko_store::Lsn;
 use resumable::{Resumable, Tokens};
 use std::sync::Arc;
+use tailing::{follow, not_capped};
 
 /// The fields of its query shape, and how they contribute.
 const QUERY_SHAPE: &[(&str, ShapePart)] = &[
@@ -155,35 +156,6 @@ impl CursorSource for Execution {
 
     fn standing(&self) -> Option<Standing> {
         Some(self.footing().standing())
-    }
-}
-
-/// The source of a tailable cursor.
-struct Tailing {
-    tail: Tail,
-    /// Whether a `getMore` waits for new documents.
-    awaits_data: bool,
-}
-
-impl CursorSource for Tailing {
-    fn next(&mut self) -> Result<Option<DocumentRef<'_>>, Failure> {
-        self.tail.next()
-    }
-
-    fn examined(&self) -> Option<Examined> {
-        Some(Examined { keys: 0, documents: self.tail.examined() })
-    }
-
-    fn resume(&mut self) -> Result<(), Failure> {
-        self.tail.resume()
-    }
-
-    fn stays_open(&self) -> bool {
-        self.tail.has_place()
-    }
-
-    fn bell(&self) -> Option<&Arc<Bell>> {
-        self.awaits_data.then(|| self.tail.collection().bell())
     }
 }
 
@@ -448,26 +420,8 @@ fn check_of_view(find: &Find<'_>, query: &FindQuery, target: &Target) -> Result<
     if query.resumed.is_some() { Err(resumable::unsupported("a view")) } else { Ok(()) }
 }
 
-/// A tailable cursor, which also returns documents that are inserted later.
-fn follow(find: &Find<'_>, collection: &Arc<Collection>, query: FindQuery) -> Result<Tailing, Failure> {
-    if !is_capped(collection) {
-        return Err(not_capped());
-    }
-    if find.is_single_batch {
-        return Err(Failure::bad_value("Cannot use tailable option with the 'singleBatch' option"));
-    }
-    if find.sort.is_some() && matches!(query.hint, Some(Hint::Natural(Direction::Backward))) {
-        return Err(Failure::bad_value("cannot use tailable option with a sort other than {$natural: 1}"));
-    }
-    Ok(Tailing { tail: Tail::new(collection, Arc::new(query))?, awaits_data: find.awaits_data })
-}
-
 /// Size of a capped collection above which the command runs on a thread of its own: it may have to skip many documents.
 const LONG_DOCUMENTS: u64 = 2_000;
-
-fn not_capped() -> Failure {
-    Failure::bad_value("error processing query: tailable cursor requested on non capped collection")
-}
 
 /// The `_id` of a find for one whole document by its `_id`. It needs no plan and no cursor.
 fn express(body: DocumentRef<'_>) -> Option<ValueRef<'_>> {

@@ -20,6 +20,7 @@ use bunko_query::id_lookup;
 use bunko_request::Request;
 use bunko_request::facts::{Changes, CommandFacts, Databases, Explanation};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 
 pub(super) const SET: Command = Command {
     facts: CommandFacts {
@@ -54,9 +55,7 @@ struct Meant {
 
 fn set(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     refuse_without_set(invocation)?;
-    let Some(settings) = invocation.document("settings")? else {
-        return Err(missing("setQuerySettings.settings").into());
-    };
+    let settings = parse_settings(invocation)?;
     let meant = meant(invocation)?;
     let settings = Settings::parse(settings)?;
     let set = query_settings::change(invocation, meant.hash, &|before| {
@@ -68,6 +67,10 @@ fn set(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         reply.extend(set.to_document(meant.hash).as_ref());
     }
     Ok(())
+}
+
+fn parse_settings<'a>(fields: &Fields<'a>) -> Result<DocumentRef<'a>> {
+    fields.document("settings")?.ok_or_else(|| fields.missing("settings"))
 }
 
 fn remove(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

@@ -1,7 +1,7 @@
 //! The `bulkWrite` that `explain` is given: its only operation, and the collection that it is over.
 
 use super::operation::{Action, Operation};
-use super::{Target, parse_target};
+use super::target::{Target, parse_target};
 use crate::let_variables::Let;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::fields::Fields;

@@ -5,6 +5,7 @@
 
 mod explained;
 mod operation;
+mod target;
 
 pub(super) use explained::OnlyOperation;
 pub(super) use operation::Action;
@@ -12,7 +13,6 @@ pub(super) use operation::Action;
 use super::insert::check_batch_size;
 use crate::access_control::has_namespace_of_users;
 use crate::authorization::{Privileges, writes};
-use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::document_list::write_document_list;
@@ -38,16 +38,12 @@ use bunko_request::facts::{
     Changes, CommandFacts, Databases, ExplainedWrite, Explanation, OwnTime, Profiling, Retry, Secrets, Stability,
     TransactionUse, WriteConcernUse,
 };
-use bunko_request::field_kinds::{Field, Kind, field};
-use bunko_request::fields::Fields;
-use bunko_request::statement::{required_value, statement};
+use bunko_request::field_kinds::{Kind, field};
 use bunko_update::Targets;
 use operation::Operation;
 use std::borrow::Cow;
 use std::sync::Arc;
-
-const NAMESPACE_FIELDS: &[Field] =
-    &[field("ns", Kind::Text), field("collectionUUID", Kind::Uuid), field("encryptionInformation", Kind::Object)];
+use target::{Target, parse_target};
 
 pub(crate) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -124,13 +120,6 @@ struct Done {
     counts: WriteCounts,
     search: Option<LastSearch>,
     stage: &'static str,
-}
-
-/// One entry of `nsInfo`.
-pub(super) struct Target {
-    pub(super) namespace: Namespace,
-    /// The `collectionUUID` that the collection must have.
-    uuid: Option<[u8; 16]>,
 }
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
@@ -300,7 +289,7 @@ impl<'i> BulkWrite<'i> {
         let mut done_before = 0;
         let written = WriteTarget::of(invocation, &target.namespace)?;
         let allowed = check_writable(&service.catalog, &target.namespace, Creation::Implied)
-            .and_then(|()| target.check_uuid(invocation))
+            .and_then(|()| target.check_uuid(&service.catalog))
             .and_then(|()| match written {
                 WriteTarget::View => service.catalog.refuse_view(&target.namespace),
                 WriteTarget::Collection | WriteTarget::TimeSeries(_) => Ok(()),
@@ -397,7 +386,7 @@ impl<'i> BulkWrite<'i> {
         let statement = update.as_ref().map_err(Failure::clone)?;
         let creation = if statement.upsert == Upsert::Yes { Creation::Implied } else { Creation::None };
         check_writable(&service.catalog, &target.namespace, creation)?;
-        target.check_uuid(invocation)?;
+        target.check_uuid(&service.catalog)?;
         self.pass_time(invocation);
         let target = &self.namespaces[namespace];
         self.done.stage = "UPDATE";
@@ -453,7 +442,7 @@ impl<'i> BulkWrite<'i> {
         let service = invocation.service;
         let statement = delete.as_ref().map_err(Failure::clone)?;
         check_writable(&service.catalog, &target.namespace, Creation::None)?;
-        target.check_uuid(invocation)?;
+        target.check_uuid(&service.catalog)?;
         self.pass_time(invocation);
         let target = &self.namespaces[namespace];
         self.done.stage = "DELETE";
@@ -493,25 +482,4 @@ fn with_position(position: usize, result: &DocumentBuf) -> DocumentBuf {
     let mut whole = DocumentBuf::new().with("ok", 1.0).with("idx", position as i32);
     whole.extend(result.as_ref());
     whole
-}
-
-/// Reads an entry of `nsInfo`.
-fn parse_target(info: DocumentRef<'_>) -> Result<Target> {
-    let fields: Fields<'_> = statement("bulkWrite.nsInfo", info, NAMESPACE_FIELDS)?;
-    let name = required_value(&fields, "ns")?;
-    let name = name.as_str().ok_or_else(|| fields.mismatch("ns", name, "type 'string'"))?;
-    if fields.field("encryptionInformation").is_some() {
-        return Err(fields.unsupported("encryptionInformation"));
-    }
-    let uuid = collection_uuid::parse(&fields)?;
-    Ok(Target { namespace: Namespace::parse(name)?, uuid })
-}
-
-impl Target {
-    /// Refuses a collection whose UUID is not the given one.
-    /// # Errors
-    /// As [`collection_uuid::check`].
-    pub(super) fn check_uuid(&self, invocation: &Invocation<'_>) -> Result<()> {
-        collection_uuid::check(&invocation.service.catalog, &self.namespace, self.uuid)
-    }
 }
