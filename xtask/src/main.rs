@@ -26,7 +26,7 @@ const USAGE: &str = "\
 usage: cargo xtask <task>
 
   tidy      dependency arrows, circles of modules, lengths of files and functions, clocks, registries, paths named in
-            docs, names, plain words, unfinished code
+            docs, names, plain words, lookups of fields, unfinished code
   licences  every dependency's licence is on the list xtask/licences.txt (needs no network)
   advisories [CLONE]
             no package of a lock file has a weakness that xtask/advisories.txt knows (needs no network); with a clone of

@@ -65,6 +65,38 @@ pub fn closing(code: &str, open: usize) -> usize {
     code.len()
 }
 
+/// A function with a body.
+pub struct Function<'a> {
+    pub name: &'a str,
+    /// Offset of `fn`.
+    pub start: usize,
+    /// The body with its braces.
+    pub body: Range<usize>,
+}
+
+/// The functions of a file whose comments and literals are blank.
+pub fn functions(code: &str) -> impl Iterator<Item = Function<'_>> {
+    words(code, "fn").filter_map(move |start| {
+        let named = code[start + 2..].trim_start();
+        let end = named.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(named.len());
+        let open = body(code, start).filter(|_| end > 0)?;
+        Some(Function { name: &named[..end], start, body: open..closing(code, open) })
+    })
+}
+
+/// Where the body of the function begins whose signature begins at `start`; none if it has no body.
+fn body(code: &str, start: usize) -> Option<usize> {
+    let mut at = start;
+    loop {
+        match code.as_bytes().get(at)? {
+            b'{' => return Some(at),
+            b';' => return None,
+            b'(' | b'[' => at = closing(code, at),
+            _ => at += 1,
+        }
+    }
+}
+
 /// The line of an offset, from 1.
 pub fn line_of(text: &str, offset: usize) -> usize {
     1 + text[..offset].matches('\n').count()

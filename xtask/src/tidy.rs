@@ -3,6 +3,7 @@
 mod clocks;
 mod command_names;
 mod dependency_arrows;
+mod field_lookups;
 mod file_length;
 mod function_length;
 mod log_ids;
@@ -22,6 +23,7 @@ type Check = fn(&Path, &mut Findings) -> Result<(), String>;
 const CHECKS: &[Check] = &[
     command_names::check,
     dependency_arrows::check,
+    field_lookups::check,
     file_length::check,
     log_ids::check,
     registries::check,

@@ -43,6 +43,8 @@ pub struct Catalog {
     /// Whether a collection or view with a collation may exist or have existed. Most catalogs have none, and skip the
     /// lookup.
     has_collations: AtomicBool,
+    /// Whether a view may exist or have existed.
+    has_views: Arc<AtomicBool>,
 }
 
 /// Counters of ids. An id is never given twice.
@@ -91,15 +93,17 @@ impl Catalog {
             }
             store.commit(&notes::batch_of_start()).map_err(from_storage)?;
         }
-        let has_collations = loaded.collections.iter().any(|collection| {
-            !collection.strings().is_bytes() || collection.namespace().collection() == crate::views::SYSTEM_VIEWS
-        });
+        let has_collations = loaded
+            .collections
+            .iter()
+            .any(|collection| !collection.strings().is_bytes() || collection.namespace().holds_views());
         let mut collections = Directory::default();
         for collection in loaded.collections {
             collections.insert(&Arc::new(collection));
         }
         let catalog = Self {
             store,
+            has_views: collections.views_flag(),
             collections: RwLock::new(collections),
             changes: Mutex::new(Allocation { next_keyspace: loaded.next_keyspace, next_record: loaded.next_record }),
             history_records,
@@ -168,6 +172,11 @@ impl Catalog {
             return Ok(None);
         }
         self.view(namespace)?.map(|view| view.strings()).transpose()
+    }
+
+    /// Whether any view or time series may exist. Without them, a write need not ask what its name stands for.
+    pub fn may_have_views(&self) -> bool {
+        self.has_views.load(Ordering::Acquire)
     }
 
     pub(crate) fn note_collation(&self) {
@@ -260,7 +269,7 @@ impl Catalog {
         let spec = create.id_version.into_iter().fold(id_spec(create.options.as_ref()), IndexSpec::with_version);
         let spec = spec.with_strings(&strings);
         // Definitions of views may be copied into `system.views`.
-        if !strings.is_bytes() || namespace.collection() == crate::views::SYSTEM_VIEWS {
+        if !strings.is_bytes() || namespace.holds_views() {
             self.note_collation();
         }
         let (records, keys) = (changes.keyspace(), changes.keyspace());

@@ -6,6 +6,7 @@ use crate::Collection;
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// All collections.
 #[derive(Default)]
@@ -15,6 +16,8 @@ pub(crate) struct Directory {
     databases: BTreeMap<String, BTreeMap<String, Arc<Collection>>>,
     /// Database names by their lower-case form.
     by_lower_case: HashMap<String, String>,
+    /// Whether a collection of view definitions was ever inserted.
+    has_views: Arc<AtomicBool>,
 }
 
 impl Directory {
@@ -22,6 +25,9 @@ impl Directory {
     pub fn insert(&mut self, collection: &Arc<Collection>) {
         let namespace = collection.namespace();
         let (name, database) = (namespace.as_str(), namespace.database());
+        if namespace.holds_views() {
+            self.has_views.store(true, Ordering::Release);
+        }
         self.by_namespace.insert(name.to_owned(), Arc::clone(collection));
         self.by_uuid.insert(collection.uuid, Arc::clone(collection));
         if let Some(database) = self.databases.get_mut(database) {
@@ -44,6 +50,11 @@ impl Directory {
             self.databases.remove(namespace.database());
             self.by_lower_case.remove(&namespace.database().to_lowercase());
         }
+    }
+
+    /// A flag that is set once there are views.
+    pub fn views_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.has_views)
     }
 
     /// The collection with this full namespace.

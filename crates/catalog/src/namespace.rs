@@ -23,6 +23,9 @@ impl Namespace {
     pub const VERSIONS: &str = "admin.system.version";
     /// The name of the oplog's collection.
     pub const OPLOG_COLLECTION: &str = "oplog.rs";
+    /// The collection of a database's view definitions.
+    /// Source: MongoDB manual, "Views".
+    pub const VIEWS_COLLECTION: &str = "system.views";
     /// The collection that a database's profiler writes.
     pub const PROFILE_COLLECTION: &str = "system.profile";
 
@@ -69,6 +72,11 @@ impl Namespace {
     /// Whether it is the oplog.
     pub fn is_oplog(&self) -> bool {
         self.database() == Self::OPLOG_DATABASE && self.collection() == Self::OPLOG_COLLECTION
+    }
+
+    /// Whether it is a database's collection of view definitions.
+    pub fn holds_views(&self) -> bool {
+        self.collection() == Self::VIEWS_COLLECTION
     }
 
     /// Whether the database is one of the server's own. Names in it may be longer than [`Self::BYTES_MAX`].

@@ -11,9 +11,7 @@ use bunko_store::{Direction, Lsn, RecordRange, View};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The collection of a database's view definitions.
-/// Source: MongoDB manual, "Views".
-pub(crate) const SYSTEM_VIEWS: &str = "system.views";
+const SYSTEM_VIEWS: &str = Namespace::VIEWS_COLLECTION;
 
 /// Definition of a view.
 #[derive(Clone, Debug)]

@@ -1,9 +1,9 @@
 //! The options of `create` and `collMod` with the limits of a capped collection.
 
-use crate::invocation::Invocation;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_catalog::Collection;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::Fields;
 
 /// Largest size of a capped collection, in bytes. Source: MongoDB manual, "create", `size`.
 pub(crate) const BYTES_MAX: i64 = 1 << 50;
@@ -15,23 +15,44 @@ pub(crate) fn is_capped(collection: &Collection) -> bool {
     matches!((*collection.options()).as_ref().get("capped"), Some(ValueRef::Boolean(true)))
 }
 
+/// The options of `create` about the limits of a capped collection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CappedOptions {
+    pub is_capped: bool,
+    /// In bytes.
+    pub size: Option<i64>,
+    pub documents: Option<i64>,
+}
+
+impl CappedOptions {
+    /// # Errors
+    /// As [`parse_size`] and [`parse_documents`].
+    pub(crate) fn parse(fields: &Fields<'_>) -> Result<Self> {
+        Ok(Self {
+            is_capped: fields.boolean("capped", false)?,
+            size: parse_size(fields, "size")?,
+            documents: parse_documents(fields, "max")?,
+        })
+    }
+}
+
 /// A requested size in bytes, from 1 to 2^50. Doubles are truncated, decimals are rounded half to even.
 /// # Errors
 /// `TypeMismatch`; `BadValue` outside the range.
-pub(crate) fn size(invocation: &Invocation<'_>, name: &str) -> Result<Option<i64>> {
-    let Some(value) = invocation.field(name) else { return Ok(None) };
-    let size = whole(invocation, name, value)?;
+pub(crate) fn parse_size(fields: &Fields<'_>, name: &str) -> Result<Option<i64>> {
+    let Some(value) = fields.field(name) else { return Ok(None) };
+    let size = whole(fields, name, value)?;
     if (1..=BYTES_MAX).contains(&size) {
         return Ok(Some(size));
     }
     Err(Failure::bad_value(format!("BSON field '{name}' value must be >= 1 and <= {BYTES_MAX}, actual value '{size}'")))
 }
 
-/// As [`size`], for commands that create a capped collection from another one.
+/// As [`parse_size`], for commands that create a capped collection from another one.
 /// # Errors
 /// `InvalidOptions` if it is not a number or below 1; `BadValue` above the range.
-pub(crate) fn size_of_copy(invocation: &Invocation<'_>) -> Result<i64> {
-    let size = invocation.field("size").and_then(cut_off).unwrap_or(0);
+pub(crate) fn parse_size_of_copy(fields: &Fields<'_>) -> Result<i64> {
+    let size = fields.field("size").and_then(cut_off).unwrap_or(0);
     if size < 1 {
         let message = "Capped collection size must be greater than zero";
         return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
@@ -57,9 +78,9 @@ pub(crate) fn of_copy(source: DocumentRef<'_>, size: i64) -> DocumentBuf {
 /// A limit on documents; 0 and less mean no limit.
 /// # Errors
 /// `TypeMismatch`; `BadValue` from 2^31 on.
-pub(crate) fn documents(invocation: &Invocation<'_>, name: &str) -> Result<Option<i64>> {
-    let Some(value) = invocation.field(name) else { return Ok(None) };
-    match whole(invocation, name, value)? {
+pub(crate) fn parse_documents(fields: &Fields<'_>, name: &str) -> Result<Option<i64>> {
+    let Some(value) = fields.field(name) else { return Ok(None) };
+    match whole(fields, name, value)? {
         documents if documents > DOCUMENTS_MAX => {
             Err(Failure::bad_value("max in a capped collection has to be < 2^31 or not set"))
         }
@@ -68,9 +89,9 @@ pub(crate) fn documents(invocation: &Invocation<'_>, name: &str) -> Result<Optio
     }
 }
 
-fn whole(invocation: &Invocation<'_>, name: &str, value: ValueRef<'_>) -> Result<i64> {
+fn whole(fields: &Fields<'_>, name: &str, value: ValueRef<'_>) -> Result<i64> {
     if !value.is_number() {
-        return Err(invocation.mismatch(name, value, "types '[long, int, decimal, double]'"));
+        return Err(fields.mismatch(name, value, "types '[long, int, decimal, double]'"));
     }
     Ok(cut_off(value).unwrap_or(0))
 }

@@ -1,11 +1,11 @@
 //! `clusteredIndex` of `create`: a collection whose natural order is the order of `_id`.
 
-use crate::invocation::Invocation;
+use crate::capped_options::CappedOptions;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, Type, ValueRef, number};
 use bunko_catalog::ID_INDEX;
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_request::fields::wrong_type;
+use bunko_request::fields::{Fields, wrong_type};
 
 const NAME: &str = "clusteredIndex";
 
@@ -18,10 +18,10 @@ pub(crate) const TYPES: &[Type] =
 /// `TypeMismatch`, 40414 and `IDLUnknownField` for malformed options; 5979703 for `true` instead of a document, 5979700
 /// if it is not unique, 5979704 for a version other than 2, `InvalidIndexSpecificationOption` for a key other than
 /// `{_id: 1}`; 6049200, 6049204, 6127800 and `InvalidOptions` for options that contradict it.
-pub(crate) fn parse(invocation: &Invocation<'_>) -> Result<Option<DocumentBuf>> {
-    let Some(value) = invocation.request.body.get(NAME) else { return Ok(None) };
+pub(crate) fn parse(fields: &Fields<'_>, capped: CappedOptions) -> Result<Option<DocumentBuf>> {
+    let Some(value) = fields.value(NAME) else { return Ok(None) };
     if !value.is_nullish() {
-        check_not_capped(invocation)?;
+        check_not_capped(capped)?;
     }
     let spec = match value {
         ValueRef::Document(spec) => spec,
@@ -31,10 +31,10 @@ pub(crate) fn parse(invocation: &Invocation<'_>) -> Result<Option<DocumentBuf>> 
             let message = "The 'clusteredIndex' option takes a document with 'key' and 'unique'";
             return Err(Failure::new(ErrorCode(5_979_703), message));
         }
-        value => return Err(invocation.mismatch(NAME, value, "types '[bool, object]'")),
+        value => return Err(fields.mismatch(NAME, value, "types '[bool, object]'")),
     };
     let parsed = read(spec)?;
-    if invocation.field("idIndex").is_some() {
+    if fields.field("idIndex").is_some() {
         let message = "The 'clusteredIndex' option is not supported with the 'idIndex' option";
         return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
     }
@@ -43,18 +43,18 @@ pub(crate) fn parse(invocation: &Invocation<'_>) -> Result<Option<DocumentBuf>> 
 
 /// # Errors
 /// 6049200, 6049204 and 6127800 for the options of capped collections.
-fn check_not_capped(invocation: &Invocation<'_>) -> Result<()> {
+fn check_not_capped(capped: CappedOptions) -> Result<()> {
     let refused = |code, option: &str| {
         let message = format!("The '{option}' option cannot be used with a clustered collection");
         Err(Failure::new(ErrorCode(code), message))
     };
-    if invocation.field("size").is_some() {
+    if capped.size.is_some() {
         return refused(6_049_200, "size");
     }
-    if invocation.field("max").is_some() {
+    if capped.documents.is_some() {
         return refused(6_049_204, "max");
     }
-    if invocation.boolean("capped", false)? { refused(6_127_800, "capped") } else { Ok(()) }
+    if capped.is_capped { refused(6_127_800, "capped") } else { Ok(()) }
 }
 
 fn read(spec: DocumentRef<'_>) -> Result<DocumentBuf> {

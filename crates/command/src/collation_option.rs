@@ -1,7 +1,7 @@
 //! The option `collation` of commands, which chooses a string order.
 
 use crate::time_series;
-use bunko_bson::StringOrder;
+use bunko_bson::{DocumentRef, StringOrder};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::fields::Fields;
@@ -17,15 +17,36 @@ pub(crate) fn of_collection(fields: &Fields<'_>) -> Result<StringOrder> {
     }
 }
 
-/// The string order of a command on a collection or view: as requested, or else the default. A time series is not bound
-/// to its view's order, so any order may be requested.
-/// # Errors
-/// `OptionNotSupportedOnView` for an order other than the view's; errors of the storage.
-pub(crate) fn of_command(catalog: &Catalog, asked: Option<StringOrder>, namespace: &Namespace) -> Result<StringOrder> {
-    let Some(asked) = asked else { return catalog.default_strings(namespace) };
-    match catalog.view_strings(namespace)? {
-        Some(own) if own != asked && time_series::find(catalog, namespace)?.is_none() => Err(overrides_view(namespace)),
-        _ => Ok(asked),
+/// The collation that a command asks for. An empty document asks for none.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Collation<'a>(Option<DocumentRef<'a>>);
+
+impl<'a> Collation<'a> {
+    /// # Errors
+    /// `TypeMismatch`.
+    pub(crate) fn parse(fields: &Fields<'a>) -> Result<Self> {
+        Ok(Self(fields.document("collation")?.filter(|collation| !collation.is_empty())))
+    }
+
+    /// The order that it describes; `None` leaves it to the collection.
+    /// # Errors
+    /// As [`bunko_collation::parse`].
+    pub(crate) fn order(self) -> Result<Option<StringOrder>> {
+        self.0.map(bunko_collation::parse).transpose()
+    }
+
+    /// The string order of a command on a collection or view: as requested, or else the default. A time series is not
+    /// bound to its view's order, so any order may be requested.
+    /// # Errors
+    /// As [`Self::order`]; `OptionNotSupportedOnView` for an order other than the view's; errors of the storage.
+    pub(crate) fn order_over(self, catalog: &Catalog, namespace: &Namespace) -> Result<StringOrder> {
+        let Some(asked) = self.order()? else { return catalog.default_strings(namespace) };
+        match catalog.view_strings(namespace)? {
+            Some(own) if own != asked && time_series::find(catalog, namespace)?.is_none() => {
+                Err(overrides_view(namespace))
+            }
+            _ => Ok(asked),
+        }
     }
 }
 
@@ -33,12 +54,4 @@ pub(crate) fn of_command(catalog: &Catalog, asked: Option<StringOrder>, namespac
 pub(crate) fn overrides_view(view: &Namespace) -> Failure {
     let message = format!("Cannot override a view's default collation: {view}");
     Failure::new(ErrorCode::OPTION_NOT_SUPPORTED_ON_VIEW, message)
-}
-
-/// The requested order; `None` leaves it to the collection. An empty document requests nothing.
-/// # Errors
-/// As [`bunko_collation::parse`].
-pub(crate) fn asked(fields: &Fields<'_>) -> Result<Option<StringOrder>> {
-    let collation = fields.document("collation")?.filter(|collation| !collation.is_empty());
-    collation.map(bunko_collation::parse).transpose()
 }

@@ -1,17 +1,16 @@
 //! Options that `create` and `collMod` parse in one way.
 
-use crate::invocation::Invocation;
 use bunko_bson::ValueRef;
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_request::fields::wrong_type;
+use bunko_request::fields::{Fields, wrong_type};
 
 /// `changeStreamPreAndPostImages`: whether images are to be kept, if the option is given.
 /// # Errors
 /// `TypeMismatch`; `IDLUnknownField`; `IDLFailedToParse` without `enabled`.
-pub(crate) fn pre_and_post_images(invocation: &Invocation<'_>) -> Result<Option<bool>> {
+pub(crate) fn pre_and_post_images(fields: &Fields<'_>) -> Result<Option<bool>> {
     const NAME: &str = "changeStreamPreAndPostImages";
-    let Some(images) = invocation.document(NAME)? else { return Ok(None) };
-    let place = |field: &str| format!("{}.{NAME}.{field}", invocation.command.name);
+    let Some(images) = fields.document(NAME)? else { return Ok(None) };
+    let place = |field: &str| format!("{}.{NAME}.{field}", fields.command);
     let mut enabled = None;
     for element in images {
         enabled = match (element.name, element.value) {
@@ -34,12 +33,12 @@ pub(crate) fn pre_and_post_images(invocation: &Invocation<'_>) -> Result<Option<
 }
 
 /// A string option with a fixed list of values.
-pub(crate) fn choice<'a>(invocation: &Invocation<'a>, option: &str, choices: &[&str]) -> Result<Option<&'a str>> {
-    let chosen = invocation.string(option)?;
+pub(crate) fn choice<'a>(fields: &Fields<'a>, option: &str, choices: &[&str]) -> Result<Option<&'a str>> {
+    let chosen = fields.string(option)?;
     match chosen {
         Some(chosen) if !choices.contains(&chosen) => Err(Failure::bad_value(format!(
             "Enumeration value '{chosen}' for field '{}.{option}' is not a valid value.",
-            invocation.command.name
+            fields.command
         ))),
         _ => Ok(chosen),
     }

@@ -35,13 +35,6 @@ pub(crate) fn of_value(value: ValueRef<'_>) -> Result<Option<[u8; 16]>> {
     })
 }
 
-/// Parses the field, and checks that the collection has that UUID.
-/// # Errors
-/// As [`parse`] and [`check`].
-pub(crate) fn check_field(catalog: &Catalog, fields: &Fields<'_>, namespace: &Namespace) -> Result<()> {
-    check(catalog, namespace, parse(fields)?)
-}
-
 /// Checks that a collection has the expected UUID, if there is one.
 /// # Errors
 /// `CollectionUUIDMismatch`.

@@ -4,14 +4,13 @@
 
 use crate::change_stream;
 use crate::invocation::Invocation;
-use crate::let_variables::scope_with_let;
 use crate::pipeline_sources::PipelineSources;
+use crate::scope_options::ScopeOptions;
 use crate::source_stages::SourcedPipeline;
 use bunko_aggregate::{Environment, Pipeline, is_known_stage, stage_field};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
-use bunko_request::fields::Fields;
 use bunko_stages::{Inner, Place};
 
 /// Checks each stage alone, as if it were the only one.
@@ -20,12 +19,12 @@ use bunko_stages::{Inner, Place};
 /// stage; errors of the specifications.
 pub(crate) fn check(
     invocation: &Invocation<'_>,
-    fields: &Fields<'_>,
+    options: &ScopeOptions<'_>,
     namespace: &Namespace,
     stages: ArrayRef<'_>,
 ) -> Result<(), Failure> {
     check_names(stages)?;
-    let scope = scope_with_let(fields, invocation.scope_without_collection(fields)?)?;
+    let scope = options.variables.define_in(invocation.scope_without_collection(options.collation)?)?;
     let sources = PipelineSources::new(invocation.service, invocation.request.database, &scope);
     let environment = Environment::new(scope).with_sources(sources);
     for stage in stages.iter() {

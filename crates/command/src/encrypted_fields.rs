@@ -6,6 +6,7 @@
 //! refused, with or without `encryptionInformation`: if they were stored as sent, all searches would find nothing.
 //! Source: MongoDB manual, "Encrypted Collections", "Queryable Encryption: encryptedFieldsMap".
 
+use crate::capped_options::CappedOptions;
 use crate::invocation::Invocation;
 use crate::validation_options::ValidationOptions;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
@@ -21,10 +22,11 @@ pub(crate) fn of_collection(
     invocation: &Invocation<'_>,
     namespace: &Namespace,
     validation: &ValidationOptions<'_>,
+    capped: CappedOptions,
 ) -> Result<Option<DocumentBuf>> {
     let Some(option) = invocation.document("encryptedFields")? else { return Ok(None) };
     check(option)?;
-    if invocation.boolean("capped", false)? {
+    if capped.is_capped {
         let message = "Encrypted collections cannot be capped: 'encryptedFields' is not allowed with 'capped'";
         return Err(Failure::new(ErrorCode(6_367_301), message));
     }

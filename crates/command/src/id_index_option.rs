@@ -1,11 +1,11 @@
 //! `idIndex` and `autoIndexId` of `create`. The index on `_id` is always created; only its displayed version can
 //! differ.
 
-use crate::invocation::Invocation;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, StringOrder, ValueRef, number, order};
 use bunko_catalog::{IndexSpec, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::Fields;
 
 /// Checks that the options ask for no other index, and returns the requested version. `strings` is the collection's
 /// string order.
@@ -13,10 +13,10 @@ use bunko_errors::{ErrorCode, Failure, Result};
 /// `FailedToParse` if key or name is missing, `TypeMismatch`; `BadValue` for another key or collation,
 /// `CannotCreateIndex` for an empty name or another version, `InvalidIndexSpecificationOption` for other options;
 /// `InvalidOptions` for both options, 50001 or `CommandNotSupported` for `autoIndexId: false`.
-pub(crate) fn check(invocation: &Invocation<'_>, namespace: &Namespace, strings: &StringOrder) -> Result<Option<i32>> {
-    check_is_wanted(invocation, namespace)?;
-    let Some(spec) = invocation.document("idIndex")? else { return Ok(None) };
-    if invocation.field("autoIndexId").is_some() {
+pub(crate) fn check(fields: &Fields<'_>, namespace: &Namespace, strings: &StringOrder) -> Result<Option<i32>> {
+    check_is_wanted(fields, namespace)?;
+    let Some(spec) = fields.document("idIndex")? else { return Ok(None) };
+    if fields.field("autoIndexId").is_some() {
         let message = format!("'idIndex' is not allowed with 'autoIndexId': {}", ValueText(spec.into()));
         return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
     }
@@ -40,12 +40,12 @@ pub(crate) fn check(invocation: &Invocation<'_>, namespace: &Namespace, strings:
 }
 
 /// Only collections that are not replicated may lack the index, which this server does not support.
-fn check_is_wanted(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<()> {
-    if invocation.boolean("autoIndexId", true)? {
+fn check_is_wanted(fields: &Fields<'_>, namespace: &Namespace) -> Result<()> {
+    if fields.boolean("autoIndexId", true)? {
         return Ok(());
     }
     if namespace.database() == "local" {
-        return Err(invocation.unsupported("autoIndexId: false"));
+        return Err(fields.unsupported("autoIndexId: false"));
     }
     let message = format!("autoIndexId: false is not allowed for {namespace}, which can be replicated");
     Err(Failure::new(ErrorCode(50001), message))

@@ -6,17 +6,18 @@ mod transaction;
 pub(crate) use transaction::Conflict;
 
 use crate::authorization::Asker;
-use crate::collation_option;
+use crate::collation_option::Collation;
 use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::connection::ClientConnection;
 use crate::dispatch::{FollowUp, Halt, RunOn};
 use crate::fail_points::InjectedError;
 use crate::query_settings;
+use crate::scope_options::ScopeOptions;
 use crate::service::Service;
 use crate::unstored;
 use bunko_access::Action;
-use bunko_bson::{DocumentRef, Timestamp, ValueRef};
+use bunko_bson::{Timestamp, ValueRef};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_observe::machine;
@@ -26,7 +27,7 @@ use bunko_query::{QueryScope, SystemFunctions};
 use bunko_request::Request;
 use bunko_request::facts::{OwnTime, TimeLimit};
 use bunko_request::field_kinds::{Kind, field};
-use bunko_request::fields::{Fields, elements};
+use bunko_request::fields::Fields;
 use bunko_session::awaiting::{Heartbeat, ParkedCursor};
 use bunko_session::operations::{Context, Interruption, RunningOperation};
 use bunko_session::options::GenericOptions;
@@ -113,7 +114,7 @@ impl<'a> Invocation<'a> {
             service,
             connection,
             request,
-            fields: Fields::of_walked(command.name, request.body, options.met),
+            fields: Fields::of_walked(command.name, request.body, options.met).with_sequences(request.message),
             command,
             options,
             delay: None,
@@ -232,24 +233,6 @@ impl<'a> Invocation<'a> {
             self.service.catalog.refuse_view(namespace)?;
         }
         Ok(collection)
-    }
-
-    /// The documents of an array field, which may come in the body or as a document sequence.
-    pub fn documents(&self, name: &str) -> Result<Vec<DocumentRef<'a>>> {
-        if let Some(sequence) = self.request.sequence(name) {
-            return Ok(sequence.documents.clone().collect());
-        }
-        let array = self.array(name)?.ok_or_else(|| {
-            Failure::new(
-                ErrorCode::IDL_FAILED_TO_PARSE,
-                format!("BSON field '{}.{name}' is missing but a required field", self.command.name),
-            )
-        })?;
-        elements(array)
-            .map(|(index, value)| {
-                value.as_document().ok_or_else(|| self.mismatch(&format!("{name}.{index}"), value, "type 'object'"))
-            })
-            .collect()
     }
 
     /// Asks for memory before many statements of one command are read. For a few statements it does not ask, and starts
@@ -376,13 +359,13 @@ impl<'a> Invocation<'a> {
         Arc::new(self.new_scope())
     }
 
-    /// As [`Self::scope`], but strings are compared by the collation in `fields`, or else by the collection's. It
-    /// includes the query settings for the command's shape.
+    /// As [`Self::scope`], but strings are compared by the command's collation, or else by the collection's. It includes
+    /// the query settings for the command's shape.
     /// # Errors
     /// Errors of the collation; `QueryRejectedBySettings`.
-    pub fn scope_in(&self, fields: &Fields<'_>, namespace: &Namespace) -> Result<Arc<QueryScope>> {
-        let scope = self.scope_without_settings(fields, namespace)?;
-        match query_settings::applied(self, fields)? {
+    pub(crate) fn scope_in(&self, options: &ScopeOptions<'_>, namespace: &Namespace) -> Result<Arc<QueryScope>> {
+        let scope = self.scope_without_settings(options.collation, namespace)?;
+        match query_settings::applied(self, options)? {
             None => Ok(scope),
             Some(settings) => Ok(Arc::new(QueryScope { settings: Some(settings), ..QueryScope::clone(&scope) })),
         }
@@ -391,17 +374,20 @@ impl<'a> Invocation<'a> {
     /// As [`Self::scope_in`], without query settings.
     /// # Errors
     /// Errors of the collation.
-    pub(crate) fn scope_without_settings(&self, fields: &Fields<'_>, namespace: &Namespace) -> Result<Arc<QueryScope>> {
-        let asked = collation_option::asked(fields)?;
-        let strings = collation_option::of_command(&self.service.catalog, asked, namespace)?;
+    pub(crate) fn scope_without_settings(
+        &self,
+        collation: Collation<'_>,
+        namespace: &Namespace,
+    ) -> Result<Arc<QueryScope>> {
+        let strings = collation.order_over(&self.service.catalog, namespace)?;
         Ok(Arc::new(QueryScope { strings, ..self.new_scope() }))
     }
 
     /// As `scope_without_settings`, for a command that reads no collection.
     /// # Errors
     /// Errors of the collation.
-    pub fn scope_without_collection(&self, fields: &Fields<'_>) -> Result<Arc<QueryScope>> {
-        let strings = collation_option::asked(fields)?.unwrap_or_default();
+    pub(crate) fn scope_without_collection(&self, collation: Collation<'_>) -> Result<Arc<QueryScope>> {
+        let strings = collation.order()?.unwrap_or_default();
         Ok(Arc::new(QueryScope { strings, ..self.new_scope() }))
     }
 

@@ -10,26 +10,35 @@ use std::sync::Arc;
 /// System variables that servers of a cluster set for each other with `let`.
 const SET_BY_SERVERS: [&str; 5] = ["NOW", "CLUSTER_TIME", "JS_SCOPE", "IS_MR", "USER_ROLES"];
 
-/// The scope with the variables of the command's `let`. Each may use variables before it, and none may use a document's
-/// fields.
-/// # Errors
-/// `TypeMismatch` for a `let` that is not a document, `FailedToParse` for a name that users may not define, 4738901 for
-/// a name that only servers may set, 4890500 for a value that depends on a document; errors of the expressions.
-pub(crate) fn scope_with_let(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<Arc<QueryScope>> {
-    let Some(definitions) = fields.document("let")?.filter(|definitions| !definitions.is_empty()) else {
-        return Ok(scope);
-    };
-    let mut scope = QueryScope::clone(&scope);
-    for definition in definitions {
-        check_settable(definition.name)?;
-        let value = {
-            let expression = Expression::parse(definition.value, &scope.parse_scope())?;
-            check_constant(definition.name, definition.value, &expression)?;
-            expression.evaluate(&scope.context(DocumentRef::EMPTY))?.into_value()
-        };
-        scope.variables.define(definition.name, value)?;
+/// The definitions of a command's `let`. Each may use variables before it, and none may use a document's fields.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Let<'a>(Option<DocumentRef<'a>>);
+
+impl<'a> Let<'a> {
+    /// # Errors
+    /// `TypeMismatch`.
+    pub(crate) fn parse(fields: &Fields<'a>) -> Result<Self> {
+        Ok(Self(fields.document("let")?.filter(|definitions| !definitions.is_empty())))
     }
-    Ok(Arc::new(scope))
+
+    /// The scope with the variables.
+    /// # Errors
+    /// `FailedToParse` for a name that users may not define, 4738901 for a name that only servers may set, 4890500 for
+    /// a value that depends on a document; errors of the expressions.
+    pub(crate) fn define_in(self, scope: Arc<QueryScope>) -> Result<Arc<QueryScope>> {
+        let Some(definitions) = self.0 else { return Ok(scope) };
+        let mut scope = QueryScope::clone(&scope);
+        for definition in definitions {
+            check_settable(definition.name)?;
+            let value = {
+                let expression = Expression::parse(definition.value, &scope.parse_scope())?;
+                check_constant(definition.name, definition.value, &expression)?;
+                expression.evaluate(&scope.context(DocumentRef::EMPTY))?.into_value()
+            };
+            scope.variables.define(definition.name, value)?;
+        }
+        Ok(Arc::new(scope))
+    }
 }
 
 /// Checks a name, which comes before its expression is parsed.

@@ -7,11 +7,11 @@
 use crate::commands;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
+use crate::scope_options::ScopeOptions;
 use crate::stored_settings;
 use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::QuerySettings;
-use bunko_request::fields::Fields;
 use bunko_settings::cluster_parameters::{COLLECTION, DATABASE};
 use bunko_settings::query_settings::{Set, ShapeHash, shape_of};
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use std::sync::Arc;
 /// The settings for the shape of the command that runs or is explained.
 /// # Errors
 /// `QueryRejectedBySettings` if the settings reject the shape; such commands may still be explained.
-pub(crate) fn applied(invocation: &Invocation<'_>, fields: &Fields<'_>) -> Result<Option<Arc<QuerySettings>>> {
+pub(crate) fn applied(invocation: &Invocation<'_>, options: &ScopeOptions<'_>) -> Result<Option<Arc<QuerySettings>>> {
     let shape = || {
-        let command = commands::find(fields.command).filter(|command| command.has_query_shape())?;
-        Some(shape_of(command, invocation.request.database, fields.body))
+        let command = commands::find(options.command).filter(|command| command.has_query_shape())?;
+        Some(shape_of(command, invocation.request.database, options.body))
     };
     let Some(set) = invocation.service.query_settings.of_shape(shape) else { return Ok(None) };
-    let is_explained = invocation.command.is_explain() || fields.truth("explain");
+    let is_explained = invocation.command.is_explain() || options.is_explained;
     if set.settings.rejects() && !is_explained {
         return Err(Failure::new(ErrorCode::QUERY_REJECTED_BY_SETTINGS, "Query rejected by admin query settings"));
     }

@@ -1,6 +1,6 @@
-//! The kinds of targets that a name may have. Reading commands use this lookup, so that they agree; pipelines use
-//! `resolve` of `pipeline_sources`, which also follows views down to the source below them (`Below`). `find` looks for
-//! a stored collection by itself first, because a lookup by `_id` must stay short.
+//! The kinds of targets that a name may have. A command looks its target up once, before it does anything, so that all
+//! commands agree; pipelines use `resolve` of `pipeline_sources`, which also follows views down to the source below them
+//! (`Below`). `find` looks for a stored collection by itself first, because a lookup by `_id` must stay short.
 
 use crate::invocation::Invocation;
 use crate::time_series::{self, Series};
@@ -25,17 +25,36 @@ impl Target {
     /// # Errors
     /// `InvalidViewDefinition` if a view definition cannot be read.
     pub(crate) fn of(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<Self> {
+        Self::beside(invocation, namespace, invocation.collection(namespace))
+    }
+
+    /// As [`Self::of`], for a caller that has looked for a stored collection already.
+    /// # Errors
+    /// As [`Self::of`].
+    pub(crate) fn beside(
+        invocation: &Invocation<'_>,
+        namespace: &Namespace,
+        stored: Option<Arc<Collection>>,
+    ) -> Result<Self> {
         let catalog = &invocation.service.catalog;
         if let Some(unstored) = Unstored::at(catalog, namespace) {
             return Ok(Self::Unstored(unstored));
         }
-        if let Some(collection) = invocation.collection(namespace) {
+        if let Some(collection) = stored {
             return Ok(Self::Collection(collection));
         }
         if let Some(series) = time_series::find(catalog, namespace)? {
             return Ok(Self::TimeSeries(series));
         }
         Ok(if catalog.view(namespace)?.is_some() { Self::View } else { Self::Absent })
+    }
+
+    /// The stored collection, if it is one.
+    pub(crate) fn collection(&self) -> Option<&Arc<Collection>> {
+        match self {
+            Self::Collection(collection) => Some(collection),
+            _ => None,
+        }
     }
 
     /// Whether it is a view or a time series.
@@ -46,5 +65,30 @@ impl Target {
     /// Whether it is read by a pipeline over the source below it.
     pub(crate) fn is_read_by_pipeline(&self) -> bool {
         matches!(self, Self::View | Self::TimeSeries(_) | Self::Unstored(_))
+    }
+}
+
+/// The target of a write, whose name is not an unstored collection.
+pub(crate) enum WriteTarget {
+    /// A stored collection, or a missing one that the write may create.
+    Collection,
+    /// A view that is not a time series. No write may change it.
+    View,
+    TimeSeries(Series),
+}
+
+impl WriteTarget {
+    /// Looks up a name for the command's operation. A server without views looks up nothing.
+    /// # Errors
+    /// `InvalidViewDefinition` if a view definition cannot be read.
+    pub(crate) fn of(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<Self> {
+        let catalog = &invocation.service.catalog;
+        if !catalog.may_have_views() || invocation.collection(namespace).is_some() {
+            return Ok(Self::Collection);
+        }
+        if let Some(series) = time_series::find(catalog, namespace)? {
+            return Ok(Self::TimeSeries(series));
+        }
+        Ok(if catalog.view(namespace)?.is_some() { Self::View } else { Self::Collection })
     }
 }

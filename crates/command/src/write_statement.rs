@@ -1,17 +1,51 @@
 //! Code shared by the batches of `update` and `delete`: checking the batch, running its statements.
 
+use crate::collection_uuid;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentRef, ValueRef};
+use bunko_catalog::stored_document::EmptyTimestamps;
 use bunko_catalog::{Namespace, Order};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::id_lookup;
 use bunko_query::write::records_expected;
+use bunko_request::fields::Fields;
 use bunko_update::Targets;
 use std::cell::LazyCell;
 
 /// Records that a command may examine on a thread that others wait for: about 2 ms.
 const RECORDS_SHORT_MAX: u64 = 2000;
+
+/// The options that all write commands have.
+#[derive(Clone, Copy)]
+pub(crate) struct WriteOptions {
+    pub order: Order,
+    pub empty_timestamps: EmptyTimestamps,
+    /// The expected UUID of the collection.
+    pub uuid: Option<[u8; 16]>,
+    bypasses_validation: bool,
+}
+
+impl WriteOptions {
+    /// # Errors
+    /// `TypeMismatch`; `InvalidUUID`.
+    pub(crate) fn parse(fields: &Fields<'_>) -> Result<Self> {
+        let keeps_empty = fields.boolean("bypassEmptyTsReplacement", false)?;
+        Ok(Self {
+            order: if fields.strict_boolean("ordered", true)? { Order::Ordered } else { Order::Unordered },
+            empty_timestamps: if keeps_empty { EmptyTimestamps::Kept } else { EmptyTimestamps::Filled },
+            uuid: collection_uuid::parse(fields)?,
+            bypasses_validation: fields.boolean("bypassDocumentValidation", false)?,
+        })
+    }
+
+    /// Makes the command's operation bypass validation, if that is asked for.
+    pub(crate) fn apply_bypass(&self, invocation: &Invocation<'_>) {
+        if self.bypasses_validation {
+            invocation.operation().bypass_validation();
+        }
+    }
+}
 
 /// `u` of an update, or `update` of a findAndModify.
 /// # Errors

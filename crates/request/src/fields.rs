@@ -4,6 +4,7 @@ use crate::field_kinds::Field;
 use bunko_bson::number::{self, Number};
 use bunko_bson::{ArrayRef, DocumentRef, EncodedElement, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_wire::Message;
 
 /// The fields of a command, or of the command inside `explain`.
 #[derive(Clone, Copy)]
@@ -14,6 +15,8 @@ pub struct Fields<'a> {
     pub body: DocumentRef<'a>,
     /// The known fields that a walk over the whole body found, if there was one.
     met: Option<FieldSet>,
+    /// The message whose document sequences stand for array fields.
+    message: Option<&'a Message<'a>>,
 }
 
 /// The known fields of a command that a body has, with their offsets.
@@ -118,13 +121,19 @@ pub enum Met {
 impl<'a> Fields<'a> {
     /// The fields of `body`, without a walk over it.
     pub fn new(command: &'static str, body: DocumentRef<'a>) -> Self {
-        Self { command, body, met: None }
+        Self { command, body, met: None, message: None }
     }
 
     /// The fields of a body that has been walked. Fields that it lacks, as it lacks most options, are known without
     /// another walk.
     pub fn of_walked(command: &'static str, body: DocumentRef<'a>, met: FieldSet) -> Self {
-        Self { command, body, met: Some(met) }
+        Self { command, body, met: Some(met), message: None }
+    }
+
+    /// A copy whose array fields may also come as document sequences of a message.
+    #[must_use]
+    pub fn with_sequences(self, message: Option<&'a Message<'a>>) -> Self {
+        Self { message, ..self }
     }
 
     /// A field of the command. Null counts as missing, as in MongoDB's parsers.
@@ -170,6 +179,27 @@ impl<'a> Fields<'a> {
         self.field(name)
             .map(|value| value.as_array().ok_or_else(|| self.mismatch(name, value, "type 'array'")))
             .transpose()
+    }
+
+    /// The documents of an array field that must be present. They may come as a document sequence.
+    /// # Errors
+    /// 40414 if it is missing, `TypeMismatch`.
+    pub fn documents(&self, name: &str) -> Result<Vec<DocumentRef<'a>>> {
+        if let Some(sequence) = self.message.and_then(|message| message.sequence(name)) {
+            return Ok(sequence.documents.clone().collect());
+        }
+        let array = self.array(name)?.ok_or_else(|| self.missing(name))?;
+        elements(array)
+            .map(|(index, value)| {
+                value.as_document().ok_or_else(|| self.mismatch(&format!("{name}.{index}"), value, "type 'object'"))
+            })
+            .collect()
+    }
+
+    /// The error for a required field that is missing.
+    pub fn missing(&self, name: &str) -> Failure {
+        let message = format!("BSON field '{}.{name}' is missing but a required field", self.command);
+        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
     }
 
     /// The strings in an array at `place` in the command. Nulls in it are skipped, as in MongoDB's parsers.

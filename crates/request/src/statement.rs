@@ -2,7 +2,7 @@
 
 use crate::field_kinds::Field;
 use crate::fields::{FieldSet, Fields, Met};
-use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
+use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// Parses an entry of `updates` or `deletes`. `place` is its path in messages: `update.updates`.
@@ -31,17 +31,12 @@ pub fn statement<'a>(place: &'static str, body: DocumentRef<'a>, known: &'static
 
 /// A field that must be present and not null.
 pub fn required_value<'a>(fields: &Fields<'a>, name: &str) -> Result<ValueRef<'a>> {
-    fields.field(name).ok_or_else(|| missing(fields, name))
-}
-
-fn missing(fields: &Fields<'_>, name: &str) -> Failure {
-    let message = format!("BSON field '{}.{name}' is missing but a required field", fields.command);
-    Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+    fields.field(name).ok_or_else(|| fields.missing(name))
 }
 
 /// A field that must be present, of any type.
 pub fn required<'a>(fields: &Fields<'a>, name: &str) -> Result<ValueRef<'a>> {
-    fields.value(name).ok_or_else(|| missing(fields, name))
+    fields.value(name).ok_or_else(|| fields.missing(name))
 }
 
 /// A document that must be present and not null.
@@ -50,15 +45,12 @@ pub fn required_document<'a>(fields: &Fields<'a>, name: &str) -> Result<Document
     value.as_document().ok_or_else(|| fields.mismatch(name, value, "type 'object'"))
 }
 
-/// `arrayFilters`; empty if missing.
-pub fn array_filters<'a>(fields: &Fields<'a>) -> Result<Vec<DocumentRef<'a>>> {
-    let filters = fields.array("arrayFilters")?.unwrap_or(ArrayRef::EMPTY);
-    filters
-        .iter()
-        .enumerate()
-        .map(|(index, filter)| {
-            let mismatch = || fields.mismatch(&format!("arrayFilters.{index}"), filter, "type 'object'");
-            filter.as_document().ok_or_else(mismatch)
-        })
-        .collect()
+/// `arrayFilters`, if it is given.
+pub fn array_filters<'a>(fields: &Fields<'a>) -> Result<Option<Vec<DocumentRef<'a>>>> {
+    let Some(filters) = fields.array("arrayFilters")? else { return Ok(None) };
+    let filters = filters.iter().enumerate().map(|(index, filter)| {
+        let mismatch = || fields.mismatch(&format!("arrayFilters.{index}"), filter, "type 'object'");
+        filter.as_document().ok_or_else(mismatch)
+    });
+    filters.collect::<Result<_>>().map(Some)
 }

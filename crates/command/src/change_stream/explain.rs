@@ -7,17 +7,16 @@
 //! names that `explain` has for them.
 
 use super::options::{Beginning, Image};
-use super::source::{Asked, Stream};
+use super::source::{Asked, Stream, StreamRequest};
 use super::split::{self, fragments};
 use super::{STAGE, Target};
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_aggregate::StageRun;
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Timestamp, ValueRef};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::Result;
 use bunko_query::{Explained, FindQuery, LogRead, LogRun, Origin, Verbosity, explain_log_read};
-use bunko_request::fields::Fields;
 use bunko_store::Direction;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -44,12 +43,12 @@ struct Ran {
 /// As opening the stream, and reading it.
 pub(crate) fn explain(
     invocation: &Invocation<'_>,
-    fields: &Fields<'_>,
+    request: &StreamRequest<'_>,
     namespace: &Namespace,
-    sent: ArrayRef<'_>,
     verbosity: Verbosity,
 ) -> Result<ArrayBuf, Halt> {
-    let asked = Asked::parse(invocation, fields, namespace, sent)?;
+    let sent = request.stages;
+    let asked = Asked::parse(invocation, request, namespace)?;
     let reading = asked.begin(invocation)?;
     let (from, token) = (reading.from(), reading.token().to_owned());
     let reading = Arc::new(Mutex::new(reading));

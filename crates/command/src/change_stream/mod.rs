@@ -23,7 +23,7 @@ mod token;
 mod token_key;
 
 pub(crate) use explain::explain;
-pub(crate) use source::open;
+pub(crate) use source::{StreamRequest, open};
 pub(crate) use tail::Tails;
 
 use crate::authorization::{Asker, PipelinePlace, has_on};

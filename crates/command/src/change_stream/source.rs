@@ -6,23 +6,31 @@ use super::split::{self, fragments};
 use super::tail::Chunk;
 use super::token::{Token, high_water};
 use super::{STAGE, Target, check_server};
-use crate::collection_uuid;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::let_variables::scope_with_let;
+use crate::scope_options::ScopeOptions;
 use bunko_aggregate::{DocumentStream, Environment, Pipeline};
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, Timestamp, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::check_document_bytes;
-use bunko_request::fields::Fields;
 use bunko_session::cursors::{BatchLimits, CursorSource};
 use bunko_stages::{FILL, StreamUse};
 use bunko_store::{Bell, Following};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+/// The fields of an `aggregate` that begins with `$changeStream`.
+pub(crate) struct StreamRequest<'a> {
+    pub stages: ArrayRef<'a>,
+    /// Whether the command names a collection.
+    pub is_over_collection: bool,
+    /// Whether the command has a `collectionUUID`.
+    pub has_uuid: bool,
+    pub scope: ScopeOptions<'a>,
+}
 
 /// A parsed command, checked as far as possible without reading.
 pub(super) struct Asked {
@@ -35,19 +43,14 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// `fields` are the fields of `aggregate`, which may be inside another command.
     /// # Errors
     /// 40573 on a server without history; errors of the options, stages, token and namespace.
-    pub fn parse(
-        invocation: &Invocation<'_>,
-        fields: &Fields<'_>,
-        namespace: &Namespace,
-        stages: ArrayRef<'_>,
-    ) -> Result<Self> {
+    pub fn parse(invocation: &Invocation<'_>, request: &StreamRequest<'_>, namespace: &Namespace) -> Result<Self> {
+        let stages = request.stages;
         let first = stages.iter().next().and_then(ValueRef::as_document).and_then(DocumentRef::first);
         let specification = first.map_or(ValueRef::Null, |first| first.value);
-        let is_whole = fields.body.first().is_none_or(|named| named.value.as_str().is_none());
-        if collection_uuid::parse(fields)?.is_some() {
+        let is_whole = !request.is_over_collection;
+        if request.has_uuid {
             let message = "collectionUUID is not supported for a change stream";
             return Err(Failure::new(ErrorCode(4_928_900), message));
         }
@@ -61,7 +64,7 @@ impl Asked {
         let splits = split::ends_with_it(stages)?;
         check_stages(stages)?;
         check_fragment(&options.beginning, splits)?;
-        let scope = scope_with_let(fields, invocation.scope_in(fields, namespace)?)?;
+        let scope = request.scope.variables.define_in(invocation.scope_in(&request.scope, namespace)?)?;
         let rest: ArrayBuf = stages.iter().take(stages.iter().count() - usize::from(splits)).skip(1).collect();
         let pipeline = Pipeline::parse(rest.as_ref(), Environment::new(scope))?;
         if pipeline.searches_text() {
@@ -92,9 +95,9 @@ impl Asked {
 pub(crate) fn open(
     invocation: &Invocation<'_>,
     namespace: &Namespace,
-    stages: ArrayRef<'_>,
+    request: &StreamRequest<'_>,
 ) -> Result<Box<dyn CursorSource>, Halt> {
-    let asked = Asked::parse(invocation, invocation, namespace, stages)?;
+    let asked = Asked::parse(invocation, request, namespace)?;
     // Registered before anything is read, so that no event is missed in between.
     let following = invocation.service.catalog.store().follow_names(asked.target.scope());
     let mut reading = asked.begin(invocation)?;

@@ -7,18 +7,18 @@ pub(crate) use aggregation::{Aggregation, open, prepare, run_counted};
 use super::{explain, find};
 use crate::access_control::is_on_users;
 use crate::authorization::{Privileges, pipelines};
-use crate::change_stream;
+use crate::change_stream::{self, StreamRequest};
 use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, while_running, write_first_batch, write_running};
 use crate::dispatch::Halt;
 use crate::each_stage;
+use crate::hint_option::HintOption;
 use crate::invocation::Invocation;
-use crate::let_variables::scope_with_let;
 use crate::pipeline_sources::PipelineSources;
 use crate::pipeline_writes::PipelineWrite;
+use crate::scope_options::ScopeOptions;
 use crate::source_stages::SourcedPipeline;
-use crate::time_series;
 use crate::unstored::Unstored;
 use aggregation::Aggregated;
 use bunko_aggregate::{
@@ -27,8 +27,6 @@ use bunko_aggregate::{
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Type, ValueRef, Writer, number};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure};
-use bunko_operation::OperationContext;
-use bunko_query::Hint;
 use bunko_request::counted_as::Opcounter;
 use bunko_request::counted_as::OperationClass;
 use bunko_request::facts::{
@@ -109,35 +107,215 @@ fn ends_with_write(body: DocumentRef<'_>) -> bool {
     last.and_then(DocumentRef::first).is_some_and(|stage| bunko_stages::is_writing(stage.name))
 }
 
-fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    if invocation.boolean("bypassDocumentValidation", false)? {
-        invocation.operation().bypass_validation();
+/// An `aggregate`, also one inside `explain`.
+#[derive(Clone, Copy)]
+pub(super) struct Aggregate<'a> {
+    /// The command's first value: the name of a collection, or 1.
+    argument: ValueRef<'a>,
+    /// The pipeline as the client sent it; `None` if it is missing.
+    pub(super) stages: Option<ArrayRef<'a>>,
+    /// The expected UUID of the collection.
+    pub(super) uuid: Option<[u8; 16]>,
+    pub(super) scope: ScopeOptions<'a>,
+    hint: HintOption<'a>,
+    allows_disk_use: Option<bool>,
+    bypasses_validation: bool,
+    /// Most documents of the first batch; `None` without a `cursor`.
+    batch_size: Option<u64>,
+}
+
+impl<'a> Aggregate<'a> {
+    /// # Errors
+    /// MongoDB's codes for fields of the wrong type, and for unknown fields of `cursor`.
+    pub(super) fn parse(fields: &Fields<'a>) -> Result<Self, Failure> {
+        Ok(Self {
+            argument: fields.body.first().map_or(ValueRef::Null, |first| first.value),
+            stages: fields.array("pipeline")?,
+            uuid: collection_uuid::parse(fields)?,
+            scope: ScopeOptions::parse(fields)?,
+            hint: HintOption::parse(fields),
+            allows_disk_use: find::parse_disk_use(fields)?,
+            bypasses_validation: fields.boolean("bypassDocumentValidation", false)?,
+            batch_size: fields.document("cursor")?.map(parse_batch_size).transpose()?,
+        })
     }
-    let stages = invocation.array("pipeline")?;
-    if let Some(stages) = stages {
-        check_names(invocation, stages)?;
-        if change_stream::begins(stages)? {
-            return watch(invocation, reply, stages);
+
+    /// The change stream that it opens.
+    pub(super) fn stream(&self) -> StreamRequest<'a> {
+        StreamRequest {
+            stages: self.stages.unwrap_or(ArrayRef::EMPTY),
+            is_over_collection: self.is_over_collection(),
+            has_uuid: self.uuid.is_some(),
+            scope: self.scope,
         }
     }
-    refuse_nulls(invocation)?;
-    if invocation.field(collection_uuid::NAME).is_some() {
-        let named = namespace(invocation)?;
-        check_uuid(&invocation.service.catalog, invocation, &named)?;
+
+    /// Whether it runs over the collection that it names.
+    pub(super) fn is_over_collection(&self) -> bool {
+        self.argument.as_str().is_some()
     }
-    check_needs_no_collection(invocation, invocation)?;
-    let namespace = namespace(invocation)?;
-    let sourced = stages.map(|stages| take_off_source(invocation, invocation, &namespace, stages));
-    let sourced = sourced.transpose()?.flatten();
-    let batch_size = batch_size(invocation)?;
-    if invocation.boolean("explain", false)? {
-        return explain::run_pipeline(invocation, namespace, reply);
+
+    fn takes_no_collection(&self) -> bool {
+        number::as_i64_exact(self.argument) == Some(1)
     }
-    let batch_size = batch_size.ok_or_else(no_cursor_option)?;
+
+    /// The collection; `None` if the command is `{aggregate: 1}`.
+    pub(super) fn named<'n>(&self, namespace: &'n Namespace) -> Option<&'n Namespace> {
+        self.is_over_collection().then_some(namespace)
+    }
+
+    /// The named collection; for `{aggregate: 1}` the namespace of its cursors.
+    fn namespace(&self, invocation: &mut Invocation<'_>) -> Result<Namespace, Failure> {
+        if self.is_over_collection() { invocation.namespace() } else { self.without_collection(invocation) }
+    }
+
+    /// The namespace of the cursors of `{aggregate: 1}`.
+    /// # Errors
+    /// `FailedToParse` for another argument.
+    pub(super) fn without_collection(&self, invocation: &Invocation<'_>) -> Result<Namespace, Failure> {
+        if !self.takes_no_collection() {
+            let message = "Invalid command format: the 'aggregate' field must specify a collection name or 1";
+            return Err(Failure::failed_to_parse(message));
+        }
+        Namespace::of_cursor(invocation.request.database, "$cmd.aggregate")
+    }
+
+    /// # Errors
+    /// `FailedToParse` unless the command has a `cursor`.
+    fn required_batch_size(&self) -> Result<u64, Failure> {
+        self.batch_size.ok_or_else(|| {
+            let message = "The 'cursor' option is required, except for aggregate with the explain argument";
+            Failure::failed_to_parse(message)
+        })
+    }
+
+    /// Takes the source stage off a pipeline that begins with one.
+    /// # Errors
+    /// Errors of the stages; otherwise 40602 if a source stage is not the first stage.
+    pub(super) fn take_off_source(
+        &self,
+        invocation: &Invocation<'_>,
+        namespace: &Namespace,
+    ) -> Result<Option<SourcedPipeline<'a>>, Failure> {
+        let Some(stages) = self.stages else { return Ok(None) };
+        SourcedPipeline::take_off(stages).or_else(|misplaced| {
+            each_stage::check(invocation, &self.scope, namespace, stages)?;
+            Err(misplaced)
+        })
+    }
+
+    /// Refuses `{aggregate: 1}` if the first stage needs a collection.
+    /// # Errors
+    /// Errors of the stages; otherwise `InvalidNamespace`.
+    pub(super) fn check_needs_no_collection(&self, invocation: &Invocation<'_>) -> Result<(), Failure> {
+        let Some(pipeline) = self.stages.filter(|_| self.takes_no_collection()) else { return Ok(()) };
+        let invalid = |message: String| Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
+        let Some(first) = pipeline.iter().next() else {
+            return invalid("{aggregate: 1} is not valid for an empty pipeline.".to_owned());
+        };
+        let stage = stage_field(first)?;
+        if bunko_stages::find(stage.name).is_some_and(|stage| !stage.subject.needs_collection()) {
+            return Ok(());
+        }
+        each_stage::check(invocation, &self.scope, &self.without_collection(invocation)?, pipeline)?;
+        invalid(format!("{{aggregate: 1}} is not valid for '{}'; a collection is required.", stage.name))
+    }
+
+    /// Refuses a collection whose UUID is not `collectionUUID`. Change streams refuse the field elsewhere.
+    /// # Errors
+    /// 4928901 if the pipeline neither runs over a collection nor reads one; `CollectionUUIDMismatch`.
+    pub(super) fn check_uuid(&self, catalog: &Catalog, namespace: &Namespace) -> Result<(), Failure> {
+        let stages = self.stages.unwrap_or(ArrayRef::EMPTY);
+        if self.uuid.is_none() || change_stream::begins(stages)? {
+            return Ok(());
+        }
+        if !self.is_over_collection() && involved_collections(stages).is_empty() {
+            let message = "collectionUUID is not supported for a collectionless aggregation";
+            return Err(Failure::new(ErrorCode(4_928_901), message));
+        }
+        collection_uuid::check(catalog, namespace, self.uuid)
+    }
+
+    /// Parses the pipeline and hands its first stages to the planner.
+    /// # Errors
+    /// MongoDB's codes for malformed fields, stages and expressions.
+    pub(super) fn prepare(
+        &self,
+        invocation: &Invocation<'_>,
+        namespace: Option<&Namespace>,
+    ) -> Result<Aggregation, Failure> {
+        find::set_disk_use(self.allows_disk_use, invocation.operation());
+        let stages = self.stages.ok_or_else(|| {
+            let message = "BSON field 'aggregate.pipeline' is missing but a required field";
+            Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+        })?;
+        let scope = match namespace {
+            Some(namespace) => invocation.scope_in(&self.scope, namespace)?,
+            None => invocation.scope_without_collection(self.scope.collation)?,
+        };
+        let mut aggregation = prepare(invocation, namespace, stages, self.scope.variables.define_in(scope)?)?;
+        aggregation.query.hint = match namespace {
+            Some(namespace) => self.hint.read_over(&invocation.service.catalog, namespace)?,
+            None => self.hint.read()?,
+        };
+        Ok(aggregation)
+    }
+
+    /// The stages after a source stage. A source stage has no indexes, so a hint is ignored, as in MongoDB.
+    /// # Errors
+    /// MongoDB's codes for malformed options, stages and expressions.
+    pub(super) fn behind_source(
+        &self,
+        invocation: &Invocation<'_>,
+        namespace: &Namespace,
+        sourced: &SourcedPipeline<'_>,
+    ) -> Result<Pipeline, Failure> {
+        find::set_disk_use(self.allows_disk_use, invocation.operation());
+        let scope = self.scope.variables.define_in(invocation.scope_in(&self.scope, namespace)?)?;
+        let sources = PipelineSources::new(invocation.service, invocation.request.database, &scope);
+        Pipeline::parse(sourced.rest.as_ref(), Environment::new(scope).with_sources(sources))
+    }
+}
+
+/// The most documents of the first batch that a `cursor` asks for.
+fn parse_batch_size(cursor: DocumentRef<'_>) -> Result<u64, Failure> {
+    if let Some(unknown) = cursor.iter().find(|element| element.name != "batchSize") {
+        let message = format!("BSON field 'aggregate.cursor.{}' is an unknown field.", unknown.name);
+        return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+    }
+    Ok(Fields::new("aggregate.cursor", cursor).size("batchSize")?.unwrap_or(FIRST_BATCH_DOCUMENTS))
+}
+
+fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let request = Aggregate::parse(invocation)?;
+    if request.bypasses_validation {
+        invocation.operation().bypass_validation();
+    }
+    if let Some(stages) = request.stages {
+        // MongoDB checks the command's options before the names of the stages.
+        if !request.scope.is_explained {
+            request.required_batch_size()?;
+        }
+        each_stage::check_names(stages)?;
+        if change_stream::begins(stages)? {
+            return watch(invocation, reply, &request);
+        }
+    }
+    if request.uuid.is_some() {
+        let named = request.namespace(invocation)?;
+        request.check_uuid(&invocation.service.catalog, &named)?;
+    }
+    request.check_needs_no_collection(invocation)?;
+    let namespace = request.namespace(invocation)?;
+    let sourced = request.take_off_source(invocation, &namespace)?;
+    if request.scope.is_explained {
+        return explain::run_pipeline(invocation, namespace, &request, reply);
+    }
+    let documents = request.required_batch_size()?;
     let (source, is_long) = match sourced {
         Some(sourced) => {
             sourced.check_subject(&invocation.service.catalog, &namespace)?;
-            let Sourced { source, write } = open_sourced(invocation, &namespace, &sourced)?;
+            let Sourced { source, write } = open_sourced(invocation, &namespace, &request, &sourced)?;
             match write {
                 Some((write, environment)) => {
                     return write_all(invocation, reply, &namespace, source, (&write, &environment));
@@ -147,44 +325,26 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
         None => {
             invocation.refuse_if_large(&namespace)?;
-            let aggregation = parse(invocation, invocation, named(invocation, &namespace))?;
+            let aggregation = request.prepare(invocation, request.named(&namespace))?;
             if let Some(stage) = aggregation.pipeline.write() {
                 return write(invocation, reply, &namespace, aggregation, stage);
             }
             open(invocation, aggregation)?
         }
     };
-    let batch = FirstBatch { documents: batch_size, is_only: false, is_long, has_no_timeout: false };
+    let batch = FirstBatch { documents, is_only: false, is_long, has_no_timeout: false };
     Ok(write_running(invocation, reply, &namespace, source, &batch, RUNNING)?)
 }
 
-/// Looks up the names of all stages. MongoDB checks the types of the command's fields first, so this does too.
-fn check_names(invocation: &Invocation<'_>, stages: ArrayRef<'_>) -> Result<(), Failure> {
-    take_options(invocation, invocation.operation())?;
-    if batch_size(invocation)?.is_none() && !invocation.boolean("explain", false)? {
-        return Err(no_cursor_option());
-    }
-    each_stage::check_names(stages)
-}
-
 /// Opens a change stream on the named collection, on the database, or on all databases.
-fn watch(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, stages: ArrayRef<'_>) -> Result<(), Halt> {
-    let namespace = match invocation.argument() {
-        ValueRef::String(_) => invocation.namespace()?,
-        other if number::as_i64_exact(other) == Some(1) => {
-            Namespace::of_cursor(invocation.request.database, "$cmd.aggregate")?
-        }
-        _ => {
-            let message = "Invalid command format: the 'aggregate' field must specify a collection name or 1";
-            return Err(Failure::failed_to_parse(message).into());
-        }
-    };
-    if invocation.boolean("explain", false)? {
-        return explain::run_pipeline(invocation, namespace, reply);
+fn watch(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, request: &Aggregate<'_>) -> Result<(), Halt> {
+    let namespace = request.namespace(invocation)?;
+    if request.scope.is_explained {
+        return explain::run_pipeline(invocation, namespace, request, reply);
     }
-    let documents = batch_size(invocation)?.ok_or_else(no_cursor_option)?;
-    take_options(invocation, invocation.operation())?;
-    let source = change_stream::open(invocation, &namespace, stages)?;
+    let documents = request.required_batch_size()?;
+    find::set_disk_use(request.allows_disk_use, invocation.operation());
+    let source = change_stream::open(invocation, &namespace, &request.stream())?;
     let batch = FirstBatch { documents, is_only: false, is_long: false, has_no_timeout: false };
     Ok(write_running(invocation, reply, &namespace, source, &batch, RUNNING)?)
 }
@@ -250,145 +410,6 @@ impl DocumentStream for FromCursor {
     }
 }
 
-/// The named collection; for `{aggregate: 1}` the namespace of its cursors.
-fn namespace(invocation: &mut Invocation<'_>) -> Result<Namespace, Failure> {
-    let argument = invocation.argument();
-    if argument.as_str().is_some() { invocation.namespace() } else { without_collection(invocation, argument) }
-}
-
-/// The namespace of the cursors of `{aggregate: 1}`.
-/// # Errors
-/// `FailedToParse` for another argument.
-pub(super) fn without_collection(invocation: &Invocation<'_>, argument: ValueRef<'_>) -> Result<Namespace, Failure> {
-    if number::as_i64_exact(argument) != Some(1) {
-        let message = "Invalid command format: the 'aggregate' field must specify a collection name or 1";
-        return Err(Failure::failed_to_parse(message));
-    }
-    Namespace::of_cursor(invocation.request.database, "$cmd.aggregate")
-}
-
-/// The collection; `None` if the command is `{aggregate: 1}`.
-pub(super) fn named<'n>(fields: &Fields<'_>, namespace: &'n Namespace) -> Option<&'n Namespace> {
-    fields.body.first().is_some_and(|first| first.value.as_str().is_some()).then_some(namespace)
-}
-
-/// Takes the source stage off a pipeline that begins with one.
-/// # Errors
-/// Errors of the stages; otherwise 40602 if a source stage is not the first stage.
-pub(super) fn take_off_source<'a>(
-    invocation: &Invocation<'_>,
-    fields: &Fields<'_>,
-    namespace: &Namespace,
-    stages: ArrayRef<'a>,
-) -> Result<Option<SourcedPipeline<'a>>, Failure> {
-    SourcedPipeline::take_off(stages).or_else(|misplaced| {
-        each_stage::check(invocation, fields, namespace, stages)?;
-        Err(misplaced)
-    })
-}
-
-/// Refuses `{aggregate: 1}` if the first stage needs a collection.
-/// # Errors
-/// Errors of the stages; otherwise `InvalidNamespace`.
-pub(super) fn check_needs_no_collection(invocation: &Invocation<'_>, fields: &Fields<'_>) -> Result<(), Failure> {
-    if fields.body.first().and_then(|first| number::as_i64_exact(first.value)) != Some(1) {
-        return Ok(());
-    }
-    let Some(pipeline) = fields.array("pipeline")? else { return Ok(()) };
-    let invalid = |message: String| Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
-    let Some(first) = pipeline.iter().next() else {
-        return invalid("{aggregate: 1} is not valid for an empty pipeline.".to_owned());
-    };
-    let stage = stage_field(first)?;
-    if bunko_stages::find(stage.name).is_some_and(|stage| !stage.subject.needs_collection()) {
-        return Ok(());
-    }
-    let namespace = Namespace::of_cursor(invocation.request.database, "$cmd.aggregate")?;
-    each_stage::check(invocation, fields, &namespace, pipeline)?;
-    invalid(format!("{{aggregate: 1}} is not valid for '{}'; a collection is required.", stage.name))
-}
-
-/// Refuses a collection whose UUID is not `collectionUUID`. Change streams refuse the field elsewhere.
-/// # Errors
-/// 4928901 if the pipeline neither runs over a collection nor reads one; `CollectionUUIDMismatch`.
-pub(super) fn check_uuid(catalog: &Catalog, fields: &Fields<'_>, namespace: &Namespace) -> Result<(), Failure> {
-    let Some(uuid) = collection_uuid::parse(fields)? else { return Ok(()) };
-    let stages = fields.array("pipeline")?.unwrap_or(ArrayRef::EMPTY);
-    if change_stream::begins(stages)? {
-        return Ok(());
-    }
-    if named(fields, namespace).is_none() && involved_collections(stages).is_empty() {
-        let message = "collectionUUID is not supported for a collectionless aggregation";
-        return Err(Failure::new(ErrorCode(4_928_901), message));
-    }
-    collection_uuid::check(catalog, namespace, Some(uuid))
-}
-
-/// Refuses null in the fields for which MongoDB does not treat it as a missing value.
-fn refuse_nulls(fields: &Fields<'_>) -> Result<(), Failure> {
-    for (name, expected) in [("pipeline", "array"), ("cursor", "object"), ("allowDiskUse", "bool")] {
-        if let Some(value) = fields.body.get(name).filter(|value| value.is_nullish()) {
-            return Err(fields.mismatch(name, value, &format!("type '{expected}'")));
-        }
-    }
-    Ok(())
-}
-
-fn no_cursor_option() -> Failure {
-    Failure::failed_to_parse("The 'cursor' option is required, except for aggregate with the explain argument")
-}
-
-/// The most documents of the first batch; `None` without a `cursor`.
-fn batch_size(fields: &Fields<'_>) -> Result<Option<u64>, Failure> {
-    let Some(cursor) = fields.document("cursor")? else { return Ok(None) };
-    let fields = Fields::new("aggregate.cursor", cursor);
-    for element in cursor {
-        if element.name != "batchSize" {
-            return Err(Failure::new(
-                ErrorCode::IDL_UNKNOWN_FIELD,
-                format!("BSON field 'aggregate.cursor.{}' is an unknown field.", element.name),
-            ));
-        }
-    }
-    Ok(Some(fields.size("batchSize")?.unwrap_or(FIRST_BATCH_DOCUMENTS)))
-}
-
-/// Reads a pipeline and hands its first stages to the planner. `explain` passes the fields of the command inside it.
-/// # Errors
-/// MongoDB's codes for malformed fields, stages and expressions.
-pub(crate) fn parse(
-    invocation: &Invocation<'_>,
-    fields: &Fields<'_>,
-    namespace: Option<&Namespace>,
-) -> Result<Aggregation, Failure> {
-    take_options(fields, invocation.operation())?;
-    let stages = required_stages(fields)?;
-    let scope = match namespace {
-        Some(namespace) => invocation.scope_in(fields, namespace)?,
-        None => invocation.scope_without_collection(fields)?,
-    };
-    let scope = scope_with_let(fields, scope)?;
-    let mut aggregation = prepare(invocation, namespace, stages, scope)?;
-    aggregation.query.hint = hint(invocation, fields, namespace)?;
-    Ok(aggregation)
-}
-
-/// The command's hint for the planner. Over a time series, a key pattern of measurements becomes one of buckets.
-/// # Errors
-/// As [`Hint::parse`].
-pub(crate) fn hint(
-    invocation: &Invocation<'_>,
-    fields: &Fields<'_>,
-    namespace: Option<&Namespace>,
-) -> Result<Option<Hint>, Failure> {
-    let hint = fields.field("hint").map_or(Ok(None), Hint::parse)?;
-    let (Some(Hint::KeyPattern(key)), Some(namespace)) = (&hint, namespace) else { return Ok(hint) };
-    match time_series::find(&invocation.service.catalog, namespace)? {
-        Some(series) => Ok(Some(Hint::KeyPattern(time_series::bucket_key(key.as_ref(), &series.options)?))),
-        None => Ok(hint),
-    }
-}
-
 /// The name of a pipeline's first stage.
 pub(crate) fn first_name(stages: ArrayRef<'_>) -> Option<&str> {
     first_stage_name(stages.iter().next()?)
@@ -398,20 +419,6 @@ fn first_stage_name(stage: ValueRef<'_>) -> Option<&str> {
     Some(stage.as_document()?.first()?.name)
 }
 
-fn required_stages<'a>(fields: &Fields<'a>) -> Result<ArrayRef<'a>, Failure> {
-    fields.array("pipeline")?.ok_or_else(|| {
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'aggregate.pipeline' is missing but a required field")
-    })
-}
-
-fn take_options(fields: &Fields<'_>, operation: &OperationContext) -> Result<(), Failure> {
-    refuse_nulls(fields)?;
-    batch_size(fields)?;
-    fields.boolean("bypassDocumentValidation", false)?;
-    fields.strict_boolean("allowDiskUse", false)?;
-    find::set_disk_use(fields, operation)
-}
-
 /// The documents of a pipeline that begins with a source stage.
 struct Sourced {
     source: Box<dyn CursorSource>,
@@ -419,28 +426,14 @@ struct Sourced {
     write: Option<(PipelineWrite, Environment)>,
 }
 
-/// The stages after a source stage. A source stage has no indexes, so a hint is ignored, as in MongoDB.
-/// # Errors
-/// MongoDB's codes for malformed options, stages and expressions.
-pub(super) fn behind_source(
-    invocation: &Invocation<'_>,
-    fields: &Fields<'_>,
-    namespace: &Namespace,
-    sourced: &SourcedPipeline<'_>,
-) -> Result<Pipeline, Failure> {
-    take_options(fields, invocation.operation())?;
-    let scope = scope_with_let(fields, invocation.scope_in(fields, namespace)?)?;
-    let sources = PipelineSources::new(invocation.service, invocation.request.database, &scope);
-    Pipeline::parse(sourced.rest.as_ref(), Environment::new(scope).with_sources(sources))
-}
-
 /// Opens a source stage and puts the other stages on top of it.
 fn open_sourced(
     invocation: &Invocation<'_>,
     namespace: &Namespace,
+    request: &Aggregate<'_>,
     sourced: &SourcedPipeline<'_>,
 ) -> Result<Sourced, Halt> {
-    let pipeline = behind_source(invocation, invocation, namespace, sourced)?;
+    let pipeline = request.behind_source(invocation, namespace, sourced)?;
     // The size of a source without stored documents is known only after reading all of it.
     invocation.refuse_if_long(Unstored::at(&invocation.service.catalog, namespace).is_some())?;
     let documents = sourced.documents(invocation, namespace)?;

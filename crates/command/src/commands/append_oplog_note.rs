@@ -8,6 +8,7 @@ use bunko_access::Action;
 use bunko_bson::{DocumentRef, Timestamp, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{ANY_FIELDS, Changes, CommandFacts, Databases, WriteConcernUse};
+use bunko_request::fields::Fields;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -29,8 +30,8 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         let message = "Must have replication set up to run \"appendOplogNote\"";
         return Err(Failure::new(ErrorCode::NO_REPLICATION_ENABLED, message).into());
     }
-    let data = data(invocation)?;
-    if let Some(time_max) = time_max(invocation)? {
+    let data = parse_data(invocation)?;
+    if let Some(time_max) = parse_time_max(invocation)? {
         let last = service.operation_time();
         if (time_max.seconds, time_max.increment) <= (last.seconds, last.increment) {
             let [asked, last] = [time_max, last].map(|time| format!("Timestamp({}, {})", time.seconds, time.increment));
@@ -45,8 +46,8 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
 }
 
 /// The document of the entry.
-fn data<'a>(invocation: &Invocation<'a>) -> Result<DocumentRef<'a>> {
-    match invocation.value("data") {
+fn parse_data<'a>(fields: &Fields<'a>) -> Result<DocumentRef<'a>> {
+    match fields.value("data") {
         None => Err(Failure::new(ErrorCode::NO_SUCH_KEY, "Missing expected field \"data\"")),
         Some(value) => value.as_document().ok_or_else(|| {
             let kind = value.kind().alias();
@@ -56,8 +57,8 @@ fn data<'a>(invocation: &Invocation<'a>) -> Result<DocumentRef<'a>> {
 }
 
 /// The time that the oplog is to reach. If it has reached it already, no entry is written.
-fn time_max(invocation: &Invocation<'_>) -> Result<Option<Timestamp>> {
-    match invocation.value("maxClusterTime") {
+fn parse_time_max(fields: &Fields<'_>) -> Result<Option<Timestamp>> {
+    match fields.value("maxClusterTime") {
         None => Ok(None),
         Some(ValueRef::Timestamp(time)) => Ok(Some(time)),
         Some(value) => {

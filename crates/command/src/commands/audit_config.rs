@@ -11,6 +11,8 @@ use bunko_bson::{DocumentBuf, Writer};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{Changes, CommandFacts, Databases, Secrets};
 use bunko_request::field_kinds::{Field, Kind, field};
+use bunko_request::fields::Fields;
+use bunko_request::statement::required_value;
 use bunko_settings::cluster_parameters::{self, AUDIT_CONFIG, ClusterParameter};
 
 pub(super) const GET: Command = Command {
@@ -54,13 +56,14 @@ fn get(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 }
 
 fn set(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    let mut fields = DocumentBuf::new();
+    let configuration = parse(invocation)?;
+    keep(invocation, parameter(), configuration.as_ref())
+}
+
+fn parse(fields: &Fields<'_>) -> Result<DocumentBuf, Failure> {
+    let mut configuration = DocumentBuf::new();
     for Field { name, .. } in SET.fields {
-        let given = invocation.field(name).ok_or_else(|| {
-            let message = format!("BSON field 'setAuditConfig.{name}' is missing but a required field");
-            Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
-        })?;
-        fields.append(name, given);
+        configuration.append(name, required_value(fields, name)?);
     }
-    keep(invocation, parameter(), fields.as_ref())
+    Ok(configuration)
 }

@@ -7,9 +7,10 @@ use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
+use bunko_errors::Failure;
 use bunko_request::facts::{CommandFacts, Databases};
 use bunko_request::field_kinds::{Kind, POSITIVE, field};
-use bunko_request::fields::truth;
+use bunko_request::fields::{Fields, truth};
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -29,15 +30,18 @@ const FREE_SPACE_TARGET_MB: u64 = 20;
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let is_on = truth(invocation.argument_of(Kind::Boolean)?);
-    let target_mb = invocation.size("freeSpaceTargetMB")?.unwrap_or(FREE_SPACE_TARGET_MB);
-    let runs_once = invocation.strict_boolean("runOnce", false)?;
-    let rounds = if runs_once { Rounds::Once } else { Rounds::Always };
+    let settings = parse(invocation)?;
     let compaction = &invocation.service.auto_compaction;
     if is_on {
-        let settings = Settings { free_bytes_min: target_mb.saturating_mul(BYTES_PER_MB), rounds };
         compaction.start(&invocation.service.catalog, settings)?;
     } else {
         compaction.stop();
     }
     Ok(())
+}
+
+fn parse(fields: &Fields<'_>) -> Result<Settings, Failure> {
+    let target_mb = fields.size("freeSpaceTargetMB")?.unwrap_or(FREE_SPACE_TARGET_MB);
+    let rounds = if fields.strict_boolean("runOnce", false)? { Rounds::Once } else { Rounds::Always };
+    Ok(Settings { free_bytes_min: target_mb.saturating_mul(BYTES_PER_MB), rounds })
 }

@@ -12,6 +12,7 @@ use bunko_bson::{ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{ANY_FIELDS, Changes, CommandFacts, WriteConcernUse};
+use bunko_request::fields::Fields;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -30,8 +31,7 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
     let name = "cloneCollectionAsCapped";
     let from_name = string(name, Some(invocation.argument()))?;
-    let to_name = string("toCollection", invocation.field("toCollection"))?;
-    let size = capped_options::size_of_copy(invocation)?;
+    let (to_name, size) = parse(invocation)?;
     let from = Namespace::new(invocation.request.database, from_name)?;
     let to = Namespace::new(invocation.request.database, to_name)?;
     unstored::refuse(&invocation.service.catalog, &from, name)?;
@@ -46,6 +46,11 @@ fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), H
         check_creatable_by_name(&to)?;
     }
     copy(invocation, &from, &to, size)
+}
+
+/// The name and the size of the copy.
+fn parse<'a>(fields: &Fields<'a>) -> Result<(&'a str, i64)> {
+    Ok((string("toCollection", fields.field("toCollection"))?, capped_options::parse_size_of_copy(fields)?))
 }
 
 /// Reads a string. The error for another type does not name the command.

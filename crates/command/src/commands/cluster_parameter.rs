@@ -11,7 +11,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{ANY_FIELDS, Changes, CommandFacts, Databases, Secrets};
-use bunko_request::fields::wrong_type;
+use bunko_request::fields::{Fields, wrong_type};
 use bunko_settings::cluster_parameters::{self, AUDIT_CONFIG, COLLECTION, ClusterParameter, DATABASE};
 use bunko_settings::find_stored;
 
@@ -43,9 +43,7 @@ pub(super) const SET: Command = Command {
 
 fn get(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let mut asked = asked(invocation.argument())?;
-    // `omitInFTDC` leaves out parameters that MongoDB keeps out of its diagnostic data. None of these is such a
-    // parameter.
-    invocation.strict_boolean("omitInFTDC", false)?;
+    parse_omission(invocation)?;
     let service = invocation.service;
     match invocation.argument() {
         ValueRef::String("*") => asked.retain(|parameter| is_there(service, parameter)),
@@ -57,6 +55,12 @@ fn get(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     reply.end();
     Ok(())
+}
+
+/// Checks `omitInFTDC`, which leaves out parameters that MongoDB keeps out of its diagnostic data. None of these is such
+/// a parameter.
+fn parse_omission(fields: &Fields<'_>) -> Result<(), Failure> {
+    fields.strict_boolean("omitInFTDC", false).map(drop)
 }
 
 /// Whether the server has the parameter. A server without an audit log has no audit configuration.

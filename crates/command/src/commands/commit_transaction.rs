@@ -4,10 +4,11 @@ use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use bunko_bson::{ValueRef, Writer};
+use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{Changes, CommandFacts, Databases, Queueing, Stability, TransactionUse, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -27,18 +28,20 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    let timestamp = invocation.field("commitTimestamp");
-    if let Some(other) = timestamp.filter(|value| !matches!(value, ValueRef::Timestamp(_))) {
-        return Err(invocation.mismatch("commitTimestamp", other, "type 'timestamp'").into());
-    }
+    let has_timestamp = parse(invocation);
     check_is_inside(invocation)?;
-    if timestamp.is_some() {
+    if has_timestamp {
         let message = "commitTransaction cannot provide commitTimestamp to unprepared transaction.";
         return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message).into());
     }
     let written = invocation.commit_transaction()?;
     invocation.note_written(written);
     Ok(())
+}
+
+/// Whether there is a `commitTimestamp`.
+fn parse(fields: &Fields<'_>) -> bool {
+    fields.field("commitTimestamp").is_some()
 }
 
 /// Refuses the command outside a transaction.

@@ -13,6 +13,7 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_request::deployment::Deployment;
 use bunko_request::facts::CommandFacts;
 use bunko_request::field_kinds::{Kind, POSITIVE, field};
+use bunko_request::fields::Fields;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -29,9 +30,7 @@ const BYTES_PER_MB: u64 = 1024 * 1024;
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let is_dry_run = invocation.strict_boolean("dryRun", false)?;
-    let is_forced = invocation.strict_boolean("force", false)?;
-    let target_bytes = free_space_target(invocation)?;
+    let Options { is_dry_run, is_forced, target_bytes } = Options::parse(invocation)?;
     if invocation.service.deployment() == Deployment::SetMember && !is_forced {
         let message = "will not run compact on an active replica set primary as this will slow down other running \
                        operations. use force:true to force";
@@ -55,8 +54,20 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// Free space of the collection, in bytes, below which the command does nothing. The default is 0, so the command
-/// always compacts; MongoDB's default is 20 MB.
-fn free_space_target(invocation: &Invocation<'_>) -> Result<u64, Failure> {
-    Ok(invocation.size("freeSpaceTargetMB")?.unwrap_or(0).saturating_mul(BYTES_PER_MB))
+struct Options {
+    is_dry_run: bool,
+    is_forced: bool,
+    /// Free space of the collection, in bytes, below which the command does nothing. The default is 0, so the command
+    /// always compacts; MongoDB's default is 20 MB.
+    target_bytes: u64,
+}
+
+impl Options {
+    fn parse(fields: &Fields<'_>) -> Result<Self, Failure> {
+        Ok(Self {
+            is_dry_run: fields.strict_boolean("dryRun", false)?,
+            is_forced: fields.strict_boolean("force", false)?,
+            target_bytes: fields.size("freeSpaceTargetMB")?.unwrap_or(0).saturating_mul(BYTES_PER_MB),
+        })
+    }
 }

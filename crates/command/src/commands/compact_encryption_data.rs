@@ -6,10 +6,11 @@ use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
-use bunko_bson::{ValueRef, Writer};
+use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::CommandFacts;
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 
 pub(super) const COMPACT: Command = Command {
     facts: CommandFacts {
@@ -38,23 +39,23 @@ pub(super) const CLEANUP: Command = Command {
 };
 
 fn compact(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    invocation.document("encryptionInformation")?;
-    check_padding(invocation)?;
+    parse_padding(invocation)?;
     check(invocation, "compactionTokens", 6_346_807)?;
     write_statistics(reply);
     Ok(())
 }
 
-/// Refuses a padding factor that MongoDB refuses. It has no other effect.
-fn check_padding(invocation: &Invocation<'_>) -> Result<(), Failure> {
+/// Refuses a padding factor that MongoDB refuses. It has no other effect, as `encryptionInformation` has none.
+fn parse_padding(fields: &Fields<'_>) -> Result<(), Failure> {
     const FIELD: &str = "anchorPaddingFactor";
-    let Some(value) = invocation.field(FIELD) else { return Ok(()) };
+    fields.document("encryptionInformation")?;
+    let Some(value) = fields.field(FIELD) else { return Ok(()) };
     match value {
         ValueRef::Double(factor) if (0.0..=1.0).contains(&factor) => Ok(()),
         ValueRef::Double(factor) => Err(Failure::bad_value(format!(
             "BSON field '{FIELD}' value must be >= 0 and <= 1, actual value '{factor}'"
         ))),
-        other => Err(invocation.mismatch(FIELD, other, "type 'double'")),
+        other => Err(fields.mismatch(FIELD, other, "type 'double'")),
     }
 }
 
@@ -81,14 +82,14 @@ fn write_counts(reply: &mut Writer<'_>, name: &str, counts: &[&str]) {
     reply.end();
 }
 
+fn parse_tokens<'a>(fields: &Fields<'a>, name: &str) -> Result<DocumentRef<'a>, Failure> {
+    fields.document(name)?.ok_or_else(|| fields.missing(name))
+}
+
 /// Checks the collection, and that there is a token for each encrypted field.
 fn check(invocation: &mut Invocation<'_>, tokens: &str, not_encrypted: i32) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let command = invocation.command.name;
-    let Some(given) = invocation.document(tokens)? else {
-        let message = format!("BSON field '{command}.{tokens}' is missing but a required field");
-        return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message).into());
-    };
+    let given = parse_tokens(invocation, tokens)?;
     let Some(collection) = invocation.collection_not_view(&namespace)? else {
         let message = format!("Collection '{namespace}' does not exist");
         return Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, message).into());

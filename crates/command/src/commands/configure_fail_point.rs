@@ -9,7 +9,7 @@ use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_errors::Failure;
 use bunko_request::facts::{CommandFacts, Databases, FailPointUse, Secrets};
 use bunko_request::field_kinds::{Kind, field};
-use bunko_request::fields::wrong_type;
+use bunko_request::fields::{Fields, wrong_type};
 
 pub(crate) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -31,10 +31,13 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         return Err(wrong_type(place, invocation.argument(), "string").into());
     };
     let point = FailPoint::named(name)?;
-    let mode = invocation.field("mode").ok_or_else(|| Failure::bad_value("Missing required field 'mode'"))?;
-    let mode = Mode::parse(mode)?;
-    let data = invocation.document("data")?.unwrap_or(DocumentRef::EMPTY);
+    let (mode, data) = parse(invocation)?;
     let fired = invocation.service.fail_points.configure(point, mode, point.trouble(data)?);
     reply.append("count", fired as i64);
     Ok(())
+}
+
+fn parse<'a>(fields: &Fields<'a>) -> Result<(Mode, DocumentRef<'a>), Failure> {
+    let mode = fields.field("mode").ok_or_else(|| Failure::bad_value("Missing required field 'mode'"))?;
+    Ok((Mode::parse(mode)?, fields.document("data")?.unwrap_or(DocumentRef::EMPTY)))
 }

@@ -7,8 +7,10 @@ use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
+use bunko_errors::Failure;
 use bunko_request::facts::{CommandFacts, TransactionUse};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -23,7 +25,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let with_privileges = invocation.boolean("showPrivileges", false)?;
+    let with_privileges = parse(invocation)?;
     let user = invocation.connection.user.as_ref();
     reply.begin_document("authInfo");
     reply.begin_array("authenticatedUsers");
@@ -39,4 +41,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let uuid = invocation.connection.uuid(&*invocation.service.world.random);
     reply.end().append("uuid", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &uuid });
     Ok(())
+}
+
+/// Whether the privileges are shown.
+fn parse(fields: &Fields<'_>) -> Result<bool, Failure> {
+    fields.boolean("showPrivileges", false)
 }

@@ -28,7 +28,7 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let size = capped_options::size_of_copy(invocation)?;
+    let size = capped_options::parse_size_of_copy(invocation)?;
     check_writable(&invocation.service.catalog, &namespace, Creation::None)?;
     check_removable("cap", &namespace)?;
     check_source(&namespace)?;

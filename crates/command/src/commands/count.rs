@@ -4,18 +4,20 @@ use crate::access_control::is_on_users;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
+use crate::hint_option::HintOption;
 use crate::invocation::Invocation;
 use crate::oplog_view;
+use crate::scope_options::ScopeOptions;
 use crate::source_stages::Surroundings;
 use crate::target::Target;
 use crate::unstored::Unstored;
-use crate::view_reads;
+use crate::view_reads::ReadByPipeline;
 use bunko_access::Action;
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentRef, Writer, number};
+use bunko_bson::{DocumentRef, ValueRef, Writer, number};
 use bunko_errors::{Failure, Result};
 use bunko_operation::Examined;
-use bunko_query::{CountPlan, Execution, FindQuery, Hint, QueryScope};
+use bunko_query::{CountPlan, Execution, FindQuery, QueryScope};
 use bunko_request::counted_as::OperationClass;
 use bunko_request::facts::{
     CommandFacts, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, Stability, TimeLimit, UnstoredUse,
@@ -53,11 +55,50 @@ pub(super) const COMMAND: Command = Command {
     ..Command::PLAIN
 };
 
+/// A `count`, also one inside `explain`.
+#[derive(Clone, Copy)]
+pub(super) struct Count<'a> {
+    pub(super) scope: ScopeOptions<'a>,
+    filter: DocumentRef<'a>,
+    hint: HintOption<'a>,
+    skip: u64,
+    limit: Option<u64>,
+}
+
+impl<'a> Count<'a> {
+    /// # Errors
+    /// MongoDB's codes for fields of the wrong type, and for a limit that is not an integer.
+    pub(super) fn parse(fields: &Fields<'a>) -> Result<Self> {
+        Ok(Self {
+            scope: ScopeOptions::parse(fields)?,
+            filter: fields.document("query")?.unwrap_or(DocumentRef::EMPTY),
+            hint: HintOption::parse(fields),
+            skip: fields.size("skip")?.unwrap_or(0),
+            limit: fields.value("limit").map_or(Ok(None), limit)?,
+        })
+    }
+
+    /// # Errors
+    /// MongoDB's codes for a malformed filter or hint.
+    pub(super) fn query(&self, scope: &QueryScope) -> Result<FindQuery> {
+        let mut query = FindQuery::new(self.filter, Arc::new(scope.without_builtins()))?;
+        (query.hint, query.skip, query.limit) = (self.hint.read()?, self.skip, self.limit);
+        Ok(query)
+    }
+
+    /// The count as a pipeline, for a view or a generated collection.
+    pub(super) fn by_pipeline(&self) -> ReadByPipeline<'a> {
+        let mut read = ReadByPipeline::of(self.filter, self.scope, self.hint).within(self.skip, self.limit);
+        read.push("$count", "count");
+        read
+    }
+}
+
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace_or_uuid()?;
+    let request = Count::parse(invocation)?;
     invocation.refuse_if_large(&namespace)?;
-    let scope = invocation.scope_in(invocation, &namespace)?;
-    let query = parse(invocation, &scope)?;
+    let query = request.query(&*invocation.scope_in(&request.scope, &namespace)?)?;
     let collection = match Target::of(invocation, &namespace)? {
         Target::Collection(collection) => collection,
         Target::Unstored(Unstored::Oplog) if query.filter_document.as_ref().is_empty() && query.hint.is_none() => {
@@ -70,7 +111,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
         target @ (Target::View | Target::TimeSeries(_) | Target::Unstored(_)) => {
             invocation.has_integer_ok = target.is_view();
-            let count = view_reads::count(invocation, &namespace)?;
+            let count = request.by_pipeline().count(invocation, &namespace)?;
             write_count(reply, count);
             return Ok(());
         }
@@ -105,22 +146,8 @@ fn write_count(reply: &mut Writer<'_>, count: u64) {
     };
 }
 
-/// Reads the fields of a count, also for `explain`.
-/// # Errors
-/// MongoDB's codes for malformed fields.
-pub(super) fn parse(fields: &Fields<'_>, scope: &QueryScope) -> Result<FindQuery> {
-    let mut query =
-        FindQuery::new(fields.document("query")?.unwrap_or(DocumentRef::EMPTY), Arc::new(scope.without_builtins()))?;
-    // Null is refused as a hint.
-    query.hint = fields.body.get("hint").map_or(Ok(None), Hint::parse)?;
-    query.skip = fields.size("skip")?.unwrap_or(0);
-    query.limit = limit(fields)?;
-    Ok(query)
-}
-
 /// Reads `limit` without its sign: old clients sent a negative one to ask for a single batch. 0 is no limit.
-fn limit(fields: &Fields<'_>) -> Result<Option<u64>> {
-    let Some(value) = fields.body.get("limit") else { return Ok(None) };
+fn limit(value: ValueRef<'_>) -> Result<Option<u64>> {
     if !value.is_number() {
         return Err(Failure::bad_value(format!("limit value is not a number, found {}", value.kind().alias())));
     }

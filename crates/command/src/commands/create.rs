@@ -2,7 +2,7 @@
 
 use crate::audit::{AuditEvent, Event};
 use crate::authorization::{Privileges, collections};
-use crate::capped_options;
+use crate::capped_options::{self, CappedOptions};
 use crate::clustered_index;
 use crate::collation_option;
 use crate::collection_options::pre_and_post_images;
@@ -24,6 +24,7 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_request::Request;
 use bunko_request::facts::{Changes, CommandFacts, Stability, TransactionUse, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 use bunko_timeseries::BUCKETS_PREFIX;
 
 pub(crate) const COMMAND: Command = Command {
@@ -77,45 +78,115 @@ fn events(request: &Request<'_>) -> Vec<Event> {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     create(invocation, None)?;
-    if invocation.field("autoIndexId").is_some_and(|value| !value.is_nullish()) {
+    if parse_deprecated(invocation) {
         reply.append("note", "The option autoIndexId is deprecated");
     }
     Ok(())
+}
+
+/// Whether an option is given that MongoDB calls deprecated.
+fn parse_deprecated(fields: &Fields<'_>) -> bool {
+    fields.field("autoIndexId").is_some()
+}
+
+/// The options that decide what is created, and those that exclude each other.
+struct Create<'a> {
+    is_temporary: bool,
+    view_on: Option<&'a str>,
+    pipeline: Option<ArrayRef<'a>>,
+    time_series: Option<DocumentRef<'a>>,
+    capped: CappedOptions,
+    storage_engine: Option<ValueRef<'a>>,
+    expires: bool,
+    is_clustered: bool,
+    is_encrypted: bool,
+    /// An option that a view refuses.
+    not_with_view: Option<&'static str>,
+}
+
+impl<'a> Create<'a> {
+    /// # Errors
+    /// MongoDB's codes for fields of the wrong type.
+    fn parse(fields: &Fields<'a>) -> Result<Self, Failure> {
+        Ok(Self {
+            is_temporary: fields.boolean("temp", false)?,
+            view_on: fields.string("viewOn")?,
+            pipeline: fields.array("pipeline")?,
+            time_series: fields.document("timeseries")?,
+            capped: CappedOptions::parse(fields)?,
+            storage_engine: fields.field("storageEngine"),
+            expires: fields.field(expiry_option::NAME).is_some(),
+            is_clustered: fields.field("clusteredIndex").is_some(),
+            is_encrypted: fields.field("encryptedFields").is_some(),
+            not_with_view: NOT_WITH_VIEW.iter().find(|option| fields.field(option).is_some()).copied(),
+        })
+    }
+
+    /// Refuses options that need another option that is missing.
+    fn check_dependent(&self, is_clustered: bool) -> Result<(), Failure> {
+        let CappedOptions { is_capped, size, documents } = self.capped;
+        if is_capped && size.is_none() {
+            return Err(invalid_options("the 'size' field is required when 'capped' is true"));
+        }
+        if !is_capped && (size.is_some() || documents.is_some()) {
+            return Err(invalid_options(
+                "the 'capped' field needs to be true when either the 'size' or 'max' fields are present",
+            ));
+        }
+        if self.pipeline.is_some() && self.view_on.is_none() {
+            return Err(invalid_options("'pipeline' requires 'viewOn' to also be specified"));
+        }
+        if self.expires && !is_clustered {
+            return Err(invalid_options(
+                "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' \
+                 option is specified",
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// Creates the collection with the given UUID, or with a new one. Without a UUID it is no error if the collection
 /// exists with these options.
 pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) -> Result<(), Failure> {
     let namespace = invocation.namespace()?;
-    if invocation.boolean("temp", false)? {
+    let request = Create::parse(invocation)?;
+    if request.is_temporary {
         return Err(invalid_options("the 'temp' field is for the server's own use"));
     }
-    if let (Some(name), Some(option)) =
-        (namespace.collection().strip_prefix(BUCKETS_PREFIX), invocation.document("timeseries")?)
-    {
+    if let (Some(name), Some(option)) = (namespace.collection().strip_prefix(BUCKETS_PREFIX), request.time_series) {
         // A collection of buckets is created together with its time series.
         let series = Namespace::new(namespace.database(), name)?;
-        return time_series::create(invocation, &series, option);
+        return time_series::create(invocation, &series, option, request.capped);
     }
     if namespace.collection() != "system.views" {
         check_creatable_by_name(&namespace)?;
     }
-    if invocation.string("viewOn")?.is_some() {
-        return create_view(invocation, &namespace);
+    if let Some(view_on) = request.view_on {
+        return create_view(invocation, &namespace, &request, view_on);
     }
-    if let Some(option) = invocation.document("timeseries")? {
-        return time_series::create(invocation, &namespace, option);
+    if let Some(option) = request.time_series {
+        return time_series::create(invocation, &namespace, option, request.capped);
     }
-    let clustered = clustered_index::parse(invocation)?;
-    check_dependent_options(invocation, clustered.as_ref())?;
+    create_collection(invocation, &namespace, &request, uuid)
+}
+
+fn create_collection(
+    invocation: &mut Invocation<'_>,
+    namespace: &Namespace,
+    request: &Create<'_>,
+    uuid: Option<[u8; 16]>,
+) -> Result<(), Failure> {
+    let clustered = clustered_index::parse(invocation, request.capped)?;
+    request.check_dependent(clustered.is_some())?;
     let expiry = Expiry::parse(invocation, CollectionState::New)?;
     let strings = collation_option::of_collection(invocation)?;
-    let id_version = id_index_option::check(invocation, &namespace, &strings)?;
+    let id_version = id_index_option::check(invocation, namespace, &strings)?;
     let validation = ValidationOptions::parse(invocation)?;
-    validation.check(invocation, &namespace)?;
+    validation.check(invocation, namespace)?;
     let images = pre_and_post_images(invocation)?;
     storage_engine_option::check_of_indexes(invocation)?;
-    let encrypted = encrypted_fields::of_collection(invocation, &namespace, &validation)?;
+    let encrypted = encrypted_fields::of_collection(invocation, namespace, &validation, request.capped)?;
     let mut create = CreateOptions {
         engine: storage_engine_option::parse(invocation)?,
         uuid,
@@ -123,7 +194,7 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
         ..CreateOptions::default()
     };
     if create.engine.is_some()
-        && let Some(given) = invocation.field("storageEngine")
+        && let Some(given) = request.storage_engine
     {
         create.options.append("storageEngine", given);
     }
@@ -143,20 +214,19 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
     if validation.are_given() {
         create.options = validation.put_into(create.options.as_ref());
     }
-    if invocation.boolean("capped", false)? {
-        let (size, documents) =
-            (capped_options::size(invocation, "size")?, capped_options::documents(invocation, "max")?);
+    let CappedOptions { is_capped, size, documents } = request.capped;
+    if is_capped {
         create.options = capped_options::put_into(create.options.as_ref(), size, documents);
     }
     let asked = create.options.clone();
-    match invocation.service.catalog.create(&namespace, create, invocation) {
+    match invocation.service.catalog.create(namespace, create, invocation) {
         Ok((_, lsn)) => invocation.note_written(Some(lsn)),
         // In a transaction an existing collection is an error: the transaction did not create it.
         Err(failure)
             if failure.code() == ErrorCode::NAMESPACE_EXISTS && uuid.is_none() && !invocation.is_of_transaction() =>
         {
             // The oplog has this name, but is no collection.
-            let existing = invocation.collection(&namespace).ok_or(failure)?;
+            let existing = invocation.collection(namespace).ok_or(failure)?;
             check_same_options(&existing, asked.as_ref())?;
         }
         Err(failure) => return Err(failure),
@@ -167,23 +237,27 @@ pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) ->
 /// Options that a view refuses. It ignores the other options of collections.
 const NOT_WITH_VIEW: &[&str] = &["timeseries", "expireAfterSeconds", "changeStreamPreAndPostImages", "idIndex"];
 
-fn create_view(invocation: &mut Invocation<'_>, namespace: &Namespace) -> Result<(), Failure> {
+fn create_view(
+    invocation: &mut Invocation<'_>,
+    namespace: &Namespace,
+    request: &Create<'_>,
+    view_on: &str,
+) -> Result<(), Failure> {
     if namespace.collection() == "system.profile" {
         return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, "Cannot create system.profile as a view"));
     }
-    if invocation.field("clusteredIndex").is_some() {
+    if request.is_clustered {
         let message = "The 'clusteredIndex' option is not supported with the 'viewOn' option";
         return Err(Failure::new(ErrorCode(6_026_500), message));
     }
-    if invocation.field("encryptedFields").is_some() {
+    if request.is_encrypted {
         let message = "'encryptedFields' is not allowed with 'viewOn'";
         return Err(Failure::new(ErrorCode(6_346_401), message));
     }
-    if let Some(option) = NOT_WITH_VIEW.iter().find(|option| invocation.field(option).is_some()) {
+    if let Some(option) = request.not_with_view {
         return Err(invalid_options(&format!("'{option}' is not allowed with 'viewOn'")));
     }
-    let view_on = invocation.string("viewOn")?.unwrap_or_default();
-    let pipeline = invocation.array("pipeline")?.unwrap_or(ArrayRef::EMPTY);
+    let pipeline = request.pipeline.unwrap_or(ArrayRef::EMPTY);
     let strings = collation_option::of_collection(invocation)?;
     let collation = strings.collator().map(Collator::specification);
     let view = view_definition::parse(invocation, namespace, view_on, pipeline, collation)?;
@@ -227,29 +301,4 @@ fn check_same_options(existing: &Collection, asked: DocumentRef<'_>) -> Result<(
 
 fn invalid_options(message: &str) -> Failure {
     Failure::new(ErrorCode::INVALID_OPTIONS, message)
-}
-
-/// Refuses options that need another option that is missing.
-fn check_dependent_options(invocation: &Invocation<'_>, clustered: Option<&DocumentBuf>) -> Result<(), Failure> {
-    let is_capped = invocation.boolean("capped", false)?;
-    let has_size = capped_options::size(invocation, "size")?.is_some();
-    let has_max = capped_options::documents(invocation, "max")?.is_some();
-    if is_capped && !has_size {
-        return Err(invalid_options("the 'size' field is required when 'capped' is true"));
-    }
-    if !is_capped && (has_size || has_max) {
-        return Err(invalid_options(
-            "the 'capped' field needs to be true when either the 'size' or 'max' fields are present",
-        ));
-    }
-    if invocation.array("pipeline")?.is_some() && invocation.string("viewOn")?.is_none() {
-        return Err(invalid_options("'pipeline' requires 'viewOn' to also be specified"));
-    }
-    if invocation.field(expiry_option::NAME).is_some() && clustered.is_none() {
-        return Err(invalid_options(
-            "'expireAfterSeconds' is only supported on time-series collections or when the 'clusteredIndex' option is \
-             specified",
-        ));
-    }
-    Ok(())
 }

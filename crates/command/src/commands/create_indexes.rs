@@ -21,6 +21,7 @@ use bunko_request::facts::{
     Changes, CommandFacts, IndexBuildUse, Stability, TransactionUse, UnstoredUse, WriteConcernUse,
 };
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 use bunko_timeseries::BUCKETS_PREFIX;
 use std::sync::Arc;
 
@@ -68,6 +69,29 @@ fn events(request: &Request<'_>) -> Vec<Event> {
     entries(request, "indexes").into_iter().map(event).collect()
 }
 
+struct CreateIndexes<'a> {
+    /// The specifications of the indexes.
+    specs: Vec<DocumentRef<'a>>,
+    quorum: Option<ValueRef<'a>>,
+    /// Whether unknown options of a specification are left out.
+    ignores_unknown: bool,
+    /// The expected UUID of the collection.
+    uuid: Option<[u8; 16]>,
+}
+
+impl<'a> CreateIndexes<'a> {
+    /// # Errors
+    /// MongoDB's codes for fields of the wrong type and for missing `indexes`.
+    fn parse(fields: &Fields<'a>) -> Result<Self, Failure> {
+        Ok(Self {
+            specs: fields.documents("indexes")?,
+            quorum: fields.field("commitQuorum"),
+            ignores_unknown: fields.boolean("ignoreUnknownIndexOptions", false)?,
+            uuid: collection_uuid::parse(fields)?,
+        })
+    }
+}
+
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     // A collection of buckets may have indexes of its own once it exists.
@@ -75,17 +99,18 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if !are_buckets || invocation.collection(&namespace).is_none() {
         check_creatable(&namespace)?;
     }
-    if let Some(quorum) = invocation.field("commitQuorum") {
+    let request = CreateIndexes::parse(invocation)?;
+    if let Some(quorum) = request.quorum {
         commit_quorum::check(invocation.service.deployment(), quorum)?;
     }
     let series = time_series::find(&invocation.service.catalog, &namespace)?;
-    let specs = parse_specs(invocation, series.as_ref())?;
+    let specs = specs(invocation, &request, series.as_ref())?;
     if namespace.is_of_system() && specs.iter().any(|spec| spec.is_hidden) {
         return Err(Failure::bad_value("can't hide index on system collection").into());
     }
     // The `_id` index of the buckets is no index of the time series.
     let hidden = usize::from(series.is_some());
-    collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
+    collection_uuid::check(&invocation.service.catalog, &namespace, request.uuid)?;
     let (created, was_created) = create(invocation, &namespace, series.as_ref(), &specs)?;
     reply
         .append("numIndexesBefore", (created.before - hidden) as i32)
@@ -157,24 +182,25 @@ fn is_long(collection: &Collection) -> bool {
     collection.count() > DOCUMENTS_SHORT_MAX || collection.data_bytes() > BYTES_SHORT_MAX
 }
 
-fn parse_specs(invocation: &Invocation<'_>, series: Option<&Series>) -> Result<Vec<IndexSpec>, Failure> {
-    let ignores_unknown = invocation.boolean("ignoreUnknownIndexOptions", false)?;
-    // MongoDB's parser accepts a version `v` of the command, which has no effect.
-    invocation.integer("v")?;
-    let documents = invocation.documents("indexes")?;
+fn specs(
+    invocation: &Invocation<'_>,
+    request: &CreateIndexes<'_>,
+    series: Option<&Series>,
+) -> Result<Vec<IndexSpec>, Failure> {
+    let documents = &request.specs;
     let spec_bytes: usize = documents.iter().map(|document| document.len_bytes()).sum();
     invocation.operation().will_take(SPEC_PARTS * spec_bytes)?;
     if documents.is_empty() {
         return Err(Failure::bad_value("Must specify at least one index to create"));
     }
     documents
-        .into_iter()
+        .iter()
         .map(|document| {
-            let parsed = parse_spec(document, ignores_unknown, series);
+            let parsed = parse_spec(*document, request.ignores_unknown, series);
             let parsed =
                 parsed.and_then(|spec| storage_engine_option::check_of_index(spec.document.as_ref()).map(|()| spec));
             parsed.map_err(|failure| {
-                let text = ValueText(ValueRef::Document(document));
+                let text = ValueText(ValueRef::Document(*document));
                 failure.with_prefix(&format!("Error in specification {text} :: caused by :: "))
             })
         })

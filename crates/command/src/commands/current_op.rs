@@ -11,6 +11,7 @@ use bunko_errors::Failure;
 use bunko_matcher::Filter;
 use bunko_query::parse_filter;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases, Queueing};
+use bunko_request::fields::Fields;
 use bunko_request::generic_fields::is_generic;
 
 pub(super) const COMMAND: Command = Command {
@@ -26,11 +27,15 @@ pub(super) const COMMAND: Command = Command {
     ..Command::PLAIN
 };
 
+/// Whether idle connections are listed, and whether only the client's own operations are.
+fn parse(fields: &Fields<'_>) -> (bool, bool) {
+    (fields.truth("$all"), fields.truth("$ownOps"))
+}
+
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let with_idle = invocation.truth("$all");
+    let (with_idle, only_own) = parse(invocation);
     // Without access control each operation counts as the client's own. A client without the privilege to see others'
     // operations gets only its own, even without `$ownOps`: the command may contain that field twice.
-    let only_own = invocation.truth("$ownOps");
     let asker = invocation.asker().filter(|asker| only_own || !asker.on_cluster(Action::InProg));
     let filter = filter(invocation)?;
     reply.begin_array("inprog");

@@ -15,6 +15,7 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_query::{FindQuery, Hint, plan};
 use bunko_request::facts::{CommandFacts, UnstoredUse};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 use bunko_store::Direction;
 use std::sync::Arc;
 
@@ -49,8 +50,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let namespace = Namespace::parse(invocation.argument_of(Kind::Text)?.as_str().unwrap_or_default())?;
     unstored::check(invocation, &namespace, invocation.command)?;
     invocation.note_namespace(&namespace);
-    let is_estimate = invocation.boolean("estimate", false)?;
-    let part = part(invocation)?;
+    let is_estimate = parse_estimate(invocation)?;
+    let part = parse_part(invocation)?;
     let limits = Limits::parse(invocation)?;
     let measured = match (Target::of(invocation, &namespace)?, part) {
         (Target::Absent, _) => Measured::default(),
@@ -89,8 +90,8 @@ struct Limits {
 }
 
 impl Limits {
-    fn parse(invocation: &Invocation<'_>) -> Result<Self, Failure> {
-        let limit = |name| invocation.integer(name).map(Option::unwrap_or_default);
+    fn parse(fields: &Fields<'_>) -> Result<Self, Failure> {
+        let limit = |name| fields.integer(name).map(Option::unwrap_or_default);
         Ok(Self { bytes: limit("maxSize")?, count: limit("maxObjects")? })
     }
 
@@ -118,9 +119,13 @@ impl Measured {
     }
 }
 
-fn part<'a>(invocation: &Invocation<'a>) -> Result<Option<Part<'a>>, Failure> {
-    let key_pattern = invocation.document("keyPattern")?;
-    let (min, max) = match (invocation.document("min")?, invocation.document("max")?) {
+fn parse_estimate(fields: &Fields<'_>) -> Result<bool, Failure> {
+    fields.boolean("estimate", false)
+}
+
+fn parse_part<'a>(fields: &Fields<'a>) -> Result<Option<Part<'a>>, Failure> {
+    let key_pattern = fields.document("keyPattern")?;
+    let (min, max) = match (fields.document("min")?, fields.document("max")?) {
         (None, None) => return Ok(None),
         (Some(min), Some(max)) => (min, max),
         _ => return Err(Failure::bad_value("only one of min or max specified")),

@@ -10,6 +10,7 @@ use bunko_catalog::Collection;
 use bunko_errors::Failure;
 use bunko_query::{FindQuery, Hint, plan};
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, TimeLimit};
+use bunko_request::fields::Fields;
 use md5::{Digest, Md5};
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let wanted = wanted(invocation)?;
+    let wanted = parse(invocation)?;
     invocation.refuse_if_long(true)?;
     let is_wanted = |name: &str| wanted.is_empty() || wanted.contains(&name);
     let mut collections = invocation.service.catalog.collections(invocation.request.database);
@@ -61,8 +62,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 }
 
 /// The named collections; none if `collections` is not an array, and then all are hashed.
-fn wanted<'a>(invocation: &Invocation<'a>) -> Result<Vec<&'a str>, Failure> {
-    let Some(names) = invocation.field("collections").and_then(ValueRef::as_array) else { return Ok(Vec::new()) };
+fn parse<'a>(fields: &Fields<'a>) -> Result<Vec<&'a str>, Failure> {
+    let Some(names) = fields.field("collections").and_then(ValueRef::as_array) else { return Ok(Vec::new()) };
     let name = |name: ValueRef<'a>| {
         name.as_str().ok_or_else(|| {
             Failure::bad_value(format!("collections entries have to be strings, found {}", name.kind().alias()))

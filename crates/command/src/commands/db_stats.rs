@@ -15,6 +15,7 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_observe::statistics_scale::scale;
 use bunko_request::facts::CommandFacts;
 use bunko_request::field_kinds::{Kind, POSITIVE, field};
+use bunko_request::fields::Fields;
 use std::path::Path;
 
 pub(super) const COMMAND: Command = Command {
@@ -49,8 +50,7 @@ struct FileSystem {
 }
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let scale = scale(invocation)?;
-    let shows_free = invocation.boolean("freeStorage", false)?;
+    let (scale, shows_free) = parse(invocation)?;
     let statistics = sum(invocation)?;
     let store = invocation.service.catalog.store();
     // A time series is a view of its buckets.
@@ -90,6 +90,11 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             .append("fsTotalSize", scaled(file_system.total_bytes));
     }
     Ok(())
+}
+
+/// The scale, and whether free space is shown.
+fn parse(fields: &Fields<'_>) -> Result<(u64, bool), Failure> {
+    Ok((scale(fields)?, fields.boolean("freeStorage", false)?))
 }
 
 fn sum(invocation: &Invocation<'_>) -> Result<DatabaseStatistics, Halt> {

@@ -13,7 +13,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::deployment::Deployment;
 use bunko_request::facts::{Changes, CommandFacts, Databases, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
-use bunko_request::fields::{truth, wrong_type};
+use bunko_request::fields::{Fields, truth, wrong_type};
 use bunko_request::write_concern::WriteConcern;
 use bunko_settings::default_concerns::{COLLECTION, DATABASE, Set};
 
@@ -44,7 +44,7 @@ pub(super) const SET: Command = Command {
 };
 
 fn get(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let in_memory = invocation.strict_boolean("inMemory", false)?;
+    let in_memory = parse_in_memory(invocation)?;
     refuse_without_set(invocation)?;
     write_defaults(invocation, reply);
     if in_memory {
@@ -54,8 +54,7 @@ fn get(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 }
 
 fn set(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let read = invocation.document("defaultReadConcern")?;
-    let write = invocation.document("defaultWriteConcern")?;
+    let (read, write) = parse_concerns(invocation)?;
     refuse_without_set(invocation)?;
     if read.is_none() && write.is_none() {
         let message = "At least one of the 'defaultReadConcern' or 'defaultWriteConcern' fields must be present";
@@ -90,6 +89,15 @@ fn set(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     write_defaults(invocation, reply);
     Ok(())
+}
+
+fn parse_in_memory(fields: &Fields<'_>) -> Result<bool> {
+    fields.strict_boolean("inMemory", false)
+}
+
+/// The read and the write concern to set.
+fn parse_concerns<'a>(fields: &Fields<'a>) -> Result<(Option<DocumentRef<'a>>, Option<DocumentRef<'a>>)> {
+    Ok((fields.document("defaultReadConcern")?, fields.document("defaultWriteConcern")?))
 }
 
 fn refuse_without_set(invocation: &Invocation<'_>) -> Result<()> {

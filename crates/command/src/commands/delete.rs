@@ -1,24 +1,25 @@
 //! `delete`: removes documents.
 
 use super::insert::{check_batch_size, write_errors};
-use super::update::scope;
 use crate::access_control::is_on_users;
 use crate::authorization::{Privileges, writes};
-use crate::collation_option;
+use crate::collation_option::Collation;
 use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
+use crate::hint_option::HintOption;
 use crate::invocation::Invocation;
+use crate::let_variables::Let;
 use crate::retries::{Retries, other_kind};
 use crate::statement_note::{Statement, StatementClock};
 use crate::system_namespace::{Creation, check_writable};
+use crate::target::WriteTarget;
 use crate::time_series;
-use crate::write_statement::{refuse_long_batch, refuse_scripts, run_each};
+use crate::write_statement::{WriteOptions, refuse_long_batch, refuse_scripts, run_each};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, Writer, number};
-use bunko_catalog::{Order, Outcome};
-use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_query::Hint;
+use bunko_catalog::Outcome;
+use bunko_errors::{Failure, Result};
 use bunko_query::write::{DeleteStatement, Writes};
 use bunko_request::counted_as::Opcounter;
 use bunko_request::counted_as::OperationClass;
@@ -28,6 +29,7 @@ use bunko_request::facts::{
     TransactionUse, WriteConcernUse,
 };
 use bunko_request::field_kinds::{Field, Kind, field};
+use bunko_request::fields::Fields;
 use bunko_request::statement::{required, required_document, statement};
 use bunko_update::Targets;
 use std::sync::Arc;
@@ -78,30 +80,49 @@ const FIELDS: &[Field] = &[
 const STATEMENT_FIELDS: &[Field] =
     &[field("q", Kind::Object), field("limit", Kind::Own), field("hint", Kind::Hint), field("collation", Kind::Object)];
 
+/// A `delete`, also one inside `explain`.
+pub(super) struct DeleteCommand<'a> {
+    pub(super) options: WriteOptions,
+    pub(super) variables: Let<'a>,
+    /// The entries of `deletes`.
+    pub(super) statements: Vec<DocumentRef<'a>>,
+}
+
+impl<'a> DeleteCommand<'a> {
+    /// # Errors
+    /// MongoDB's codes for fields of the wrong type and for missing `deletes`.
+    pub(super) fn parse(fields: &Fields<'a>) -> Result<Self> {
+        Ok(Self {
+            options: WriteOptions::parse(fields)?,
+            variables: Let::parse(fields)?,
+            statements: fields.documents("deletes")?,
+        })
+    }
+}
+
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let order = if invocation.strict_boolean("ordered", true)? { Order::Ordered } else { Order::Unordered };
-    let documents = invocation.documents("deletes")?;
+    let DeleteCommand { options, variables, statements: documents } = DeleteCommand::parse(invocation)?;
     invocation.will_read_statements(documents.len())?;
     check_batch_size(documents.len())?;
     refuse_scripts(invocation, &documents)?;
-    let statements: Vec<_> = documents.iter().map(|document| parse(*document)).collect::<Result<_>>()?;
+    let statements: Vec<_> = documents.iter().map(|document| parse_statement(*document)).collect::<Result<_>>()?;
     let mut retries = Retries::of(invocation, statements.len())?;
     retries.refuse_many(statements.iter().map(|statement| statement.targets == Targets::Many), "limit=0")?;
-    collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
+    collection_uuid::check(&invocation.service.catalog, &namespace, options.uuid)?;
     check_writable(&invocation.service.catalog, &namespace, Creation::None)?;
+    let target = WriteTarget::of(invocation, &namespace)?;
     refuse_long_batch(
         invocation,
         &namespace,
         statements.iter().map(|statement| (statement.filter, None, statement.targets)),
     )?;
     let service = invocation.service;
-    let scope = scope(invocation)?;
-    let series_scope = Arc::clone(&scope);
-    let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope);
+    let scope = variables.define_in(invocation.scope())?;
+    let mut writes = Writes::new(&service.catalog, &namespace, &service.world, Arc::clone(&scope));
     let mut deleted = 0;
     let (mut clock, mut attempted) = (StatementClock::begin(invocation)?, 0);
-    let outcome = run_each(&statements, order, |position, statement| {
+    let outcome = run_each(&statements, options.order, |position, statement| {
         attempted += 1;
         match retries.did(position)? {
             None => retries.begin(position)?,
@@ -111,11 +132,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             }
             Some(Outcome::Upserted(_) | Outcome::Returned { .. }) => return Err(other_kind("delete")),
         }
-        let outcome = match writes.delete(statement) {
-            Err(failure) if failure.code() == ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW => {
-                time_series::delete_instead(invocation, &namespace, &series_scope, statement, failure)
-            }
-            outcome => outcome,
+        let outcome = match &target {
+            WriteTarget::TimeSeries(series) => time_series::delete(invocation, series, &scope, statement),
+            WriteTarget::Collection | WriteTarget::View => writes.delete(statement),
         };
         let search = writes.take_last_search();
         clock.end(invocation, &Statement::delete(&namespace, documents[position], statement, &outcome, search));
@@ -136,12 +155,12 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 }
 
 /// Parses one entry of `deletes`.
-pub(super) fn parse(document: DocumentRef<'_>) -> Result<DeleteStatement<'_>> {
+pub(super) fn parse_statement(document: DocumentRef<'_>) -> Result<DeleteStatement<'_>> {
     let fields = statement("delete.deletes", document, STATEMENT_FIELDS)?;
     let filter = required_document(&fields, "q")?;
     let targets = targets(required(&fields, "limit")?)?;
-    let strings = collation_option::asked(&fields)?;
-    Ok(DeleteStatement { filter, targets, strings, hint: fields.field("hint").map_or(Ok(None), Hint::parse)? })
+    let strings = Collation::parse(&fields)?.order()?;
+    Ok(DeleteStatement { filter, targets, strings, hint: HintOption::parse(&fields).read()? })
 }
 
 /// Reads `limit`: 0 deletes all matching documents, 1 the first.

@@ -5,13 +5,15 @@ use crate::access_control::is_on_users;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
+use crate::hint_option::HintOption;
 use crate::invocation::Invocation;
+use crate::scope_options::ScopeOptions;
 use crate::target::Target;
-use crate::view_reads;
+use crate::view_reads::ReadByPipeline;
 use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_query::{FindQuery, Hint, QueryScope, distinct_of_plan, distinct_query, plan};
+use bunko_query::{FindQuery, QueryScope, distinct_of_plan, distinct_query, plan};
 use bunko_request::counted_as::OperationClass;
 use bunko_request::facts::{
     CommandFacts, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, TimeLimit, TransactionUse,
@@ -20,7 +22,6 @@ use bunko_request::facts::{
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
 use bunko_request::query_shape::ShapePart;
-use bunko_request::statement::required_value;
 use std::sync::Arc;
 
 /// The fields of its query shape, and how they contribute.
@@ -54,25 +55,65 @@ pub(super) const COMMAND: Command = Command {
     ..Command::PLAIN
 };
 
+/// A `distinct`, also one inside `explain`.
+#[derive(Clone, Copy)]
+pub(super) struct Distinct<'a> {
+    pub(super) scope: ScopeOptions<'a>,
+    /// The field whose values the command returns.
+    key: &'a str,
+    filter: DocumentRef<'a>,
+    hint: HintOption<'a>,
+}
+
+impl<'a> Distinct<'a> {
+    /// # Errors
+    /// MongoDB's codes for fields of the wrong type, and for a key that is missing or holds a null byte.
+    pub(super) fn parse(fields: &Fields<'a>) -> Result<Self> {
+        let key = fields.string("key")?.ok_or_else(|| fields.missing("key"))?;
+        if key.contains('\0') {
+            return Err(Failure::new(ErrorCode(31032), "Key field cannot contain an embedded null byte"));
+        }
+        Ok(Self {
+            scope: ScopeOptions::parse(fields)?,
+            key,
+            filter: fields.document("query")?.unwrap_or(DocumentRef::EMPTY),
+            hint: HintOption::parse(fields),
+        })
+    }
+
+    /// The query for the documents with the values.
+    /// # Errors
+    /// MongoDB's codes for a malformed filter or hint.
+    pub(super) fn query(&self, scope: &QueryScope) -> Result<FindQuery> {
+        let mut query = FindQuery::new(self.filter, Arc::new(scope.without_builtins()))?;
+        query.hint = self.hint.read()?;
+        Ok(distinct_query(query, self.key))
+    }
+
+    /// The documents with the values as a pipeline, for a view or a generated collection.
+    pub(super) fn by_pipeline(&self) -> ReadByPipeline<'a> {
+        ReadByPipeline::of(self.filter, self.scope, self.hint)
+    }
+}
+
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace_or_uuid()?;
-    let key = key(invocation)?;
+    let request = Distinct::parse(invocation)?;
     invocation.refuse_if_large(&namespace)?;
-    let scope = invocation.scope_in(invocation, &namespace)?;
-    let query = parse(invocation, &scope)?;
+    let query = request.query(&*invocation.scope_in(&request.scope, &namespace)?)?;
     let values = match Target::of(invocation, &namespace)? {
         target @ (Target::View | Target::TimeSeries(_) | Target::Unstored(_)) => {
             invocation.has_integer_ok = target.is_view();
-            view_reads::distinct(invocation, &namespace, key)?
+            request.by_pipeline().distinct(invocation, &namespace, request.key)?
         }
         Target::Absent => {
             invocation.service.catalog.check_never_removed(&namespace, invocation)?;
             ArrayBuf::new()
         }
         Target::Collection(collection) => {
-            let plan = plan(&collection, distinct_query(query, key))?;
+            let plan = plan(&collection, query)?;
             invocation.refuse_if_long(plan.is_long(&collection))?;
-            let (values, execution) = distinct_of_plan(&plan, key)?;
+            let (values, execution) = distinct_of_plan(&plan, request.key)?;
             note_execution(invocation, Some(&execution));
             invocation.note_plan(|| Some(execution.report()));
             values
@@ -81,25 +122,4 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     reply.append("values", &values);
     invocation.write_state_time(reply);
     Ok(())
-}
-
-/// The field whose values the command returns.
-pub(super) fn key<'a>(fields: &Fields<'a>) -> Result<&'a str> {
-    let value = required_value(fields, "key")?;
-    let key = value.as_str().ok_or_else(|| fields.mismatch("key", value, "type 'string'"))?;
-    if key.contains('\0') {
-        return Err(Failure::new(ErrorCode(31032), "Key field cannot contain an embedded null byte"));
-    }
-    Ok(key)
-}
-
-/// Reads the filter of a distinct, also for `explain`.
-/// # Errors
-/// MongoDB's codes for malformed fields.
-pub(super) fn parse(fields: &Fields<'_>, scope: &QueryScope) -> Result<FindQuery> {
-    let mut query =
-        FindQuery::new(fields.document("query")?.unwrap_or(DocumentRef::EMPTY), Arc::new(scope.without_builtins()))?;
-    // Null is refused as a hint.
-    query.hint = fields.body.get("hint").map_or(Ok(None), Hint::parse)?;
-    Ok(query)
 }

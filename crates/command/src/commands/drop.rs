@@ -46,7 +46,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         let message = "turn off profiling before dropping system.profile collection";
         return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message).into());
     }
-    collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
+    collection_uuid::check(&invocation.service.catalog, &namespace, collection_uuid::parse(invocation)?)?;
     drop_it(invocation, &namespace, reply)?;
     invocation.forget_namespace(&namespace);
     Ok(())

@@ -9,7 +9,7 @@ use bunko_bson::{ArrayRef, ValueRef, Writer};
 use bunko_errors::Failure;
 use bunko_request::facts::{CommandFacts, Databases};
 use bunko_request::field_kinds::{Kind, field};
-use bunko_request::statement::required_value;
+use bunko_request::fields::Fields;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -24,10 +24,13 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    required_value(invocation, "hostAndPort")?;
-    let hosts = invocation.array("hostAndPort")?.unwrap_or(ArrayRef::EMPTY);
-    hosts.iter().filter_map(ValueRef::as_str).try_for_each(check_host)?;
+    parse(invocation)?.iter().filter_map(ValueRef::as_str).try_for_each(check_host)?;
     Ok(())
+}
+
+/// The hosts.
+fn parse<'a>(fields: &Fields<'a>) -> Result<ArrayRef<'a>, Failure> {
+    fields.array("hostAndPort")?.ok_or_else(|| fields.missing("hostAndPort"))
 }
 
 /// Refuses text that is not `host` or `host:port`. An address with colons must be in brackets.

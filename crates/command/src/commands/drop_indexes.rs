@@ -15,6 +15,8 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_request::Request;
 use bunko_request::facts::{Changes, CommandFacts, Queueing, Stability, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
+use bunko_request::statement::required;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -43,13 +45,15 @@ fn events(request: &Request<'_>) -> Vec<Event> {
     vec![event]
 }
 
+/// The indexes to drop, and the expected UUID of the collection.
+fn parse<'a>(fields: &Fields<'a>) -> Result<(ValueRef<'a>, Option<[u8; 16]>), Failure> {
+    Ok((required(fields, "index")?, collection_uuid::parse(fields)?))
+}
+
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let Some(wanted) = invocation.request.body.get("index") else {
-        let message = "BSON field 'dropIndexes.index' is missing but a required field";
-        return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message).into());
-    };
-    collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
+    let (wanted, uuid) = parse(invocation)?;
+    collection_uuid::check(&invocation.service.catalog, &namespace, uuid)?;
     let series = time_series::find(&invocation.service.catalog, &namespace)?;
     let collection = time_series::collection_or_buckets(invocation, &namespace)?
         .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")))?;

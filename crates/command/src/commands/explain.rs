@@ -1,43 +1,43 @@
 //! `explain`: how another command would run, or how it ran.
 
+mod inner;
 mod oplog;
 mod surroundings;
 
-use super::aggregate::{self, Aggregation};
-use super::bulk_write::{self, Action};
-use super::{count, delete, distinct, find, find_and_modify, insert, map_reduce, update};
+use super::aggregate::{self, Aggregate, Aggregation};
+use super::count::Count;
+use super::insert;
+use super::map_reduce::MapReduce;
 use crate::authorization::{Privileges, administration};
 use crate::change_stream;
 use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::each_stage;
 use crate::invocation::Invocation;
-use crate::let_variables::scope_with_let;
+use crate::let_variables::Let;
 use crate::pipeline_sources::{Below, no_collection_near};
 use crate::pipeline_writes::PipelineWrite;
+use crate::scope_options::ScopeOptions;
 use crate::source_stages::SourcedPipeline;
 use crate::target::Target;
-use crate::time_series;
 use crate::unstored::{self, Unstored};
 use crate::vector_search;
-use crate::view_reads;
+use crate::view_reads::ReadByPipeline;
 use crate::write_statement::refuse_long_batch;
 use bunko_aggregate::{Documents, StageRun};
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringOrder, ValueRef, Writer, number};
-use bunko_catalog::{Collection, Namespace};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
+use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::write::WriteExplanation;
 use bunko_query::{
-    CountPlan, Execution, Explained, FindQuery, Origin, QueryScope, Verbosity, distinct_query, explain_count,
-    explain_plan, failed_run, plan,
+    CountPlan, Execution, Explained, FindQuery, Origin, QueryScope, Verbosity, explain_count, explain_plan, failed_run,
+    plan,
 };
-use bunko_request::Request;
-use bunko_request::facts::{CommandFacts, ExplainedWrite, Explanation, ReadConcernUse, Secrets, Stability};
+use bunko_request::facts::{CommandFacts, Explanation, ReadConcernUse, Secrets, Stability};
 use bunko_request::field_kinds::{Kind, field};
-use bunko_request::fields::Fields;
-use bunko_session::options::GenericOptions;
+
 use bunko_update::Targets;
+use inner::{Inner, Write, parse_command, parse_inner};
 use std::sync::Arc;
 use std::time::Instant;
 use surroundings::write_surroundings;
@@ -57,150 +57,103 @@ pub(super) const COMMAND: Command = Command {
     ..Command::PLAIN
 };
 
-/// The command to be explained, and the collection that it is over.
+/// The command to be explained, and the target that it is over.
 struct Subject<'a> {
     command: &'static Command,
-    fields: Fields<'a>,
+    /// The command as it was sent.
+    body: DocumentRef<'a>,
     namespace: Namespace,
-    collection: Option<Arc<Collection>>,
+    target: Target,
     verbosity: Verbosity,
     scope: Arc<QueryScope>,
 }
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let subject = subject(invocation)?;
-    let explained = match subject.command.explain {
-        Explanation::Find | Explanation::Distinct | Explanation::Count
-            if Target::of(invocation, &subject.namespace)?.is_read_by_pipeline() =>
-        {
-            explain_view(invocation, &subject)?
+    let (subject, inner) = parse_subject(invocation)?;
+    let is_read_by_pipeline = subject.target.is_read_by_pipeline();
+    let explained = match inner {
+        Inner::Find(find) if is_read_by_pipeline => explain_view(invocation, &subject, &find.by_pipeline()?)?,
+        Inner::Count(count) if is_read_by_pipeline => explain_view(invocation, &subject, &count.by_pipeline())?,
+        Inner::Distinct(distinct) if is_read_by_pipeline => {
+            explain_view(invocation, &subject, &distinct.by_pipeline())?
         }
-        Explanation::Find => {
-            let query = find::parse(&subject.fields, Arc::clone(&subject.scope))?;
-            explain_query(invocation, &subject, query, Origin::Query)?
+        Inner::Find(find) => {
+            explain_query(invocation, &subject, find.query(Arc::clone(&subject.scope))?, Origin::Query)?
         }
-        Explanation::Distinct => {
-            let key = distinct::key(&subject.fields)?;
-            let query = distinct::parse(&subject.fields, &subject.scope)?;
-            explain_query(invocation, &subject, distinct_query(query, key), Origin::Query)?
+        Inner::Distinct(distinct) => {
+            explain_query(invocation, &subject, distinct.query(&subject.scope)?, Origin::Query)?
         }
-        Explanation::Count => explain_counting(invocation, &subject)?,
-        Explanation::Pipeline => explain_pipeline(invocation, &subject)?,
-        Explanation::MapReduce => {
+        Inner::Count(count) => explain_counting(invocation, &subject, &count)?,
+        Inner::Pipeline(request) => explain_pipeline(invocation, &subject, &request)?,
+        Inner::MapReduce(request) => {
             refuse_view(invocation, &subject)?;
-            explain_map_reduce(invocation, &subject)?
+            explain_map_reduce(invocation, &subject, &request)?
         }
-        Explanation::Write(write) => {
+        Inner::Write(write, variables) => {
             refuse_view(invocation, &subject)?;
-            explain_write(invocation, &subject, write)?
+            explain_write(invocation, &subject, &write, variables)?
         }
-        Explanation::Refused | Explanation::Itself => return Err(cannot_explain(subject.command.name).into()),
     };
     reply.extend(explained.as_ref());
     write_surroundings(invocation, reply, &subject);
     Ok(())
 }
 
-/// Refuses to explain a command that cannot run on a view, if its collection is a view. A time series is allowed.
+/// Refuses to explain a command that cannot run on a view, if its target is a view. A time series is allowed.
 /// # Errors
 /// `CommandNotSupportedOnView`.
 fn refuse_view(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<()> {
-    let catalog = &invocation.service.catalog;
-    if time_series::find(catalog, &subject.namespace)?.is_some() {
-        return Ok(());
+    match subject.target {
+        Target::View => invocation.service.catalog.refuse_view(&subject.namespace),
+        _ => Ok(()),
     }
-    catalog.refuse_view(&subject.namespace)
 }
 
 /// Explains an `aggregate` with `explain: true`.
 pub(super) fn run_pipeline(
     invocation: &Invocation<'_>,
     namespace: Namespace,
+    request: &Aggregate<'_>,
     reply: &mut Writer<'_>,
 ) -> Result<(), Halt> {
     let subject = Subject {
         command: invocation.command,
-        fields: Fields::new(invocation.command.name, invocation.request.body),
-        collection: invocation.collection(&namespace),
+        body: invocation.request.body,
+        target: Target::of(invocation, &namespace)?,
         namespace,
         verbosity: Verbosity::QueryPlanner,
         scope: invocation.scope(),
     };
-    let explained = explain_pipeline(invocation, &subject)?;
+    let explained = explain_pipeline(invocation, &subject, request)?;
     reply.extend(explained.as_ref());
     write_surroundings(invocation, reply, &subject);
     Ok(())
 }
 
-fn subject<'a>(invocation: &mut Invocation<'a>) -> Result<Subject<'a>> {
-    let verbosity = verbosity(invocation)?;
-    let argument = invocation.argument();
-    if argument.is_nullish() {
-        let message = "BSON field 'explain.explain' is missing but a required field";
-        return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
-    }
-    let body = argument.as_document().ok_or_else(|| invocation.mismatch("explain", argument, "type 'object'"))?;
-    let name = body.first().map_or("", |first| first.name);
-    let Some(command) = find(name) else {
-        let message = format!("Explain failed due to unknown command: {name}");
-        return Err(Failure::new(ErrorCode::COMMAND_NOT_FOUND, message));
+fn parse_subject<'a>(invocation: &mut Invocation<'a>) -> Result<(Subject<'a>, Inner<'a>)> {
+    let verbosity = parse_verbosity(invocation)?;
+    let (command, fields) = parse_command(invocation)?;
+    let (inner, namespace) = parse_inner(invocation, command, &fields)?;
+    let is_named = match &inner {
+        Inner::Pipeline(request) => request.is_over_collection(),
+        _ => true,
     };
-    if matches!(command.explain, Explanation::Refused | Explanation::Itself) {
-        return Err(cannot_explain(command.name));
-    }
-    if let Some(other) = body.get("$db").filter(|other| other.as_str() != Some(invocation.request.database)) {
-        let message = format!(
-            "Mismatched $db in explain command. Expected {} but got {}",
-            invocation.request.database,
-            other.as_str().unwrap_or_default()
-        );
-        return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
-    }
-    // Unknown fields of the inner command are refused, as they are when the command runs.
-    GenericOptions::parse(
-        invocation.service.deployment(),
-        command,
-        &Request::new(invocation.request.database, body, None),
-    )?;
-    let fields = Fields::new(command.name, body);
-    let is_pipeline = command.explain == Explanation::Pipeline;
-    if is_pipeline {
-        each_stage::check_names(fields.array("pipeline")?.unwrap_or(ArrayRef::EMPTY))?;
-    }
-    let namespace = match body.first().map(|first| first.value) {
-        _ if command.explain == Explanation::Write(ExplainedWrite::Bulk) => {
-            let (target, _) = bulk_write::only_operation(&fields)?;
-            target.check_uuid(invocation)?;
-            target.namespace
-        }
-        Some(ValueRef::String(collection)) => Namespace::new(invocation.request.database, collection)?,
-        Some(argument) if is_pipeline => {
-            let namespace = aggregate::without_collection(invocation, argument)?;
-            aggregate::check_needs_no_collection(invocation, &fields)?;
-            namespace
-        }
-        other => {
-            let kind = other.map_or("missing", |value| value.kind().alias());
-            let message = format!("collection name has invalid type {kind}");
-            return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
-        }
-    };
-    let is_bulk = command.explain == Explanation::Write(ExplainedWrite::Bulk);
-    if is_bulk || matches!(body.first().map(|first| first.value), Some(ValueRef::String(_))) {
+    if is_named {
         // MongoDB profiles and logs it under the collection of the explained command.
         invocation.note_namespace(&namespace);
     }
     unstored::check(invocation, &namespace, command)?;
-    if is_pipeline {
-        aggregate::check_uuid(&invocation.service.catalog, &fields, &namespace)?;
-    } else {
-        collection_uuid::check_field(&invocation.service.catalog, &fields, &namespace)?;
+    let catalog = &invocation.service.catalog;
+    match &inner {
+        Inner::Pipeline(request) => request.check_uuid(catalog, &namespace)?,
+        _ => collection_uuid::check(catalog, &namespace, collection_uuid::parse(&fields)?)?,
     }
-    let scope = invocation.scope_in(&fields, &namespace)?;
-    Ok(Subject { command, fields, collection: invocation.collection(&namespace), namespace, verbosity, scope })
+    let scope = invocation.scope_in(&ScopeOptions::parse(&fields)?, &namespace)?;
+    let target = Target::of(invocation, &namespace)?;
+    Ok((Subject { command, body: fields.body, namespace, target, verbosity, scope }, inner))
 }
 
-fn verbosity(invocation: &Invocation<'_>) -> Result<Verbosity> {
+fn parse_verbosity(invocation: &Invocation<'_>) -> Result<Verbosity> {
     match invocation.string("verbosity")? {
         None | Some("allPlansExecution") => Ok(Verbosity::AllPlansExecution),
         Some("executionStats") => Ok(Verbosity::ExecutionStats),
@@ -219,13 +172,14 @@ fn explain_query(
 ) -> Result<DocumentBuf, Halt> {
     let query = Arc::new(query);
     let started = Instant::now();
-    let mut plan = subject.collection.as_ref().map(|collection| plan(collection, Arc::clone(&query))).transpose()?;
-    if let (Some(contested), Some(collection)) = (&plan, &subject.collection) {
+    let stored = subject.target.collection();
+    let mut plan = stored.map(|collection| plan(collection, Arc::clone(&query))).transpose()?;
+    if let (Some(contested), Some(collection)) = (&plan, stored) {
         invocation.refuse_if_long(contested.is_contested() && contested.is_long(collection))?;
         plan = Some(contested.contested()?);
     }
     let (mut execution, mut failure) = (None, None);
-    if let (Some(plan), Some(collection), true) = (&plan, &subject.collection, subject.verbosity.runs()) {
+    if let (Some(plan), Some(collection), true) = (&plan, stored, subject.verbosity.runs()) {
         invocation.refuse_if_long(plan.is_long(collection))?;
         let mut running = plan.open()?;
         failure = run_to_end(&mut running).err().map(failed_run).transpose()?;
@@ -247,20 +201,25 @@ fn run_to_end(execution: &mut Execution) -> Result<()> {
     Ok(())
 }
 
-fn explain_counting(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
-    let query = count::parse(&subject.fields, &subject.scope)?;
+fn explain_counting(
+    invocation: &Invocation<'_>,
+    subject: &Subject<'_>,
+    count: &Count<'_>,
+) -> Result<DocumentBuf, Halt> {
+    let query = count.query(&subject.scope)?;
     let started = Instant::now();
-    let plan = match &subject.collection {
+    let stored = subject.target.collection();
+    let plan = match stored {
         None => None,
         Some(collection) => {
-            let plan = CountPlan::new(collection, count::parse(&subject.fields, &subject.scope)?)?;
+            let plan = CountPlan::new(collection, count.query(&subject.scope)?)?;
             let is_long = plan.plan().is_some_and(|plan| plan.is_contested() && plan.is_long(collection));
             invocation.refuse_if_long(is_long)?;
             Some(plan.contested()?)
         }
     };
     let (mut counted, mut failure) = (None, None);
-    if let (Some(plan), Some(collection), true) = (&plan, &subject.collection, subject.verbosity.runs()) {
+    if let (Some(plan), Some(collection), true) = (&plan, stored, subject.verbosity.runs()) {
         invocation.refuse_if_long(plan.plan().is_some_and(|plan| plan.is_long(collection)))?;
         match plan.run() {
             Ok(count) => counted = Some(count),
@@ -278,18 +237,21 @@ fn explain_counting(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Resul
     Ok(explain_count(explained, plan.as_ref(), counted.as_ref()))
 }
 
-fn explain_pipeline(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
-    let sent = subject.fields.array("pipeline")?.unwrap_or(ArrayRef::EMPTY);
+fn explain_pipeline(
+    invocation: &Invocation<'_>,
+    subject: &Subject<'_>,
+    request: &Aggregate<'_>,
+) -> Result<DocumentBuf, Halt> {
+    let sent = request.stages.unwrap_or(ArrayRef::EMPTY);
     if change_stream::begins(sent)? {
-        let stages = change_stream::explain(invocation, &subject.fields, &subject.namespace, sent, subject.verbosity)?;
+        let stages = change_stream::explain(invocation, &request.stream(), &subject.namespace, subject.verbosity)?;
         return Ok(of_stages(&stages));
     }
-    if let Some(sourced) = aggregate::take_off_source(invocation, &subject.fields, &subject.namespace, sent)? {
+    if let Some(sourced) = request.take_off_source(invocation, &subject.namespace)? {
         sourced.check_subject(&invocation.service.catalog, &subject.namespace)?;
-        return explain_sourced(invocation, subject, sent, &sourced);
+        return explain_sourced(invocation, subject, request, &sourced);
     }
-    let named = aggregate::named(&subject.fields, &subject.namespace);
-    let parse = || aggregate::parse(invocation, &subject.fields, named);
+    let parse = || request.prepare(invocation, request.named(&subject.namespace));
     explain_stages(invocation, subject, sent, &parse)
 }
 
@@ -297,10 +259,11 @@ fn explain_pipeline(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Resul
 fn explain_sourced(
     invocation: &Invocation<'_>,
     subject: &Subject<'_>,
-    sent: ArrayRef<'_>,
+    request: &Aggregate<'_>,
     sourced: &SourcedPipeline<'_>,
 ) -> Result<DocumentBuf, Halt> {
-    let pipeline = aggregate::behind_source(invocation, &subject.fields, &subject.namespace, sourced)?;
+    let sent = request.stages.unwrap_or(ArrayRef::EMPTY);
+    let pipeline = request.behind_source(invocation, &subject.namespace, sourced)?;
     sourced.check(invocation, &subject.namespace)?;
     if let Some(stage) = pipeline.write() {
         // The target of the write is checked, but not written to.
@@ -337,25 +300,32 @@ fn of_stages(stages: &ArrayBuf) -> DocumentBuf {
 }
 
 /// Explains a `mapReduce` as the pipeline that it is turned into.
-fn explain_map_reduce(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
-    let stages = map_reduce::stages(&subject.fields)?;
-    let scope = map_reduce::scope(invocation, &subject.fields, &subject.namespace)?;
+fn explain_map_reduce(
+    invocation: &Invocation<'_>,
+    subject: &Subject<'_>,
+    request: &MapReduce<'_>,
+) -> Result<DocumentBuf, Halt> {
+    let stages = request.stages();
+    let scope = request.scope(invocation, &subject.namespace)?;
     let parse = || aggregate::prepare(invocation, Some(&subject.namespace), stages.as_ref(), Arc::clone(&scope));
     explain_stages(invocation, subject, stages.as_ref(), &parse)
 }
 
 /// Explains a read of a view as the pipeline that it is turned into.
-fn explain_view(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<DocumentBuf, Halt> {
-    let stages = view_reads::stages(subject.command, &subject.fields)?;
-    let scope = scope_with_let(&subject.fields, Arc::clone(&subject.scope))?;
-    let hint = view_reads::hint_of(invocation, &subject.fields, &subject.namespace)?;
+fn explain_view(
+    invocation: &Invocation<'_>,
+    subject: &Subject<'_>,
+    read: &ReadByPipeline<'_>,
+) -> Result<DocumentBuf, Halt> {
+    let scope = read.scope.variables.define_in(Arc::clone(&subject.scope))?;
+    let hint = read.hint(invocation, &subject.namespace)?;
     let parse = || {
         let namespace = Some(&subject.namespace);
-        let mut aggregation = aggregate::prepare(invocation, namespace, stages.as_ref(), Arc::clone(&scope))?;
+        let mut aggregation = aggregate::prepare(invocation, namespace, read.stages.as_ref(), Arc::clone(&scope))?;
         aggregation.query.hint.clone_from(&hint);
         Ok(aggregation)
     };
-    explain_stages(invocation, subject, stages.as_ref(), &parse)
+    explain_stages(invocation, subject, read.stages.as_ref(), &parse)
 }
 
 /// Explains a pipeline: the plan under `$cursor`, then the stages above it, and the rules that rewrote it.
@@ -395,25 +365,25 @@ fn explain_parsed(
         PipelineWrite::new(invocation, stage, &pipeline.environment().scope.strings)?;
     }
     let Some(resolved) = resolved else { return Ok(stages_alone(sent, &runs)) };
-    let collection = match resolved.below {
+    let target = match resolved.below {
         Below::Unstored(_) => return Ok(stages_alone(sent, &runs)),
-        Below::Collection(noted) => Some(noted.collection),
-        Below::Absent => None,
+        Below::Collection(noted) => Target::Collection(noted.collection),
+        Below::Absent => Target::Absent,
     };
     let below = Subject {
         command: subject.command,
-        fields: subject.fields,
+        body: subject.body,
         namespace: resolved.namespace,
-        collection,
+        target,
         verbosity: subject.verbosity,
         scope: Arc::clone(&query.scope),
     };
     if pipeline.brings_documents() {
-        let searched = vector_search::explain(&below.namespace, below.collection.as_ref(), sent, &runs)?;
+        let searched = vector_search::explain(&below.namespace, below.target.collection(), sent, &runs)?;
         return Ok(of_stages(&searched));
     }
     let is_near = query.near.is_some();
-    if let (true, None) = (is_near, &below.collection) {
+    if is_near && below.target.collection().is_none() {
         return Err(no_collection_near(&below.namespace).into());
     }
     // A search by distance is shown as a stage even if it is the whole pipeline.
@@ -446,74 +416,35 @@ fn cannot_explain(command: &str) -> Failure {
     Failure::new(ErrorCode::ILLEGAL_OPERATION, format!("Cannot explain cmd: {command}"))
 }
 
-/// An entry of `updates` or `deletes`.
-enum Write<'a> {
-    Update(DocumentRef<'a>),
-    Delete(DocumentRef<'a>),
-}
-
 fn explain_write(
     invocation: &Invocation<'_>,
     subject: &Subject<'_>,
-    write: ExplainedWrite,
+    write: &Write<'_>,
+    variables: Let<'_>,
 ) -> Result<DocumentBuf, Halt> {
-    let fields = &subject.fields;
-    let operation = match write {
-        ExplainedWrite::Bulk => Some(bulk_write::only_operation(fields)?.1),
-        ExplainedWrite::Update | ExplainedWrite::Delete | ExplainedWrite::FindAndModify => None,
+    let (filter, sort, targets, strings) = match write {
+        Write::Insert => return Err(cannot_explain(insert::COMMAND.name).into()),
+        Write::Update(update) => (update.filter, update.sort, update.targets, &update.strings),
+        Write::Delete(delete) => (delete.filter, None, delete.targets, &delete.strings),
+        Write::FindAndModify(modify) => (modify.filter, modify.sort, Targets::One, &modify.strings),
     };
-    let write = match (&operation, write) {
-        (Some(Action::Insert(_)), _) => return Err(cannot_explain(insert::COMMAND.name).into()),
-        (Some(Action::Update(statement)), _) => Some(Write::Update(statement.as_ref())),
-        (Some(Action::Delete(statement)), _) => Some(Write::Delete(statement.as_ref())),
-        (None, ExplainedWrite::Update) => Some(Write::Update(only_statement(fields, "updates")?)),
-        (None, ExplainedWrite::Delete) => Some(Write::Delete(only_statement(fields, "deletes")?)),
-        (None, ExplainedWrite::FindAndModify | ExplainedWrite::Bulk) => None,
-    };
-    let scope = scope_with_let(fields, Arc::clone(&subject.scope))?;
-    let explanation = |strings: Option<&StringOrder>| WriteExplanation {
-        collection: subject.collection.as_ref(),
+    let scope = variables.define_in(Arc::clone(&subject.scope))?;
+    if subject.verbosity.runs() {
+        refuse_long_batch(invocation, &subject.namespace, std::iter::once((filter, sort, targets)))?;
+    }
+    let explanation = WriteExplanation {
+        collection: subject.target.collection(),
         namespace: &subject.namespace,
         scope: match strings {
             Some(strings) => Arc::new(scope.with_strings(strings)),
-            None => Arc::clone(&scope),
+            None => scope,
         },
         verbosity: subject.verbosity,
     };
-    let refuse_long = |filter, sort, targets| {
-        if !subject.verbosity.runs() {
-            return Ok(());
-        }
-        refuse_long_batch(invocation, &subject.namespace, std::iter::once((filter, sort, targets)))
-    };
-    let explained = match write {
-        Some(Write::Update(statement)) => {
-            let statement = update::parse(statement)?;
-            refuse_long(statement.filter, statement.sort, statement.targets)?;
-            explanation(statement.strings.as_ref()).update(&statement)
-        }
-        Some(Write::Delete(statement)) => {
-            let statement = delete::parse(statement)?;
-            refuse_long(statement.filter, None, statement.targets)?;
-            explanation(statement.strings.as_ref()).delete(&statement)
-        }
-        None => {
-            let statement = find_and_modify::parse(fields)?;
-            refuse_long(statement.filter, statement.sort, Targets::One)?;
-            explanation(statement.strings.as_ref()).find_and_modify(&statement)
-        }
-    };
-    Ok(explained?)
-}
-
-fn only_statement<'a>(fields: &Fields<'a>, name: &str) -> Result<DocumentRef<'a>> {
-    let statements = fields.array(name)?.ok_or_else(|| {
-        let message = format!("BSON field '{}.{name}' is missing but a required field", fields.command);
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
-    })?;
-    if statements.count() != 1 {
-        return Err(Failure::new(ErrorCode::INVALID_LENGTH, "explained write batches must be of size 1"));
-    }
-    let only = statements.get(0).unwrap_or(ValueRef::Null);
-    only.as_document().ok_or_else(|| fields.mismatch(&format!("{name}.0"), only, "type 'object'"))
+    Ok(match write {
+        Write::Insert => return Err(cannot_explain(insert::COMMAND.name).into()),
+        Write::Update(statement) => explanation.update(statement)?,
+        Write::Delete(statement) => explanation.delete(statement)?,
+        Write::FindAndModify(statement) => explanation.find_and_modify(statement)?,
+    })
 }

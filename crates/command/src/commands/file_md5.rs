@@ -17,6 +17,7 @@ use bunko_query::{FindQuery, plan};
 use bunko_request::Request;
 use bunko_request::facts::ANY_FIELDS;
 use bunko_request::facts::CommandFacts;
+use bunko_request::fields::Fields;
 use md5::{Digest, Md5};
 use std::sync::Arc;
 
@@ -31,16 +32,13 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    if let Some(root) = invocation.request.body.get("root").filter(|root| root.as_str().is_none()) {
-        let message = format!("'root' must be of type String, found {}", root.kind().alias());
-        return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message).into());
-    }
+    parse_root(invocation)?;
     let namespace = Namespace::new(invocation.request.database, &chunks(&invocation.request))?;
     invocation.refuse_if_long(true)?;
-    let extent = if invocation.truth("partialOk") { Extent::Part } else { Extent::Whole };
+    let extent = parse_extent(invocation);
     let (mut md5, mut count) = match extent {
         Extent::Whole => (Md5::new(), 0),
-        Extent::Part => begun(invocation)?,
+        Extent::Part => parse_begun(invocation)?,
     };
     if let Some(collection) = invocation.collection_not_view(&namespace)? {
         count = add_chunks(invocation, &collection, extent, count, &mut md5)?;
@@ -67,11 +65,28 @@ enum Extent {
     Part,
 }
 
+fn parse_extent(fields: &Fields<'_>) -> Extent {
+    if fields.truth("partialOk") { Extent::Part } else { Extent::Whole }
+}
+
+/// Refuses a root that is no string.
+/// # Errors
+/// `InvalidNamespace`.
+fn parse_root(fields: &Fields<'_>) -> Result<()> {
+    match fields.value("root") {
+        None | Some(ValueRef::String(_)) => Ok(()),
+        Some(root) => {
+            let message = format!("'root' must be of type String, found {}", root.kind().alias());
+            Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message))
+        }
+    }
+}
+
 /// The digest state of another server, and the number of the chunk to continue with.
 /// # Errors
 /// 50847 and 16247 for a malformed state.
-fn begun(invocation: &Invocation<'_>) -> Result<(Md5, i32)> {
-    let md5 = match invocation.value("md5state") {
+fn parse_begun(fields: &Fields<'_>) -> Result<(Md5, i32)> {
+    let md5 = match fields.value("md5state") {
         None => Md5::new(),
         Some(value) => {
             let state = binary(value).ok_or_else(|| not_binary(50847, value))?;
@@ -79,7 +94,7 @@ fn begun(invocation: &Invocation<'_>) -> Result<(Md5, i32)> {
             md5_state::decode(state).ok_or_else(refused)?
         }
     };
-    let start = invocation.value("startAt").and_then(number::clamp_to_i64).unwrap_or(0);
+    let start = fields.value("startAt").and_then(number::clamp_to_i64).unwrap_or(0);
     Ok((md5, start.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32))
 }
 

@@ -1,27 +1,28 @@
 //! `find`: returns documents that match a filter.
 
 mod resumable;
+mod tailing;
 
 use crate::access_control::is_on_users;
 use crate::authorization::Privileges;
-use crate::capped_options::is_capped;
 use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, while_running, write_first_batch, write_running};
 use crate::dispatch::Halt;
+use crate::hint_option::HintOption;
 use crate::invocation::Invocation;
-use crate::let_variables::scope_with_let;
-use crate::oplog_view::{self, AtEnd, is_oplog};
+use crate::oplog_view::{self, AtEnd};
+use crate::scope_options::ScopeOptions;
 use crate::target::Target;
 use crate::unstored::Unstored;
-use crate::view_reads;
+use crate::view_reads::ReadByPipeline;
 use bunko_access::Action;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_observe::observation::IdLookup;
 use bunko_operation::{DiskUse, Examined, OperationContext};
-use bunko_query::{FindQuery, Hint, QueryScope, ResumableScan, Tail, fetch_by_id, id_lookup, parse_limit, plan};
+use bunko_query::{FindQuery, QueryScope, ResumableScan, fetch_by_id, id_lookup, plan};
 use bunko_request::counted_as::Opcounter;
 use bunko_request::counted_as::OperationClass;
 use bunko_request::counted_as::UsageKind;
@@ -33,9 +34,9 @@ use bunko_request::field_kinds::{Kind, NOT_NEGATIVE, field};
 use bunko_request::fields::Fields;
 use bunko_request::query_shape::ShapePart;
 use bunko_session::cursors::{CursorSource, NoDocuments};
-use bunko_store::{Bell, Direction};
-use resumable::Resumable;
+use resumable::{Resumable, Tokens};
 use std::sync::Arc;
+use tailing::{follow, not_capped};
 
 /// The fields of its query shape, and how they contribute.
 const QUERY_SHAPE: &[(&str, ShapePart)] = &[
@@ -124,174 +125,269 @@ pub(super) const COMMAND: Command = Command {
     ..Command::PLAIN
 };
 
-/// The source of a tailable cursor.
-struct Tailing {
-    tail: Tail,
-    /// Whether a `getMore` waits for new documents.
-    awaits_data: bool,
-}
-
-impl CursorSource for Tailing {
-    fn next(&mut self) -> Result<Option<DocumentRef<'_>>, Failure> {
-        self.tail.next()
-    }
-
-    fn examined(&self) -> Option<Examined> {
-        Some(Examined { keys: 0, documents: self.tail.examined() })
-    }
-
-    fn resume(&mut self) -> Result<(), Failure> {
-        self.tail.resume()
-    }
-
-    fn stays_open(&self) -> bool {
-        self.tail.has_place()
-    }
-
-    fn bell(&self) -> Option<&Arc<Bell>> {
-        self.awaits_data.then(|| self.tail.collection().bell())
-    }
-}
-
 /// Name of the command in the message of a failure that happens while it runs.
 const RUNNING: &str = "find command";
 
+/// A `find`, also one inside `explain`.
+#[derive(Clone, Copy)]
+pub(super) struct Find<'a> {
+    /// The expected UUID of the collection.
+    pub(super) uuid: Option<[u8; 16]>,
+    pub(super) scope: ScopeOptions<'a>,
+    filter: DocumentRef<'a>,
+    sort: Option<DocumentRef<'a>>,
+    projection: Option<DocumentRef<'a>>,
+    hint: HintOption<'a>,
+    skip: u64,
+    limit: Option<u64>,
+    min: DocumentRef<'a>,
+    max: DocumentRef<'a>,
+    returns_keys: bool,
+    shows_record_ids: bool,
+    is_tailable: bool,
+    awaits_data: bool,
+    tokens: Tokens<'a>,
+    allows_disk_use: Option<bool>,
+    has_number_to_return: bool,
+    reads_once: bool,
+    is_single_batch: bool,
+    has_no_timeout: bool,
+    batch_size: Option<u64>,
+}
+
+impl<'a> Find<'a> {
+    /// # Errors
+    /// MongoDB's codes for fields of the wrong type.
+    pub(super) fn parse(fields: &Fields<'a>) -> Result<Self, Failure> {
+        Ok(Self {
+            uuid: collection_uuid::parse(fields)?,
+            scope: ScopeOptions::parse(fields)?,
+            filter: fields.document("filter")?.unwrap_or(DocumentRef::EMPTY),
+            sort: fields.document("sort")?.filter(|sort| !sort.is_empty()),
+            projection: fields.document("projection")?.filter(|projection| !projection.is_empty()),
+            hint: HintOption::parse(fields),
+            skip: fields.size("skip")?.unwrap_or(0),
+            limit: fields.size("limit")?.filter(|limit| *limit > 0),
+            min: fields.document("min")?.unwrap_or(DocumentRef::EMPTY),
+            max: fields.document("max")?.unwrap_or(DocumentRef::EMPTY),
+            returns_keys: fields.boolean("returnKey", false)?,
+            shows_record_ids: fields.boolean("showRecordId", false)?,
+            is_tailable: fields.boolean("tailable", false)?,
+            awaits_data: fields.boolean("awaitData", false)?,
+            tokens: Tokens::parse(fields)?,
+            allows_disk_use: parse_disk_use(fields)?,
+            has_number_to_return: fields.field("ntoreturn").is_some(),
+            // On a single node, and with scans that do not fill the cache, `oplogReplay`, `allowPartialResults` and
+            // `readOnce` have no effect outside of transactions.
+            reads_once: fields.boolean("readOnce", false)?,
+            is_single_batch: fields.boolean("singleBatch", false)?,
+            has_no_timeout: fields.boolean("noCursorTimeout", false)?,
+            batch_size: fields.size("batchSize")?,
+        })
+    }
+
+    /// The query, without what the target of the find decides.
+    /// # Errors
+    /// MongoDB's codes for malformed fields; `CommandNotSupported` for options that Bunko does not have.
+    pub(super) fn query(&self, scope: Arc<QueryScope>) -> Result<FindQuery, Failure> {
+        if self.has_number_to_return {
+            return Err(unsupported("ntoreturn"));
+        }
+        if self.awaits_data && !self.is_tailable {
+            return Err(Failure::failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'"));
+        }
+        let resumed = self.tokens.start(self.hint, self.sort)?;
+        set_disk_use(self.allows_disk_use, &scope.operation);
+        let mut query = FindQuery::new(self.filter, self.scope.variables.define_in(scope)?)?;
+        query.hint = self.hint.read()?;
+        if let Some(sort) = self.sort {
+            query.set_sort(sort)?;
+        }
+        if let Some(projection) = self.projection {
+            query.set_projection(projection)?;
+        }
+        if self.shows_record_ids {
+            query.show_record_ids();
+        }
+        query.returns_keys = self.returns_keys;
+        let (min, max) = (self.min, self.max);
+        let have_same_fields = || min.iter().map(|bound| bound.name).eq(max.iter().map(|bound| bound.name));
+        if !min.is_empty() && !max.is_empty() && !have_same_fields() {
+            return Err(Failure::new(ErrorCode(51176), "min and max must have the same field names"));
+        }
+        query.set_key_bounds(min, max);
+        (query.resumed, query.skip, query.limit) = (resumed, self.skip, self.limit);
+        query.needs_only_projected();
+        Ok(query)
+    }
+
+    /// The find as a pipeline, for a view or a generated collection.
+    /// # Errors
+    /// `InvalidPipelineOperator` for options that pipelines lack.
+    pub(super) fn by_pipeline(&self) -> Result<ReadByPipeline<'a>, Failure> {
+        let options = [
+            ("returnKey", self.returns_keys),
+            ("showRecordId", self.shows_record_ids),
+            ("tailable", self.is_tailable),
+            ("awaitData", self.awaits_data),
+            ("min", !self.min.is_empty()),
+            ("max", !self.max.is_empty()),
+        ];
+        if let Some((option, _)) = options.into_iter().find(|(_, is_given)| *is_given) {
+            let message = format!("Option {option} not supported in aggregation.");
+            return Err(Failure::new(ErrorCode::INVALID_PIPELINE_OPERATOR, message));
+        }
+        let read = ReadByPipeline::of(self.filter, self.scope, self.hint);
+        let mut read = read.sorted(self.sort).within(self.skip, self.limit);
+        if let Some(projection) = self.projection {
+            read.push("$project", projection);
+        }
+        Ok(read)
+    }
+
+    /// Refuses options that a transaction does not allow, and resume tokens of a tailable cursor.
+    /// # Errors
+    /// `CommandNotSupported`, `InvalidOptions`, `OperationNotSupportedInTransaction`.
+    fn check_use(&self, query: &FindQuery, invocation: &Invocation<'_>) -> Result<(), Failure> {
+        if query.resumed.is_some() && self.is_tailable {
+            return Err(resumable::unsupported("a tailable cursor"));
+        }
+        if self.is_tailable && invocation.is_of_transaction() {
+            let message = "It is illegal to open a tailable cursor in a transaction";
+            return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
+        }
+        if self.reads_once && invocation.is_of_transaction() {
+            let message = "The 'readOnce' option is not supported within a transaction.";
+            return Err(Failure::new(ErrorCode::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, message));
+        }
+        Ok(())
+    }
+
+    fn first_batch(&self, is_long: bool) -> FirstBatch {
+        FirstBatch {
+            documents: self.batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS),
+            is_only: self.is_single_batch,
+            is_long,
+            has_no_timeout: self.has_no_timeout,
+        }
+    }
+}
+
+fn unsupported(option: &str) -> Failure {
+    Failure::new(
+        ErrorCode::COMMAND_NOT_SUPPORTED,
+        format!("the option '{option}' of '{}' is not supported", COMMAND.facts.name),
+    )
+}
+
+/// `allowDiskUse`, if it is given.
+/// # Errors
+/// `TypeMismatch`.
+pub(super) fn parse_disk_use(fields: &Fields<'_>) -> Result<Option<bool>, Failure> {
+    fields.field("allowDiskUse").map(|_| fields.strict_boolean("allowDiskUse", false)).transpose()
+}
+
+/// Sets whether an operation may use the disk. Without `allowDiskUse` the server parameter decides.
+pub(super) fn set_disk_use(is_allowed: Option<bool>, operation: &OperationContext) {
+    if let Some(is_allowed) = is_allowed {
+        operation.set_disk_use(if is_allowed { DiskUse::Allowed } else { DiskUse::Refused });
+    }
+}
+
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace_or_uuid()?;
-    collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
     let collection = invocation.collection(&namespace);
-    if collection.is_none() {
-        invocation.service.catalog.check_never_removed(&namespace, invocation)?;
-    }
     if let (Some(collection), Some(id)) = (&collection, express(invocation.request.body)) {
         return Ok(reply_with_one(invocation, reply, &namespace, collection, id)?);
     }
+    let find = Find::parse(invocation)?;
+    let catalog = &invocation.service.catalog;
+    collection_uuid::check(catalog, &namespace, find.uuid)?;
+    let target = Target::beside(invocation, &namespace, collection)?;
+    if !matches!(target, Target::Collection(_)) {
+        catalog.check_never_removed(&namespace, invocation)?;
+    }
     invocation.refuse_if_large(&namespace)?;
-    let query = parse(invocation, invocation.scope_in(invocation, &namespace)?)?;
-    let batch_size = invocation.size("batchSize")?;
-    let is_single_batch = invocation.boolean("singleBatch", false)?;
-    let has_no_timeout = invocation.boolean("noCursorTimeout", false)?;
-    let is_tailable = invocation.boolean("tailable", false)?;
-    if query.resumed.is_some() && is_tailable {
-        return Err(resumable::unsupported("a tailable cursor").into());
-    }
-    if is_tailable && invocation.is_of_transaction() {
-        let message = "It is illegal to open a tailable cursor in a transaction";
-        return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message).into());
-    }
-    if invocation.boolean("readOnce", false)? && invocation.is_of_transaction() {
-        let message = "The 'readOnce' option is not supported within a transaction.";
-        return Err(Failure::new(ErrorCode::OPERATION_NOT_SUPPORTED_IN_TRANSACTION, message).into());
-    }
-    let target = match collection {
-        Some(collection) if !is_oplog(&invocation.service.catalog, &namespace) => Target::Collection(collection),
-        _ => Target::of(invocation, &namespace)?,
-    };
-    if let Target::Unstored(Unstored::Oplog) = target {
-        if query.resumed.is_some() {
-            return Err(resumable::unsupported("the oplog").into());
+    let query = find.query(invocation.scope_in(&find.scope, &namespace)?)?;
+    find.check_use(&query, invocation)?;
+    let (source, batch): (Box<dyn CursorSource>, _) = match target {
+        Target::Unstored(Unstored::Oplog) => (of_oplog(invocation, &find, query)?, find.first_batch(true)),
+        Target::Collection(collection) if find.is_tailable => {
+            let is_long = collection.count() > LONG_DOCUMENTS;
+            (Box::new(follow(&find, &collection, query)?), find.first_batch(is_long))
         }
-        let at_end = match (is_tailable, invocation.boolean("awaitData", false)?) {
-            (false, _) => AtEnd::Closes,
-            (true, false) => AtEnd::Stays,
-            (true, true) => AtEnd::Awaits,
-        };
-        for name in ["returnKey", "showRecordId"] {
-            if invocation.boolean(name, false)? {
-                return Err(invocation.unsupported(name).into());
-            }
+        Target::Collection(collection) => {
+            let (source, is_long) = of_collection(invocation, &namespace, &collection, query)?;
+            (source, find.first_batch(is_long))
         }
-        if query.reads_what_plans_know() {
-            let message = "$meta of recordId, indexKey and sortKey over the oplog is not supported yet";
-            return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message).into());
+        Target::View | Target::TimeSeries(_) | Target::Unstored(_) => {
+            check_of_view(&find, &query, &target)?;
+            let (source, is_long) = find.by_pipeline()?.open(invocation, &namespace)?;
+            (source, find.first_batch(is_long))
         }
-        invocation.refuse_if_long(true)?;
-        let source = oplog_view::find(invocation, query, invocation.document("sort")?, at_end)?;
-        let documents = batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);
-        let batch = FirstBatch { documents, is_only: is_single_batch, is_long: true, has_no_timeout };
-        return Ok(write_running(invocation, reply, &namespace, source, &batch, RUNNING)?);
-    }
-    let Target::Collection(collection) = target else {
-        if target.is_read_by_pipeline() {
-            if is_tailable && matches!(target, Target::Unstored(_)) {
-                return Err(not_capped().into());
-            }
-            if is_tailable {
-                let message = "Option tailable is not supported on a view";
-                return Err(Failure::new(ErrorCode::INVALID_PIPELINE_OPERATOR, message).into());
-            }
-            if query.resumed.is_some() {
-                return Err(resumable::unsupported("a view").into());
-            }
-            let (source, is_long) = view_reads::find(invocation, &namespace)?;
-            let documents = batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS);
-            let batch = FirstBatch { documents, is_only: is_single_batch, is_long, has_no_timeout };
-            return Ok(write_running(invocation, reply, &namespace, source, &batch, RUNNING)?);
+        Target::Absent => {
+            let batch = FirstBatch { documents: 0, is_only: true, is_long: false, has_no_timeout: false };
+            return Ok(write_first_batch(invocation, reply, &namespace, Box::new(NoDocuments), &batch)?);
         }
-        let batch = FirstBatch { documents: 0, is_only: true, is_long: false, has_no_timeout: false };
-        return Ok(write_first_batch(invocation, reply, &namespace, Box::new(NoDocuments), &batch)?);
-    };
-    if is_tailable {
-        return follow(invocation, reply, &namespace, &collection, query);
-    }
-    let query = Arc::new(query);
-    let plan = plan(&collection, Arc::clone(&query))?;
-    let is_long = plan.is_long(&collection);
-    invocation.refuse_if_long(is_long)?;
-    let source: Box<dyn CursorSource> = match query.resumed {
-        Some(start) => {
-            resumable::check(&collection, &query)?;
-            let scan = ResumableScan::new(&collection, query, start);
-            Box::new(Resumable(scan.map_err(|failure| while_running(failure, RUNNING, &namespace))?))
-        }
-        None => Box::new(plan.open()?),
-    };
-    let batch = FirstBatch {
-        documents: batch_size.unwrap_or(FIRST_BATCH_DOCUMENTS),
-        is_only: is_single_batch,
-        is_long,
-        has_no_timeout,
     };
     Ok(write_running(invocation, reply, &namespace, source, &batch, RUNNING)?)
 }
 
-/// Opens a tailable cursor, which also returns documents that are inserted later.
-fn follow(
-    invocation: &mut Invocation<'_>,
-    reply: &mut Writer<'_>,
+/// Opens a find on a stored collection. The flag says whether it may take long.
+fn of_collection(
+    invocation: &Invocation<'_>,
     namespace: &Namespace,
     collection: &Arc<Collection>,
     query: FindQuery,
-) -> Result<(), Halt> {
-    if !is_capped(collection) {
-        return Err(not_capped().into());
+) -> Result<(Box<dyn CursorSource>, bool), Halt> {
+    let query = Arc::new(query);
+    let plan = plan(collection, Arc::clone(&query))?;
+    let is_long = plan.is_long(collection);
+    invocation.refuse_if_long(is_long)?;
+    let Some(start) = query.resumed else { return Ok((Box::new(plan.open()?), is_long)) };
+    resumable::check(collection, &query)?;
+    let scan = ResumableScan::new(collection, query, start);
+    let scan = scan.map_err(|failure| while_running(failure, RUNNING, namespace))?;
+    Ok((Box::new(Resumable(scan)), is_long))
+}
+
+/// Opens a find on the oplog.
+fn of_oplog(invocation: &Invocation<'_>, find: &Find<'_>, query: FindQuery) -> Result<Box<dyn CursorSource>, Halt> {
+    if query.resumed.is_some() {
+        return Err(resumable::unsupported("the oplog").into());
     }
-    if invocation.boolean("singleBatch", false)? {
-        return Err(Failure::bad_value("Cannot use tailable option with the 'singleBatch' option").into());
+    for (name, is_given) in [("returnKey", find.returns_keys), ("showRecordId", find.shows_record_ids)] {
+        if is_given {
+            return Err(unsupported(name).into());
+        }
     }
-    let sorts_backward = invocation.document("sort")?.is_some_and(|sort| !sort.is_empty())
-        && matches!(query.hint, Some(Hint::Natural(Direction::Backward)));
-    if sorts_backward {
-        let message = "cannot use tailable option with a sort other than {$natural: 1}";
-        return Err(Failure::bad_value(message).into());
+    if query.reads_what_plans_know() {
+        let message = "$meta of recordId, indexKey and sortKey over the oplog is not supported yet";
+        return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message).into());
     }
-    let source =
-        Tailing { tail: Tail::new(collection, Arc::new(query))?, awaits_data: invocation.boolean("awaitData", false)? };
-    let batch = FirstBatch {
-        documents: invocation.size("batchSize")?.unwrap_or(FIRST_BATCH_DOCUMENTS),
-        is_only: false,
-        is_long: collection.count() > LONG_DOCUMENTS,
-        has_no_timeout: invocation.boolean("noCursorTimeout", false)?,
+    let at_end = match (find.is_tailable, find.awaits_data) {
+        (false, _) => AtEnd::Closes,
+        (true, false) => AtEnd::Stays,
+        (true, true) => AtEnd::Awaits,
     };
-    Ok(write_running(invocation, reply, namespace, Box::new(source), &batch, RUNNING)?)
+    invocation.refuse_if_long(true)?;
+    Ok(oplog_view::find(invocation, query, find.sort, at_end)?)
+}
+
+/// Refuses options that a view, a time series or a generated collection does not support.
+fn check_of_view(find: &Find<'_>, query: &FindQuery, target: &Target) -> Result<(), Failure> {
+    if find.is_tailable && matches!(target, Target::Unstored(_)) {
+        return Err(not_capped());
+    }
+    if find.is_tailable {
+        let message = "Option tailable is not supported on a view";
+        return Err(Failure::new(ErrorCode::INVALID_PIPELINE_OPERATOR, message));
+    }
+    if query.resumed.is_some() { Err(resumable::unsupported("a view")) } else { Ok(()) }
 }
 
 /// Size of a capped collection above which the command runs on a thread of its own: it may have to skip many documents.
 const LONG_DOCUMENTS: u64 = 2_000;
-
-fn not_capped() -> Failure {
-    Failure::bad_value("error processing query: tailable cursor requested on non capped collection")
-}
 
 /// The `_id` of a find for one whole document by its `_id`. It needs no plan and no cursor.
 fn express(body: DocumentRef<'_>) -> Option<ValueRef<'_>> {
@@ -331,69 +427,5 @@ fn reply_with_one(
     (observation.returned, observation.is_cursor_exhausted) = (Some(found), true);
     observation.lookup = Some(IdLookup { is_clustered: collection.is_clustered(), is_found });
     invocation.note_examined(Examined { keys: found, documents: found });
-    Ok(())
-}
-
-/// Reads the fields of a `find`, also for `explain`.
-/// # Errors
-/// MongoDB's codes for malformed fields; `CommandNotSupported` for options that Bunko does not have.
-pub(crate) fn parse(fields: &Fields<'_>, scope: Arc<QueryScope>) -> Result<FindQuery, Failure> {
-    refuse_unsupported(fields)?;
-    let resumed = resumable::asked(fields)?;
-    set_disk_use(fields, &scope.operation)?;
-    let scope = scope_with_let(fields, scope)?;
-    // Null is refused as a filter, as in MongoDB.
-    if let Some(value) = fields.body.get("filter").filter(|value| value.is_nullish()) {
-        return Err(fields.mismatch("filter", value, "type 'object'"));
-    }
-    let mut query = FindQuery::new(fields.document("filter")?.unwrap_or(DocumentRef::EMPTY), scope)?;
-    if let Some(hint) = fields.field("hint") {
-        query.hint = Hint::parse(hint)?;
-    }
-    if let Some(sort) = fields.document("sort")? {
-        query.set_sort(sort)?;
-    }
-    if let Some(projection) = fields.document("projection")? {
-        query.set_projection(projection)?;
-    }
-    if fields.boolean("showRecordId", false)? {
-        query.show_record_ids();
-    }
-    query.returns_keys = fields.boolean("returnKey", false)?;
-    let key_bound = |name| Ok::<_, Failure>(fields.document(name)?.unwrap_or(DocumentRef::EMPTY));
-    let (min, max) = (key_bound("min")?, key_bound("max")?);
-    let have_same_fields = || min.iter().map(|bound| bound.name).eq(max.iter().map(|bound| bound.name));
-    if !min.is_empty() && !max.is_empty() && !have_same_fields() {
-        return Err(Failure::new(ErrorCode(51176), "min and max must have the same field names"));
-    }
-    query.set_key_bounds(min, max);
-    query.resumed = resumed;
-    query.skip = fields.size("skip")?.unwrap_or(0);
-    query.limit = fields.field("limit").map(parse_limit).transpose()?.flatten();
-    query.needs_only_projected();
-    Ok(query)
-}
-
-/// Reads `allowDiskUse`. Without it the server parameter decides.
-/// # Errors
-/// `TypeMismatch`.
-pub(super) fn set_disk_use(fields: &Fields<'_>, operation: &OperationContext) -> Result<(), Failure> {
-    let is_allowed = fields.boolean("allowDiskUse", operation.disk_use() == DiskUse::Allowed)?;
-    operation.set_disk_use(if is_allowed { DiskUse::Allowed } else { DiskUse::Refused });
-    Ok(())
-}
-
-fn refuse_unsupported(fields: &Fields<'_>) -> Result<(), Failure> {
-    if fields.field("ntoreturn").is_some() {
-        return Err(fields.unsupported("ntoreturn"));
-    }
-    if fields.boolean("awaitData", false)? && !fields.boolean("tailable", false)? {
-        return Err(Failure::failed_to_parse("Cannot set 'awaitData' without also setting 'tailable'"));
-    }
-    for name in ["oplogReplay", "allowPartialResults", "readOnce"] {
-        // On a single node, and with scans that do not fill the cache, these have no effect. Only their types are
-        // checked.
-        fields.boolean(name, false)?;
-    }
     Ok(())
 }

@@ -1,24 +1,24 @@
 //! `findAndModify`: changes or removes one document and returns it.
 
-use super::insert::bypasses;
-use super::update::scope;
 use crate::access_control::is_on_users;
 use crate::authorization::{Privileges, writes};
-use crate::collation_option;
+use crate::collation_option::Collation;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
+use crate::hint_option::HintOption;
 use crate::invocation::Invocation;
+use crate::let_variables::Let;
 use crate::retries::{Retries, other_kind};
 use crate::system_namespace::{Creation, check_writable};
+use crate::target::WriteTarget;
 use crate::time_series;
 use crate::update_stages::own_fault;
-use crate::write_statement::{check_modification, refuse_long_batch};
+use crate::write_statement::{WriteOptions, check_modification, refuse_long_batch};
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Did, Image, Outcome};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_observe::observation::WriteCounts;
 use bunko_operation::Examined;
-use bunko_query::Hint;
 use bunko_query::write::{
     Action, Express, FindAndModify, FindAndModifyOutcome, LastSearch, Modification, Returning, Upsert, Writes,
 };
@@ -82,11 +82,12 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let empty = bypasses(invocation)?;
-    let statement = parse(invocation)?;
+    let FindAndModifyCommand { options, variables, statement } = FindAndModifyCommand::parse(invocation)?;
+    options.apply_bypass(invocation);
     let may_insert = matches!(&statement.action, Action::Update(update) if update.upsert == Upsert::Yes);
     let creation = if may_insert { Creation::Implied } else { Creation::None };
     check_writable(&invocation.service.catalog, &namespace, creation)?;
+    let target = WriteTarget::of(invocation, &namespace)?;
     refuse_long_batch(invocation, &namespace, std::iter::once((statement.filter, statement.sort, Targets::One)))?;
     let service = invocation.service;
     let mut retries = Retries::of(invocation, 1)?;
@@ -100,18 +101,19 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         retries.end()?;
         return Err(failure.into());
     }
-    let scope = scope(invocation)?;
-    let mut writes =
-        Writes::new(&service.catalog, &namespace, &service.world, Arc::clone(&scope)).with_empty_timestamps(empty);
-    let outcome = writes.find_and_modify(&statement).map_err(|failure| match &statement.action {
-        Action::Update(modification) => own_fault(failure, modification.update, &scope),
-        Action::Remove => failure,
-    });
-    invocation.note_written(writes.written());
-    note_search(invocation, &statement.action, writes.take_last_search());
-    let outcome = match outcome {
-        Ok(outcome) => outcome,
-        Err(refusal) => time_series::find_and_remove_instead(invocation, &namespace, &scope, &statement, refusal)?,
+    let scope = variables.define_in(invocation.scope())?;
+    let outcome = if let WriteTarget::TimeSeries(series) = &target {
+        time_series::find_and_remove(invocation, series, &scope, &statement)?
+    } else {
+        let mut writes = Writes::new(&service.catalog, &namespace, &service.world, Arc::clone(&scope))
+            .with_empty_timestamps(options.empty_timestamps);
+        let outcome = writes.find_and_modify(&statement);
+        invocation.note_written(writes.written());
+        note_search(invocation, &statement.action, writes.take_last_search());
+        outcome.map_err(|failure| match &statement.action {
+            Action::Update(modification) => own_fault(failure, modification.update, &scope),
+            Action::Remove => failure,
+        })?
     };
     let changed = u64::from(outcome.is_found);
     match statement.action {
@@ -174,19 +176,33 @@ fn check_retry(did: Option<&Did>, has_inserted: bool, action: &Action<'_>) -> Re
     Err(Failure::new(ErrorCode(code), message))
 }
 
-/// Reads the fields of a findAndModify, also for `explain`.
-pub(super) fn parse<'a>(fields: &Fields<'a>) -> Result<FindAndModify<'a>> {
-    Ok(FindAndModify {
-        filter: fields.document("query")?.unwrap_or(DocumentRef::EMPTY),
-        sort: fields.document("sort")?.filter(|sort| !sort.is_empty()),
-        hint: fields.field("hint").map_or(Ok(None), Hint::parse)?,
-        projection: fields.document("fields")?,
-        strings: collation_option::asked(fields)?,
-        action: action(fields)?,
-    })
+/// A `findAndModify`, also one inside `explain`.
+pub(super) struct FindAndModifyCommand<'a> {
+    pub(super) options: WriteOptions,
+    pub(super) variables: Let<'a>,
+    pub(super) statement: FindAndModify<'a>,
 }
 
-fn action<'a>(fields: &Fields<'a>) -> Result<Action<'a>> {
+impl<'a> FindAndModifyCommand<'a> {
+    /// # Errors
+    /// MongoDB's codes for fields of the wrong type and for fields that exclude each other.
+    pub(super) fn parse(fields: &Fields<'a>) -> Result<Self> {
+        Ok(Self {
+            options: WriteOptions::parse(fields)?,
+            variables: Let::parse(fields)?,
+            statement: FindAndModify {
+                filter: fields.document("query")?.unwrap_or(DocumentRef::EMPTY),
+                sort: fields.document("sort")?.filter(|sort| !sort.is_empty()),
+                hint: HintOption::parse(fields).read()?,
+                projection: fields.document("fields")?,
+                strings: Collation::parse(fields)?.order()?,
+                action: parse_action(fields)?,
+            },
+        })
+    }
+}
+
+fn parse_action<'a>(fields: &Fields<'a>) -> Result<Action<'a>> {
     let update = fields.field("update");
     let upsert = fields.boolean("upsert", false)?;
     let returns_new = fields.boolean("new", false)?;
@@ -196,7 +212,7 @@ fn action<'a>(fields: &Fields<'a>) -> Result<Action<'a>> {
             (update.is_some(), "Cannot specify both an update and remove=true"),
             (upsert, "Cannot specify both upsert=true and remove=true"),
             (returns_new, "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document"),
-            (fields.field("arrayFilters").is_some(), "Cannot specify arrayFilters and remove=true"),
+            (array_filters.is_some(), "Cannot specify arrayFilters and remove=true"),
         ];
         return match contradictions.into_iter().find(|(is_given, _)| *is_given) {
             Some((_, message)) => Err(Failure::failed_to_parse(message)),
@@ -208,7 +224,7 @@ fn action<'a>(fields: &Fields<'a>) -> Result<Action<'a>> {
     };
     Ok(Action::Update(Modification {
         update: check_modification(update)?,
-        array_filters,
+        array_filters: array_filters.unwrap_or_default(),
         upsert: if upsert { Upsert::Yes } else { Upsert::No },
         returning: if returns_new { Returning::After } else { Returning::Before },
     }))

@@ -8,8 +8,10 @@ use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_catalog::from_storage;
+use bunko_errors::Failure;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases, Queueing};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 use std::time::Duration;
 
 pub(super) const COMMAND: Command = Command {
@@ -42,8 +44,7 @@ pub(super) const UNLOCK: Command = Command {
 const PATIENCE_MS: i64 = 90_000;
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let locks = invocation.boolean("lock", false)?;
-    let patience_ms = invocation.integer("fsyncLockAcquisitionTimeoutMillis")?.unwrap_or(PATIENCE_MS);
+    let (locks, patience_ms) = parse(invocation)?;
     invocation.refuse_if_long(true)?;
     let write_lock = &invocation.service.write_lock;
     if locks {
@@ -64,6 +65,12 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     reply.append("numFiles", 1);
     Ok(())
+}
+
+/// Whether to lock, and how long to wait for the lock, in milliseconds.
+fn parse(fields: &Fields<'_>) -> Result<(bool, i64), Failure> {
+    let patience_ms = fields.integer("fsyncLockAcquisitionTimeoutMillis")?.unwrap_or(PATIENCE_MS);
+    Ok((fields.boolean("lock", false)?, patience_ms))
 }
 
 fn unlock(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

@@ -7,12 +7,13 @@ use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::{Writer, number};
 use bunko_catalog::Namespace;
-use bunko_errors::{ErrorCode, Failure};
+use bunko_errors::Failure;
 use bunko_request::counted_as::Opcounter;
 use bunko_request::counted_as::OperationClass;
 use bunko_request::counted_as::UsageKind;
 use bunko_request::facts::{CommandFacts, ReadConcernUse, ReadsFrom, Stability, TransactionUse};
 use bunko_request::field_kinds::{Kind, NOT_NEGATIVE, field};
+use bunko_request::fields::Fields;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -38,20 +39,30 @@ pub(super) const COMMAND: Command = Command {
     ..Command::PLAIN
 };
 
+struct GetMore<'a> {
+    collection: &'a str,
+    /// Most documents of the batch.
+    documents: u64,
+    /// Whether the command limits its time. A given 0 counts too: the command then does not wait.
+    has_max_time: bool,
+}
+
+impl<'a> GetMore<'a> {
+    fn parse(fields: &Fields<'a>) -> Result<Self, Failure> {
+        Ok(Self {
+            collection: fields.string("collection")?.ok_or_else(|| fields.missing("collection"))?,
+            documents: fields.size("batchSize")?.filter(|size| *size > 0).unwrap_or(u64::MAX),
+            has_max_time: fields.field("maxTimeMS").is_some(),
+        })
+    }
+}
+
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let id = number::clamp_to_i64(invocation.argument_of(Kind::Long)?).unwrap_or_default();
-    let collection = invocation.string("collection")?.ok_or_else(|| {
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'getMore.collection' is missing but a required field")
-    })?;
-    // A given 0 counts too: the command then does not wait.
-    let is_told = invocation.request.body.get("maxTimeMS").is_some_and(|limit| !limit.is_nullish());
-    let wait = is_told.then(|| invocation.options.max_time.unwrap_or_default());
+    let GetMore { collection, documents, has_max_time } = GetMore::parse(invocation)?;
+    let wait = has_max_time.then(|| invocation.options.max_time.unwrap_or_default());
     invocation.note_collection(collection);
     let namespace = Namespace::of_cursor(invocation.request.database, collection)?;
-    let documents = match invocation.size("batchSize")? {
-        None | Some(0) => u64::MAX,
-        Some(size) => size,
-    };
     invocation.refuse_if_long(invocation.service.cursors.is_long(id))?;
     write_next_batch(invocation, reply, id, &namespace, documents, wait)
 }

@@ -10,6 +10,7 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Va
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::client_metadata;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Compression, Queueing, Secrets, Stability, TransactionUse};
+use bunko_request::fields::Fields;
 use bunko_session::awaiting::{Await, Heartbeat};
 use bunko_wire::{MAX_FRAME_BYTES, negotiate};
 use std::time::{Duration, Instant};
@@ -54,8 +55,36 @@ pub(super) const IS_MASTER: Command = Command {
     ..Command::PLAIN
 };
 
+struct HelloRequest<'a> {
+    /// The description of the client.
+    client: Option<DocumentRef<'a>>,
+    /// Whether the client prefers `hello` to `isMaster`.
+    offers_hello: bool,
+    /// The topology that the client knows, and the time that it waits for a change.
+    topology_version: Option<DocumentRef<'a>>,
+    max_await_ms: Option<u64>,
+    /// Names of the compressors that the client has.
+    compressors: Option<Vec<&'a str>>,
+}
+
+impl<'a> HelloRequest<'a> {
+    fn parse(fields: &Fields<'a>) -> Result<Self, Failure> {
+        let client = fields.document("client")?;
+        parse_ignored(fields)?;
+        let compressors = fields.array("compression")?;
+        Ok(Self {
+            client,
+            offers_hello: fields.boolean("helloOk", false)?,
+            topology_version: fields.document("topologyVersion")?,
+            max_await_ms: fields.size("maxAwaitTimeMS")?,
+            compressors: compressors.map(|names| fields.texts("compression", names)).transpose()?,
+        })
+    }
+}
+
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    if let Some(client) = invocation.document("client")?.filter(|_| invocation.heartbeat == Heartbeat::New) {
+    let request = HelloRequest::parse(invocation)?;
+    if let Some(client) = request.client.filter(|_| invocation.heartbeat == Heartbeat::New) {
         if invocation.connection.metadata.is_some() {
             return Err(Failure::new(
                 ErrorCode::CLIENT_METADATA_CANNOT_BE_MUTATED,
@@ -69,10 +98,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         let (client, doc) = (format!("conn{}", connection.id), extended_json::to_relaxed(ValueRef::Document(client)));
         tracing::info!(target: "NETWORK", id = 51800, ctx = client, remote = %connection.peer, client, doc, "client metadata");
     }
-    check_types(invocation)?;
-    wait_for_change(invocation)?;
+    wait_for_change(invocation, &request)?;
     let is_hello = invocation.command.name == "hello";
-    if invocation.boolean("helloOk", false)? {
+    if request.offers_hello {
         reply.append("helloOk", true);
     }
     reply.append(if is_hello { "isWritablePrimary" } else { "ismaster" }, true);
@@ -94,19 +122,21 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if let Some(descriptor) = invocation.service.parameters.automation_service_descriptor() {
         reply.append("automationServiceDescriptor", &descriptor);
     }
-    agree_on_compression(invocation, reply)?;
+    if let Some(wanted) = request.compressors {
+        agree_on_compression(invocation, wanted, reply);
+    }
     offer_in_hello(invocation, reply)?;
     Ok(())
 }
 
 /// Checks the types of fields that Bunko otherwise ignores, as MongoDB does.
-fn check_types(invocation: &Invocation<'_>) -> Result<(), Failure> {
+fn parse_ignored(fields: &Fields<'_>) -> Result<(), Failure> {
     for name in ["forShell", "hangUpOnStepDown"] {
-        invocation.boolean(name, false)?;
+        fields.boolean(name, false)?;
     }
-    invocation.strict_boolean("loadBalanced", false)?;
-    invocation.string("hostInfo")?;
-    invocation.document("internalClient").map(drop)
+    fields.strict_boolean("loadBalanced", false)?;
+    fields.string("hostInfo")?;
+    fields.document("internalClient").map(drop)
 }
 
 /// Appends the fields of a replica set, whose only member and primary this server is.
@@ -139,9 +169,8 @@ fn topology_version(invocation: &Invocation<'_>) -> DocumentBuf {
     DocumentBuf::new().with("processId", process).with("counter", 0_i64)
 }
 
-fn agree_on_compression(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Failure> {
-    let Some(wanted) = invocation.array("compression")? else { return Ok(()) };
-    let agreed = negotiate(invocation.texts("compression", wanted)?, &invocation.service.facts.compressors);
+fn agree_on_compression(invocation: &mut Invocation<'_>, wanted: Vec<&str>, reply: &mut Writer<'_>) {
+    let agreed = negotiate(wanted, &invocation.service.facts.compressors);
     if !agreed.is_empty() {
         reply.begin_array("compression");
         for (index, compressor) in agreed.iter().enumerate() {
@@ -150,16 +179,14 @@ fn agree_on_compression(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>)
         reply.end();
     }
     invocation.connection.compressors = agreed;
-    Ok(())
 }
 
 /// Makes a monitor that knows the topology wait for a change, or until its `maxAwaitTimeMS` is over. The command then
 /// runs again, so that the reply has the state after the wait. Failpoints are evaluated before it.
 /// # Errors
 /// [`Halt::Awaits`] before the wait; `Location31368`; interruptions of the command.
-fn wait_for_change(invocation: &mut Invocation<'_>) -> Result<(), Halt> {
-    let known = invocation.document("topologyVersion")?;
-    let (known, wait) = match (known, invocation.size("maxAwaitTimeMS")?) {
+fn wait_for_change(invocation: &mut Invocation<'_>, request: &HelloRequest<'_>) -> Result<(), Halt> {
+    let (known, wait) = match (request.topology_version, request.max_await_ms) {
         (None, None) => return Ok(()),
         (Some(_), None) => {
             return Err(Failure::new(

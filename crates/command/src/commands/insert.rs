@@ -9,9 +9,11 @@ use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::retries::Retries;
 use crate::system_namespace::{Creation, check_writable};
+use crate::target::WriteTarget;
 use crate::time_series;
-use bunko_bson::{ValueRef, Writer};
-use bunko_catalog::stored_document::{self, EmptyTimestamps};
+use crate::write_statement::WriteOptions;
+use bunko_bson::{DocumentRef, ValueRef, Writer};
+use bunko_catalog::stored_document;
 use bunko_catalog::{Catalog, Inserted, Namespace, Order};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_observe::observation::WriteCounts;
@@ -23,6 +25,7 @@ use bunko_request::facts::{
     Changes, CommandFacts, EncryptionUse, InvalidDocuments, Retry, Secrets, Stability, TransactionUse, WriteConcernUse,
 };
 use bunko_request::field_kinds::{Field, Kind, field};
+use bunko_request::fields::Fields;
 use std::borrow::Cow;
 
 pub(super) const FIELDS: &[Field] = &[
@@ -67,16 +70,22 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     run_with(invocation, reply, Catalog::insert)
 }
 
+/// The options, and the documents to insert.
+fn parse<'a>(fields: &Fields<'a>) -> Result<(WriteOptions, Vec<DocumentRef<'a>>), Failure> {
+    Ok((WriteOptions::parse(fields)?, fields.documents("documents")?))
+}
+
 /// Runs `insert` with a given function that stores the documents.
 pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, insert: Insert) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let order = if invocation.strict_boolean("ordered", true)? { Order::Ordered } else { Order::Unordered };
-    let empty = bypasses(invocation)?;
-    let documents = invocation.documents("documents")?;
+    let (options, documents) = parse(invocation)?;
+    let order = options.order;
+    options.apply_bypass(invocation);
     check_batch_size(documents.len())?;
     let service = invocation.service;
-    collection_uuid::check_field(&service.catalog, invocation, &namespace)?;
+    collection_uuid::check(&service.catalog, &namespace, options.uuid)?;
     check_writable(&service.catalog, &namespace, Creation::Implied)?;
+    let target = WriteTarget::of(invocation, &namespace)?;
     let mut retries = Retries::of(invocation, documents.len())?;
     let mut storable = Storable::with_capacity(documents.len());
     let mut refused: Vec<(usize, Failure)> = Vec::new();
@@ -91,7 +100,7 @@ pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, 
         }
         let checked = match unreadable.binary_search_by_key(&position, |(unreadable, _)| *unreadable) {
             Ok(place) => Err(Failure::new(ErrorCode::INVALID_BSON, unreadable[place].1.to_string())),
-            Err(_) => stored_document::for_insert(*document, empty, &service.world),
+            Err(_) => stored_document::for_insert(*document, options.empty_timestamps, &service.world),
         };
         match checked {
             Ok(document) => storable.push(position, document),
@@ -115,8 +124,12 @@ pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, 
         refused.extend((count..last).map(|index| (storable.position(index), failure.clone())));
         storable.documents.truncate(count);
     }
-    let inserted = insert(&service.catalog, &namespace, &storable.documents, order, invocation)
-        .or_else(|failure| time_series::insert_instead(invocation, &namespace, &storable.documents, order, failure))?;
+    let inserted = match &target {
+        WriteTarget::TimeSeries(series) => time_series::insert(invocation, series, &storable.documents, order),
+        WriteTarget::Collection | WriteTarget::View => {
+            insert(&service.catalog, &namespace, &storable.documents, order, invocation)?
+        }
+    };
     invocation.note_written(inserted.lsn.max(retries.written()));
     let stopped_early = order == Order::Ordered && !inserted.failures.is_empty();
     let stopped_by_refusal = order == Order::Ordered && !refused.is_empty();
@@ -168,15 +181,6 @@ impl<'d> Storable<'d> {
     fn position(&self, index: usize) -> usize {
         self.positions.as_ref().map_or(index, |positions| positions[index])
     }
-}
-
-/// Reads the options that bypass validation, which the operation notes, and that keep zero timestamps.
-pub(super) fn bypasses(invocation: &Invocation<'_>) -> Result<EmptyTimestamps, Failure> {
-    if invocation.boolean("bypassDocumentValidation", false)? {
-        invocation.operation().bypass_validation();
-    }
-    let keeps_empty = invocation.boolean("bypassEmptyTsReplacement", false)?;
-    Ok(if keeps_empty { EmptyTimestamps::Kept } else { EmptyTimestamps::Filled })
 }
 
 /// Refuses an empty batch and one above [`WRITE_BATCH_MAX`].

@@ -40,24 +40,19 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
                 user.kind().alias()
             ))
         })?;
-        chosen.push(name_of(user)?.digest());
+        chosen.push(parse_name(user)?.digest());
     }
     // An empty list means all sessions. Without access control sessions have no user, so a list of users matches none.
     kill(invocation, |session| chosen.is_empty() || chosen.contains(&session.user));
     Ok(())
 }
 
-fn name_of(user: DocumentRef<'_>) -> Result<Name, Failure> {
+fn parse_name(user: DocumentRef<'_>) -> Result<Name, Failure> {
     if let Some(unknown) = user.iter().find(|field| !matches!(field.name, "user" | "db")) {
         let message = format!("BSON field 'KillAllSessionsUser.{}' is an unknown field.", unknown.name);
         return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
     }
     let fields = Fields::new("KillAllSessionsUser", user);
-    let part = |name: &str| {
-        fields.string(name)?.ok_or_else(|| {
-            let message = format!("BSON field 'KillAllSessionsUser.{name}' is missing but a required field");
-            Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
-        })
-    };
+    let part = |name: &str| fields.string(name)?.ok_or_else(|| fields.missing(name));
     Ok(Name::new(part("user")?, part("db")?))
 }

@@ -9,7 +9,7 @@ use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{CommandFacts, Profiling, Queueing, Stability, TransactionUse};
 use bunko_request::field_kinds::{Kind, field};
-use bunko_request::fields::elements;
+use bunko_request::fields::{Fields, elements};
 use bunko_session::cursors::Killed;
 
 pub(super) const COMMAND: Command = Command {
@@ -36,10 +36,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     // The collection is only checked for a valid name. The owner of a cursor decides whether it may be closed.
     Namespace::of_cursor(invocation.request.database, collection)?;
     invocation.note_collection(collection);
-    let ids = invocation.array("cursors")?.ok_or_else(|| {
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, "BSON field 'killCursors.cursors' is missing but a required field")
-    })?;
-    let ids: Vec<i64> = elements(ids).filter_map(|(_, id)| number::as_i64_exact(id)).collect();
+    let ids = parse(invocation)?;
     let cursors = &invocation.service.cursors;
     let (killed, missing): (Vec<i64>, Vec<i64>) =
         ids.into_iter().partition(|id| cursors.kill(*id, None) == Killed::Closed);
@@ -48,6 +45,12 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     write_ids(reply, "cursorsAlive", &[]);
     write_ids(reply, "cursorsUnknown", &[]);
     Ok(())
+}
+
+/// The ids of the cursors.
+fn parse(fields: &Fields<'_>) -> Result<Vec<i64>, Failure> {
+    let ids = fields.array("cursors")?.ok_or_else(|| fields.missing("cursors"))?;
+    Ok(elements(ids).filter_map(|(_, id)| number::as_i64_exact(id)).collect())
 }
 
 fn write_ids(reply: &mut Writer<'_>, name: &str, ids: &[i64]) {

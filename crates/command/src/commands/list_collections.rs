@@ -10,11 +10,13 @@ use crate::session_collections;
 use crate::time_series;
 use crate::view_reads;
 use bunko_access::Action;
-use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef, Writer};
+use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
+use bunko_errors::Failure;
 use bunko_query::parse_filter;
 use bunko_request::facts::{CommandFacts, Queueing, Stability};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
@@ -44,11 +46,27 @@ enum Detail {
     All,
 }
 
+struct ListCollections<'a> {
+    filter: Option<DocumentRef<'a>>,
+    detail: Detail,
+    /// Whether only collections are listed on which the client has privileges.
+    only_own: bool,
+}
+
+impl<'a> ListCollections<'a> {
+    fn parse(fields: &Fields<'a>) -> Result<Self, Failure> {
+        Ok(Self {
+            filter: fields.document("filter")?,
+            detail: if fields.strict_boolean("nameOnly", false)? { Detail::NameAndType } else { Detail::All },
+            only_own: fields.strict_boolean("authorizedCollections", false)?,
+        })
+    }
+}
+
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let ListCollections { filter, detail, only_own } = ListCollections::parse(invocation)?;
     let scope = Arc::new(invocation.scope().without_builtins());
-    let filter = invocation.document("filter")?.map(|filter| parse_filter(filter, &scope)).transpose()?;
-    let detail = if invocation.strict_boolean("nameOnly", false)? { Detail::NameAndType } else { Detail::All };
-    let only_own = invocation.strict_boolean("authorizedCollections", false)?;
+    let filter = filter.map(|filter| parse_filter(filter, &scope)).transpose()?;
     let database = invocation.request.database;
     let asker = invocation.asker().filter(|asker| only_own || !asker.on_database(database, Action::ListCollections));
     let is_known = |document: &DocumentBuf| {

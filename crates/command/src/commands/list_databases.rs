@@ -15,6 +15,7 @@ use bunko_matcher::Filter;
 use bunko_query::parse_filter;
 use bunko_request::facts::{CommandFacts, Databases, Queueing, Stability};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -38,10 +39,26 @@ pub(super) const COMMAND: Command = Command {
 
 const BYTES_PER_MB: u64 = 1024 * 1024;
 
+struct ListDatabases<'a> {
+    filter: Option<DocumentRef<'a>>,
+    is_name_only: bool,
+    /// Whether only databases are listed on which the client has privileges.
+    only_own: bool,
+}
+
+impl<'a> ListDatabases<'a> {
+    fn parse(fields: &Fields<'a>) -> Result<Self, Failure> {
+        Ok(Self {
+            filter: fields.document("filter")?,
+            is_name_only: fields.boolean("nameOnly", false)?,
+            only_own: fields.strict_boolean("authorizedDatabases", false)?,
+        })
+    }
+}
+
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let filter = invocation.document("filter")?.map(|filter| parse(invocation, filter)).transpose()?;
-    let is_name_only = invocation.boolean("nameOnly", false)?;
-    let only_own = invocation.strict_boolean("authorizedDatabases", false)?;
+    let ListDatabases { filter, is_name_only, only_own } = ListDatabases::parse(invocation)?;
+    let filter = filter.map(|filter| filter_of(invocation, filter)).transpose()?;
     let asker = invocation.asker().filter(|asker| only_own || !asker.on_cluster(Action::ListDatabases));
     let catalog = &invocation.service.catalog;
     let mut total_bytes = 0;
@@ -83,7 +100,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 }
 
 /// Reads the filter. Operators that need an index are refused with messages of this command.
-fn parse(invocation: &Invocation<'_>, filter: DocumentRef<'_>) -> Result<Filter, Failure> {
+fn filter_of(invocation: &Invocation<'_>, filter: DocumentRef<'_>) -> Result<Filter, Failure> {
     parse_filter(filter, &Arc::new(invocation.scope().without_builtins())).map_err(|failure| match failure.code() {
         ErrorCode::NO_QUERY_EXECUTION_PLANS => {
             Failure::new(ErrorCode(5_626_500), "$geoNear, $near, and $nearSphere are not allowed in this context")

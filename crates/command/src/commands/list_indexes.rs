@@ -13,6 +13,7 @@ use bunko_catalog::{Index, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{CommandFacts, Queueing, Stability, UnstoredUse};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
@@ -35,7 +36,7 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace_or_uuid()?;
-    let form = Form::asked(invocation)?;
+    let form = Form::parse(invocation)?;
     let specs = match Target::of(invocation, &namespace)? {
         Target::Unstored(_) => Vec::new(),
         Target::TimeSeries(series) => {
@@ -92,9 +93,9 @@ enum Form {
 }
 
 impl Form {
-    fn asked(invocation: &Invocation<'_>) -> Result<Self, Failure> {
-        let tells_builds = invocation.boolean("includeBuildUUIDs", false)?;
-        match (invocation.boolean("includeIndexBuildInfo", false)?, tells_builds) {
+    fn parse(fields: &Fields<'_>) -> Result<Self, Failure> {
+        let tells_builds = fields.boolean("includeBuildUUIDs", false)?;
+        match (fields.boolean("includeIndexBuildInfo", false)?, tells_builds) {
             (true, true) => Err(Failure::new(
                 ErrorCode::INVALID_OPTIONS,
                 "The includeBuildUUIDs flag and includeBuildIndexInfo flag cannot both be set to true",

@@ -5,7 +5,7 @@
 use super::aggregate;
 use crate::access_control::is_on_users;
 use crate::authorization::{Privileges, pipelines};
-use crate::collation_option;
+use crate::collation_option::Collation;
 use crate::command_entry::Command;
 use crate::cursor_reply::while_running;
 use crate::dispatch::Halt;
@@ -18,6 +18,7 @@ use bunko_query::QueryScope;
 use bunko_request::facts::{Changes, CommandFacts, Explanation, ReadsFrom, Secrets, UnstoredUse, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
+use bunko_request::statement::required;
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
@@ -52,6 +53,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 /// Where the results go.
+#[derive(Clone, Copy)]
 enum Output<'a> {
     /// Into the reply.
     Inline,
@@ -79,20 +81,125 @@ fn keeps_its_result(body: DocumentRef<'_>) -> bool {
     }
 }
 
+/// A `mapReduce`, also one inside `explain`.
+pub(super) struct MapReduce<'a> {
+    map: &'a str,
+    reduce: &'a str,
+    finalize: Option<&'a str>,
+    output: Output<'a>,
+    query: Option<DocumentRef<'a>>,
+    sort: Option<DocumentRef<'a>>,
+    limit: Option<i64>,
+    /// The variables for the scripts.
+    variables: Option<DocumentRef<'a>>,
+    collation: Collation<'a>,
+    bypasses_validation: bool,
+}
+
+impl<'a> MapReduce<'a> {
+    /// # Errors
+    /// MongoDB's codes for fields that are missing, of the wrong type or malformed.
+    pub(super) fn parse(fields: &Fields<'a>) -> Result<Self> {
+        Ok(Self {
+            bypasses_validation: fields.boolean("bypassDocumentValidation", false)?,
+            output: parse_output(fields)?,
+            collation: Collation::parse(fields)?,
+            variables: match fields.field("scope") {
+                None => None,
+                Some(ValueRef::Document(variables)) => Some(variables),
+                Some(_) => return Err(Failure::bad_value("'scope' must be an object")),
+            },
+            map: parse_script(fields, "map")?,
+            reduce: parse_script(fields, "reduce")?,
+            finalize: fields.field("finalize").map(|value| script(value, "finalize")).transpose()?,
+            query: fields.document("query")?.filter(|query| !query.is_empty()),
+            sort: fields.document("sort")?.map(check_sort).transpose()?,
+            limit: fields.integer("limit")?.map(check_limit).transpose()?,
+        })
+    }
+
+    /// The scope of the pipeline's expressions: the collation, and the variables of `scope` for the scripts.
+    /// # Errors
+    /// Errors of a malformed collation.
+    pub(super) fn scope(&self, invocation: &Invocation<'_>, namespace: &Namespace) -> Result<Arc<QueryScope>> {
+        let strings = self.collation.order_over(&invocation.service.catalog, namespace)?;
+        let scope = Arc::new(invocation.scope().with_strings(&strings));
+        scope.scripts.serve_map_reduce();
+        if let Some(variables) = self.variables {
+            scope.scripts.define(variables);
+        }
+        Ok(scope)
+    }
+
+    /// The pipeline that does the work of the command.
+    pub(super) fn stages(&self) -> ArrayBuf {
+        let mut stages = ArrayBuf::new();
+        let mut add = |name: &str, value: ValueRef<'_>| {
+            stages.push(&DocumentBuf::new().with(name, value));
+        };
+        if let Some(query) = self.query {
+            add("$match", ValueRef::Document(query));
+        }
+        if let Some(sort) = self.sort {
+            add("$sort", ValueRef::Document(sort));
+        }
+        if let Some(limit) = self.limit {
+            add("$limit", ValueRef::Int64(limit));
+        }
+        let (map, reduction_script) = (literal(self.map), literal(self.reduce));
+        let emit = DocumentBuf::new().with("this", "$$ROOT").with("eval", &map);
+        let emits = DocumentBuf::new().with("$_internalJsEmit", &emit);
+        add("$project", ValueRef::from(&DocumentBuf::new().with("emits", &emits).with("_id", 0_i32)));
+        add("$unwind", ValueRef::from(&DocumentBuf::new().with("path", "$emits")));
+        let reduction = DocumentBuf::new().with("data", "$emits").with("eval", &reduction_script);
+        let reduction = DocumentBuf::new().with("$_internalJsReduce", &reduction);
+        add("$group", ValueRef::from(&DocumentBuf::new().with("_id", "$emits.k").with("value", &reduction)));
+        let finalize = self.finalize.map(|finalize| function(finalize, &["$_id", "$value"].into_iter().collect()));
+        if let Some(finalize) = &finalize {
+            add("$project", ValueRef::from(&DocumentBuf::new().with("value", finalize)));
+        }
+        if let Output::Collection { mode, database, name } = self.output {
+            let target = DocumentBuf::new().with("db", database.unwrap_or_default()).with("coll", name);
+            let target = if database.is_some() { ValueRef::from(&target) } else { ValueRef::String(name) };
+            if mode == Mode::Replace {
+                add("$out", target);
+            } else {
+                add("$merge", ValueRef::from(&merge(target, mode, self.reduce, finalize.as_ref())));
+            }
+        }
+        stages
+    }
+}
+
+fn check_sort(sort: DocumentRef<'_>) -> Result<DocumentRef<'_>> {
+    if sort.is_empty() {
+        let message = "The mapReduce sort option must have at least one sort key";
+        return Err(Failure::new(ErrorCode(15976), message));
+    }
+    Ok(sort)
+}
+
+fn check_limit(limit: i64) -> Result<i64> {
+    if limit <= 0 {
+        return Err(Failure::new(ErrorCode(15958), "The limit specified to mapReduce must be positive"));
+    }
+    Ok(limit)
+}
+
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    if invocation.boolean("bypassDocumentValidation", false)? {
+    let request = MapReduce::parse(invocation)?;
+    if request.bypasses_validation {
         invocation.operation().bypass_validation();
     }
     // The pipeline repeats the command's query and scripts.
     invocation.operation().will_take(3 * invocation.request.body.len_bytes())?;
-    let output = output(invocation)?;
-    let scope = scope(invocation, invocation, &namespace)?;
-    let stages = stages(invocation)?;
+    let scope = request.scope(invocation, &namespace)?;
+    let stages = request.stages();
     invocation.collection_not_view(&namespace)?;
     let aggregation = aggregate::prepare(invocation, Some(&namespace), stages.as_ref(), scope)?;
     invocation.refuse_if_long(true)?;
-    let Output::Collection { database, name, .. } = output else {
+    let Output::Collection { database, name, .. } = request.output else {
         let (mut source, _) = aggregate::open(invocation, aggregation)?;
         reply.begin_array("results");
         let mut index = 0;
@@ -113,78 +220,6 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         Some(database) => reply.begin_document("result").append("db", database).append("collection", name).end(),
     };
     Ok(())
-}
-
-/// The scope of the pipeline's expressions: the collation, and the variables of `scope` for the scripts.
-/// # Errors
-/// Errors of a malformed collation or scope.
-pub(super) fn scope(
-    invocation: &Invocation<'_>,
-    fields: &Fields<'_>,
-    namespace: &Namespace,
-) -> Result<Arc<QueryScope>> {
-    let asked = collation_option::asked(fields)?;
-    let strings = collation_option::of_command(&invocation.service.catalog, asked, namespace)?;
-    let scope = Arc::new(invocation.scope().with_strings(&strings));
-    scope.scripts.serve_map_reduce();
-    match fields.field("scope") {
-        None => {}
-        Some(ValueRef::Document(variables)) => scope.scripts.define(variables),
-        Some(_) => return Err(Failure::bad_value("'scope' must be an object")),
-    }
-    Ok(scope)
-}
-
-/// The pipeline that does the work of the command.
-/// # Errors
-/// Errors of malformed fields.
-pub(super) fn stages(fields: &Fields<'_>) -> Result<ArrayBuf> {
-    fields.boolean("jsMode", false)?;
-    fields.boolean("verbose", false)?;
-    let (map, reduce) = (required_script(fields, "map")?, required_script(fields, "reduce")?);
-    let finalize = fields.field("finalize").map(|value| script(value, "finalize")).transpose()?;
-    let mut stages = ArrayBuf::new();
-    let mut add = |name: &str, value: ValueRef<'_>| {
-        stages.push(&DocumentBuf::new().with(name, value));
-    };
-    if let Some(query) = fields.document("query")?.filter(|query| !query.is_empty()) {
-        add("$match", ValueRef::Document(query));
-    }
-    if let Some(sort) = fields.document("sort")? {
-        if sort.is_empty() {
-            let message = "The mapReduce sort option must have at least one sort key";
-            return Err(Failure::new(ErrorCode(15976), message));
-        }
-        add("$sort", ValueRef::Document(sort));
-    }
-    if let Some(limit) = fields.integer("limit")? {
-        if limit <= 0 {
-            return Err(Failure::new(ErrorCode(15958), "The limit specified to mapReduce must be positive"));
-        }
-        add("$limit", ValueRef::Int64(limit));
-    }
-    let (map, reduction_script) = (literal(map), literal(reduce));
-    let emit = DocumentBuf::new().with("this", "$$ROOT").with("eval", &map);
-    let emits = DocumentBuf::new().with("$_internalJsEmit", &emit);
-    add("$project", ValueRef::from(&DocumentBuf::new().with("emits", &emits).with("_id", 0_i32)));
-    add("$unwind", ValueRef::from(&DocumentBuf::new().with("path", "$emits")));
-    let reduction = DocumentBuf::new().with("data", "$emits").with("eval", &reduction_script);
-    let reduction = DocumentBuf::new().with("$_internalJsReduce", &reduction);
-    add("$group", ValueRef::from(&DocumentBuf::new().with("_id", "$emits.k").with("value", &reduction)));
-    let finalize = finalize.map(|finalize| function(finalize, &["$_id", "$value"].into_iter().collect()));
-    if let Some(finalize) = &finalize {
-        add("$project", ValueRef::from(&DocumentBuf::new().with("value", finalize)));
-    }
-    if let Output::Collection { mode, database, name } = output(fields)? {
-        let target = DocumentBuf::new().with("db", database.unwrap_or_default()).with("coll", name);
-        let target = if database.is_some() { ValueRef::from(&target) } else { ValueRef::String(name) };
-        if mode == Mode::Replace {
-            add("$out", target);
-        } else {
-            add("$merge", ValueRef::from(&merge(target, mode, reduce, finalize.as_ref())));
-        }
-    }
-    Ok(stages)
 }
 
 /// A script as a literal, so that a leading `$` does not make it a field path.
@@ -215,15 +250,9 @@ fn merge(target: ValueRef<'_>, mode: Mode, reduce: &str, finalize: Option<&Docum
     merge.with("whenMatched", &steps)
 }
 
-fn required_script<'a>(fields: &Fields<'a>, name: &str) -> Result<&'a str> {
+fn parse_script<'a>(fields: &Fields<'a>, name: &str) -> Result<&'a str> {
     // Null does not count as missing: MongoDB's parser takes any type here, and refuses null by its type.
-    let value = fields.body.get(name).ok_or_else(|| missing(name))?;
-    script(value, name)
-}
-
-fn missing(name: &str) -> Failure {
-    let message = format!("BSON field 'mapReduce.{name}' is missing but a required field");
-    Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+    script(required(fields, name)?, name)
 }
 
 fn script<'a>(value: ValueRef<'a>, name: &str) -> Result<&'a str> {
@@ -234,12 +263,11 @@ fn script<'a>(value: ValueRef<'a>, name: &str) -> Result<&'a str> {
 }
 
 /// Reads `out`.
-fn output<'a>(fields: &Fields<'a>) -> Result<Output<'a>> {
-    match fields.body.get("out") {
-        None => Err(missing("out")),
-        Some(ValueRef::String(name)) => Ok(Output::Collection { mode: Mode::Replace, database: None, name }),
-        Some(ValueRef::Document(output)) => read_output(output),
-        Some(_) => Err(Failure::bad_value("'out' must be either a string or an object")),
+fn parse_output<'a>(fields: &Fields<'a>) -> Result<Output<'a>> {
+    match required(fields, "out")? {
+        ValueRef::String(name) => Ok(Output::Collection { mode: Mode::Replace, database: None, name }),
+        ValueRef::Document(output) => read_output(output),
+        _ => Err(Failure::bad_value("'out' must be either a string or an object")),
     }
 }
 

@@ -16,6 +16,7 @@ use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{Changes, CommandFacts, Databases, WriteConcernUse};
 use bunko_request::field_kinds::{self, field};
+use bunko_request::fields::Fields;
 use std::collections::HashSet;
 
 pub(super) const COMMAND: Command = Command {
@@ -69,15 +70,29 @@ const KINDS: [Kind; 2] = [
     },
 ];
 
-fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    let database = invocation.string("db")?.unwrap_or_default();
-    let drops = invocation.boolean("drop", false)?;
-    let mut waiting = Vec::new();
-    for kind in &KINDS {
-        if let Some(from) = invocation.string(kind.option)?.filter(|from| !from.is_empty()) {
-            waiting.push((kind, Namespace::parse(from)?));
+struct Merge<'a> {
+    /// The only database whose users and roles are merged; empty for all.
+    database: &'a str,
+    drops: bool,
+    /// The collections to merge from.
+    waiting: Vec<(&'static Kind, Namespace)>,
+}
+
+impl<'a> Merge<'a> {
+    fn parse(fields: &Fields<'a>) -> Result<Self, Failure> {
+        let mut waiting = Vec::new();
+        for kind in &KINDS {
+            if let Some(from) = fields.string(kind.option)?.filter(|from| !from.is_empty()) {
+                waiting.push((kind, Namespace::parse(from)?));
+            }
         }
+        let database = fields.string("db")?.unwrap_or_default();
+        Ok(Self { database, drops: fields.boolean("drop", false)?, waiting })
     }
+}
+
+fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
+    let Merge { database, drops, waiting } = Merge::parse(invocation)?;
     if waiting.is_empty() {
         let message = "Must provide at least one of \"tempUsersCollection\" and \"tempRolesCollection\"";
         return Err(Failure::bad_value(message).into());

@@ -12,6 +12,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::QueryShape;
 use bunko_request::facts::ANY_FIELDS;
 use bunko_request::facts::CommandFacts;
+use bunko_request::fields::Fields;
 use std::sync::Arc;
 
 pub(super) const SET_FILTER: Command = Command {
@@ -60,14 +61,11 @@ impl<'a> Described<'a> {
     /// Reads the parts from the command.
     /// # Errors
     /// `BadValue` for a part that is no object. Arrays are read as objects, as in MongoDB.
-    fn parse(invocation: &Invocation<'a>) -> Result<Self> {
-        let body = invocation.request.body;
-        let optional = |name: &str| body.get(name).map_or(Ok(DocumentRef::EMPTY), |value| object(name, value));
-        let query = body.get("query").ok_or_else(|| Failure::bad_value("required field query missing"))?;
+    fn parse(fields: &Fields<'a>) -> Result<Self> {
+        let optional = |name: &str| fields.value(name).map_or(Ok(DocumentRef::EMPTY), |value| object(name, value));
+        let query = fields.value("query").ok_or_else(|| Failure::bad_value("required field query missing"))?;
         let query = object("query", query)?;
-        // An invalid query is refused, as in a find.
-        bunko_query::parse_plan_filter(query, &invocation.scope())?;
-        let collation = match body.get("collation") {
+        let collation = match fields.value("collation") {
             None => DocumentRef::EMPTY,
             Some(ValueRef::Document(collation)) if !collation.is_empty() => collation,
             Some(_) => return Err(Failure::bad_value("optional field collation must be a non-empty object")),
@@ -77,6 +75,11 @@ impl<'a> Described<'a> {
             return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
         }
         Ok(Self { query, sort: optional("sort")?, projection: optional("projection")?, collation })
+    }
+
+    /// Refuses an invalid query, as a find does.
+    fn check_query(&self, invocation: &Invocation<'_>) -> Result<()> {
+        bunko_query::parse_plan_filter(self.query, &invocation.scope()).map(drop)
     }
 
     fn shape(&self) -> QueryShape {
@@ -100,8 +103,9 @@ fn set_filter(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Resul
     let collection = invocation
         .collection_not_view(&namespace)?
         .ok_or_else(|| Failure::bad_value(format!("no such collection: {namespace}")))?;
-    let indexes = indexes(invocation.request.body)?;
+    let indexes = parse_indexes(invocation)?;
     let described = Described::parse(invocation)?;
+    described.check_query(invocation)?;
     let filter = Arc::new(IndexFilter {
         query: described.query.to_owned(),
         sort: described.sort.to_owned(),
@@ -128,8 +132,8 @@ fn set_filter(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Resul
 /// Reads `indexes`: a list of key patterns and names.
 /// # Errors
 /// `BadValue` for other elements, or for an empty list.
-fn indexes(body: DocumentRef<'_>) -> Result<Vec<ValueRef<'_>>> {
-    let Some(indexes) = body.get("indexes") else {
+fn parse_indexes<'a>(fields: &Fields<'a>) -> Result<Vec<ValueRef<'a>>> {
+    let Some(indexes) = fields.value("indexes") else {
         return Err(Failure::bad_value("required field indexes missing"));
     };
     let Some(indexes) = indexes.as_array() else {
@@ -204,18 +208,28 @@ fn cleared<'a>(invocation: &mut Invocation<'a>) -> Result<(Option<Arc<Collection
     let namespace = invocation.namespace()?;
     // The parts of the shape are checked only if the collection exists.
     if let Some(collection) = invocation.collection_not_view(&namespace)? {
-        let body = invocation.request.body;
-        if body.get("query").is_some() {
-            return Ok((Some(collection), Some(Described::parse(invocation)?)));
-        }
-        if ["sort", "projection", "collation"].iter().any(|part| body.get(part).is_some()) {
-            return Err(Failure::bad_value("sort, projection, or collation provided without query"));
-        }
-        return Ok((Some(collection), None));
+        let described = parse_cleared(invocation)?;
+        described.map_or(Ok(()), |described| described.check_query(invocation))?;
+        return Ok((Some(collection), described));
     }
-    match invocation.field("query") {
-        None => {}
-        Some(query) => drop(object("query", query)?),
-    }
+    parse_cleared_of_none(invocation)?;
     Ok((None, None))
+}
+
+/// The shape to clear.
+/// # Errors
+/// As [`Described::parse`]; `BadValue` for other parts of a shape without its query.
+fn parse_cleared<'a>(fields: &Fields<'a>) -> Result<Option<Described<'a>>> {
+    if fields.value("query").is_some() {
+        return Described::parse(fields).map(Some);
+    }
+    if ["sort", "projection", "collation"].iter().any(|part| fields.value(part).is_some()) {
+        return Err(Failure::bad_value("sort, projection, or collation provided without query"));
+    }
+    Ok(None)
+}
+
+/// Checks the type of the query where there is no collection.
+fn parse_cleared_of_none(fields: &Fields<'_>) -> Result<()> {
+    fields.field("query").map_or(Ok(()), |query| object("query", query).map(drop))
 }

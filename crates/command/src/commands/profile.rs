@@ -12,6 +12,7 @@ use bunko_matcher::Filter;
 use bunko_observe::profiler::{self, Level, PROFILE};
 use bunko_request::facts::{CommandFacts, Profiling};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -28,9 +29,9 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let database = invocation.request.database;
     let level = level(invocation)?;
-    let slow_ms = invocation.integer("slowms")?;
-    let sample_rate = sample_rate(invocation)?;
-    let filter = filter(invocation)?;
+    let slow_ms = parse_slow_ms(invocation)?;
+    let sample_rate = parse_sample_rate(invocation)?;
+    let filter = parse_filter(invocation)?;
     let profiler = &invocation.service.profiler;
     let was = profiler.database(database);
     reply
@@ -84,10 +85,14 @@ fn level(invocation: &Invocation<'_>) -> Result<Option<Level>, Failure> {
     Ok(number::clamp_to_i64(invocation.argument_of(Kind::Number)?).and_then(Level::of_number))
 }
 
-fn sample_rate(invocation: &Invocation<'_>) -> Result<Option<f64>, Failure> {
-    let Some(value) = invocation.field("sampleRate") else { return Ok(None) };
+fn parse_slow_ms(fields: &Fields<'_>) -> Result<Option<i64>, Failure> {
+    fields.integer("slowms")
+}
+
+fn parse_sample_rate(fields: &Fields<'_>) -> Result<Option<f64>, Failure> {
+    let Some(value) = fields.field("sampleRate") else { return Ok(None) };
     let rate = number::as_f64(value)
-        .ok_or_else(|| invocation.mismatch("sampleRate", value, "types '[long, int, decimal, double]'"))?;
+        .ok_or_else(|| fields.mismatch("sampleRate", value, "types '[long, int, decimal, double]'"))?;
     if !(0.0..=1.0).contains(&rate) {
         return Err(Failure::bad_value(format!("'sampleRate' must be between 0.0 and 1.0 inclusive, found {rate}")));
     }
@@ -101,12 +106,12 @@ enum Asked<'a> {
     Filter(bunko_bson::DocumentRef<'a>, Box<Filter>),
 }
 
-fn filter<'a>(invocation: &Invocation<'a>) -> Result<Asked<'a>, Failure> {
-    match invocation.field("filter") {
+fn parse_filter<'a>(fields: &Fields<'a>) -> Result<Asked<'a>, Failure> {
+    match fields.field("filter") {
         None => Ok(Asked::Nothing),
         Some(ValueRef::String("unset")) => Ok(Asked::None),
         Some(ValueRef::Document(filter)) => Ok(Asked::Filter(filter, Box::new(Filter::parse(filter)?))),
         Some(ValueRef::String(_)) => Err(Failure::bad_value("Expected an object, or the string 'unset'.")),
-        Some(other) => Err(invocation.mismatch("filter", other, "types '[object, string]'")),
+        Some(other) => Err(fields.mismatch("filter", other, "types '[object, string]'")),
     }
 }

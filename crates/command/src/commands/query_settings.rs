@@ -1,12 +1,15 @@
 //! `setQuerySettings` and `removeQuerySettings`: settings for all commands of one query shape.
 
-use super::{aggregate, distinct, find};
+use super::aggregate::{self, Aggregate};
+use super::distinct::Distinct;
+use super::find;
+use super::find::Find;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::let_variables::scope_with_let;
 use crate::query_settings;
+use crate::scope_options::ScopeOptions;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::Namespace;
@@ -16,6 +19,7 @@ use bunko_request::Request;
 use bunko_request::deployment::Deployment;
 use bunko_request::facts::{Changes, CommandFacts, Databases, Explanation};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 use bunko_session::options::GenericOptions;
 use bunko_settings::query_settings::{NoHash, Set, Settings, ShapeHash, shape_of};
 
@@ -52,9 +56,7 @@ struct Meant {
 
 fn set(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     refuse_without_set(invocation)?;
-    let Some(settings) = invocation.document("settings")? else {
-        return Err(missing("setQuerySettings.settings").into());
-    };
+    let settings = parse_settings(invocation)?;
     let meant = meant(invocation)?;
     let settings = Settings::parse(settings)?;
     let set = query_settings::change(invocation, meant.hash, &|before| {
@@ -66,6 +68,10 @@ fn set(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         reply.extend(set.to_document(meant.hash).as_ref());
     }
     Ok(())
+}
+
+fn parse_settings<'a>(fields: &Fields<'a>) -> Result<DocumentRef<'a>> {
+    fields.document("settings")?.ok_or_else(|| fields.missing("settings"))
 }
 
 fn remove(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
@@ -161,16 +167,21 @@ fn checked(invocation: &mut Invocation<'_>, query: DocumentRef<'_>) -> Result<Me
 
 fn check_command(command: &Invocation<'_>, namespace: &Namespace) -> Result<()> {
     // Settings that the shape has already must not reject the command.
-    let scope = command.scope_without_settings(command, namespace)?;
+    let scope = |options: &ScopeOptions<'_>| command.scope_without_settings(options.collation, namespace);
     match command.command.explain {
-        Explanation::Find => find::parse(command, scope).map(drop),
+        Explanation::Find => {
+            let find = Find::parse(command)?;
+            find.query(scope(&find.scope)?).map(drop)
+        }
         Explanation::Distinct => {
-            distinct::key(command)?;
-            distinct::parse(command, &scope).map(drop)
+            let distinct = Distinct::parse(command)?;
+            distinct.query(&*scope(&distinct.scope)?).map(drop)
         }
         _ => {
-            let stages = command.array("pipeline")?.ok_or_else(|| missing("aggregate.pipeline"))?;
-            aggregate::prepare(command, Some(namespace), stages, scope_with_let(command, scope)?).map(drop)
+            let request = Aggregate::parse(command)?;
+            let stages = request.stages.ok_or_else(|| command.missing("pipeline"))?;
+            let scope = request.scope.variables.define_in(scope(&request.scope)?)?;
+            aggregate::prepare(command, Some(namespace), stages, scope).map(drop)
         }
     }
 }

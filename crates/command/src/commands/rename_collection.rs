@@ -13,7 +13,7 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_request::Request;
 use bunko_request::facts::{Changes, CommandFacts, Databases, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
-use bunko_request::fields::truth;
+use bunko_request::fields::{Fields, truth};
 use bunko_request::statement::required_value;
 
 pub(super) const COMMAND: Command = Command {
@@ -42,18 +42,34 @@ fn events(request: &Request<'_>) -> Vec<Event> {
     vec![Event { name: COMMAND.name, param: DocumentBuf::new().with("old", old).with("new", new) }]
 }
 
+struct Rename<'a> {
+    to: &'a str,
+    /// The expected UUID of the source.
+    uuid: Option<[u8; 16]>,
+    replace: RenameTarget,
+    /// The expected UUID of the collection that is replaced.
+    replaced_uuid: Option<[u8; 16]>,
+}
+
+impl<'a> Rename<'a> {
+    fn parse(fields: &Fields<'a>) -> Result<Self, Failure> {
+        let to = required_value(fields, "to")?.as_str().unwrap_or_default();
+        let uuid = collection_uuid::parse(fields)?;
+        let dropped = fields.value("dropTarget").filter(|dropped| truth(*dropped));
+        let replace = if dropped.is_some() { RenameTarget::Drop } else { RenameTarget::Keep };
+        let replaced_uuid = match dropped {
+            Some(ValueRef::Boolean(_)) | None => None,
+            Some(uuid) => Some(collection_uuid::required(fields, "dropTarget", uuid)?),
+        };
+        Ok(Self { to, uuid, replace, replaced_uuid })
+    }
+}
+
 fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), Halt> {
     let from = invocation.argument_of(Kind::Text)?.as_str().unwrap_or_default();
-    let to = required_value(invocation, "to")?.as_str().unwrap_or_default();
-    let uuid = collection_uuid::parse(invocation)?;
-    let dropped = invocation.value("dropTarget").filter(|dropped| truth(*dropped));
-    let replace = if dropped.is_some() { RenameTarget::Drop } else { RenameTarget::Keep };
-    let replaced_uuid = match dropped {
-        Some(ValueRef::Boolean(_)) | None => None,
-        Some(uuid) => Some(collection_uuid::required(invocation, "dropTarget", uuid)?),
-    };
-    let from = parse("source", from)?;
-    let to = parse("target", to)?;
+    let Rename { to, uuid, replace, replaced_uuid } = Rename::parse(invocation)?;
+    let from = side("source", from)?;
+    let to = side("target", to)?;
     check_oplog(invocation, &from, &to)?;
     check_allowed("source", &from)?;
     check_allowed("target", &to)?;
@@ -93,7 +109,7 @@ fn run(invocation: &mut Invocation<'_>, _reply: &mut Writer<'_>) -> Result<(), H
 
 /// Reads a namespace. The error is `IllegalOperation` for a dollar sign or a name that is too long, and otherwise
 /// `InvalidNamespace`.
-fn parse(side: &str, name: &str) -> Result<Namespace, Failure> {
+fn side(side: &str, name: &str) -> Result<Namespace, Failure> {
     Namespace::parse(name).map_err(|failure| {
         let (database, collection) = name.split_once('.').unwrap_or((name, ""));
         let is_sound = check_database(&database.replace('$', "s")).is_ok()

@@ -7,8 +7,10 @@ use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
+use bunko_errors::Failure;
 use bunko_request::facts::{CommandFacts, Databases};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -24,10 +26,15 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let set = invocation.service.replica_set.as_ref().ok_or_else(no_set)?;
-    let asks_for_commitment = invocation.boolean("commitmentStatus", false)?;
+    let asks_for_commitment = parse(invocation)?;
     reply.append("config", &set.member().configuration);
     if asks_for_commitment {
         reply.append("commitmentStatus", true);
     }
     Ok(())
+}
+
+/// Whether the reply tells that the configuration is committed.
+fn parse(fields: &Fields<'_>) -> Result<bool, Failure> {
+    fields.boolean("commitmentStatus", false)
 }

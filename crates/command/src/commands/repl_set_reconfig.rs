@@ -11,6 +11,7 @@ use bunko_bson::Writer;
 use bunko_errors::Failure;
 use bunko_request::facts::{CommandFacts, Databases};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -27,10 +28,14 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let service = invocation.service;
     let set = service.replica_set.as_ref().ok_or_else(no_set)?;
-    let force = if invocation.boolean("force", false)? { Force::Yes } else { Force::No };
+    let force = parse(invocation)?;
     let asked = invocation.argument().as_document();
     let asked = asked.ok_or_else(|| Failure::bad_value("no configuration specified"))?;
     // Host names may have to be resolved.
     invocation.operation().leave_shared_thread()?;
     Ok(service.reconfigure(set, asked, force)?)
+}
+
+fn parse(fields: &Fields<'_>) -> Result<Force, Failure> {
+    Ok(if fields.boolean("force", false)? { Force::Yes } else { Force::No })
 }

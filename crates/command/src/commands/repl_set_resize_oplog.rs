@@ -12,6 +12,7 @@ use bunko_bson::{Writer, number};
 use bunko_catalog::from_storage;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{ANY_FIELDS, Changes, CommandFacts, Databases};
+use bunko_request::fields::Fields;
 use bunko_request::generic_fields::is_generic;
 
 pub(super) const COMMAND: Command = Command {
@@ -53,8 +54,8 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         let message = format!("BSON field '{}.{}' is an unknown field.", COMMAND.name, unknown.name);
         return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message).into());
     }
-    let size_mb = double(invocation, "size", SIZE_MB_MIN, SIZE_MB_MAX)?;
-    let retention_hours = double(invocation, "minRetentionHours", 0.0, f64::INFINITY)?;
+    let size_mb = parse_double(invocation, "size", SIZE_MB_MIN, SIZE_MB_MAX)?;
+    let retention_hours = parse_double(invocation, "minRetentionHours", 0.0, f64::INFINITY)?;
     let retention_ms = retention_hours.map(|hours| (hours * MS_PER_HOUR) as u64);
     let frees = retention_ms.is_some_and(|retention_ms| retention_ms < store.history_retention_ms());
     invocation.refuse_if_long(size_mb.is_some() || frees)?;
@@ -68,10 +69,10 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
 }
 
 /// Reads a number within bounds.
-fn double(invocation: &Invocation<'_>, name: &str, least: f64, most: f64) -> Result<Option<f64>> {
-    let Some(value) = invocation.field(name) else { return Ok(None) };
-    let number = number::as_f64(value)
-        .ok_or_else(|| invocation.mismatch(name, value, "types '[long, int, decimal, double]'"))?;
+fn parse_double(fields: &Fields<'_>, name: &str, least: f64, most: f64) -> Result<Option<f64>> {
+    let Some(value) = fields.field(name) else { return Ok(None) };
+    let number =
+        number::as_f64(value).ok_or_else(|| fields.mismatch(name, value, "types '[long, int, decimal, double]'"))?;
     let refused = |relation: &str, bound: f64| {
         Failure::bad_value(format!("BSON field '{name}' value must be {relation} {bound}, actual value '{number}'"))
     };

@@ -10,6 +10,7 @@ use bunko_bson::{Writer, number};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{CommandFacts, Databases};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -29,28 +30,29 @@ pub(super) const FREEZE: Command = Command {
     ..Command::PLAIN
 };
 
-/// Default of `secondaryCatchUpPeriodSecs`, in seconds. Only a given value is compared with the step-down period.
-/// Source: MongoDB manual, `replSetStepDown`.
-const CATCH_UP_SECONDS: u64 = 10;
-
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     invocation.service.replica_set.as_ref().ok_or_else(no_set)?;
     let seconds = number::clamp_to_i64(invocation.argument()).unwrap_or_default();
     if seconds < 0 {
         return Err(Failure::bad_value("stepdown period must be a positive integer").into());
     }
-    let catch_up = invocation.size("secondaryCatchUpPeriodSecs")?.unwrap_or(CATCH_UP_SECONDS);
-    if seconds > 0 && (seconds as u64) < catch_up && invocation.size("secondaryCatchUpPeriodSecs")?.is_some() {
+    let (catch_up, is_forced) = parse(invocation)?;
+    if seconds > 0 && catch_up.is_some_and(|catch_up| (seconds as u64) < catch_up) {
         let message = "stepdown period must be longer than secondaryCatchUpPeriodSecs";
         return Err(Failure::bad_value(message).into());
     }
-    if invocation.boolean("force", false)? {
+    if is_forced {
         return Err(Failure::not_supported_yet("stepping down by force").into());
     }
     // MongoDB first waits for other members to catch up. This set has none, so the command fails at once.
     let message = "No electable secondaries caught up. Please use the replSetStepDown command with the argument \
                    {force: true} to force node to step down.";
     Err(Failure::new(ErrorCode::EXCEEDED_TIME_LIMIT, message).into())
+}
+
+/// The time that secondaries have to catch up, in seconds, if it is given; and whether to step down by force.
+fn parse(fields: &Fields<'_>) -> Result<(Option<u64>, bool), Failure> {
+    Ok((fields.size("secondaryCatchUpPeriodSecs")?, fields.boolean("force", false)?))
 }
 
 fn freeze(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {

@@ -14,6 +14,7 @@ use bunko_bson::{DocumentBuf, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{CommandFacts, Secrets};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -34,9 +35,8 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let database = invocation.request.database;
     let asked = Asked::parse(invocation, invocation.argument(), "role", database)?;
-    let form = Form::asked(invocation, &asked)?;
-    let with_restrictions = invocation.boolean("showAuthenticationRestrictions", false)?;
-    let builtin = if invocation.boolean("showBuiltinRoles", false)? { BuiltinShown::Yes } else { BuiltinShown::No };
+    let form = Form::parse(invocation, &asked)?;
+    let (with_restrictions, builtin) = parse(invocation)?;
     let roles = match &asked {
         Asked::Names(names) if form == Form::UserFragment => {
             reply.append("userFragment", &user_fragment(invocation, names, with_restrictions)?);
@@ -56,6 +56,12 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
+/// Whether authentication restrictions are shown, and whether built-in roles are.
+fn parse(fields: &Fields<'_>) -> Result<(bool, BuiltinShown)> {
+    let builtin = if fields.boolean("showBuiltinRoles", false)? { BuiltinShown::Yes } else { BuiltinShown::No };
+    Ok((fields.boolean("showAuthenticationRestrictions", false)?, builtin))
+}
+
 /// The forms of the reply that `showPrivileges` selects.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
@@ -69,10 +75,10 @@ impl Form {
     /// Reads `showPrivileges`.
     /// # Errors
     /// `BadValue` for a type other than boolean or number; `IllegalOperation` for a user fragment without named roles.
-    fn asked(invocation: &Invocation<'_>, asked: &Asked) -> Result<Self> {
+    fn parse(fields: &Fields<'_>, asked: &Asked) -> Result<Self> {
         const FIELD: &str = "showPrivileges";
         const FRAGMENT: &str = "asUserFragment";
-        match invocation.field(FIELD) {
+        match fields.field(FIELD) {
             Some(ValueRef::String(FRAGMENT)) if !matches!(asked, Asked::Names(_)) => {
                 let message = "Cannot get user fragment for all roles in a database";
                 Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message))
@@ -84,7 +90,7 @@ impl Form {
                     value.kind().alias()
                 )))
             }
-            _ if invocation.boolean(FIELD, false)? => Ok(Self::RolesWithPrivileges),
+            _ if fields.boolean(FIELD, false)? => Ok(Self::RolesWithPrivileges),
             _ => Ok(Self::Roles),
         }
     }

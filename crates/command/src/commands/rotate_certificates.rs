@@ -9,6 +9,7 @@ use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{CommandFacts, Databases};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -23,7 +24,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    if let Some(message) = invocation.string("message")? {
+    if let Some(message) = parse(invocation)? {
         tracing::info!(target: "CONTROL", id = 5_462_100, ctx = "rotateCertificates", message, "Rotating certificates");
     }
     (invocation.service.process.rotate_certificates)().map_err(|error| {
@@ -31,4 +32,9 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         let message = format!("the old certificates stay in force: {error}");
         Failure::new(ErrorCode::INVALID_SSL_CONFIGURATION, message).into()
     })
+}
+
+/// The message for the log.
+fn parse<'a>(fields: &Fields<'a>) -> Result<Option<&'a str>, Failure> {
+    fields.string("message")
 }

@@ -11,6 +11,7 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_query::write::version_document;
 use bunko_request::facts::{Changes, CommandFacts, Databases, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 use bunko_settings::feature_compatibility::{self, COLLECTION, DATABASE};
 
 pub(super) const COMMAND: Command = Command {
@@ -32,10 +33,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     let asked = argument
         .as_str()
         .ok_or_else(|| invocation.mismatch("setFeatureCompatibilityVersion", argument, "type 'string'"))?;
-    let is_confirmed = invocation.boolean("confirm", false)?;
-    if invocation.boolean("fromConfigServer", false)? {
-        return Err(invocation.unsupported("fromConfigServer").into());
-    }
+    let is_confirmed = parse(invocation)?;
     let version = version_document::version(asked)?;
     if !is_confirmed {
         let message = "Once you have changed the feature compatibility version, a downgrade of the server may be \
@@ -46,4 +44,12 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         stored_settings::keep(invocation, DATABASE, COLLECTION, &feature_compatibility::document(version))?;
     }
     Ok(())
+}
+
+/// Whether the change is confirmed.
+fn parse(fields: &Fields<'_>) -> Result<bool, Failure> {
+    if fields.boolean("fromConfigServer", false)? {
+        return Err(fields.unsupported("fromConfigServer"));
+    }
+    fields.boolean("confirm", false)
 }

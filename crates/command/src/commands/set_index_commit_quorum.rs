@@ -7,10 +7,12 @@ use crate::commit_quorum;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
-use bunko_bson::Writer;
+use bunko_bson::{ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{Changes, CommandFacts, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
+use bunko_request::statement::required_value;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -27,14 +29,7 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let missing = |name: &str| {
-        let message = format!("BSON field 'setIndexCommitQuorum.{name}' is missing but a required field");
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
-    };
-    let names = invocation.array("indexNames")?.ok_or_else(|| missing("indexNames"))?;
-    let names = invocation.texts("indexNames", names)?;
-    let quorum = invocation.field("commitQuorum").ok_or_else(|| missing("commitQuorum"))?;
-    commit_quorum::check_type(quorum)?;
+    let (names, quorum) = parse(invocation)?;
     if names.is_empty() {
         let message = format!(
             "Cannot set a new commit quorum on an index build in collection '{namespace}' without providing any indexes."
@@ -50,4 +45,13 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     }
     let message = format!("Cannot find an index build on collection '{namespace}' with the provided index names");
     Err(Failure::new(ErrorCode::INDEX_NOT_FOUND, message).into())
+}
+
+/// The names of indexes that are built together, and their quorum.
+fn parse<'a>(fields: &Fields<'a>) -> Result<(Vec<&'a str>, ValueRef<'a>), Failure> {
+    let names = fields.array("indexNames")?.ok_or_else(|| fields.missing("indexNames"))?;
+    let names = fields.texts("indexNames", names)?;
+    let quorum = required_value(fields, "commitQuorum")?;
+    commit_quorum::check_type(quorum)?;
+    Ok((names, quorum))
 }

@@ -7,10 +7,12 @@ use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::Action;
-use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef, Writer};
+use bunko_bson::{ArrayBuf, DocumentBuf, Writer};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{CommandFacts, Databases, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
+use bunko_request::statement::required_value;
 use bunko_settings::user_write_block::{COLLECTION, DATABASE, ID, Reason};
 use std::time::Duration;
 
@@ -31,12 +33,7 @@ pub(super) const COMMAND: Command = Command {
 const LOOK: Duration = Duration::from_millis(1);
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    if invocation.field("global").is_none_or(ValueRef::is_nullish) {
-        let message = "BSON field 'setUserWriteBlockMode.global' is missing but a required field";
-        return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message).into());
-    }
-    let blocks = invocation.strict_boolean("global", false)?;
-    let reason = reason(invocation)?;
+    let (blocks, reason) = parse(invocation)?;
     if invocation.service.replica_set.is_none() {
         let message = "setUserWriteBlockMode cannot be run on standalone nodes";
         return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message).into());
@@ -70,11 +67,14 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     }
 }
 
-fn reason(invocation: &Invocation<'_>) -> Result<Reason, Failure> {
-    if invocation.field("reason").is_none_or(ValueRef::is_nullish) {
-        return Ok(Reason::Unspecified);
-    }
-    let name = invocation.string("reason")?.unwrap_or_default();
+/// Whether to block writes, and why.
+fn parse(fields: &Fields<'_>) -> Result<(bool, Reason), Failure> {
+    required_value(fields, "global")?;
+    Ok((fields.strict_boolean("global", false)?, parse_reason(fields)?))
+}
+
+fn parse_reason(fields: &Fields<'_>) -> Result<Reason, Failure> {
+    let Some(name) = fields.string("reason")? else { return Ok(Reason::Unspecified) };
     Reason::of(name).ok_or_else(|| {
         Failure::bad_value(format!(
             "Enumeration value '{name}' for field 'setUserWriteBlockMode.reason' is not a valid value."

@@ -7,8 +7,10 @@ use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
+use bunko_errors::Failure;
 use bunko_request::facts::{CommandFacts, Databases, Queueing};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -24,9 +26,12 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    // Both options concern secondaries that have not caught up. Bunko has none, so only their types are checked.
-    invocation.strict_boolean("force", false)?;
-    invocation.size("timeoutSecs")?;
+    parse(invocation)?;
     (invocation.service.process.shut_down)();
     Ok(())
+}
+
+/// Checks the options. They concern secondaries that have not caught up. Bunko has none, so they have no effect.
+fn parse(fields: &Fields<'_>) -> Result<(), Failure> {
+    fields.size("timeoutSecs").map(drop)
 }

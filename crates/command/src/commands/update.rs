@@ -1,26 +1,27 @@
 //! `update`: changes documents, or inserts one if none matches.
 
-use super::insert::{bypasses, check_batch_size, write_errors};
+use super::insert::{check_batch_size, write_errors};
 use crate::access_control::is_on_users;
 use crate::authorization::{Privileges, writes};
-use crate::collation_option;
+use crate::collation_option::Collation;
 use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
+use crate::hint_option::HintOption;
 use crate::invocation::Invocation;
-use crate::let_variables::scope_with_let;
+use crate::let_variables::Let;
 use crate::retries::{Retries, other_kind};
 use crate::statement_note::{Statement, StatementClock};
 use crate::system_namespace::{Creation, check_writable};
+use crate::target::WriteTarget;
 use crate::time_series;
 use crate::update_stages::own_fault;
-use crate::write_statement::{check_modification, refuse_long_batch, refuse_scripts, run_each};
+use crate::write_statement::{WriteOptions, check_modification, refuse_long_batch, refuse_scripts, run_each};
 use bunko_aggregate::is_known_stage;
 use bunko_bson::{DocumentRef, Value, ValueRef, Writer};
-use bunko_catalog::{Order, Outcome};
+use bunko_catalog::Outcome;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::write::{UpdateStatement, Upsert, Writes};
-use bunko_query::{Hint, QueryScope};
 use bunko_request::counted_as::Opcounter;
 use bunko_request::counted_as::OperationClass;
 use bunko_request::counted_as::UsageKind;
@@ -29,6 +30,7 @@ use bunko_request::facts::{
     TransactionUse, WriteConcernUse,
 };
 use bunko_request::field_kinds::{Field, Kind, field};
+use bunko_request::fields::Fields;
 use bunko_request::statement::{array_filters, required, required_document, statement};
 use bunko_update::Targets;
 use std::sync::Arc;
@@ -87,38 +89,58 @@ const STATEMENT_FIELDS: &[Field] = &[
     field("sort", Kind::Object),
 ];
 
+/// An `update`, also one inside `explain`.
+pub(super) struct UpdateCommand<'a> {
+    pub(super) options: WriteOptions,
+    pub(super) variables: Let<'a>,
+    /// The entries of `updates`.
+    pub(super) statements: Vec<DocumentRef<'a>>,
+}
+
+impl<'a> UpdateCommand<'a> {
+    /// # Errors
+    /// MongoDB's codes for fields of the wrong type and for missing `updates`.
+    pub(super) fn parse(fields: &Fields<'a>) -> Result<Self> {
+        Ok(Self {
+            options: WriteOptions::parse(fields)?,
+            variables: Let::parse(fields)?,
+            statements: fields.documents("updates")?,
+        })
+    }
+}
+
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let order = if invocation.strict_boolean("ordered", true)? { Order::Ordered } else { Order::Unordered };
-    let empty = bypasses(invocation)?;
-    let documents = invocation.documents("updates")?;
+    let UpdateCommand { options, variables, statements: documents } = UpdateCommand::parse(invocation)?;
+    options.apply_bypass(invocation);
     invocation.will_read_statements(documents.len())?;
     check_batch_size(documents.len())?;
     refuse_scripts(invocation, &documents)?;
     let mut statements = Vec::with_capacity(documents.len());
     for document in &documents {
-        statements.push(parse(*document)?);
+        statements.push(parse_statement(*document)?);
     }
     statements.iter().try_for_each(|statement| check_stage_names(statement.update))?;
     let mut retries = Retries::of(invocation, statements.len())?;
     retries.refuse_many(statements.iter().map(|statement| statement.targets == Targets::Many), "multi=true")?;
     let may_insert = statements.iter().any(|statement| statement.upsert == Upsert::Yes);
-    collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
+    collection_uuid::check(&invocation.service.catalog, &namespace, options.uuid)?;
     let creation = if may_insert { Creation::Implied } else { Creation::None };
     check_writable(&invocation.service.catalog, &namespace, creation)?;
+    let target = WriteTarget::of(invocation, &namespace)?;
     refuse_long_batch(
         invocation,
         &namespace,
         statements.iter().map(|statement| (statement.filter, statement.sort, statement.targets)),
     )?;
     let service = invocation.service;
-    let scope = scope(invocation)?;
-    let series_scope = Arc::clone(&scope);
-    let mut writes = Writes::new(&service.catalog, &namespace, &service.world, scope).with_empty_timestamps(empty);
+    let scope = variables.define_in(invocation.scope())?;
+    let mut writes = Writes::new(&service.catalog, &namespace, &service.world, Arc::clone(&scope))
+        .with_empty_timestamps(options.empty_timestamps);
     let (mut matched, mut modified) = (0, 0);
     let mut upserted: Vec<(usize, Value)> = Vec::new();
     let (mut clock, mut attempted) = (StatementClock::begin(invocation)?, 0);
-    let outcome = run_each(&statements, order, |position, statement| {
+    let outcome = run_each(&statements, options.order, |position, statement| {
         attempted += 1;
         match retries.did(position)? {
             None => retries.begin(position)?,
@@ -133,11 +155,11 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             }
             Some(Outcome::Returned { .. }) => return Err(other_kind("update")),
         }
-        let outcome = match writes.update(statement) {
-            Err(failure) if failure.code() == ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW => {
-                time_series::update_instead(invocation, &namespace, &series_scope, statement, failure)
+        let outcome = match &target {
+            WriteTarget::TimeSeries(series) => time_series::update(invocation, series, &scope, statement),
+            WriteTarget::Collection | WriteTarget::View => {
+                writes.update(statement).map_err(|failure| own_fault(failure, statement.update, &scope))
             }
-            outcome => outcome.map_err(|failure| own_fault(failure, statement.update, &series_scope)),
         };
         let search = writes.take_last_search();
         clock.end(invocation, &Statement::update(&namespace, documents[position], statement, &outcome, search));
@@ -175,44 +197,45 @@ fn check_stage_names(update: ValueRef<'_>) -> Result<()> {
 }
 
 /// Parses one entry of `updates`.
-pub(super) fn parse(document: DocumentRef<'_>) -> Result<UpdateStatement<'_>> {
+pub(super) fn parse_statement(document: DocumentRef<'_>) -> Result<UpdateStatement<'_>> {
     let fields = statement("update.updates", document, STATEMENT_FIELDS)?;
     let filter = required_document(&fields, "q")?;
     let update = check_modification(required(&fields, "u")?)?;
     let constants = fields.document("c")?;
     let targets = if fields.strict_boolean("multi", false)? { Targets::Many } else { Targets::One };
-    let sort = fields.document("sort")?.filter(|sort| !sort.is_empty());
-    if sort.is_some() && targets == Targets::Many {
-        return Err(Failure::failed_to_parse("Cannot specify sort with multi=true"));
-    }
+    let sort = single_sort(fields.document("sort")?, targets)?;
     let supplied = if fields.strict_boolean("upsertSupplied", false)? { Some(supplied(constants)?) } else { None };
     Ok(UpdateStatement {
-        strings: collation_option::asked(&fields)?,
+        strings: Collation::parse(&fields)?.order()?,
         filter,
         update,
         constants,
         supplied,
-        array_filters: array_filters(&fields)?,
+        array_filters: array_filters(&fields)?.unwrap_or_default(),
         targets,
         upsert: if fields.strict_boolean("upsert", false)? { Upsert::Yes } else { Upsert::No },
-        hint: fields.field("hint").map_or(Ok(None), Hint::parse)?,
+        hint: HintOption::parse(&fields).read()?,
         sort,
     })
 }
 
+/// The order in which the first document is chosen.
+/// # Errors
+/// `FailedToParse` for an update of many documents.
+pub(super) fn single_sort(sort: Option<DocumentRef<'_>>, targets: Targets) -> Result<Option<DocumentRef<'_>>> {
+    let sort = sort.filter(|sort| !sort.is_empty());
+    if sort.is_some() && targets == Targets::Many {
+        return Err(Failure::failed_to_parse("Cannot specify sort with multi=true"));
+    }
+    Ok(sort)
+}
+
 /// The document that an update with `upsertSupplied` inserts if none matches.
-fn supplied(constants: Option<DocumentRef<'_>>) -> Result<DocumentRef<'_>> {
+pub(super) fn supplied(constants: Option<DocumentRef<'_>>) -> Result<DocumentRef<'_>> {
     constants.and_then(|constants| constants.get("new")).and_then(ValueRef::as_document).ok_or_else(|| {
         let message = "the parameter 'upsertSupplied' is set to 'true', but no document was supplied";
         Failure::failed_to_parse(message)
     })
-}
-
-/// The scope of a write's expressions, without a collation: each statement has its own.
-/// # Errors
-/// As [`scope_with_let`].
-pub(super) fn scope(invocation: &Invocation<'_>) -> Result<Arc<QueryScope>> {
-    scope_with_let(invocation, invocation.scope())
 }
 
 fn write_upserted(reply: &mut Writer<'_>, upserted: &[(usize, Value)]) {

@@ -43,13 +43,7 @@ struct Shown {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let asked = Asked::parse(invocation, invocation.argument(), "user", invocation.request.database)?;
-    let shown = Shown {
-        credentials: invocation.boolean("showCredentials", false)?,
-        custom_data: invocation.boolean("showCustomData", true)?,
-        privileges: invocation.boolean("showPrivileges", false)?,
-        restrictions: invocation.boolean("showAuthenticationRestrictions", false)?,
-    };
-    let filter = invocation.document("filter")?;
+    let (shown, filter) = parse(invocation)?;
     let filter = filter.map(|filter| parse_filter(filter, &invocation.scope())).transpose()?;
     let is_exact = matches!(asked, Asked::Names(_)) && filter.is_none();
     if (shown.privileges || shown.restrictions) && !is_exact {
@@ -67,6 +61,17 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     reply.end();
     Ok(())
+}
+
+/// The parts of users that are shown, and the filter.
+fn parse<'a>(fields: &Fields<'a>) -> Result<(Shown, Option<DocumentRef<'a>>)> {
+    let shown = Shown {
+        credentials: fields.boolean("showCredentials", false)?,
+        custom_data: fields.boolean("showCustomData", true)?,
+        privileges: fields.boolean("showPrivileges", false)?,
+        restrictions: fields.boolean("showAuthenticationRestrictions", false)?,
+    };
+    Ok((shown, fields.document("filter")?))
 }
 
 /// The users to show: each once, by name and database. If privileges or restrictions are asked for, in the order of the

@@ -13,6 +13,7 @@ use bunko_catalog::{Namespace, Validation};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::deployment::Deployment;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, UnstoredUse};
+use bunko_request::fields::{Fields, truth};
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -28,7 +29,8 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let repair = check_options(invocation, &namespace)?;
+    let is_member = invocation.service.deployment() == Deployment::SetMember;
+    let repair = check_options(&Options::parse(invocation), is_member, &namespace)?;
     let collection = match Target::of(invocation, &namespace)? {
         Target::Collection(collection) => Some(collection),
         Target::TimeSeries(series) => Some(series.buckets),
@@ -55,14 +57,31 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
+/// The names of the options.
+const OPTIONS: [&str; 7] =
+    ["background", "checkBSONConformance", "enforceFastCount", "fixMultikey", "full", "metadata", "repair"];
+
+/// Which options are given, and whether each is on.
+struct Options([Option<bool>; OPTIONS.len()]);
+
+impl Options {
+    fn parse(fields: &Fields<'_>) -> Self {
+        Self(OPTIONS.map(|name| fields.value(name).map(truth)))
+    }
+
+    /// Whether an option is given and on, or given and off.
+    fn is(&self, name: &str, on: bool) -> bool {
+        OPTIONS.iter().zip(self.0).any(|(option, given)| *option == name && given == Some(on))
+    }
+}
+
 /// Checks the options. Each validation is a full one: it reads a snapshot, lets other operations run, and checks the
 /// BSON of each document. So no option asks for more, but MongoDB refuses some combinations. A standalone server
 /// refuses to validate in the background, and a member of a set refuses to repair.
 /// Source: MongoDB manual 8.2, "validate".
-fn check_options(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<Repair, Failure> {
-    let is_member = invocation.service.deployment() == Deployment::SetMember;
-    let is_on = |name: &str| invocation.truth(name);
-    let is_off = |name: &str| invocation.value(name).is_some() && !invocation.truth(name);
+fn check_options(options: &Options, is_member: bool, namespace: &Namespace) -> Result<Repair, Failure> {
+    let is_on = |name: &str| options.is(name, true);
+    let is_off = |name: &str| options.is(name, false);
     let refuse = |what: &str| {
         let message = format!("Running the validate command with {what} is not supported.");
         Err(Failure::new(ErrorCode::INVALID_OPTIONS, message))

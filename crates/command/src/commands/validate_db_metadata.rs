@@ -9,7 +9,8 @@ use bunko_catalog::Collection;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::CommandFacts;
 use bunko_request::field_kinds::{Field, Kind, field};
-use bunko_request::statement::statement;
+use bunko_request::fields::Fields;
+use bunko_request::statement::{required_document, statement};
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -29,15 +30,7 @@ const API_FIELDS: &[Field] =
 const REPLY_BYTES_OTHER: usize = 1024;
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let is_strict = reads_strictly(invocation)?;
-    let database = invocation.string("db")?;
-    let collection = invocation.string("collection")?;
-    if let Some(name) = database {
-        check_database_name(name)?;
-    }
-    if let Some(name) = collection {
-        check_collection_name(name)?;
-    }
+    let Request { is_strict, database, collection } = Request::parse(invocation)?;
     reply.begin_array("apiVersionErrors");
     let mut has_more = false;
     let mut count = 0;
@@ -60,16 +53,26 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
+struct Request<'a> {
+    is_strict: bool,
+    database: Option<&'a str>,
+    collection: Option<&'a str>,
+}
+
+impl<'a> Request<'a> {
+    fn parse(fields: &Fields<'a>) -> Result<Self, Failure> {
+        let is_strict = parse_strictness(required_document(fields, "apiParameters")?)?;
+        let (database, collection) = (fields.string("db")?, fields.string("collection")?);
+        database.map_or(Ok(()), check_database_name)?;
+        collection.map_or(Ok(()), check_collection_name)?;
+        Ok(Self { is_strict, database, collection })
+    }
+}
+
 /// Whether the parameters ask for a strict check of version 1. Other versions are not checked.
-fn reads_strictly(invocation: &Invocation<'_>) -> Result<bool, Failure> {
-    let missing = |place: &str| {
-        let message = format!("BSON field '{place}' is missing but a required field");
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
-    };
-    let parameters =
-        invocation.document("apiParameters")?.ok_or_else(|| missing("validateDBMetadata.apiParameters"))?;
+fn parse_strictness(parameters: DocumentRef<'_>) -> Result<bool, Failure> {
     let fields = statement("validateDBMetadata.apiParameters", parameters, API_FIELDS)?;
-    let version = fields.string("version")?.ok_or_else(|| missing("validateDBMetadata.apiParameters.version"))?;
+    let version = fields.string("version")?.ok_or_else(|| fields.missing("version"))?;
     Ok(fields.boolean("strict", false)? && version == "1")
 }
 

@@ -1,6 +1,7 @@
 //! Creates a time series collection: the collection of its buckets, an index on it, and the view.
 
 use super::buckets_of;
+use crate::capped_options::CappedOptions;
 use crate::collation_option;
 use crate::expiry_option::{CollectionState, Expiry};
 use crate::invocation::Invocation;
@@ -28,9 +29,14 @@ const REFUSED: &[&str] = &[
 /// Creates a time series collection, or accepts an existing one with these options.
 /// # Errors
 /// Errors of [`TimeSeries::parse`]; `InvalidOptions` for options that a time series cannot have; `NamespaceExists`.
-pub(crate) fn create(invocation: &mut Invocation<'_>, namespace: &Namespace, option: DocumentRef<'_>) -> Result<()> {
+pub(crate) fn create(
+    invocation: &mut Invocation<'_>,
+    namespace: &Namespace,
+    option: DocumentRef<'_>,
+    capped: CappedOptions,
+) -> Result<()> {
     let series = TimeSeries::parse(option, "create.timeseries")?;
-    check_options(invocation, &series)?;
+    check_options(invocation, &series, capped)?;
     let strings = collation_option::of_collection(invocation)?;
     let collation = strings.collator().map(Collator::specification);
     let expiry = Expiry::parse(invocation, CollectionState::New)?;
@@ -66,7 +72,7 @@ pub(crate) fn create(invocation: &mut Invocation<'_>, namespace: &Namespace, opt
 /// # Errors
 /// 6346401 for `encryptedFields`, `InvalidOptions` for other options that a time series cannot have and for a
 /// `metaField` that is `_id` or the time field.
-fn check_options(invocation: &Invocation<'_>, series: &TimeSeries) -> Result<()> {
+fn check_options(invocation: &Invocation<'_>, series: &TimeSeries, capped: CappedOptions) -> Result<()> {
     if invocation.field("encryptedFields").is_some() {
         let message = "'encryptedFields' is not allowed with 'timeseries'";
         return Err(Failure::new(ErrorCode(6_346_401), message));
@@ -75,7 +81,7 @@ fn check_options(invocation: &Invocation<'_>, series: &TimeSeries) -> Result<()>
     let is_restored = invocation.argument().as_str().is_some_and(|name| name.starts_with(BUCKETS_PREFIX));
     let of_buckets: &[&str] = if is_restored { &["clusteredIndex", "validator"] } else { &[] };
     let refused = REFUSED.iter().find(|option| !of_buckets.contains(option) && invocation.field(option).is_some());
-    let capped = invocation.boolean("capped", false)?.then_some(&"capped");
+    let capped = capped.is_capped.then_some(&"capped");
     if let Some(option) = refused.or(capped) {
         let message = format!("time-series collection options are not compatible with the option '{option}'");
         return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));

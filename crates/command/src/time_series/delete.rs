@@ -3,7 +3,7 @@
 use super::Series;
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
-use bunko_catalog::{Namespace, Target, Verdict};
+use bunko_catalog::{Target, Verdict};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::write::{Action, DeleteStatement, FindAndModify, FindAndModifyOutcome};
 use bunko_query::{FindQuery, QueryScope, parse_filter, plan};
@@ -12,48 +12,36 @@ use bunko_timeseries::{Bucket, bucket_filter};
 use bunko_update::Targets;
 use std::sync::Arc;
 
-/// Deletes from a time series after a delete on the name was refused because the name is a view. Returns the number of
-/// measurements, or `refusal` if the view is not a time series.
+/// Deletes from a time series. Returns the number of measurements.
 /// # Errors
-/// `refusal`; errors of the filter, the operation and the storage.
-pub(crate) fn delete_instead(
+/// Errors of the filter, the operation and the storage.
+pub(crate) fn delete(
     invocation: &mut Invocation<'_>,
-    namespace: &Namespace,
+    series: &Series,
     scope: &Arc<QueryScope>,
     statement: &DeleteStatement<'_>,
-    refusal: Failure,
 ) -> Result<u64> {
-    if refusal.code() != ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW {
-        return Err(refusal);
-    }
-    let series = super::find(&invocation.service.catalog, namespace)?.ok_or(refusal)?;
     let scope = match &statement.strings {
         Some(strings) => Arc::new(scope.with_strings(strings)),
         None => Arc::clone(scope),
     };
     let mut deleted = Deleted::default();
-    let outcome = delete(invocation, &series, statement.filter, statement.targets, &scope, &mut deleted);
+    let outcome = remove(invocation, series, statement.filter, statement.targets, &scope, &mut deleted);
     invocation.note_written(deleted.lsn);
     outcome?;
     Ok(deleted.count)
 }
 
-/// Removes one measurement of a time series after a findAndModify on the name was refused because the name is a view.
-/// Returns `refusal` if the view is not a time series.
+/// Removes one measurement of a time series and returns it.
 /// # Errors
-/// `refusal`; `InvalidOptions` for an update or a sort, which MongoDB does not support here either; as
-/// [`delete_instead`]; errors of the projection.
-pub(crate) fn find_and_remove_instead(
+/// `InvalidOptions` for an update or a sort, which MongoDB does not support here either; as [`delete`]; errors of the
+/// projection.
+pub(crate) fn find_and_remove(
     invocation: &mut Invocation<'_>,
-    namespace: &Namespace,
+    series: &Series,
     scope: &Arc<QueryScope>,
     statement: &FindAndModify<'_>,
-    refusal: Failure,
 ) -> Result<FindAndModifyOutcome> {
-    if refusal.code() != ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW {
-        return Err(refusal);
-    }
-    let series = super::find(&invocation.service.catalog, namespace)?.ok_or(refusal)?;
     let refuse = |what: &str| {
         let message = format!("Cannot perform a findAndModify with {what} on a time-series collection");
         Err(Failure::new(ErrorCode::INVALID_OPTIONS, message))
@@ -77,7 +65,7 @@ pub(crate) fn find_and_remove_instead(
         query.set_projection(fields)?;
     }
     let mut deleted = Deleted::default();
-    let outcome = delete(invocation, &series, statement.filter, Targets::One, &scope, &mut deleted);
+    let outcome = remove(invocation, series, statement.filter, Targets::One, &scope, &mut deleted);
     invocation.note_written(deleted.lsn);
     outcome?;
     let value = match (deleted.last, &query.projection) {
@@ -103,7 +91,7 @@ struct Deleted {
 /// Removes all measurements that a filter matches, or the first of them.
 /// # Errors
 /// Errors of the filter, the operation and the storage. Measurements removed before an error stay removed.
-fn delete(
+fn remove(
     invocation: &Invocation<'_>,
     series: &Series,
     filter: DocumentRef<'_>,

@@ -4,7 +4,7 @@ use super::Series;
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_catalog::stored_document::Stamps;
-use bunko_catalog::{GeoField, Inserted, Namespace, Order, RetryableWrite, Target, Verdict};
+use bunko_catalog::{GeoField, Inserted, Order, RetryableWrite, Target, Verdict};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_timeseries::{Bucket, Measurement};
 use std::borrow::Cow;
@@ -17,24 +17,6 @@ struct OfSource<'d> {
     positions: Vec<usize>,
     /// Statement ids of the measurements, if the insert is retryable.
     statements: Vec<i32>,
-}
-
-/// Inserts into a time series after an insert into the name was refused because the name is a view. Returns `refusal`
-/// if the view is not a time series.
-/// # Errors
-/// `refusal`, or as [`insert`].
-pub(crate) fn insert_instead(
-    invocation: &mut Invocation<'_>,
-    namespace: &Namespace,
-    documents: &[Cow<'_, [u8]>],
-    order: Order,
-    refusal: Failure,
-) -> Result<Inserted> {
-    if refusal.code() != ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW {
-        return Err(refusal);
-    }
-    let series = super::find(&invocation.service.catalog, namespace)?.ok_or(refusal)?;
-    Ok(insert(invocation, &series, documents, order))
 }
 
 /// Stores documents as measurements. Failures have positions, as for an insert into a collection.

@@ -3,8 +3,7 @@
 //! `create` creates `system.buckets.NAME` with the option `timeseries`, and a view NAME that unpacks its buckets. Reads
 //! work as for all views. Writes are turned into writes of buckets here.
 //!
-//! A write is first tried as one of a collection. If the catalog refuses it because its target is a view, it is tried
-//! as one of a time series, so that other writes pay nothing.
+//! A write command asks [`WriteTarget`](crate::target::WriteTarget) once whether its name is a time series.
 
 mod creation;
 mod delete;
@@ -13,35 +12,24 @@ mod insert;
 mod modification;
 mod open_buckets;
 mod partial_filter;
+mod series;
 mod update;
 
 pub(crate) use creation::{bucket_index, bucket_options, create, create_view, described_options};
-pub(crate) use delete::{delete_instead, find_and_remove_instead};
+pub(crate) use delete::{delete, find_and_remove};
 pub(crate) use index_specs::{bucket_key, of_buckets, of_measurements};
-pub(crate) use insert::{insert, insert_instead};
+pub(crate) use insert::insert;
 pub(crate) use modification::modify;
 pub(crate) use open_buckets::OpenBuckets;
-pub(crate) use update::update_instead;
+pub(crate) use series::{Series, buckets_of, find};
+pub(crate) use update::update;
 
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
-use bunko_catalog::{Catalog, Collection, Namespace};
+use bunko_catalog::{Collection, Namespace};
 use bunko_errors::Result;
-use bunko_timeseries::{BUCKETS_PREFIX, TimeSeries};
+use bunko_timeseries::TimeSeries;
 use std::sync::Arc;
-
-/// A time series collection: its options and the collection of its buckets.
-pub(crate) struct Series {
-    pub options: TimeSeries,
-    pub buckets: Arc<Collection>,
-}
-
-/// The name of the collection of a time series' buckets.
-/// # Errors
-/// `InvalidNamespace` if the name is too long.
-pub(crate) fn buckets_of(namespace: &Namespace) -> Result<Namespace> {
-    Namespace::new(namespace.database(), &format!("{BUCKETS_PREFIX}{}", namespace.collection()))
-}
 
 /// The collection of that name, or the collection of buckets of a time series of that name.
 /// # Errors
@@ -54,21 +42,6 @@ pub(crate) fn collection_or_buckets(
         Some(series) => Ok(Some(series.buckets)),
         None => invocation.collection_not_view(namespace),
     }
-}
-
-/// The time series of that name, if there is one. A name with a collection of its own is not a time series.
-/// # Errors
-/// As [`buckets_of`].
-pub(crate) fn find(catalog: &Catalog, namespace: &Namespace) -> Result<Option<Series>> {
-    // A name that is too long with the prefix cannot be a time series.
-    let Ok(buckets) = buckets_of(namespace) else { return Ok(None) };
-    let Some(buckets) = catalog.collection(&buckets) else { return Ok(None) };
-    if catalog.collection(namespace).is_some() || catalog.view(namespace)?.is_none() {
-        return Ok(None);
-    }
-    let options = buckets.options();
-    let options = options.as_ref().as_ref().get("timeseries").and_then(ValueRef::as_document);
-    Ok(options.map(TimeSeries::of_document).map(|options| Series { options, buckets }))
 }
 
 /// A collection's options, as they are listed. Buckets are ordered by `_id`, as in a clustered collection.

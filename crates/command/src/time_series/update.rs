@@ -3,7 +3,6 @@
 use super::Series;
 use crate::invocation::Invocation;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
-use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::QueryScope;
 use bunko_query::write::{UpdateOutcome, UpdateStatement, Upsert, Writes};
@@ -11,31 +10,24 @@ use bunko_timeseries::TimeSeries;
 use bunko_update::Targets;
 use std::sync::Arc;
 
-/// Updates a time series after an update on the name was refused because the name is a view. Returns `refusal` if the
-/// view is not a time series.
+/// Runs an update of a time series as an update of its buckets.
 /// # Errors
-/// `refusal`; `InvalidOptions` for updates that a time series does not allow; errors of [`Writes::update`].
-pub(crate) fn update_instead(
+/// `InvalidOptions` for updates that a time series does not allow; errors of [`Writes::update`].
+pub(crate) fn update(
     invocation: &mut Invocation<'_>,
-    namespace: &Namespace,
+    series: &Series,
     scope: &Arc<QueryScope>,
     statement: &UpdateStatement<'_>,
-    refusal: Failure,
 ) -> Result<UpdateOutcome> {
-    if refusal.code() != ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW {
-        return Err(refusal);
-    }
     let service = invocation.service;
-    let series = super::find(&service.catalog, namespace)?.ok_or(refusal)?;
     let buckets = series.buckets.namespace();
     let mut writes = Writes::new(&service.catalog, &buckets, &service.world, Arc::clone(scope));
-    let outcome = update(&mut writes, &series, statement);
+    let outcome = update_buckets(&mut writes, series, statement);
     invocation.note_written(writes.written());
     outcome
 }
 
-/// Runs an update as an update of the buckets.
-fn update(writes: &mut Writes<'_>, series: &Series, statement: &UpdateStatement<'_>) -> Result<UpdateOutcome> {
+fn update_buckets(writes: &mut Writes<'_>, series: &Series, statement: &UpdateStatement<'_>) -> Result<UpdateOutcome> {
     let options = &series.options;
     if statement.targets == Targets::One {
         return Err(refused("Cannot perform a non-multi update on a time-series collection"));

@@ -20,6 +20,7 @@ use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer,
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{Changes, CommandFacts, Databases, Secrets, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 use documents::Documents;
 use entry::{Entry, Place};
 use std::sync::Arc;
@@ -49,8 +50,7 @@ pub(crate) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     // `allowAtomic` allows an atomic run but does not require one, so it has no effect.
-    check_options(invocation)?;
-    if invocation.boolean("bypassDocumentValidation", false)? {
+    if parse_options(invocation)? {
         invocation.operation().bypass_validation();
     }
     let argument = invocation.argument();
@@ -71,36 +71,36 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
 }
 
-/// Refuses options that only oplog entries may have, and options that MongoDB has removed.
+/// Whether to bypass validation. Refuses options that only oplog entries may have, and options that MongoDB has removed.
 /// # Errors
 /// `TypeMismatch`; `BadValue` for `prepare`, 31056 for `partialTxn`, 31240 for `count`, 6711600 for `preCondition`,
 /// 6711601 for `alwaysUpsert`.
-fn check_options(invocation: &Invocation<'_>) -> Result<()> {
+fn parse_options(fields: &Fields<'_>) -> Result<bool> {
     let refused =
         |code, name: &str| Err(Failure::new(ErrorCode(code), format!("applyOps command cannot have '{name}' field")));
-    if invocation.field("prepare").is_some() {
+    if fields.field("prepare").is_some() {
         return refused(ErrorCode::BAD_VALUE.0, "prepare");
     }
-    if invocation.field("partialTxn").is_some() {
+    if fields.field("partialTxn").is_some() {
         return refused(31056, "partialTxn");
     }
-    match invocation.field("count") {
+    match fields.field("count") {
         None => {}
         Some(count) if number::as_f64(count).is_none() => {
-            return Err(invocation.mismatch("count", count, "type 'long'"));
+            return Err(fields.mismatch("count", count, "type 'long'"));
         }
         Some(_) => return refused(31240, "count"),
     }
-    if invocation.field("preCondition").is_some() {
+    if fields.field("preCondition").is_some() {
         let message = "The 'preCondition' field is not supported any more";
         return Err(Failure::new(ErrorCode(6_711_600), message));
     }
-    match invocation.field("alwaysUpsert") {
-        None | Some(ValueRef::Null | ValueRef::Boolean(false)) => Ok(()),
+    match fields.field("alwaysUpsert") {
+        None | Some(ValueRef::Null | ValueRef::Boolean(false)) => fields.boolean("bypassDocumentValidation", false),
         Some(ValueRef::Boolean(true)) => {
             Err(Failure::new(ErrorCode(6_711_601), "The 'alwaysUpsert' field is not supported any more"))
         }
-        Some(other) => Err(invocation.mismatch("alwaysUpsert", other, "type 'bool'")),
+        Some(other) => Err(fields.mismatch("alwaysUpsert", other, "type 'bool'")),
     }
 }
 

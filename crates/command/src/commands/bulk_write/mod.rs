@@ -5,48 +5,45 @@
 
 mod explained;
 mod operation;
+mod target;
 
-pub(super) use explained::only_operation;
+pub(super) use explained::OnlyOperation;
 pub(super) use operation::Action;
 
-use super::insert::{bypasses, check_batch_size};
-use super::{delete, update};
+use super::insert::check_batch_size;
 use crate::access_control::has_namespace_of_users;
 use crate::authorization::{Privileges, writes};
-use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::document_list::write_document_list;
 use crate::invocation::Invocation;
+use crate::let_variables::Let;
 use crate::retries::{Retries, other_kind};
 use crate::statement_note::{Statement, StatementClock, StatementKind};
 use crate::system_namespace::{Creation, check_writable};
+use crate::target::WriteTarget;
 use crate::time_series;
 use crate::update_stages::own_fault;
-use crate::write_statement::{is_interruption, refuse_long_batch, refuse_scripts};
+use crate::write_statement::{WriteOptions, is_interruption, refuse_long_batch, refuse_scripts};
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Value, Writer};
 use bunko_catalog::stored_document::{EmptyTimestamps, for_insert};
-use bunko_catalog::{Inserted, Namespace, Order, Outcome};
+use bunko_catalog::{Namespace, Order, Outcome};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_observe::observation::WriteCounts;
 use bunko_query::QueryScope;
-use bunko_query::write::{Express, LastSearch, UpdateOutcome, Upsert, Writes};
+use bunko_query::write::{DeleteStatement, Express, LastSearch, UpdateOutcome, UpdateStatement, Upsert, Writes};
 use bunko_request::counted_as::Opcounter;
 use bunko_request::counted_as::OperationClass;
 use bunko_request::facts::{
     Changes, CommandFacts, Databases, ExplainedWrite, Explanation, OwnTime, Profiling, Retry, Secrets, Stability,
     TransactionUse, WriteConcernUse,
 };
-use bunko_request::field_kinds::{Field, Kind, field};
-use bunko_request::fields::Fields;
-use bunko_request::statement::{required_value, statement};
+use bunko_request::field_kinds::{Kind, field};
 use bunko_update::Targets;
 use operation::Operation;
 use std::borrow::Cow;
 use std::sync::Arc;
-
-const NAMESPACE_FIELDS: &[Field] =
-    &[field("ns", Kind::Text), field("collectionUUID", Kind::Uuid), field("encryptionInformation", Kind::Object)];
+use target::{Target, parse_target};
 
 pub(crate) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -125,17 +122,10 @@ struct Done {
     stage: &'static str,
 }
 
-/// One entry of `nsInfo`.
-pub(super) struct Target {
-    pub(super) namespace: Namespace,
-    /// The `collectionUUID` that the collection must have.
-    uuid: Option<[u8; 16]>,
-}
-
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let mut bulk = BulkWrite::parse(invocation)?;
+    let (documents, mut bulk) = BulkWrite::parse(invocation)?;
     bulk.refuse_if_long(invocation)?;
-    refuse_scripts(invocation, &invocation.documents("ops")?)?;
+    refuse_scripts(invocation, &documents)?;
     bulk.execute(invocation)?;
     let BulkWrite { totals, results, retries, .. } = bulk;
     invocation.note_written(retries.written());
@@ -153,25 +143,32 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 }
 
 impl<'i> BulkWrite<'i> {
-    fn parse(invocation: &Invocation<'i>) -> Result<Self, Halt> {
-        let operations = invocation.documents("ops")?;
-        invocation.will_read_statements(operations.len())?;
-        check_batch_size(operations.len())?;
-        let namespaces: Vec<_> = invocation.documents("nsInfo")?.into_iter().map(target).collect::<Result<_>>()?;
-        let operations = operations.into_iter().map(|operation| Operation::parse(operation, namespaces.len()));
-        Ok(Self {
-            retries: Retries::of(invocation, operations.len())?,
-            operations: operations.collect::<Result<_>>()?,
+    /// Also returns the operations as they were sent.
+    fn parse(invocation: &Invocation<'i>) -> Result<(Vec<DocumentRef<'i>>, Self), Halt> {
+        let documents = invocation.documents("ops")?;
+        invocation.will_read_statements(documents.len())?;
+        check_batch_size(documents.len())?;
+        let namespaces: Vec<_> =
+            invocation.documents("nsInfo")?.into_iter().map(parse_target).collect::<Result<_>>()?;
+        let operations = documents.iter().map(|operation| Operation::parse(*operation, namespaces.len()));
+        let retries = Retries::of(invocation, documents.len())?;
+        let operations = operations.collect::<Result<_>>()?;
+        let options = WriteOptions::parse(invocation)?;
+        options.apply_bypass(invocation);
+        let bulk = Self {
+            retries,
+            operations,
             namespaces,
-            order: if invocation.strict_boolean("ordered", true)? { Order::Ordered } else { Order::Unordered },
+            order: options.order,
             told: if invocation.strict_boolean("errorsOnly", false)? { Told::Errors } else { Told::All },
-            empty: bypasses(invocation)?,
-            scope: update::scope(invocation)?,
+            empty: options.empty_timestamps,
+            scope: Let::parse(invocation)?.define_in(invocation.scope())?,
             totals: Totals::default(),
             results: Vec::new(),
             clock: StatementClock::begin(invocation)?,
             done: Done::default(),
-        })
+        };
+        Ok((documents, bulk))
     }
 
     /// Refuses, before any operation runs, a long command on a shared thread, and `multi: true` in a retryable write.
@@ -181,13 +178,13 @@ impl<'i> BulkWrite<'i> {
             let own = || self.operations.iter().filter(move |operation| operation.namespace == position);
             let updates: Vec<_> = own()
                 .filter_map(|operation| match &operation.action {
-                    Action::Update(update) => update::parse(update.as_ref()).ok(),
+                    Action::Update(Ok(update)) => Some(update),
                     _ => None,
                 })
                 .collect();
             let deletes: Vec<_> = own()
                 .filter_map(|operation| match &operation.action {
-                    Action::Delete(delete) => delete::parse(delete.as_ref()).ok(),
+                    Action::Delete(Ok(delete)) => Some(delete),
                     _ => None,
                 })
                 .collect();
@@ -219,13 +216,13 @@ impl<'i> BulkWrite<'i> {
                     documents.len()
                 }
                 Action::Update(update) => {
-                    let outcome = self.update(invocation, operation.namespace, position, update.as_ref());
+                    let outcome = self.update(invocation, operation.namespace, position, update);
                     self.end_statement(invocation, operation, outcome.as_ref().err());
                     self.note(position, outcome, true)?;
                     1
                 }
                 Action::Delete(delete) => {
-                    let outcome = self.delete(invocation, operation.namespace, position, delete.as_ref());
+                    let outcome = self.delete(invocation, operation.namespace, position, delete);
                     self.end_statement(invocation, operation, outcome.as_ref().err());
                     self.note(position, outcome, false)?;
                     1
@@ -290,8 +287,13 @@ impl<'i> BulkWrite<'i> {
         let mut storable: Vec<Cow<'_, [u8]>> = Vec::with_capacity(documents.len());
         let mut positions = Vec::with_capacity(documents.len());
         let mut done_before = 0;
+        let written = WriteTarget::of(invocation, &target.namespace)?;
         let allowed = check_writable(&service.catalog, &target.namespace, Creation::Implied)
-            .and_then(|()| target.check_uuid(invocation));
+            .and_then(|()| target.check_uuid(&service.catalog))
+            .and_then(|()| match written {
+                WriteTarget::View => service.catalog.refuse_view(&target.namespace),
+                WriteTarget::Collection | WriteTarget::TimeSeries(_) => Ok(()),
+            });
         for (position, document) in documents.iter().enumerate() {
             if self.retries.did(first + position)?.is_some() {
                 done_before += 1;
@@ -324,15 +326,11 @@ impl<'i> BulkWrite<'i> {
                 failures.extend(positions[count..].iter().take(refused).map(|position| (*position, failure.clone())));
                 storable.truncate(count);
             }
-            let outcome =
-                service.catalog.insert(&target.namespace, &storable, self.order, invocation).or_else(|failure| {
-                    time_series::insert_instead(invocation, &target.namespace, &storable, self.order, failure)
-                });
-            let outcome = match outcome {
-                Err(failure) if failure.code() == ErrorCode::COMMAND_NOT_SUPPORTED_ON_VIEW => {
-                    Inserted { failures: vec![(0, failure)], ..Inserted::default() }
+            let outcome = match &written {
+                WriteTarget::TimeSeries(series) => time_series::insert(invocation, series, &storable, self.order),
+                WriteTarget::Collection | WriteTarget::View => {
+                    service.catalog.insert(&target.namespace, &storable, self.order, invocation)?
                 }
-                outcome => outcome?,
             };
             invocation.note_written(outcome.lsn);
             (inserted, keys) = (outcome.count, outcome.keys);
@@ -371,7 +369,7 @@ impl<'i> BulkWrite<'i> {
         invocation: &mut Invocation<'_>,
         namespace: usize,
         position: usize,
-        update: DocumentRef<'_>,
+        update: &Result<UpdateStatement<'_>>,
     ) -> Result<DocumentBuf> {
         match self.retries.did(position)? {
             None => self.retries.begin(position)?,
@@ -385,21 +383,23 @@ impl<'i> BulkWrite<'i> {
         }
         let target = &self.namespaces[namespace];
         let service = invocation.service;
-        let statement = update::parse(update)?;
+        let statement = update.as_ref().map_err(Failure::clone)?;
         let creation = if statement.upsert == Upsert::Yes { Creation::Implied } else { Creation::None };
         check_writable(&service.catalog, &target.namespace, creation)?;
-        target.check_uuid(invocation)?;
+        target.check_uuid(&service.catalog)?;
         self.pass_time(invocation);
         let target = &self.namespaces[namespace];
-        let mut writes = Writes::new(&service.catalog, &target.namespace, &service.world, Arc::clone(&self.scope))
-            .with_empty_timestamps(self.empty);
-        let outcome = writes.update(&statement);
-        self.done = Done { search: writes.take_last_search(), stage: "UPDATE", ..Done::default() };
-        let outcome = outcome.map_err(|failure| own_fault(failure, statement.update, &self.scope));
-        invocation.note_written(writes.written());
-        let outcome = outcome.or_else(|failure| {
-            time_series::update_instead(invocation, &target.namespace, &self.scope, &statement, failure)
-        })?;
+        self.done.stage = "UPDATE";
+        let outcome = if let WriteTarget::TimeSeries(series) = WriteTarget::of(invocation, &target.namespace)? {
+            time_series::update(invocation, &series, &self.scope, statement)?
+        } else {
+            let mut writes = Writes::new(&service.catalog, &target.namespace, &service.world, Arc::clone(&self.scope))
+                .with_empty_timestamps(self.empty);
+            let outcome = writes.update(statement);
+            self.done.search = writes.take_last_search();
+            invocation.note_written(writes.written());
+            outcome.map_err(|failure| own_fault(failure, statement.update, &self.scope))?
+        };
         service.counters.note_updates(1, outcome.modified);
         self.done.counts = WriteCounts::updated(&outcome);
         Ok(self.updated(&outcome))
@@ -431,7 +431,7 @@ impl<'i> BulkWrite<'i> {
         invocation: &mut Invocation<'_>,
         namespace: usize,
         position: usize,
-        delete: DocumentRef<'_>,
+        delete: &Result<DeleteStatement<'_>>,
     ) -> Result<DocumentBuf> {
         match self.retries.did(position)? {
             None => self.retries.begin(position)?,
@@ -440,18 +440,22 @@ impl<'i> BulkWrite<'i> {
         }
         let target = &self.namespaces[namespace];
         let service = invocation.service;
-        let statement = delete::parse(delete)?;
+        let statement = delete.as_ref().map_err(Failure::clone)?;
         check_writable(&service.catalog, &target.namespace, Creation::None)?;
-        target.check_uuid(invocation)?;
+        target.check_uuid(&service.catalog)?;
         self.pass_time(invocation);
         let target = &self.namespaces[namespace];
-        let mut writes = Writes::new(&service.catalog, &target.namespace, &service.world, Arc::clone(&self.scope));
-        let deleted = writes.delete(&statement);
-        self.done = Done { search: writes.take_last_search(), stage: "DELETE", ..Done::default() };
-        invocation.note_written(writes.written());
-        let deleted = deleted.or_else(|failure| {
-            time_series::delete_instead(invocation, &target.namespace, &self.scope, &statement, failure)
-        })?;
+        self.done.stage = "DELETE";
+        let deleted = if let WriteTarget::TimeSeries(series) = WriteTarget::of(invocation, &target.namespace)? {
+            time_series::delete(invocation, &series, &self.scope, statement)?
+        } else {
+            let scope = Arc::clone(&self.scope);
+            let mut writes = Writes::new(&service.catalog, &target.namespace, &service.world, scope);
+            let deleted = writes.delete(statement);
+            self.done.search = writes.take_last_search();
+            invocation.note_written(writes.written());
+            deleted?
+        };
         service.counters.note_deletes(1, deleted);
         self.done.counts = WriteCounts::deleted(deleted);
         Ok(self.deleted(deleted))
@@ -478,25 +482,4 @@ fn with_position(position: usize, result: &DocumentBuf) -> DocumentBuf {
     let mut whole = DocumentBuf::new().with("ok", 1.0).with("idx", position as i32);
     whole.extend(result.as_ref());
     whole
-}
-
-/// Reads an entry of `nsInfo`.
-fn target(info: DocumentRef<'_>) -> Result<Target> {
-    let fields: Fields<'_> = statement("bulkWrite.nsInfo", info, NAMESPACE_FIELDS)?;
-    let name = required_value(&fields, "ns")?;
-    let name = name.as_str().ok_or_else(|| fields.mismatch("ns", name, "type 'string'"))?;
-    if fields.field("encryptionInformation").is_some() {
-        return Err(fields.unsupported("encryptionInformation"));
-    }
-    let uuid = collection_uuid::parse(&fields)?;
-    Ok(Target { namespace: Namespace::parse(name)?, uuid })
-}
-
-impl Target {
-    /// Refuses a collection whose UUID is not the given one.
-    /// # Errors
-    /// As [`collection_uuid::check`].
-    pub(super) fn check_uuid(&self, invocation: &Invocation<'_>) -> Result<()> {
-        collection_uuid::check(&invocation.service.catalog, &self.namespace, self.uuid)
-    }
 }

@@ -1,12 +1,16 @@
 //! One entry of `ops`.
 
+use crate::collation_option::Collation;
+use crate::commands::update;
+use crate::hint_option::HintOption;
 use crate::write_statement::check_modification;
-use bunko_bson::{DocumentBuf, DocumentRef, number};
+use bunko_bson::{DocumentRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_query::Hint;
+use bunko_query::write::{DeleteStatement, UpdateStatement, Upsert};
 use bunko_request::field_kinds::{Field, Kind, NOT_NEGATIVE, field};
 use bunko_request::fields::Fields;
 use bunko_request::statement::{array_filters, required, required_document, required_value, statement};
+use bunko_update::Targets;
 
 const INSERT_FIELDS: &[Field] = &[field("insert", NOT_NEGATIVE), field("document", Kind::Object)];
 const UPDATE_FIELDS: &[Field] = &[
@@ -31,7 +35,6 @@ const DELETE_FIELDS: &[Field] = &[
 ];
 
 /// One operation, and the position of its namespace in `nsInfo`.
-#[derive(Debug)]
 pub(super) struct Operation<'a> {
     pub namespace: usize,
     pub action: Action<'a>,
@@ -39,14 +42,13 @@ pub(super) struct Operation<'a> {
     pub sent: DocumentRef<'a>,
 }
 
-#[derive(Debug)]
 pub(in crate::commands) enum Action<'a> {
     /// The document to insert.
     Insert(DocumentRef<'a>),
-    /// An entry of `updates`, in the form of the `update` command.
-    Update(DocumentBuf),
-    /// An entry of `deletes`, in the form of the `delete` command.
-    Delete(DocumentBuf),
+    /// An update. A failure about the contents of its fields fails the operation, not the command.
+    Update(Result<UpdateStatement<'a>>),
+    /// A delete, with failures as above.
+    Delete(Result<DeleteStatement<'a>>),
 }
 
 impl<'a> Operation<'a> {
@@ -65,17 +67,17 @@ impl<'a> Operation<'a> {
             }
         };
         let fields = statement("bulkWrite.ops", operation, known)?;
-        let namespace = namespace(&fields, name, namespaces)?;
+        let namespace = parse_namespace(&fields, name, namespaces)?;
         let action = match name {
             "insert" => Action::Insert(required_document(&fields, "document")?),
-            "update" => Action::Update(update(&fields)?),
-            _ => Action::Delete(delete(&fields)?),
+            "update" => Action::Update(parse_update(&fields)?),
+            _ => Action::Delete(parse_delete(&fields)?),
         };
         Ok(Self { namespace, action, sent: operation })
     }
 }
 
-fn namespace(fields: &Fields<'_>, name: &str, namespaces: usize) -> Result<usize> {
+fn parse_namespace(fields: &Fields<'_>, name: &str, namespaces: usize) -> Result<usize> {
     let value = required_value(fields, name)?;
     let Some(position) = number::clamp_to_i64(value) else {
         return Err(fields.mismatch(name, value, "types '[long, int, decimal, double]'"));
@@ -87,48 +89,38 @@ fn namespace(fields: &Fields<'_>, name: &str, namespaces: usize) -> Result<usize
     })
 }
 
-/// Turns the fields into an entry of `updates`. A wrong type fails the whole command; the contents are checked when the
-/// operation runs.
-fn update(fields: &Fields<'_>) -> Result<DocumentBuf> {
+/// Parses an update. A wrong type fails the whole command; the contents are checked when the operation runs.
+fn parse_update<'a>(fields: &Fields<'a>) -> Result<Result<UpdateStatement<'a>>> {
     let filter = required_document(fields, "filter")?;
-    let modification = check_modification(required(fields, "updateMods")?)?;
-    for flag in ["multi", "upsert", "upsertSupplied"] {
-        fields.strict_boolean(flag, false)?;
-    }
-    for document in ["constants", "collation", "sort"] {
-        fields.document(document)?;
-    }
-    array_filters(fields)?;
-    fields.field("hint").map(Hint::parse).transpose()?;
-    let mut update = DocumentBuf::new().with("q", filter).with("u", modification);
-    let others = [
-        ("multi", "multi"),
-        ("upsert", "upsert"),
-        ("upsertSupplied", "upsertSupplied"),
-        ("arrayFilters", "arrayFilters"),
-        ("hint", "hint"),
-        ("constants", "c"),
-        ("collation", "collation"),
-        ("sort", "sort"),
-    ];
-    for (name, name_there) in others {
-        if let Some(value) = fields.field(name) {
-            update.append(name_there, value);
-        }
-    }
-    Ok(update)
+    let update = check_modification(required(fields, "updateMods")?)?;
+    let targets = if fields.strict_boolean("multi", false)? { Targets::Many } else { Targets::One };
+    let upsert = if fields.strict_boolean("upsert", false)? { Upsert::Yes } else { Upsert::No };
+    let is_supplied = fields.strict_boolean("upsertSupplied", false)?;
+    let (constants, sort) = (fields.document("constants")?, fields.document("sort")?);
+    let (collation, array_filters) = (Collation::parse(fields)?, array_filters(fields)?.unwrap_or_default());
+    let hint = HintOption::parse(fields).read()?;
+    let contents = || {
+        Ok(UpdateStatement {
+            sort: update::single_sort(sort, targets)?,
+            supplied: if is_supplied { Some(update::supplied(constants)?) } else { None },
+            strings: collation.order()?,
+            filter,
+            update,
+            constants,
+            array_filters,
+            targets,
+            upsert,
+            hint,
+        })
+    };
+    Ok(contents())
 }
 
-fn delete(fields: &Fields<'_>) -> Result<DocumentBuf> {
+/// As [`parse_update`], for a delete.
+fn parse_delete<'a>(fields: &Fields<'a>) -> Result<Result<DeleteStatement<'a>>> {
     let filter = required_document(fields, "filter")?;
-    let limit = i32::from(!fields.strict_boolean("multi", false)?);
-    fields.document("collation")?;
-    fields.field("hint").map(Hint::parse).transpose()?;
-    let mut delete = DocumentBuf::new().with("q", filter).with("limit", limit);
-    for name in ["hint", "collation"] {
-        if let Some(value) = fields.field(name) {
-            delete.append(name, value);
-        }
-    }
-    Ok(delete)
+    let targets = if fields.strict_boolean("multi", false)? { Targets::Many } else { Targets::One };
+    let collation = Collation::parse(fields)?;
+    let hint = HintOption::parse(fields).read()?;
+    Ok(collation.order().map(|strings| DeleteStatement { filter, targets, strings, hint }))
 }

@@ -13,11 +13,12 @@ use crate::invocation::Invocation;
 use crate::time_series;
 use crate::validation_options::ValidationOptions;
 use crate::view_definition;
-use bunko_bson::{DocumentBuf, DocumentRef, Type, Writer};
+use bunko_bson::{DocumentBuf, DocumentRef, Type, ValueRef, Writer};
 use bunko_catalog::{Conversion, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{Changes, CommandFacts, Stability, WriteConcernUse};
 use bunko_request::field_kinds::{Field, Kind, field};
+use bunko_request::fields::{Fields, truth};
 use index::IndexChange;
 
 /// All options, in MongoDB's order.
@@ -57,28 +58,22 @@ pub(crate) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let namespace = namespace(invocation)?;
-    let index = invocation.document("index")?.map(IndexChange::parse).transpose()?;
-    let validation = ValidationOptions::parse(invocation)?;
-    let images = pre_and_post_images(invocation)?;
-    let is_dry_run = invocation.boolean("dryRun", false)?;
-    if invocation.string("viewOn")?.is_some_and(str::is_empty) {
-        return Err(Failure::bad_value("'viewOn' cannot be empty").into());
+    let given = parse_given(invocation);
+    let namespace = namespace(invocation, &given)?;
+    let request = CollMod::parse(invocation, given)?;
+    if request.is_dry_run {
+        request.check_dry_run()?;
     }
-    let expiry = Expiry::parse(invocation, CollectionState::Existing)?;
-    let size = capped_options::size(invocation, "cappedSize")?;
-    let documents = capped_options::documents(invocation, "cappedMax")?;
-    if is_dry_run {
-        check_dry_run(invocation, index.as_ref())?;
-    }
-    let mixes_schemas = invocation.field(MIXED_SCHEMA).map(|_| invocation.boolean(MIXED_SCHEMA, false)).transpose()?;
-    collection_uuid::check_field(&invocation.service.catalog, invocation, &namespace)?;
+    let CollMod { index, validation, images, is_dry_run, expiry, size, documents, mixes_schemas, .. } = &request;
+    let (images, is_dry_run, expiry, mixes_schemas) = (*images, *is_dry_run, *expiry, *mixes_schemas);
+    let (size, documents) = (*size, *documents);
+    collection_uuid::check(&invocation.service.catalog, &namespace, request.uuid)?;
     let Some(collection) = invocation.collection(&namespace) else {
         if let Some(series) = time_series::find(&invocation.service.catalog, &namespace)? {
             if mixes_schemas == Some(false) {
                 return Err(invalid(format!("'{MIXED_SCHEMA}' cannot be set to false")).into());
             }
-            if let Some(index) = &index {
+            if let Some(index) = index {
                 index.check_of_series()?;
                 let key = index.bucket_key(&series.options)?;
                 let index = index.by_key(key.as_ref().map(DocumentBuf::as_ref));
@@ -88,7 +83,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
         return Ok(view_definition::modify(invocation, &namespace)?);
     };
-    if invocation.field("viewOn").is_some() || invocation.field("pipeline").is_some() {
+    if request.is_given("viewOn") || request.is_given("pipeline") {
         return Err(invalid("cannot modify view options on a non-view collection").into());
     }
     if mixes_schemas.is_some() && (*collection.options()).as_ref().get("timeseries").is_none() {
@@ -96,7 +91,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             invalid(format!("'{MIXED_SCHEMA}' is only supported on time-series collections: {namespace}")).into()
         );
     }
-    if invocation.field("timeseries").is_some() {
+    if request.is_given("timeseries") {
         return Err(invalid(format!("'timeseries' is only supported on time-series collections: {namespace}")).into());
     }
     if expiry != Expiry::Unchanged && !collection.is_clustered() {
@@ -108,7 +103,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         return Err(invalid(format!("Collection {namespace} is not capped")).into());
     }
     validation.check(invocation, &namespace)?;
-    if let Some(index) = &index {
+    if let Some(index) = index {
         let conversion = if is_dry_run { Conversion::Tried } else { Conversion::Done };
         index.run(invocation, &collection, conversion, reply)?;
     }
@@ -126,18 +121,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         return Ok(());
     }
     let mut command = DocumentBuf::new().with("collMod", namespace.collection());
-    for option in [
-        "validator",
-        "validationLevel",
-        "validationAction",
-        "changeStreamPreAndPostImages",
-        "expireAfterSeconds",
-        "cappedSize",
-        "cappedMax",
-    ] {
-        if let Some(value) = invocation.field(option) {
-            command.append(option, value);
-        }
+    for (name, value) in request.given.iter().filter(|(name, _)| RECORDED.contains(name)) {
+        command.append(name, *value);
     }
     let catalog = &invocation.service.catalog;
     let lsn = catalog.change_options(&namespace, &command, &*invocation, &mut |options| {
@@ -154,21 +139,81 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// Refuses a dry run, unless the only change is that an index becomes unique.
-fn check_dry_run(invocation: &Invocation<'_>, index: Option<&IndexChange<'_>>) -> Result<()> {
-    let beside =
-        OPTIONS.iter().map(|option| option.name).filter(|name| !matches!(*name, "index" | "dryRun" | "collectionUUID"));
-    let other = beside.clone().find(|name| invocation.field(name).is_some());
-    match other {
-        Some(other) => Err(invalid(format!("'dryRun' cannot be combined with '{other}'"))),
-        None if index.is_some_and(IndexChange::only_converts_to_unique) => Ok(()),
-        None => Err(invalid("'dryRun' is only supported with an index that is to become unique, and nothing else")),
+/// Options that the oplog's entry has.
+const RECORDED: [&str; 7] = [
+    "validator",
+    "validationLevel",
+    "validationAction",
+    "changeStreamPreAndPostImages",
+    "expireAfterSeconds",
+    "cappedSize",
+    "cappedMax",
+];
+
+/// The options that the request has, in the order of [`OPTIONS`].
+fn parse_given<'a>(fields: &Fields<'a>) -> Vec<(&'static str, ValueRef<'a>)> {
+    OPTIONS.iter().filter_map(|option| Some((option.name, fields.field(option.name)?))).collect()
+}
+
+struct CollMod<'a> {
+    given: Vec<(&'static str, ValueRef<'a>)>,
+    index: Option<IndexChange<'a>>,
+    validation: ValidationOptions<'a>,
+    /// Whether images of documents are to be kept.
+    images: Option<bool>,
+    is_dry_run: bool,
+    expiry: Expiry,
+    size: Option<i64>,
+    documents: Option<i64>,
+    mixes_schemas: Option<bool>,
+    /// The expected UUID of the collection.
+    uuid: Option<[u8; 16]>,
+}
+
+impl<'a> CollMod<'a> {
+    fn parse(invocation: &Invocation<'a>, given: Vec<(&'static str, ValueRef<'a>)>) -> Result<Self> {
+        let index = invocation.document("index")?.map(IndexChange::parse).transpose()?;
+        let validation = ValidationOptions::parse(invocation)?;
+        let images = pre_and_post_images(invocation)?;
+        if invocation.string("viewOn")?.is_some_and(str::is_empty) {
+            return Err(Failure::bad_value("'viewOn' cannot be empty"));
+        }
+        Ok(Self {
+            index,
+            validation,
+            images,
+            is_dry_run: invocation.boolean("dryRun", false)?,
+            expiry: Expiry::parse(invocation, CollectionState::Existing)?,
+            size: capped_options::parse_size(invocation, "cappedSize")?,
+            documents: capped_options::parse_documents(invocation, "cappedMax")?,
+            mixes_schemas: given.iter().find(|(name, _)| *name == MIXED_SCHEMA).map(|(_, value)| truth(*value)),
+            uuid: collection_uuid::parse(invocation)?,
+            given,
+        })
+    }
+
+    fn is_given(&self, option: &str) -> bool {
+        is_given(&self.given, option)
+    }
+
+    /// Refuses a dry run, unless the only change is that an index becomes unique.
+    fn check_dry_run(&self) -> Result<()> {
+        let is_beside = |name: &&str| !matches!(*name, "index" | "dryRun" | "collectionUUID");
+        match self.given.iter().map(|(name, _)| *name).find(is_beside) {
+            Some(other) => Err(invalid(format!("'dryRun' cannot be combined with '{other}'"))),
+            None if self.index.as_ref().is_some_and(IndexChange::only_converts_to_unique) => Ok(()),
+            None => Err(invalid("'dryRun' is only supported with an index that is to become unique, and nothing else")),
+        }
     }
 }
 
+fn is_given(given: &[(&'static str, ValueRef<'_>)], option: &str) -> bool {
+    given.iter().any(|(name, _)| *name == option)
+}
+
 /// The collection. The oplog is refused: its size is changed by a command of its own.
-fn namespace(invocation: &mut Invocation<'_>) -> Result<Namespace> {
-    let resizes = invocation.field("cappedSize").is_some();
+fn namespace(invocation: &mut Invocation<'_>, given: &[(&'static str, ValueRef<'_>)]) -> Result<Namespace> {
+    let resizes = is_given(given, "cappedSize");
     invocation.namespace().map_err(|failure| match failure.code() {
         ErrorCode::COMMAND_NOT_SUPPORTED if resizes => {
             invalid("Cannot resize the oplog using this command. Use the 'replSetResizeOplog' command instead.")

@@ -12,6 +12,7 @@ use bunko_aggregate::{Pipeline, Plannable, StageRun};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf};
 use bunko_errors::Result;
 use bunko_query::{Explained, FindQuery, LogRead, LogRun, Origin, explain_log_read};
+use bunko_request::facts::Explanation;
 use bunko_store::Direction;
 use std::sync::Arc;
 use std::time::Instant;
@@ -51,8 +52,8 @@ pub(super) fn explain(
         verbosity: subject.verbosity,
         elapsed: began.elapsed(),
         failure: None,
-        origin: match (&only_filter, subject.fields.command) {
-            (Some(_), "aggregate") => Origin::WholePipeline,
+        origin: match (&only_filter, subject.command.explain) {
+            (Some(_), Explanation::Pipeline) => Origin::WholePipeline,
             _ => Origin::Query,
         },
     };

@@ -9,15 +9,15 @@ use bunko_settings::query_settings::{ShapeHash, shape_of};
 
 /// Appends the fields that each explanation has: the shape's hash, the command, the server, and its limits.
 pub(super) fn write_surroundings(invocation: &Invocation<'_>, reply: &mut Writer<'_>, subject: &Subject<'_>) {
-    let fields = &subject.fields;
+    let body = subject.body;
     if subject.command.has_query_shape() {
-        let shape = shape_of(subject.command, invocation.request.database, fields.body);
+        let shape = shape_of(subject.command, invocation.request.database, body);
         reply.append("queryShapeHash", ShapeHash::of(&shape).to_string().as_str());
     }
     // Leaves room for the fields that follow `command`.
-    if reply.len_bytes() + fields.body.len_bytes() <= MAX_USER_DOCUMENT_BYTES - (64 << 10) {
-        reply.begin_document("command").extend(fields.body);
-        if fields.body.get("$db").is_none() {
+    if reply.len_bytes() + body.len_bytes() <= MAX_USER_DOCUMENT_BYTES - (64 << 10) {
+        reply.begin_document("command").extend(body);
+        if body.get("$db").is_none() {
             reply.append("$db", invocation.request.database);
         }
         reply.end();

@@ -1,6 +1,7 @@
 //! `$_requestResumeToken`, `$_resumeAfter` and `$_startAt`: a find in record order, which a later find continues after
 //! the record that `postBatchResumeToken` of a reply names.
 
+use crate::hint_option::HintOption;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_catalog::Collection;
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -15,34 +16,52 @@ const RESUME_AFTER: &str = "$_resumeAfter";
 const START_AT: &str = "$_startAt";
 const RECORD_ID: &str = "$recordId";
 
-/// The start of the scan of a find that asks for tokens; `None` for other finds.
-/// # Errors
-/// `TypeMismatch`; `BadValue` for another order than record order, for a token without a request for tokens, and for a
-/// malformed token.
-pub(super) fn asked(fields: &Fields<'_>) -> Result<Option<ScanStart>> {
-    let is_requested = fields.boolean(REQUEST, false)?;
-    let given = |name| Ok::<_, Failure>(fields.document(name)?.filter(|token| !token.is_empty()));
-    let (after, at) = (given(RESUME_AFTER)?, given(START_AT)?);
-    if !is_requested {
-        return match (after, at) {
-            (None, None) => Ok(None),
-            (Some(_), _) => Err(bad("'requestResumeToken' must be true if 'resumeAfter' is specified")),
-            (None, Some(_)) => Err(bad("'requestResumeToken' must be true if 'startAt' is specified")),
-        };
+/// The fields of a find about tokens.
+#[derive(Clone, Copy)]
+pub(super) struct Tokens<'a> {
+    are_requested: bool,
+    resume_after: Option<DocumentRef<'a>>,
+    start_at: Option<DocumentRef<'a>>,
+}
+
+impl<'a> Tokens<'a> {
+    /// # Errors
+    /// `TypeMismatch`.
+    pub(super) fn parse(fields: &Fields<'a>) -> Result<Self> {
+        let given = |name| Ok::<_, Failure>(fields.document(name)?.filter(|token| !token.is_empty()));
+        Ok(Self {
+            are_requested: fields.boolean(REQUEST, false)?,
+            resume_after: given(RESUME_AFTER)?,
+            start_at: given(START_AT)?,
+        })
     }
-    if !fields.field("hint").is_some_and(is_order_of_records) {
-        return Err(bad("hint must be {$natural:1} if 'requestResumeToken' is enabled"));
-    }
-    if fields.document("sort")?.is_some_and(|sort| !sort.is_empty() && !is_order_of_records(sort.into())) {
-        return Err(bad("sort must be unset or {$natural:1} if 'requestResumeToken' is enabled"));
-    }
-    match (after, at) {
-        (None, None) => Ok(Some(ScanStart::First)),
-        (Some(token), None) => read(RESUME_AFTER, token).map(|record| Some(ScanStart::Behind(record))),
-        // Record ids are positive, so a negative one means the position before the first record.
-        (None, Some(token)) => read(START_AT, token)
-            .map(|record| Some(ScanStart::BehindPlace(record.filter(|record| record.0.cast_signed() >= 0)))),
-        (Some(_), Some(_)) => Err(bad("cannot specify both '$_resumeAfter' and '$_startAt'")),
+
+    /// The start of the scan of a find that asks for tokens; `None` for other finds.
+    /// # Errors
+    /// `BadValue` for another order than record order, for a token without a request for tokens, and for a malformed
+    /// token.
+    pub(super) fn start(self, hint: HintOption<'_>, sort: Option<DocumentRef<'_>>) -> Result<Option<ScanStart>> {
+        if !self.are_requested {
+            return match (self.resume_after, self.start_at) {
+                (None, None) => Ok(None),
+                (Some(_), _) => Err(bad("'requestResumeToken' must be true if 'resumeAfter' is specified")),
+                (None, Some(_)) => Err(bad("'requestResumeToken' must be true if 'startAt' is specified")),
+            };
+        }
+        if !hint.sent().is_some_and(is_order_of_records) {
+            return Err(bad("hint must be {$natural:1} if 'requestResumeToken' is enabled"));
+        }
+        if sort.is_some_and(|sort| !is_order_of_records(sort.into())) {
+            return Err(bad("sort must be unset or {$natural:1} if 'requestResumeToken' is enabled"));
+        }
+        match (self.resume_after, self.start_at) {
+            (None, None) => Ok(Some(ScanStart::First)),
+            (Some(token), None) => read(RESUME_AFTER, token).map(|record| Some(ScanStart::Behind(record))),
+            // Record ids are positive, so a negative one means the position before the first record.
+            (None, Some(token)) => read(START_AT, token)
+                .map(|record| Some(ScanStart::BehindPlace(record.filter(|record| record.0.cast_signed() >= 0)))),
+            (Some(_), Some(_)) => Err(bad("cannot specify both '$_resumeAfter' and '$_startAt'")),
+        }
     }
 }
 

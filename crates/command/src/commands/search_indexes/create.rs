@@ -12,6 +12,7 @@ use bunko_catalog::{SEARCH_INDEXES_MAX, SearchIndex};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::CommandFacts;
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 use bunko_search::SearchIndexDefinition;
 use std::sync::Arc;
 
@@ -29,10 +30,7 @@ pub(in crate::commands) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let asked = invocation.documents("indexes")?;
-    if asked.is_empty() {
-        return Err(Failure::bad_value("\"userCommand.indexes\" cannot be empty").into());
-    }
+    let asked = parse(invocation)?;
     let asked = asked.into_iter().enumerate();
     let asked = asked.map(|(position, document)| read(invocation, position, document)).collect::<Result<Vec<_>>>()?;
     let collection = collection(invocation, &namespace)?;
@@ -59,6 +57,15 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let shown = shown.collect::<Vec<_>>().iter().collect::<ArrayBuf>();
     reply.append("indexesCreated", &shown);
     Ok(())
+}
+
+/// The indexes to create, at least one.
+fn parse<'a>(fields: &Fields<'a>) -> Result<Vec<DocumentRef<'a>>> {
+    let asked = fields.documents("indexes")?;
+    if asked.is_empty() {
+        return Err(Failure::bad_value("\"userCommand.indexes\" cannot be empty"));
+    }
+    Ok(asked)
 }
 
 fn read(invocation: &Invocation<'_>, position: usize, document: DocumentRef<'_>) -> Result<Arc<SearchIndex>> {

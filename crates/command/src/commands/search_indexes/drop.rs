@@ -23,7 +23,7 @@ pub(in crate::commands) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let wanted = Wanted::required(invocation)?;
+    let wanted = Wanted::parse_required(invocation)?;
     let collection = collection(invocation, &namespace)?;
     let catalog = &invocation.service.catalog;
     let written = catalog.change_search_indexes(&collection, invocation, &mut |before| {

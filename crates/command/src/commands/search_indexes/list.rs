@@ -26,7 +26,7 @@ pub(in crate::commands) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let wanted = Wanted::read(invocation)?;
+    let wanted = Wanted::parse(invocation)?;
     let collection = invocation.collection(&namespace);
     let indexes = collection.iter().flat_map(|collection| {
         let indexes = collection.search_indexes();

@@ -15,6 +15,7 @@ use crate::time_series;
 use bunko_bson::ObjectId;
 use bunko_catalog::{Collection, Namespace, SearchIndex};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::Fields;
 use std::sync::Arc;
 
 /// The default name of a search index.
@@ -30,10 +31,10 @@ impl<'a> Wanted<'a> {
     /// Reads `name` or `id`.
     /// # Errors
     /// `InvalidOptions` if both are given; `TypeMismatch` if one is no string.
-    fn read(invocation: &Invocation<'a>) -> Result<Option<Self>> {
-        match (invocation.string("name")?, invocation.string("id")?) {
+    fn parse(fields: &Fields<'a>) -> Result<Option<Self>> {
+        match (fields.string("name")?, fields.string("id")?) {
             (Some(_), Some(_)) => {
-                let command = invocation.command.name;
+                let command = fields.command;
                 Err(Failure::new(ErrorCode::INVALID_OPTIONS, format!("Cannot set both 'name' and 'id' for {command}.")))
             }
             (Some(name), None) => Ok(Some(Self::Name(name))),
@@ -43,9 +44,9 @@ impl<'a> Wanted<'a> {
     }
 
     /// Reads `name` or `id`, and fails with `InvalidOptions` if neither is given.
-    fn required(invocation: &Invocation<'a>) -> Result<Self> {
-        Self::read(invocation)?.ok_or_else(|| {
-            let command = invocation.command.name;
+    fn parse_required(fields: &Fields<'a>) -> Result<Self> {
+        Self::parse(fields)?.ok_or_else(|| {
+            let command = fields.command;
             Failure::new(ErrorCode::INVALID_OPTIONS, format!("Must specify one of 'name' and 'id' for {command}."))
         })
     }

@@ -6,11 +6,12 @@ use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
-use bunko_bson::Writer;
+use bunko_bson::{DocumentRef, Writer};
 use bunko_catalog::SearchIndex;
-use bunko_errors::{ErrorCode, Failure};
+use bunko_errors::Result;
 use bunko_request::facts::CommandFacts;
 use bunko_request::field_kinds::{Kind, field};
+use bunko_request::fields::Fields;
 use bunko_search::SearchIndexDefinition;
 use std::sync::Arc;
 
@@ -27,11 +28,8 @@ pub(in crate::commands) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let wanted = Wanted::required(invocation)?;
-    let sent = invocation.document("definition")?.ok_or_else(|| {
-        let message = "BSON field 'updateSearchIndex.definition' is missing but a required field";
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
-    })?;
+    let wanted = Wanted::parse_required(invocation)?;
+    let sent = parse_definition(invocation)?;
     let collection = collection(invocation, &namespace)?;
     let now_ms = invocation.service.world.now_ms();
     let catalog = &invocation.service.catalog;
@@ -51,4 +49,8 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     })?;
     invocation.note_written(Some(written));
     Ok(())
+}
+
+fn parse_definition<'a>(fields: &Fields<'a>) -> Result<DocumentRef<'a>> {
+    fields.document("definition")?.ok_or_else(|| fields.missing("definition"))
 }
