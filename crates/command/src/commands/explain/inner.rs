@@ -16,6 +16,7 @@ use crate::each_stage;
 use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
 use crate::let_variables::Let;
+use crate::retries;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -109,10 +110,12 @@ pub(super) fn parse_inner<'a>(
         Explanation::MapReduce => Inner::MapReduce(MapReduce::parse(fields)?),
         Explanation::Write(ExplainedWrite::Update) => {
             let UpdateCommand { statements, variables, .. } = UpdateCommand::parse(fields)?;
+            retries::parse(fields, statements.len())?;
             Inner::Write(Write::Update(update::parse_statement(only(&statements)?)?), variables)
         }
         Explanation::Write(ExplainedWrite::Delete) => {
             let DeleteCommand { statements, variables, .. } = DeleteCommand::parse(fields)?;
+            retries::parse(fields, statements.len())?;
             Inner::Write(Write::Delete(delete::parse_statement(only(&statements)?)?), variables)
         }
         Explanation::Write(ExplainedWrite::FindAndModify) => {
