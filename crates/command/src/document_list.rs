@@ -5,6 +5,7 @@ use crate::invocation::Invocation;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::Fields;
 use bunko_session::cursors::CursorSource;
 
 struct DocumentList {
@@ -24,28 +25,28 @@ impl CursorSource for DocumentList {
     }
 }
 
-/// Writes the first batch of a complete list: `cursor.batchSize` documents, or all.
+/// Writes the first batch of a complete list: that many documents, or all.
 /// # Errors
-/// A malformed `cursor` option.
+/// As [`write_first_batch`].
 pub(crate) fn write_document_list(
     invocation: &mut Invocation<'_>,
     reply: &mut Writer<'_>,
     namespace: &Namespace,
     documents: Vec<DocumentBuf>,
+    batch_size: Option<u64>,
 ) -> Result<()> {
-    let batch = FirstBatch {
-        documents: batch_size(invocation)?.unwrap_or(u64::MAX),
-        is_only: false,
-        is_long: false,
-        has_no_timeout: false,
-    };
+    let batch =
+        FirstBatch { documents: batch_size.unwrap_or(u64::MAX), is_only: false, is_long: false, has_no_timeout: false };
     let list = DocumentList { rest: documents.into_iter(), lent: DocumentBuf::new() };
     write_first_batch(invocation, reply, namespace, Box::new(list), &batch)
 }
 
-fn batch_size(invocation: &Invocation<'_>) -> Result<Option<u64>> {
-    let Some(options) = invocation.document("cursor")? else { return Ok(None) };
-    let command = invocation.command.name;
+/// `cursor.batchSize`, if it is given.
+/// # Errors
+/// `IDLUnknownField` for other fields of `cursor`; `TypeMismatch`; `BadValue` for a negative size.
+pub(crate) fn parse_batch_size(fields: &Fields<'_>) -> Result<Option<u64>> {
+    let Some(options) = fields.document("cursor")? else { return Ok(None) };
+    let command = fields.command;
     let mut size = None;
     for element in options {
         if element.name != "batchSize" {

@@ -8,6 +8,7 @@ use crate::service::Service;
 use bunko_bson::{ValueRef, Writer};
 use bunko_catalog::{Outcome, RetryableWrite, StatementNumbers};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::Fields;
 use bunko_store::Lsn;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -146,15 +147,18 @@ fn push(numbers: &mut StatementNumbers, count: usize, id: i32) {
     }
 }
 
-fn parse(invocation: &Invocation<'_>, count: usize) -> Result<StatementNumbers> {
+/// `stmtId` or `stmtIds` of a command with `count` statements.
+/// # Errors
+/// As [`Retries::of`].
+pub(crate) fn parse(fields: &Fields<'_>, count: usize) -> Result<StatementNumbers> {
     let whole = |name: &str, value: ValueRef<'_>| match value {
         ValueRef::Int32(id) => Ok(id),
-        other => Err(invocation.mismatch(name, other, "type 'int'")),
+        other => Err(fields.mismatch(name, other, "type 'int'")),
     };
-    let first = invocation.field("stmtId").map(|id| whole("stmtId", id)).transpose()?;
-    let Some(each) = invocation.array("stmtIds")? else { return Ok(StatementNumbers::From(first.unwrap_or(0))) };
+    let first = fields.field("stmtId").map(|id| whole("stmtId", id)).transpose()?;
+    let Some(each) = fields.array("stmtIds")? else { return Ok(StatementNumbers::From(first.unwrap_or(0))) };
     if first.is_some() {
-        let message = format!("May not specify both stmtId and stmtIds in {} command", invocation.command.name);
+        let message = format!("May not specify both stmtId and stmtIds in {} command", fields.command);
         return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
     }
     let each = each.iter().map(|id| whole("stmtIds", id)).collect::<Result<Vec<_>>>()?;

@@ -5,7 +5,7 @@
 use crate::invocation::Invocation;
 use crate::time_series::{self, Series};
 use crate::unstored::Unstored;
-use bunko_catalog::{Collection, Namespace};
+use bunko_catalog::{Catalog, Collection, Namespace};
 use bunko_errors::Result;
 use std::sync::Arc;
 
@@ -53,6 +53,26 @@ impl Target {
     pub(crate) fn collection(&self) -> Option<&Arc<Collection>> {
         match self {
             Self::Collection(collection) => Some(collection),
+            _ => None,
+        }
+    }
+
+    /// The stored collection, or that of the buckets of a time series; `None` if there is neither.
+    /// # Errors
+    /// `CommandNotSupportedOnView` for a view that is not a time series.
+    pub(crate) fn into_stored(self, catalog: &Catalog, namespace: &Namespace) -> Result<Option<Arc<Collection>>> {
+        match self {
+            Self::Collection(collection) => Ok(Some(collection)),
+            Self::TimeSeries(series) => Ok(Some(series.buckets)),
+            Self::View => catalog.refuse_view(namespace).map(|()| None),
+            Self::Unstored(_) | Self::Absent => Ok(None),
+        }
+    }
+
+    /// The time series, if it is one.
+    pub(crate) fn series(&self) -> Option<&Series> {
+        match self {
+            Self::TimeSeries(series) => Some(series),
             _ => None,
         }
     }

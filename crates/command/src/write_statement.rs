@@ -3,6 +3,7 @@
 use crate::collection_uuid;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
+use crate::let_variables::Let;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_catalog::stored_document::EmptyTimestamps;
 use bunko_catalog::{Namespace, Order};
@@ -44,6 +45,24 @@ impl WriteOptions {
         if self.bypasses_validation {
             invocation.operation().bypass_validation();
         }
+    }
+}
+
+/// An `update` or a `delete`, also one inside `explain`.
+pub(crate) struct StatementBatch<'a> {
+    pub options: WriteOptions,
+    pub variables: Let<'a>,
+    /// The entries of `updates` or `deletes`.
+    pub statements: Vec<DocumentRef<'a>>,
+}
+
+impl<'a> StatementBatch<'a> {
+    /// `name` is the field with the statements.
+    /// # Errors
+    /// MongoDB's codes for fields of the wrong type and for missing statements.
+    pub(crate) fn parse(fields: &Fields<'a>, name: &str) -> Result<Self> {
+        let (options, variables) = (WriteOptions::parse(fields)?, Let::parse(fields)?);
+        Ok(Self { options, variables, statements: fields.documents(name)? })
     }
 }
 

@@ -1,8 +1,8 @@
 //! Changes of collections and indexes, and their state after a restart.
 
 use crate::opened::{namespace, open, spec, survival};
-use bunko_bson::DocumentBuf;
-use bunko_catalog::{Catalog, CreateOptions, Order, RenameTarget};
+use bunko_bson::{ArrayRef, DocumentBuf};
+use bunko_catalog::{Catalog, CreateOptions, Order, RenameTarget, ViewDefinition};
 use bunko_engines::{ENGINES, Entry};
 use bunko_errors::ErrorCode;
 use bunko_operation::OperationContext;
@@ -38,6 +38,24 @@ fn drop_beside_an_index_build(engine: &Entry) {
     catalog.store().close().expect("closed");
     drop((collection, catalog));
     assert_eq!(names(&open(directory.path(), engine)), [] as [&str; 0]);
+}
+
+#[test]
+fn a_catalog_knows_whether_it_may_have_views() {
+    durable_engines().for_each(views_and_restart);
+}
+
+fn views_and_restart(engine: &Entry) {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let catalog = open(directory.path(), engine);
+    catalog.create(&namespace("a"), CreateOptions::default(), &*OperationContext::unlimited()).expect("created");
+    assert!(!catalog.may_have_views());
+    let view = ViewDefinition::new(&namespace("v"), "a", ArrayRef::EMPTY, None);
+    catalog.create_view(&namespace("v"), &view, &*OperationContext::unlimited()).expect("created");
+    assert!(catalog.may_have_views());
+    catalog.store().close().expect("closed");
+    drop(catalog);
+    assert!(open(directory.path(), engine).may_have_views());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::collection_statistics::{CollectionStatistics, smallest_integer};
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::time_series;
+use crate::target::Target;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_catalog::from_storage;
@@ -36,7 +36,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
                        operations. use force:true to force";
         return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message).into());
     }
-    let collection = time_series::collection_or_buckets(invocation, &namespace)?
+    let collection = Target::of(invocation, &namespace)?
+        .into_stored(&invocation.service.catalog, &namespace)?
         .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, "collection does not exist"))?;
     let before = CollectionStatistics::of(&collection);
     if is_dry_run {

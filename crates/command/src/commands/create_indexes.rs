@@ -10,6 +10,7 @@ use crate::encrypted_fields;
 use crate::invocation::Invocation;
 use crate::storage_engine_option;
 use crate::system_namespace::check_creatable;
+use crate::target::Target;
 use crate::time_series::{self, Series};
 use bunko_access::Action;
 use bunko_bson::text::ValueText;
@@ -103,15 +104,16 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if let Some(quorum) = request.quorum {
         commit_quorum::check(invocation.service.deployment(), quorum)?;
     }
-    let series = time_series::find(&invocation.service.catalog, &namespace)?;
-    let specs = specs(invocation, &request, series.as_ref())?;
+    let target = Target::of(invocation, &namespace)?;
+    let series = target.series();
+    let specs = specs(invocation, &request, series)?;
     if namespace.is_of_system() && specs.iter().any(|spec| spec.is_hidden) {
         return Err(Failure::bad_value("can't hide index on system collection").into());
     }
     // The `_id` index of the buckets is no index of the time series.
     let hidden = usize::from(series.is_some());
     collection_uuid::check(&invocation.service.catalog, &namespace, request.uuid)?;
-    let (created, was_created) = create(invocation, &namespace, series.as_ref(), &specs)?;
+    let (created, was_created) = create(invocation, &namespace, series, &specs)?;
     reply
         .append("numIndexesBefore", (created.before - hidden) as i32)
         .append("numIndexesAfter", (created.after - hidden) as i32);

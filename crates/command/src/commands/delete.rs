@@ -9,13 +9,12 @@ use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::hint_option::HintOption;
 use crate::invocation::Invocation;
-use crate::let_variables::Let;
 use crate::retries::{Retries, other_kind};
 use crate::statement_note::{Statement, StatementClock};
 use crate::system_namespace::{Creation, check_writable};
 use crate::target::WriteTarget;
 use crate::time_series;
-use crate::write_statement::{WriteOptions, refuse_long_batch, refuse_scripts, run_each};
+use crate::write_statement::{StatementBatch, refuse_long_batch, refuse_scripts, run_each};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::Outcome;
@@ -29,7 +28,6 @@ use bunko_request::facts::{
     TransactionUse, WriteConcernUse,
 };
 use bunko_request::field_kinds::{Field, Kind, field};
-use bunko_request::fields::Fields;
 use bunko_request::statement::{required, required_document, statement};
 use bunko_update::Targets;
 use std::sync::Arc;
@@ -80,29 +78,9 @@ const FIELDS: &[Field] = &[
 const STATEMENT_FIELDS: &[Field] =
     &[field("q", Kind::Object), field("limit", Kind::Own), field("hint", Kind::Hint), field("collation", Kind::Object)];
 
-/// A `delete`, also one inside `explain`.
-pub(super) struct DeleteCommand<'a> {
-    pub(super) options: WriteOptions,
-    pub(super) variables: Let<'a>,
-    /// The entries of `deletes`.
-    pub(super) statements: Vec<DocumentRef<'a>>,
-}
-
-impl<'a> DeleteCommand<'a> {
-    /// # Errors
-    /// MongoDB's codes for fields of the wrong type and for missing `deletes`.
-    pub(super) fn parse(fields: &Fields<'a>) -> Result<Self> {
-        Ok(Self {
-            options: WriteOptions::parse(fields)?,
-            variables: Let::parse(fields)?,
-            statements: fields.documents("deletes")?,
-        })
-    }
-}
-
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let DeleteCommand { options, variables, statements: documents } = DeleteCommand::parse(invocation)?;
+    let StatementBatch { options, variables, statements: documents } = StatementBatch::parse(invocation, "deletes")?;
     invocation.will_read_statements(documents.len())?;
     check_batch_size(documents.len())?;
     refuse_scripts(invocation, &documents)?;

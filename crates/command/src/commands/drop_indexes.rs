@@ -6,6 +6,7 @@ use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
+use crate::target::Target;
 use crate::time_series;
 use bunko_access::Action;
 use bunko_bson::text::ValueText;
@@ -54,8 +55,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let namespace = invocation.namespace()?;
     let (wanted, uuid) = parse(invocation)?;
     collection_uuid::check(&invocation.service.catalog, &namespace, uuid)?;
-    let series = time_series::find(&invocation.service.catalog, &namespace)?;
-    let collection = time_series::collection_or_buckets(invocation, &namespace)?
+    let target = Target::of(invocation, &namespace)?;
+    let series = target.series().map(|series| series.options.clone());
+    let collection = target
+        .into_stored(&invocation.service.catalog, &namespace)?
         .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns not found {namespace}")))?;
     let catalog = &invocation.service.catalog;
     let is_all = wanted.as_str() == Some("*");
@@ -65,7 +68,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         ValueRef::Document(key) => {
             let name = match &series {
                 Some(series) => {
-                    let key = time_series::bucket_key(key, &series.options)?;
+                    let key = time_series::bucket_key(key, series)?;
                     name_of(&collection, key.as_ref())?
                 }
                 None => name_of(&collection, key)?,

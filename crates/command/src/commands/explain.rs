@@ -20,6 +20,7 @@ use crate::pipeline_writes::PipelineWrite;
 use crate::scope_options::ScopeOptions;
 use crate::source_stages::SourcedPipeline;
 use crate::target::Target;
+use crate::time_series;
 use crate::unstored::{self, Unstored};
 use crate::vector_search;
 use crate::view_reads::ReadByPipeline;
@@ -72,13 +73,17 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let (subject, inner) = parse_subject(invocation)?;
     let is_read_by_pipeline = subject.target.is_read_by_pipeline();
     let explained = match inner {
-        Inner::Find(find) if is_read_by_pipeline => explain_view(invocation, &subject, &find.by_pipeline()?)?,
+        Inner::Find(find) if is_read_by_pipeline => {
+            find.query_over(&subject.target, Arc::clone(&subject.scope))?;
+            explain_view(invocation, &subject, &find.by_pipeline()?)?
+        }
         Inner::Count(count) if is_read_by_pipeline => explain_view(invocation, &subject, &count.by_pipeline())?,
         Inner::Distinct(distinct) if is_read_by_pipeline => {
             explain_view(invocation, &subject, &distinct.by_pipeline())?
         }
         Inner::Find(find) => {
-            explain_query(invocation, &subject, find.query(Arc::clone(&subject.scope))?, Origin::Query)?
+            let query = find.query_over(&subject.target, Arc::clone(&subject.scope))?;
+            explain_query(invocation, &subject, query, Origin::Query)?
         }
         Inner::Distinct(distinct) => {
             explain_query(invocation, &subject, distinct.query(&subject.scope)?, Origin::Query)?
@@ -428,6 +433,9 @@ fn explain_write(
         Write::Delete(delete) => (delete.filter, None, delete.targets, &delete.strings),
         Write::FindAndModify(modify) => (modify.filter, modify.sort, Targets::One, &modify.strings),
     };
+    if let (Write::FindAndModify(statement), Some(_)) = (write, subject.target.series()) {
+        time_series::check_find_and_modify(statement)?;
+    }
     let scope = variables.define_in(Arc::clone(&subject.scope))?;
     if subject.verbosity.runs() {
         refuse_long_batch(invocation, &subject.namespace, std::iter::once((filter, sort, targets)))?;

@@ -36,7 +36,7 @@ use bunko_request::query_shape::ShapePart;
 use bunko_session::cursors::{CursorSource, NoDocuments};
 use resumable::{Resumable, Tokens};
 use std::sync::Arc;
-use tailing::{follow, not_capped};
+use tailing::not_capped;
 
 /// The fields of its query shape, and how they contribute.
 const QUERY_SHAPE: &[(&str, ShapePart)] = &[
@@ -186,7 +186,37 @@ impl<'a> Find<'a> {
         })
     }
 
-    /// The query, without what the target of the find decides.
+    /// The query over a target.
+    /// # Errors
+    /// As [`Self::query`]; MongoDB's codes for options that the target does not support.
+    pub(super) fn query_over(&self, target: &Target, scope: Arc<QueryScope>) -> Result<FindQuery, Failure> {
+        let query = self.query(scope)?;
+        if query.resumed.is_some() && self.is_tailable {
+            return Err(resumable::unsupported("a tailable cursor"));
+        }
+        match target {
+            Target::View | Target::TimeSeries(_) | Target::Unstored(Unstored::Sessions(_)) => {
+                self.check_over_view(&query, target)?;
+            }
+            Target::Collection(collection) if self.is_tailable => self.check_following(collection, &query)?,
+            Target::Collection(_) | Target::Unstored(Unstored::Oplog) | Target::Absent => {}
+        }
+        Ok(query)
+    }
+
+    /// Refuses options that a view, a time series or a generated collection does not support.
+    fn check_over_view(&self, query: &FindQuery, target: &Target) -> Result<(), Failure> {
+        if self.is_tailable && matches!(target, Target::Unstored(_)) {
+            return Err(not_capped());
+        }
+        if self.is_tailable {
+            let message = "Option tailable is not supported on a view";
+            return Err(Failure::new(ErrorCode::INVALID_PIPELINE_OPERATOR, message));
+        }
+        if query.resumed.is_some() { Err(resumable::unsupported("a view")) } else { Ok(()) }
+    }
+
+    /// The query, without the part that depends on the target.
     /// # Errors
     /// MongoDB's codes for malformed fields; `CommandNotSupported` for options that Bunko does not have.
     pub(super) fn query(&self, scope: Arc<QueryScope>) -> Result<FindQuery, Failure> {
@@ -245,13 +275,10 @@ impl<'a> Find<'a> {
         Ok(read)
     }
 
-    /// Refuses options that a transaction does not allow, and resume tokens of a tailable cursor.
+    /// Refuses options that a transaction does not allow.
     /// # Errors
-    /// `CommandNotSupported`, `InvalidOptions`, `OperationNotSupportedInTransaction`.
-    fn check_use(&self, query: &FindQuery, invocation: &Invocation<'_>) -> Result<(), Failure> {
-        if query.resumed.is_some() && self.is_tailable {
-            return Err(resumable::unsupported("a tailable cursor"));
-        }
+    /// `InvalidOptions`, `OperationNotSupportedInTransaction`.
+    fn check_use(&self, invocation: &Invocation<'_>) -> Result<(), Failure> {
         if self.is_tailable && invocation.is_of_transaction() {
             let message = "It is illegal to open a tailable cursor in a transaction";
             return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
@@ -308,20 +335,19 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         catalog.check_never_removed(&namespace, invocation)?;
     }
     invocation.refuse_if_large(&namespace)?;
-    let query = find.query(invocation.scope_in(&find.scope, &namespace)?)?;
-    find.check_use(&query, invocation)?;
+    find.check_use(invocation)?;
+    let query = find.query_over(&target, invocation.scope_in(&find.scope, &namespace)?)?;
     let (source, batch): (Box<dyn CursorSource>, _) = match target {
         Target::Unstored(Unstored::Oplog) => (of_oplog(invocation, &find, query)?, find.first_batch(true)),
         Target::Collection(collection) if find.is_tailable => {
             let is_long = collection.count() > LONG_DOCUMENTS;
-            (Box::new(follow(&find, &collection, query)?), find.first_batch(is_long))
+            (Box::new(find.follow(&collection, query)?), find.first_batch(is_long))
         }
         Target::Collection(collection) => {
             let (source, is_long) = of_collection(invocation, &namespace, &collection, query)?;
             (source, find.first_batch(is_long))
         }
         Target::View | Target::TimeSeries(_) | Target::Unstored(_) => {
-            check_of_view(&find, &query, &target)?;
             let (source, is_long) = find.by_pipeline()?.open(invocation, &namespace)?;
             (source, find.first_batch(is_long))
         }
@@ -372,18 +398,6 @@ fn of_oplog(invocation: &Invocation<'_>, find: &Find<'_>, query: FindQuery) -> R
     };
     invocation.refuse_if_long(true)?;
     Ok(oplog_view::find(invocation, query, find.sort, at_end)?)
-}
-
-/// Refuses options that a view, a time series or a generated collection does not support.
-fn check_of_view(find: &Find<'_>, query: &FindQuery, target: &Target) -> Result<(), Failure> {
-    if find.is_tailable && matches!(target, Target::Unstored(_)) {
-        return Err(not_capped());
-    }
-    if find.is_tailable {
-        let message = "Option tailable is not supported on a view";
-        return Err(Failure::new(ErrorCode::INVALID_PIPELINE_OPERATOR, message));
-    }
-    if query.resumed.is_some() { Err(resumable::unsupported("a view")) } else { Ok(()) }
 }
 
 /// Size of a capped collection above which the command runs on a thread of its own: it may have to skip many documents.

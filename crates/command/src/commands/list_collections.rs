@@ -3,7 +3,7 @@
 use crate::authorization::{Privileges, administration};
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::document_list::write_document_list;
+use crate::document_list::{parse_batch_size, write_document_list};
 use crate::invocation::Invocation;
 use crate::oplog_view;
 use crate::session_collections;
@@ -51,6 +51,7 @@ struct ListCollections<'a> {
     detail: Detail,
     /// Whether only collections are listed on which the client has privileges.
     only_own: bool,
+    batch_size: Option<u64>,
 }
 
 impl<'a> ListCollections<'a> {
@@ -59,12 +60,13 @@ impl<'a> ListCollections<'a> {
             filter: fields.document("filter")?,
             detail: if fields.strict_boolean("nameOnly", false)? { Detail::NameAndType } else { Detail::All },
             only_own: fields.strict_boolean("authorizedCollections", false)?,
+            batch_size: parse_batch_size(fields)?,
         })
     }
 }
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let ListCollections { filter, detail, only_own } = ListCollections::parse(invocation)?;
+    let ListCollections { filter, detail, only_own, batch_size } = ListCollections::parse(invocation)?;
     let scope = Arc::new(invocation.scope().without_builtins());
     let filter = filter.map(|filter| parse_filter(filter, &scope)).transpose()?;
     let database = invocation.request.database;
@@ -96,7 +98,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             listed.push(document);
         }
     }
-    Ok(write_document_list(invocation, reply, &namespace, listed)?)
+    Ok(write_document_list(invocation, reply, &namespace, listed, batch_size)?)
 }
 
 /// Describes a namespace that has no UUID, such as a view.

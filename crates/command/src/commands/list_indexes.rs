@@ -3,7 +3,7 @@
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::document_list::write_document_list;
+use crate::document_list::{parse_batch_size, write_document_list};
 use crate::invocation::Invocation;
 use crate::target::Target;
 use crate::time_series;
@@ -36,7 +36,7 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace_or_uuid()?;
-    let form = Form::parse(invocation)?;
+    let (form, batch_size) = (Form::parse(invocation)?, parse_batch_size(invocation)?);
     let specs = match Target::of(invocation, &namespace)? {
         Target::Unstored(_) => Vec::new(),
         Target::TimeSeries(series) => {
@@ -61,7 +61,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             return Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, message).into());
         }
     };
-    Ok(write_document_list(invocation, reply, &namespace, specs)?)
+    Ok(write_document_list(invocation, reply, &namespace, specs, batch_size)?)
 }
 
 /// A specification in the form that is listed: the bounds of a `2d` index are doubles, whichever number type the client

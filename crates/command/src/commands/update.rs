@@ -9,14 +9,13 @@ use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::hint_option::HintOption;
 use crate::invocation::Invocation;
-use crate::let_variables::Let;
 use crate::retries::{Retries, other_kind};
 use crate::statement_note::{Statement, StatementClock};
 use crate::system_namespace::{Creation, check_writable};
 use crate::target::WriteTarget;
 use crate::time_series;
 use crate::update_stages::own_fault;
-use crate::write_statement::{WriteOptions, check_modification, refuse_long_batch, refuse_scripts, run_each};
+use crate::write_statement::{StatementBatch, check_modification, refuse_long_batch, refuse_scripts, run_each};
 use bunko_aggregate::is_known_stage;
 use bunko_bson::{DocumentRef, Value, ValueRef, Writer};
 use bunko_catalog::Outcome;
@@ -30,7 +29,6 @@ use bunko_request::facts::{
     TransactionUse, WriteConcernUse,
 };
 use bunko_request::field_kinds::{Field, Kind, field};
-use bunko_request::fields::Fields;
 use bunko_request::statement::{array_filters, required, required_document, statement};
 use bunko_update::Targets;
 use std::sync::Arc;
@@ -89,29 +87,9 @@ const STATEMENT_FIELDS: &[Field] = &[
     field("sort", Kind::Object),
 ];
 
-/// An `update`, also one inside `explain`.
-pub(super) struct UpdateCommand<'a> {
-    pub(super) options: WriteOptions,
-    pub(super) variables: Let<'a>,
-    /// The entries of `updates`.
-    pub(super) statements: Vec<DocumentRef<'a>>,
-}
-
-impl<'a> UpdateCommand<'a> {
-    /// # Errors
-    /// MongoDB's codes for fields of the wrong type and for missing `updates`.
-    pub(super) fn parse(fields: &Fields<'a>) -> Result<Self> {
-        Ok(Self {
-            options: WriteOptions::parse(fields)?,
-            variables: Let::parse(fields)?,
-            statements: fields.documents("updates")?,
-        })
-    }
-}
-
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let UpdateCommand { options, variables, statements: documents } = UpdateCommand::parse(invocation)?;
+    let StatementBatch { options, variables, statements: documents } = StatementBatch::parse(invocation, "updates")?;
     options.apply_bypass(invocation);
     invocation.will_read_statements(documents.len())?;
     check_batch_size(documents.len())?;

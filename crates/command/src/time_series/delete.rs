@@ -34,24 +34,14 @@ pub(crate) fn delete(
 
 /// Removes one measurement of a time series and returns it.
 /// # Errors
-/// `InvalidOptions` for an update or a sort, which MongoDB does not support here either; as [`delete`]; errors of the
-/// projection.
+/// As [`check_find_and_modify`] and [`delete`]; errors of the projection.
 pub(crate) fn find_and_remove(
     invocation: &mut Invocation<'_>,
     series: &Series,
     scope: &Arc<QueryScope>,
     statement: &FindAndModify<'_>,
 ) -> Result<FindAndModifyOutcome> {
-    let refuse = |what: &str| {
-        let message = format!("Cannot perform a findAndModify with {what} on a time-series collection");
-        Err(Failure::new(ErrorCode::INVALID_OPTIONS, message))
-    };
-    if matches!(statement.action, Action::Update(_)) {
-        return refuse("an update");
-    }
-    if statement.sort.is_some() {
-        return refuse("a sort");
-    }
+    check_find_and_modify(statement)?;
     if invocation.retryable_write().is_some() {
         // The write of the bucket has no room for the removed measurement, which a retry must return.
         return Err(Failure::not_supported_yet("a retryable findAndModify of a time series"));
@@ -77,6 +67,21 @@ pub(crate) fn find_and_remove(
         (measurement, _) => measurement,
     };
     Ok(FindAndModifyOutcome { is_found: deleted.count > 0, value, ..FindAndModifyOutcome::default() })
+}
+
+/// Refuses a findAndModify that a time series does not allow.
+/// # Errors
+/// `InvalidOptions` for an update or a sort, which MongoDB does not support here either.
+pub(crate) fn check_find_and_modify(statement: &FindAndModify<'_>) -> Result<()> {
+    let refuse = |what: &str| {
+        let message = format!("Cannot perform a findAndModify with {what} on a time-series collection");
+        Err(Failure::new(ErrorCode::INVALID_OPTIONS, message))
+    };
+    match (&statement.action, statement.sort) {
+        (Action::Update(_), _) => refuse("an update"),
+        (Action::Remove, Some(_)) => refuse("a sort"),
+        (Action::Remove, None) => Ok(()),
+    }
 }
 
 /// The result of a delete.

@@ -16,7 +16,7 @@ mod series;
 mod update;
 
 pub(crate) use creation::{bucket_index, bucket_options, create, create_view, described_options};
-pub(crate) use delete::{delete, find_and_remove};
+pub(crate) use delete::{check_find_and_modify, delete, find_and_remove};
 pub(crate) use index_specs::{bucket_key, of_buckets, of_measurements};
 pub(crate) use insert::insert;
 pub(crate) use modification::modify;
@@ -24,25 +24,9 @@ pub(crate) use open_buckets::OpenBuckets;
 pub(crate) use series::{Series, buckets_of, find};
 pub(crate) use update::update;
 
-use crate::invocation::Invocation;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
-use bunko_catalog::{Collection, Namespace};
-use bunko_errors::Result;
+use bunko_catalog::Collection;
 use bunko_timeseries::TimeSeries;
-use std::sync::Arc;
-
-/// The collection of that name, or the collection of buckets of a time series of that name.
-/// # Errors
-/// `CommandNotSupportedOnView` if the name is a view but not a time series.
-pub(crate) fn collection_or_buckets(
-    invocation: &Invocation<'_>,
-    namespace: &Namespace,
-) -> Result<Option<Arc<Collection>>> {
-    match find(&invocation.service.catalog, namespace)? {
-        Some(series) => Ok(Some(series.buckets)),
-        None => invocation.collection_not_view(namespace),
-    }
-}
 
 /// A collection's options, as they are listed. Buckets are ordered by `_id`, as in a clustered collection.
 pub(crate) fn shown_options(collection: &Collection) -> DocumentBuf {

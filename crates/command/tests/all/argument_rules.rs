@@ -3,8 +3,9 @@
 //!
 //! `tests/arguments/kinds.txt` shows the result of each kind for each value, and `tests/arguments/fields.txt` the kind
 //! of each field. `tests/arguments/values.txt` shows rules that only one command has: `values` puts each value into the
-//! field in the first line of the command that follows, and shows the codes of the replies. `REWRITE=1 cargo test`
-//! writes the replies into the files; read them.
+//! field in the first line of the command that follows, and shows the codes of the replies.
+//! `tests/arguments/explained.txt` shows where `explain` answers otherwise than the command inside it.
+//! `REWRITE=1 cargo test` writes the replies into the files; read them.
 
 use crate::server::Server;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef, number};
@@ -197,6 +198,41 @@ fn rules_of_their_own() {
                 let Value::Document(body) = body else { unreachable!("it was one") };
                 outcome(&server.run(1, database, body.as_ref()))
             })
+        });
+    });
+}
+
+#[test]
+fn explain_reads_fields_as_the_command_does() {
+    datadriven::walk("tests/arguments/explained.txt", |file| {
+        let mut server = start();
+        file.run(|case| {
+            let database = case.args.get("in").map_or("test", |values| values[0].as_str());
+            let parse = |text: &str| shell::parse_document(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            let command = parse(case.input.trim());
+            if case.directive == "run" {
+                return format!("{}\n", outcome(&server.run(1, database, command.as_ref())));
+            }
+            assert_eq!(case.directive, "explained", "unknown directive");
+            let name = command.as_ref().first().map_or("", |first| first.name);
+            let entry = COMMANDS.iter().find(|entry| entry.name == name).expect("a command of the table");
+            let mut output = String::new();
+            for field in entry.fields {
+                let differing = grouped(|text| {
+                    let body = replaced(ValueRef::Document(command.as_ref()), &[field.name], &value(text));
+                    let Value::Document(body) = body else { unreachable!("it was one") };
+                    let explain = DocumentBuf::new().with("explain", &body).with("verbosity", "queryPlanner");
+                    // Errors of statements have no name.
+                    let code = |reply: &DocumentBuf| outcome(reply).split(' ').next().unwrap_or_default().to_owned();
+                    let explained = code(&server.run(1, database, explain.as_ref()));
+                    let ran = code(&server.run(1, database, body.as_ref()));
+                    if explained == ran { "alike".to_owned() } else { format!("{ran}, explained {explained}") }
+                });
+                for line in differing.lines().filter(|line| !line.starts_with("alike: ")) {
+                    let _ = writeln!(output, "{}: {line}", field.name);
+                }
+            }
+            output
         });
     });
 }

@@ -2,7 +2,9 @@
 
 use super::operation::{Action, Operation};
 use super::target::{Target, parse_target};
+use crate::document_list::parse_batch_size;
 use crate::let_variables::Let;
+use crate::retries;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::fields::Fields;
 
@@ -22,6 +24,8 @@ impl<'a> OnlyOperation<'a> {
         };
         let mut targets: Vec<_> = fields.documents("nsInfo")?.into_iter().map(parse_target).collect::<Result<_>>()?;
         let operation = Operation::parse(operation, targets.len())?;
+        retries::parse(fields, 1)?;
+        parse_batch_size(fields)?;
         let target = targets.swap_remove(operation.namespace);
         Ok(Self { target, action: operation.action, variables: Let::parse(fields)? })
     }

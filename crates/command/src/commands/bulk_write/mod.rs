@@ -15,7 +15,7 @@ use crate::access_control::has_namespace_of_users;
 use crate::authorization::{Privileges, writes};
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::document_list::write_document_list;
+use crate::document_list::{parse_batch_size, write_document_list};
 use crate::invocation::Invocation;
 use crate::let_variables::Let;
 use crate::retries::{Retries, other_kind};
@@ -105,6 +105,8 @@ struct BulkWrite<'i> {
     operations: Vec<Operation<'i>>,
     order: Order,
     told: Told,
+    /// Most results of the first batch.
+    batch_size: Option<u64>,
     empty: EmptyTimestamps,
     scope: Arc<QueryScope>,
     totals: Totals,
@@ -127,10 +129,11 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     bulk.refuse_if_long(invocation)?;
     refuse_scripts(invocation, &documents)?;
     bulk.execute(invocation)?;
-    let BulkWrite { totals, results, retries, .. } = bulk;
+    let BulkWrite { totals, results, retries, batch_size, .. } = bulk;
     invocation.note_written(retries.written());
     retries.end()?;
-    write_document_list(invocation, reply, &Namespace::of_cursor("admin", "$cmd.bulkWrite")?, results)?;
+    let cursor = Namespace::of_cursor("admin", "$cmd.bulkWrite")?;
+    write_document_list(invocation, reply, &cursor, results, batch_size)?;
     reply
         .append("nErrors", totals.errors)
         .append("nInserted", totals.inserted)
@@ -161,6 +164,7 @@ impl<'i> BulkWrite<'i> {
             namespaces,
             order: options.order,
             told: if invocation.strict_boolean("errorsOnly", false)? { Told::Errors } else { Told::All },
+            batch_size: parse_batch_size(invocation)?,
             empty: options.empty_timestamps,
             scope: Let::parse(invocation)?.define_in(invocation.scope())?,
             totals: Totals::default(),

@@ -10,6 +10,7 @@ use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::expiry_option::{self, CollectionState, Expiry};
 use crate::invocation::Invocation;
+use crate::target::Target;
 use crate::time_series;
 use crate::validation_options::ValidationOptions;
 use crate::view_definition;
@@ -68,8 +69,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let (images, is_dry_run, expiry, mixes_schemas) = (*images, *is_dry_run, *expiry, *mixes_schemas);
     let (size, documents) = (*size, *documents);
     collection_uuid::check(&invocation.service.catalog, &namespace, request.uuid)?;
-    let Some(collection) = invocation.collection(&namespace) else {
-        if let Some(series) = time_series::find(&invocation.service.catalog, &namespace)? {
+    let collection = match Target::of(invocation, &namespace)? {
+        Target::Collection(collection) => collection,
+        Target::TimeSeries(series) => {
             if mixes_schemas == Some(false) {
                 return Err(invalid(format!("'{MIXED_SCHEMA}' cannot be set to false")).into());
             }
@@ -81,7 +83,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             }
             return Ok(time_series::modify(invocation, &namespace, &series, expiry)?);
         }
-        return Ok(view_definition::modify(invocation, &namespace)?);
+        Target::View | Target::Unstored(_) | Target::Absent => {
+            return Ok(view_definition::modify(invocation, &namespace)?);
+        }
     };
     if request.is_given("viewOn") || request.is_given("pipeline") {
         return Err(invalid("cannot modify view options on a non-view collection").into());

@@ -5,16 +5,18 @@ use crate::command_entry::Command;
 use crate::commands::aggregate::Aggregate;
 use crate::commands::bulk_write::{Action, OnlyOperation};
 use crate::commands::count::Count;
-use crate::commands::delete::{self, DeleteCommand};
+use crate::commands::delete;
 use crate::commands::distinct::Distinct;
 use crate::commands::find;
 use crate::commands::find::Find;
 use crate::commands::find_and_modify::FindAndModifyCommand;
 use crate::commands::map_reduce::MapReduce;
-use crate::commands::update::{self, UpdateCommand};
+use crate::commands::update;
 use crate::each_stage;
 use crate::invocation::Invocation;
 use crate::let_variables::Let;
+use crate::retries;
+use crate::write_statement::StatementBatch;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -108,11 +110,13 @@ pub(super) fn parse_inner<'a>(
         Explanation::Count => Inner::Count(Count::parse(fields)?),
         Explanation::MapReduce => Inner::MapReduce(MapReduce::parse(fields)?),
         Explanation::Write(ExplainedWrite::Update) => {
-            let UpdateCommand { statements, variables, .. } = UpdateCommand::parse(fields)?;
+            let StatementBatch { statements, variables, .. } = StatementBatch::parse(fields, "updates")?;
+            retries::parse(fields, statements.len())?;
             Inner::Write(Write::Update(update::parse_statement(only(&statements)?)?), variables)
         }
         Explanation::Write(ExplainedWrite::Delete) => {
-            let DeleteCommand { statements, variables, .. } = DeleteCommand::parse(fields)?;
+            let StatementBatch { statements, variables, .. } = StatementBatch::parse(fields, "deletes")?;
+            retries::parse(fields, statements.len())?;
             Inner::Write(Write::Delete(delete::parse_statement(only(&statements)?)?), variables)
         }
         Explanation::Write(ExplainedWrite::FindAndModify) => {

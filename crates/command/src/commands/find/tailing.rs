@@ -40,18 +40,27 @@ impl CursorSource for Tailing {
     }
 }
 
-/// A tailable cursor, which also returns documents that are inserted later.
-pub(super) fn follow(find: &Find<'_>, collection: &Arc<Collection>, query: FindQuery) -> Result<Tailing, Failure> {
-    if !is_capped(collection) {
-        return Err(not_capped());
+impl Find<'_> {
+    /// Refuses a tailable cursor on a collection that is not capped, and options that it does not support.
+    /// # Errors
+    /// `BadValue`.
+    pub(super) fn check_following(&self, collection: &Collection, query: &FindQuery) -> Result<(), Failure> {
+        if !is_capped(collection) {
+            return Err(not_capped());
+        }
+        if self.is_single_batch {
+            return Err(Failure::bad_value("Cannot use tailable option with the 'singleBatch' option"));
+        }
+        if self.sort.is_some() && matches!(query.hint, Some(Hint::Natural(Direction::Backward))) {
+            return Err(Failure::bad_value("cannot use tailable option with a sort other than {$natural: 1}"));
+        }
+        Ok(())
     }
-    if find.is_single_batch {
-        return Err(Failure::bad_value("Cannot use tailable option with the 'singleBatch' option"));
+
+    /// A tailable cursor, which also returns documents that are inserted later.
+    pub(super) fn follow(&self, collection: &Arc<Collection>, query: FindQuery) -> Result<Tailing, Failure> {
+        Ok(Tailing { tail: Tail::new(collection, Arc::new(query))?, awaits_data: self.awaits_data })
     }
-    if find.sort.is_some() && matches!(query.hint, Some(Hint::Natural(Direction::Backward))) {
-        return Err(Failure::bad_value("cannot use tailable option with a sort other than {$natural: 1}"));
-    }
-    Ok(Tailing { tail: Tail::new(collection, Arc::new(query))?, awaits_data: find.awaits_data })
 }
 
 pub(super) fn not_capped() -> Failure {

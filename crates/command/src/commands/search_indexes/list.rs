@@ -4,7 +4,7 @@ use super::Wanted;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::document_list::write_document_list;
+use crate::document_list::{parse_batch_size, write_document_list};
 use crate::invocation::Invocation;
 use crate::source_stages::describe_search_index;
 use bunko_access::Action;
@@ -26,7 +26,7 @@ pub(in crate::commands) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
-    let wanted = Wanted::parse(invocation)?;
+    let (wanted, batch_size) = (Wanted::parse(invocation)?, parse_batch_size(invocation)?);
     let collection = invocation.collection(&namespace);
     let indexes = collection.iter().flat_map(|collection| {
         let indexes = collection.search_indexes();
@@ -35,5 +35,5 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let host = &invocation.service.facts.host;
     let shown = indexes.filter(|(_, index)| wanted.as_ref().is_none_or(|wanted| wanted.is(index)));
     let shown = shown.map(|(collection, index)| describe_search_index(collection, &index, host)).collect();
-    Ok(write_document_list(invocation, reply, &namespace, shown)?)
+    Ok(write_document_list(invocation, reply, &namespace, shown, batch_size)?)
 }

@@ -11,7 +11,7 @@ pub(super) use list::COMMAND as LIST;
 pub(super) use update::COMMAND as UPDATE;
 
 use crate::invocation::Invocation;
-use crate::time_series;
+use crate::target::Target;
 use bunko_bson::ObjectId;
 use bunko_catalog::{Collection, Namespace, SearchIndex};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -73,15 +73,13 @@ impl<'a> Wanted<'a> {
 /// # Errors
 /// `NamespaceNotFound`; `CommandNotSupported` for views and time series.
 fn collection(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<Arc<Collection>> {
-    let catalog = &invocation.service.catalog;
-    if let Some(collection) = invocation.collection(namespace) {
-        return Ok(collection);
+    match Target::of(invocation, namespace)? {
+        Target::Collection(collection) => Ok(collection),
+        Target::TimeSeries(_) => Err(Failure::not_supported_yet("a search index on a time series")),
+        Target::View => Err(Failure::not_supported_yet("a search index on a view")),
+        Target::Unstored(_) | Target::Absent => {
+            let message = format!("Collection '{namespace}' does not exist.");
+            Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, message))
+        }
     }
-    if time_series::find(catalog, namespace)?.is_some() {
-        return Err(Failure::not_supported_yet("a search index on a time series"));
-    }
-    if catalog.view(namespace)?.is_some() {
-        return Err(Failure::not_supported_yet("a search index on a view"));
-    }
-    Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Collection '{namespace}' does not exist.")))
 }
