@@ -21,7 +21,7 @@ pub(super) struct Mapped {
     pub(super) proof: Proof,
 }
 
-/// What is proven about a mapped condition.
+/// The strength of the proof about a mapped condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Proof {
     /// A document behind the stage satisfies the condition only if its input satisfies the mapped one.

@@ -1,4 +1,4 @@
-//! What a stage does to its documents, as far as rules need to know.
+//! Effects of stages on their documents, as far as rules need to know.
 
 use bunko_expression::{Expression, PathChanges};
 

@@ -72,7 +72,8 @@ impl<'e> LogicalPipeline<'e> {
             return Ok(self.insert(place, stage));
         }
         match stage.plannable() {
-            Plannable::Filter(_) if !stage.searches_text() => self.push_filter(stage),
+            // A filter behind filters alone is where it should be.
+            Plannable::Filter(_) if self.stages.iter().any(|stage| !stage.is_filter()) => self.push_filter(stage),
             Plannable::Skip(_) | Plannable::Limit(_) => {
                 let place = self.place_of_cut()?;
                 Ok(self.join(place, stage))
@@ -190,7 +191,7 @@ impl<'e> LogicalPipeline<'e> {
             return Ok(self.insert(place, stage));
         }
         settled.sort_by_key(|one| one.place);
-        if let Some(rule) = splits.filter(|_| settled.iter().any(|one| one.place != settled[0].place)) {
+        if let Some(rule) = splits.filter(|_| count > 1 && settled.iter().any(|one| one.place != settled[0].place)) {
             self.note(rule.name);
         }
         let mut last = None;

@@ -89,7 +89,7 @@ struct Rule {
     kind: Kind,
 }
 
-/// What a rule decides.
+/// The decision that a rule makes.
 enum Kind {
     /// Whether a `$match` is split into its conjuncts.
     Split,
@@ -97,13 +97,13 @@ enum Kind {
     Passage(fn(&Effect, &Condition, &Environment) -> Option<Passage>),
     /// Whether a `$skip` or `$limit` goes before a stage.
     Cut(fn(&dyn Stage) -> bool),
-    /// What becomes of a stage and the one behind it.
+    /// Whether a stage and the one behind it become one.
     Pair(fn(&mut dyn Stage, &dyn Stage) -> Pair),
     /// Changes the stages once all have their places; returns whether it did.
     Whole(fn(&mut Vec<LogicalStage>, &Environment) -> bunko_errors::Result<bool>),
 }
 
-/// What becomes of a condition behind a stage.
+/// The way of a condition past the stage before it.
 #[derive(Default)]
 struct Passage {
     /// The condition before the stage.
@@ -126,7 +126,7 @@ impl Passage {
     }
 }
 
-/// What becomes of two adjacent stages.
+/// The stages that are left of two adjacent ones.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pair {
     Unchanged,

@@ -136,7 +136,7 @@ pub trait Stage: Send + Sync {
     /// Adds the input fields that it reads.
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads;
 
-    /// What it does to its documents, for rewrites.
+    /// The effect on its documents, for rewrites.
     fn effect(&self) -> Effect {
         Effect::Opaque
     }
