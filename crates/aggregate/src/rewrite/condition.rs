@@ -74,7 +74,7 @@ impl Condition {
             ("$alwaysFalse", _) => true,
             ("$expr", constant) => matches!(constant, ValueRef::Boolean(false) | ValueRef::Null),
             (path, ValueRef::Document(operators)) if !path.starts_with('$') => {
-                operators.get("$in").and_then(ValueRef::as_array).is_some_and(|list| list.is_empty())
+                operators.get("$in").and_then(ValueRef::as_array).is_some_and(ArrayRef::is_empty)
             }
             _ => false,
         })

@@ -1,6 +1,6 @@
 //! The logical pipeline: parsed stages in the order in which they run, while rules rewrite them.
 
-use super::{Condition, Effect, Kind, LIMIT_SORT, Pair, Passage, RULES, Rule, STOPPED};
+use super::{Condition, Effect, Kind, Pair, Passage, RULES, Rule, STOPPED};
 use crate::stages::Plannable;
 use crate::{Environment, Stage, stages};
 use bunko_errors::Result;
@@ -90,10 +90,13 @@ impl<'e> LogicalPipeline<'e> {
     /// Errors of counting work.
     pub(crate) fn finish(mut self) -> Result<Rewritten> {
         if self.environment.rewrites.are_applied() {
-            for rule in RULES.iter().copied().chain([LIMIT_SORT]) {
-                if let (Kind::Whole(change), true) = (&rule.kind, self.environment.rewrites.allow(rule))
-                    && change(&mut self.stages, self.environment)?
-                {
+            for rule in self.allowed() {
+                let has_fired = match &rule.kind {
+                    Kind::Whole(change) => change(&mut self.stages, self.environment)?,
+                    Kind::Tell(tell) => tell(&mut self.stages),
+                    _ => false,
+                };
+                if has_fired {
                     self.note(rule.name);
                 }
             }

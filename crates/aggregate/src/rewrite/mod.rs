@@ -57,7 +57,7 @@ use logical::LogicalStage;
 pub(crate) const STOPPED: &str = "stopped";
 
 /// All rules. A rule of the same kind that comes earlier is tried first.
-static RULES: [&Rule; 19] = [
+static RULES: [&Rule; 20] = [
     &split_match::RULE,
     &match_before_reshape::RULE,
     &match_before_new_root::RULE,
@@ -77,10 +77,8 @@ static RULES: [&Rule; 19] = [
     &unwind_into_lookup::RULE,
     &drop_overridden_sort::RULE,
     &merge_matches::RULE,
+    &limit_sort::RULE,
 ];
-
-/// The rule that is applied to whole pipelines, after all others.
-static LIMIT_SORT: &Rule = &limit_sort::RULE;
 
 /// A rewrite.
 struct Rule {
@@ -99,6 +97,8 @@ enum Kind {
     Cut(fn(&dyn Stage) -> bool),
     /// Whether a stage and the one behind it become one.
     Pair(fn(&mut dyn Stage, &dyn Stage) -> Pair),
+    /// Tells stages, once all have their places, about those behind them; returns whether it did.
+    Tell(fn(&mut [LogicalStage]) -> bool),
     /// Changes the stages once all have their places; returns whether it did.
     Whole(fn(&mut Vec<LogicalStage>, &Environment) -> bunko_errors::Result<bool>),
 }
@@ -143,7 +143,7 @@ pub struct RuleSet(u32);
 impl RuleSet {
     /// Names of all rules.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        RULES.iter().copied().chain([LIMIT_SORT]).map(|rule| rule.name)
+        RULES.iter().map(|rule| rule.name)
     }
 
     /// The rules with these names; the error is a name that no rule has.
