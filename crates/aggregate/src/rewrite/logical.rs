@@ -1,6 +1,6 @@
 //! The logical pipeline: parsed stages in the order in which they run, while rules rewrite them.
 
-use super::{Condition, Effect, Kind, Pair, Passage, RULES, Rule, STOPPED};
+use super::{Condition, Effect, Kind, Pair, Passage, RULES, Rule, STOPPED, allows};
 use crate::stages::Plannable;
 use crate::{Environment, Stage, stages};
 use bunko_errors::Result;
@@ -128,7 +128,7 @@ impl<'e> LogicalPipeline<'e> {
 
     fn allowed(&self) -> impl Iterator<Item = &'static Rule> + use<> {
         let rewrites = self.environment.rewrites;
-        RULES.iter().copied().filter(move |rule| rewrites.allow(rule))
+        RULES.iter().copied().filter(move |rule| allows(rewrites, rule))
     }
 
     fn insert(&mut self, place: usize, stage: Box<dyn Stage>) -> usize {

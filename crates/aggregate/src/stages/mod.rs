@@ -40,8 +40,8 @@ mod unwind;
 mod vector_search;
 mod window;
 
+use crate::effect::Effect;
 use crate::metadata::Carried;
-use crate::rewrite::Effect;
 use crate::{DocumentStream, Environment, WriteStage};
 use bunko_bson::{DocumentBuf, DocumentRef, Element, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
