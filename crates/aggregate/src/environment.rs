@@ -1,6 +1,7 @@
 //! The environment of a pipeline's run.
 
-use crate::{NoSources, Rewrites, SourceName, Sources};
+use crate::rule_set::Rewrites;
+use crate::{NoSources, SourceName, Sources};
 use bunko_bson::{DocumentRef, StringOrder};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Engine, EvaluationContext, Variables};

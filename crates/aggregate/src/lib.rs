@@ -25,6 +25,7 @@
 //! results.
 #![forbid(unsafe_code)]
 
+mod effect;
 mod environment;
 mod equality_join;
 mod involved;
@@ -33,6 +34,7 @@ mod joined_path;
 mod metadata;
 mod pipeline;
 mod rewrite;
+mod rule_set;
 mod sources;
 mod stage_fields;
 mod stage_run;
@@ -41,11 +43,12 @@ mod stream;
 mod sub_pipeline;
 mod write_stage;
 
+pub use effect::{Effect, Joined, JoinedSide};
 pub use environment::{Environment, SUB_PIPELINE_DEPTH_MAX};
 pub use involved::involved_collections;
 pub use metadata::Carried;
 pub use pipeline::{Pipeline, PlannerPart, stage_field};
-pub use rewrite::{Effect, Joined, JoinedSide, Rewrites, RuleSet};
+pub use rule_set::{Rewrites, RuleSet};
 pub use sources::{
     Access, LookupVisitor, Lookups, NoSources, ScoredDocuments, Searched, SourceName, SourceStage, Sources,
 };

@@ -160,7 +160,7 @@ impl Expression {
         match &self.node {
             Node::Document(fields) => fields.iter().for_each(|(name, value)| set(name, value.as_field())),
             Node::Literal(Value::Document(constant)) => {
-                constant.as_ref().iter().for_each(|field| set(field.name, None))
+                constant.as_ref().iter().for_each(|field| set(field.name, None));
             }
             Node::Path { variable: Variable::Root, path, .. } if path.is_empty() => {
                 changes.named.iter_mut().for_each(|(_, change)| *change = PathChange::Computed);

@@ -21,7 +21,7 @@ pub(super) struct Mapped {
     pub(super) proof: Proof,
 }
 
-/// What is proven about a mapped condition.
+/// The strength of the proof about a mapped condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Proof {
     /// A document behind the stage satisfies the condition only if its input satisfies the mapped one.
@@ -74,7 +74,7 @@ impl Condition {
             ("$alwaysFalse", _) => true,
             ("$expr", constant) => matches!(constant, ValueRef::Boolean(false) | ValueRef::Null),
             (path, ValueRef::Document(operators)) if !path.starts_with('$') => {
-                operators.get("$in").and_then(ValueRef::as_array).is_some_and(|list| list.is_empty())
+                operators.get("$in").and_then(ValueRef::as_array).is_some_and(ArrayRef::is_empty)
             }
             _ => false,
         })

@@ -5,13 +5,11 @@
 
 use super::logical::LogicalStage;
 use super::{Kind, Rule};
-use crate::Environment;
 use crate::stages::Plannable;
-use bunko_errors::Result;
 
-pub(super) const RULE: Rule = Rule { name: "limitSort", kind: Kind::Whole(limit) };
+pub(super) const RULE: Rule = Rule { name: "limitSort", kind: Kind::Tell(limit) };
 
-fn limit(stages: &mut Vec<LogicalStage>, _: &Environment) -> Result<bool> {
+fn limit(stages: &mut [LogicalStage]) -> bool {
     let mut is_limited = false;
     for sort in 0..stages.len() {
         let mut needed = 0_u64;
@@ -27,5 +25,5 @@ fn limit(stages: &mut Vec<LogicalStage>, _: &Environment) -> Result<bool> {
             is_limited |= stages[sort].stage.read_at_most(limit);
         }
     }
-    Ok(is_limited)
+    is_limited
 }

@@ -1,6 +1,6 @@
 //! The logical pipeline: parsed stages in the order in which they run, while rules rewrite them.
 
-use super::{Condition, Effect, Kind, LIMIT_SORT, Pair, Passage, RULES, Rule, STOPPED};
+use super::{Condition, Effect, Kind, Pair, Passage, RULES, Rule, STOPPED, allows};
 use crate::stages::Plannable;
 use crate::{Environment, Stage, stages};
 use bunko_errors::Result;
@@ -72,7 +72,8 @@ impl<'e> LogicalPipeline<'e> {
             return Ok(self.insert(place, stage));
         }
         match stage.plannable() {
-            Plannable::Filter(_) if !stage.searches_text() => self.push_filter(stage),
+            // A filter behind filters alone is where it should be.
+            Plannable::Filter(_) if self.stages.iter().any(|stage| !stage.is_filter()) => self.push_filter(stage),
             Plannable::Skip(_) | Plannable::Limit(_) => {
                 let place = self.place_of_cut()?;
                 Ok(self.join(place, stage))
@@ -89,10 +90,13 @@ impl<'e> LogicalPipeline<'e> {
     /// Errors of counting work.
     pub(crate) fn finish(mut self) -> Result<Rewritten> {
         if self.environment.rewrites.are_applied() {
-            for rule in RULES.iter().copied().chain([LIMIT_SORT]) {
-                if let (Kind::Whole(change), true) = (&rule.kind, self.environment.rewrites.allow(rule))
-                    && change(&mut self.stages, self.environment)?
-                {
+            for rule in self.allowed() {
+                let has_fired = match &rule.kind {
+                    Kind::Whole(change) => change(&mut self.stages, self.environment)?,
+                    Kind::Tell(tell) => tell(&mut self.stages),
+                    _ => false,
+                };
+                if has_fired {
                     self.note(rule.name);
                 }
             }
@@ -124,7 +128,7 @@ impl<'e> LogicalPipeline<'e> {
 
     fn allowed(&self) -> impl Iterator<Item = &'static Rule> + use<> {
         let rewrites = self.environment.rewrites;
-        RULES.iter().copied().filter(move |rule| rewrites.allow(rule))
+        RULES.iter().copied().filter(move |rule| allows(rewrites, rule))
     }
 
     fn insert(&mut self, place: usize, stage: Box<dyn Stage>) -> usize {
@@ -190,7 +194,7 @@ impl<'e> LogicalPipeline<'e> {
             return Ok(self.insert(place, stage));
         }
         settled.sort_by_key(|one| one.place);
-        if let Some(rule) = splits.filter(|_| settled.iter().any(|one| one.place != settled[0].place)) {
+        if let Some(rule) = splits.filter(|_| count > 1 && settled.iter().any(|one| one.place != settled[0].place)) {
             self.note(rule.name);
         }
         let mut last = None;

@@ -21,7 +21,6 @@
 mod condition;
 mod cut_before_reshape;
 mod drop_overridden_sort;
-mod effect;
 mod expr_paths;
 mod limit_sort;
 mod logical;
@@ -45,10 +44,10 @@ mod origin;
 mod split_match;
 mod unwind_into_lookup;
 
-pub(crate) use effect::partition_paths;
-pub use effect::{Effect, Joined, JoinedSide};
 pub(crate) use logical::{LogicalPipeline, Rewritten};
 
+use crate::effect::Effect;
+use crate::rule_set::{Rewrites, RuleSet};
 use crate::{Environment, Stage};
 use condition::Condition;
 use logical::LogicalStage;
@@ -57,7 +56,7 @@ use logical::LogicalStage;
 pub(crate) const STOPPED: &str = "stopped";
 
 /// All rules. A rule of the same kind that comes earlier is tried first.
-static RULES: [&Rule; 19] = [
+static RULES: [&Rule; 20] = [
     &split_match::RULE,
     &match_before_reshape::RULE,
     &match_before_new_root::RULE,
@@ -77,10 +76,8 @@ static RULES: [&Rule; 19] = [
     &unwind_into_lookup::RULE,
     &drop_overridden_sort::RULE,
     &merge_matches::RULE,
+    &limit_sort::RULE,
 ];
-
-/// The rule that is applied to whole pipelines, after all others.
-static LIMIT_SORT: &Rule = &limit_sort::RULE;
 
 /// A rewrite.
 struct Rule {
@@ -89,7 +86,7 @@ struct Rule {
     kind: Kind,
 }
 
-/// What a rule decides.
+/// The decision that a rule makes.
 enum Kind {
     /// Whether a `$match` is split into its conjuncts.
     Split,
@@ -97,13 +94,15 @@ enum Kind {
     Passage(fn(&Effect, &Condition, &Environment) -> Option<Passage>),
     /// Whether a `$skip` or `$limit` goes before a stage.
     Cut(fn(&dyn Stage) -> bool),
-    /// What becomes of a stage and the one behind it.
+    /// Whether a stage and the one behind it become one.
     Pair(fn(&mut dyn Stage, &dyn Stage) -> Pair),
+    /// Tells stages, once all have their places, about those behind them; returns whether it did.
+    Tell(fn(&mut [LogicalStage]) -> bool),
     /// Changes the stages once all have their places; returns whether it did.
     Whole(fn(&mut Vec<LogicalStage>, &Environment) -> bunko_errors::Result<bool>),
 }
 
-/// What becomes of a condition behind a stage.
+/// The way of a condition past the stage before it.
 #[derive(Default)]
 struct Passage {
     /// The condition before the stage.
@@ -126,7 +125,7 @@ impl Passage {
     }
 }
 
-/// What becomes of two adjacent stages.
+/// The stages that are left of two adjacent ones.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pair {
     Unchanged,
@@ -136,53 +135,28 @@ enum Pair {
     Second,
 }
 
-/// A set of rules.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RuleSet(u32);
-
 impl RuleSet {
     /// Names of all rules.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        RULES.iter().copied().chain([LIMIT_SORT]).map(|rule| rule.name)
+        RULES.iter().map(|rule| rule.name)
     }
 
-    /// The rules with these names; the error is a name that no rule has.
+    /// The rules with these names.
     /// # Errors
-    /// The unknown name.
+    /// A name that no rule has.
     pub fn named<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, &'n str> {
         names.into_iter().try_fold(Self::default(), |set, name| {
-            let position = Self::names().position(|known| known == name).ok_or(name)?;
-            Ok(Self(set.0 | 1 << position))
+            Ok(set.with(Self::names().position(|known| known == name).ok_or(name)?))
         })
     }
-
-    fn holds(self, rule: &Rule) -> bool {
-        Self::names().position(|name| name == rule.name).is_some_and(|position| self.0 & (1 << position) != 0)
-    }
 }
 
-/// Whether stages absorb each other's work or hand it to the planner. Results are equal either way, which tests check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rewrites {
-    /// Rewrites that make the pipeline faster.
-    Applied,
-    /// As `Applied`, without these rules.
-    Without(RuleSet),
-    /// Every stage does its own work, on whole documents passed one by one.
-    Off,
-}
-
-impl Rewrites {
-    /// Whether pipelines are rewritten at all.
-    pub(crate) fn are_applied(self) -> bool {
-        self != Self::Off
-    }
-
-    fn allow(self, rule: &Rule) -> bool {
-        match self {
-            Self::Applied => true,
-            Self::Without(rules) => !rules.holds(rule),
-            Self::Off => false,
-        }
+/// Whether a rule may be applied.
+fn allows(rewrites: Rewrites, rule: &Rule) -> bool {
+    let position = || RuleSet::names().position(|name| name == rule.name);
+    match rewrites {
+        Rewrites::Applied => true,
+        Rewrites::Without(rules) => !position().is_some_and(|position| rules.holds(position)),
+        Rewrites::Off => false,
     }
 }

@@ -1,6 +1,6 @@
 //! Where the value at a path behind a stage comes from.
 
-use super::effect::top;
+use crate::effect::top;
 use bunko_expression::{OtherFields, PathChange, PathChanges};
 
 /// The origin of the value at a dotted path: a dotted path of the input, and what is known about both values.

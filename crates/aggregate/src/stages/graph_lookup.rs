@@ -1,9 +1,9 @@
 //! `$graphLookup`: adds to each document an array of the documents of another collection that it reaches through links.
 
 use super::{Definition, Reads, Stage, Stages};
+use crate::effect::Effect;
 use crate::equality_join::EqualityJoin;
 use crate::joined_path::local_values;
-use crate::rewrite::Effect;
 use crate::{DocumentStream, Environment, SourceName};
 use bunko_bson::key_string::Direction;
 use bunko_bson::text::ValueText;

@@ -1,8 +1,8 @@
 //! `$match`: passes on the documents that match a filter, unchanged.
 
 use super::{Definition, Plannable, Reads, Stage, Stages};
+use crate::effect::Effect;
 use crate::metadata::Carried;
-use crate::rewrite::Effect;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};

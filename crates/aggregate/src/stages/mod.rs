@@ -40,8 +40,8 @@ mod unwind;
 mod vector_search;
 mod window;
 
+use crate::effect::Effect;
 use crate::metadata::Carried;
-use crate::rewrite::Effect;
 use crate::{DocumentStream, Environment, WriteStage};
 use bunko_bson::{DocumentBuf, DocumentRef, Element, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -141,7 +141,7 @@ pub trait Stage: Send + Sync {
     /// Adds the input fields that it reads.
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads;
 
-    /// What it does to its documents, for rewrites.
+    /// The effect on its documents, for rewrites.
     fn effect(&self) -> Effect {
         Effect::Opaque
     }

@@ -1,7 +1,7 @@
 //! `$redact`: keeps, prunes or descends into each document inside a document.
 
 use super::{Definition, Reads, Stage, Stages};
-use crate::rewrite::Effect;
+use crate::effect::Effect;
 use crate::{DocumentStream, Environment};
 use bunko_bson::{DocumentBuf, StringUse, ValueRef};
 use bunko_errors::Result;

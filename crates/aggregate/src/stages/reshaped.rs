@@ -1,7 +1,7 @@
 //! `$addFields`, `$project`, `$unset`, `$replaceRoot` and their aliases: each makes one document from another.
 
 use super::{Definition, Plannable, Reads, Stage, Stages};
-use crate::rewrite::Effect;
+use crate::effect::Effect;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};

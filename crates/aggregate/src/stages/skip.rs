@@ -1,7 +1,7 @@
 //! `$skip`: drops the first documents.
 
 use super::{Definition, Plannable, Reads, Stage, Stages};
-use crate::rewrite::Effect;
+use crate::effect::Effect;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};

@@ -1,8 +1,8 @@
 //! `$sort`: sorts all documents, and keeps only as many as a following `$limit` needs.
 
 use super::{Definition, Plannable, Reads, Stage, Stages};
+use crate::effect::Effect;
 use crate::metadata::Carried;
-use crate::rewrite::Effect;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};

@@ -1,7 +1,7 @@
 //! `$unionWith`: appends the documents of another collection, through a pipeline of their own.
 
 use super::{Definition, Reads, Stage, Stages, position};
-use crate::rewrite::Effect;
+use crate::effect::Effect;
 use crate::stage_fields::StageFields;
 use crate::sub_pipeline::SubPipeline;
 use crate::{DocumentStream, Environment, Flow, SourceName};

@@ -2,7 +2,7 @@
 
 use super::around::{Around, ReadFields};
 use super::{Definition, Reads, Stage, Stages};
-use crate::rewrite::Effect;
+use crate::effect::Effect;
 use crate::stream::{StandInVisitor, StandIns};
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Elements, StringUse, ValueRef};

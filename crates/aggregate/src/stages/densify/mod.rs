@@ -7,8 +7,8 @@ mod range;
 
 use super::stage_memory::StageMemory;
 use super::{Definition, Reads, Stage, Stages, sort};
+use crate::effect::Effect;
 use crate::metadata::Carried;
-use crate::rewrite::Effect;
 use crate::stage_fields::StageFields;
 use crate::{DocumentStream, Environment};
 use bunko_bson::key_string::Direction;

@@ -4,8 +4,8 @@ mod integers;
 mod table;
 
 use super::{Definition, Reads, Stage, Stages};
+use crate::effect::Effect;
 use crate::metadata::Carried;
-use crate::rewrite::Effect;
 use crate::stream::StandIns;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, StringUse, ValueRef, Writer};

@@ -8,9 +8,9 @@ pub(super) use parse::variables;
 
 use super::around::{Around, ReadFields};
 use super::{Definition, Reads, Stage, Unwinding};
+use crate::effect::{Effect, Joined, JoinedSide};
 use crate::equality_join::{EqualityJoin, Matching, match_any, over};
 use crate::joined_path::local_values;
-use crate::rewrite::{Effect, Joined, JoinedSide};
 use crate::sub_pipeline::SubPipeline;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringUse, ValueRef, Writer};

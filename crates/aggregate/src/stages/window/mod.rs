@@ -15,8 +15,8 @@ mod slope;
 
 use super::placed::{Placed, PlacedInOrder, place};
 use super::{Definition, Reads, Stage, Stages};
+use crate::effect::{Effect, partition_paths};
 use crate::metadata::Carried;
-use crate::rewrite::{Effect, partition_paths};
 use crate::{DocumentStream, Environment, Flow};
 use bounds::Bounds;
 pub(super) use bounds::check_unit;

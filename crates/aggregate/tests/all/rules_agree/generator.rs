@@ -139,6 +139,84 @@ fn filter(behind: &str, random: &mut Random) -> String {
     format!("{{$match: {{{}}}}}", parts.join(", "))
 }
 
+const PROJECTIONS: [&str; 6] = [
+    "{$project: {k: 1}}",
+    "{$project: {b: '$k', d: 1}}",
+    "{$project: {b: '$d.e', k: 1, 'd.f': 1}}",
+    "{$project: {'d.e': 1, n: 1}}",
+    "{$project: {'d.f': 0}}",
+    "{$project: {z: {y: '$k'}, k: {$add: ['$n', 1]}}}",
+];
+
+const ADDITIONS: [&str; 6] = [
+    "{$set: {w: {$divide: [1, '$n']}}}",
+    "{$set: {b: '$k'}}",
+    "{$set: {'d.e': '$n', 'z.y': '$k'}}",
+    "{$set: {k: '$d.e'}}",
+    "{$unset: ['d.f', 'l']}",
+    "{$addFields: {b: '$b.e'}}",
+];
+
+const NEW_ROOTS: [&str; 7] = [
+    "{$replaceRoot: {newRoot: '$k'}}",
+    "{$replaceWith: '$d.e'}",
+    "{$replaceWith: {b: '$k', k: '$n', w: {$add: [1, '$n']}}}",
+    "{$replaceWith: {$mergeObjects: ['$$ROOT', {b: '$k'}]}}",
+    "{$replaceWith: {$mergeObjects: [{b: 1, k: 2}, '$$ROOT']}}",
+    "{$replaceWith: {$mergeObjects: [{b: 1}, {b: '$k'}]}}",
+    "{$replaceWith: '$$ROOT'}",
+];
+
+const UNWINDS: [&str; 3] = [
+    "{$unwind: '$l'}",
+    "{$unwind: {path: '$k', preserveNullAndEmptyArrays: true}}",
+    "{$unwind: {path: '$d.e', includeArrayIndex: 'n'}}",
+];
+
+const PRUNES_AND_SEARCHES: [&str; 3] = [
+    "{$redact: {$cond: [{$eq: ['$e', 2]}, '$$PRUNE', '$$DESCEND']}}",
+    "{$redact: {$cond: [{$eq: ['$f', 1]}, '$$PRUNE', '$$DESCEND']}}",
+    "{$graphLookup: {from: 'other', startWith: '$n', connectFromField: 'n', connectToField: '_id', as: 'b', maxDepth: 1}}",
+];
+
+const GROUPS: [&str; 6] = [
+    "{$group: {_id: '$k', n: {$sum: 1}}}",
+    "{$group: {_id: '$d.e', n: {$sum: 1}}}",
+    "{$group: {_id: {x: '$k', y: '$d.e'}, n: {$sum: 1}}}",
+    "{$group: {_id: {x: '$k'}, n: {$sum: 1}}}",
+    "{$group: {_id: null, n: {$sum: '$n'}}}",
+    "{$sortByCount: '$k'}",
+];
+
+const PARTITIONS: [&str; 6] = [
+    "{$setWindowFields: {partitionBy: '$k', sortBy: {_id: 1}, output: {w: {$sum: '$n', window: {documents: ['unbounded', 'current']}}}}}",
+    "{$setWindowFields: {partitionBy: {x: '$k', y: '$d.e'}, output: {w: {$sum: '$n'}}}}",
+    "{$setWindowFields: {partitionBy: '$b', output: {b: {$max: '$n'}, w: {$sum: 1}}}}",
+    "{$fill: {partitionByFields: ['k', 'n'], sortBy: {_id: 1}, output: {l: {method: 'locf'}}}}",
+    "{$densify: {field: 'n', partitionByFields: ['b'], range: {step: 1, bounds: 'partition'}}}",
+    "{$densify: {field: 'n', partitionByFields: ['b'], range: {step: 1, bounds: [0, 3]}}}",
+];
+
+/// A join, mostly unwound.
+fn join(random: &mut Random) -> Vec<String> {
+    let by = random.pick(&[
+        "localField: 'n', foreignField: '_id'",
+        "localField: 'k', foreignField: 'k'",
+        "localField: 'n', foreignField: 'n', pipeline: [{$set: {k: '$d'}}]",
+        "pipeline: [{$limit: 4}]",
+    ]);
+    let unwind = random.pick(&[
+        "",
+        "{$unwind: '$j'}",
+        "{$unwind: '$j'}",
+        "{$unwind: {path: '$j', preserveNullAndEmptyArrays: true}}",
+        "{$unwind: {path: '$j', includeArrayIndex: 'n'}}",
+    ]);
+    let mut stages = vec![format!("{{$lookup: {{from: 'other', {by}, as: 'j'}}}}")];
+    stages.extend((!unwind.is_empty()).then(|| unwind.to_owned()));
+    stages
+}
+
 /// A stage that a rule knows.
 fn stage(random: &mut Random) -> Vec<String> {
     let guarded = |stage: &str, guard: &str| vec![format!("{{$match: {{$expr: {guard}}}}}"), stage.to_owned()];
@@ -152,97 +230,15 @@ fn stage(random: &mut Random) -> Vec<String> {
             guarded("{$setWindowFields: {partitionBy: '$k', output: {w: {$sum: '$n'}}}}", "{$not: [{$isArray: '$k'}]}")
         }
         14 => any(random, &["{$set: {'d.e': '$n'}}", "{$project: {'d.e': 1, k: 1}}"]),
-        0 => any(
-            random,
-            &[
-                "{$project: {k: 1}}",
-                "{$project: {b: '$k', d: 1}}",
-                "{$project: {b: '$d.e', k: 1, 'd.f': 1}}",
-                "{$project: {'d.e': 1, n: 1}}",
-                "{$project: {'d.f': 0}}",
-                "{$project: {z: {y: '$k'}, k: {$add: ['$n', 1]}}}",
-            ],
-        ),
-        1 => any(
-            random,
-            &[
-                "{$set: {w: {$divide: [1, '$n']}}}",
-                "{$set: {b: '$k'}}",
-                "{$set: {'d.e': '$n', 'z.y': '$k'}}",
-                "{$set: {k: '$d.e'}}",
-                "{$unset: ['d.f', 'l']}",
-                "{$addFields: {b: '$b.e'}}",
-            ],
-        ),
-        2 => any(
-            random,
-            &[
-                "{$replaceRoot: {newRoot: '$k'}}",
-                "{$replaceWith: '$d.e'}",
-                "{$replaceWith: {b: '$k', k: '$n', w: {$add: [1, '$n']}}}",
-                "{$replaceWith: {$mergeObjects: ['$$ROOT', {b: '$k'}]}}",
-                "{$replaceWith: {$mergeObjects: [{b: 1, k: 2}, '$$ROOT']}}",
-                "{$replaceWith: {$mergeObjects: [{b: 1}, {b: '$k'}]}}",
-                "{$replaceWith: '$$ROOT'}",
-            ],
-        ),
-        3 => any(
-            random,
-            &[
-                "{$unwind: '$l'}",
-                "{$unwind: {path: '$k', preserveNullAndEmptyArrays: true}}",
-                "{$unwind: {path: '$d.e', includeArrayIndex: 'n'}}",
-            ],
-        ),
-        4 | 5 => {
-            let by = random.pick(&[
-                "localField: 'n', foreignField: '_id'",
-                "localField: 'k', foreignField: 'k'",
-                "localField: 'n', foreignField: 'n', pipeline: [{$set: {k: '$d'}}]",
-                "pipeline: [{$limit: 4}]",
-            ]);
-            let unwind = random.pick(&[
-                "",
-                "{$unwind: '$j'}",
-                "{$unwind: '$j'}",
-                "{$unwind: {path: '$j', preserveNullAndEmptyArrays: true}}",
-                "{$unwind: {path: '$j', includeArrayIndex: 'n'}}",
-            ]);
-            let mut stages = vec![format!("{{$lookup: {{from: 'other', {by}, as: 'j'}}}}")];
-            stages.extend((!unwind.is_empty()).then(|| unwind.to_owned()));
-            stages
-        }
-        6 => any(
-            random,
-            &[
-                "{$redact: {$cond: [{$eq: ['$e', 2]}, '$$PRUNE', '$$DESCEND']}}",
-                "{$redact: {$cond: [{$eq: ['$f', 1]}, '$$PRUNE', '$$DESCEND']}}",
-                "{$graphLookup: {from: 'other', startWith: '$n', connectFromField: 'n', connectToField: '_id', as: 'b', maxDepth: 1}}",
-            ],
-        ),
+        0 => any(random, &PROJECTIONS),
+        1 => any(random, &ADDITIONS),
+        2 => any(random, &NEW_ROOTS),
+        3 => any(random, &UNWINDS),
+        4 | 5 => join(random),
+        6 => any(random, &PRUNES_AND_SEARCHES),
         7 => any(random, &["{$sort: {n: 1, _id: 1}}", "{$sort: {_id: -1}}"]),
-        8 | 9 => any(
-            random,
-            &[
-                "{$group: {_id: '$k', n: {$sum: 1}}}",
-                "{$group: {_id: '$d.e', n: {$sum: 1}}}",
-                "{$group: {_id: {x: '$k', y: '$d.e'}, n: {$sum: 1}}}",
-                "{$group: {_id: {x: '$k'}, n: {$sum: 1}}}",
-                "{$group: {_id: null, n: {$sum: '$n'}}}",
-                "{$sortByCount: '$k'}",
-            ],
-        ),
-        10 => any(
-            random,
-            &[
-                "{$setWindowFields: {partitionBy: '$k', sortBy: {_id: 1}, output: {w: {$sum: '$n', window: {documents: ['unbounded', 'current']}}}}}",
-                "{$setWindowFields: {partitionBy: {x: '$k', y: '$d.e'}, output: {w: {$sum: '$n'}}}}",
-                "{$setWindowFields: {partitionBy: '$b', output: {b: {$max: '$n'}, w: {$sum: 1}}}}",
-                "{$fill: {partitionByFields: ['k', 'n'], sortBy: {_id: 1}, output: {l: {method: 'locf'}}}}",
-                "{$densify: {field: 'n', partitionByFields: ['b'], range: {step: 1, bounds: 'partition'}}}",
-                "{$densify: {field: 'n', partitionByFields: ['b'], range: {step: 1, bounds: [0, 3]}}}",
-            ],
-        ),
+        8 | 9 => any(random, &GROUPS),
+        10 => any(random, &PARTITIONS),
         _ => any(
             random,
             &["{$unionWith: 'other'}", "{$unionWith: {coll: 'other', pipeline: [{$set: {k: '$n'}}, {$limit: 5}]}}"],

@@ -128,3 +128,16 @@ fn pipelines_give_the_same_with_each_rule_on_and_off() {
     assert!(silent.is_empty(), "rules that never fired: {silent:?}");
     assert!(empty * 3 < count * 2 && failed * 3 < count, "{empty} found nothing, {failed} failed");
 }
+
+#[test]
+fn rewriting_a_huge_pipeline_stops_and_says_so() {
+    let world = World::new(&mut Random(1));
+    let branches: Vec<_> = (0..5_000).map(|number| format!("{{k: {number}}}")).collect();
+    let mut stages: Vec<_> = (0..300).map(|number| format!("{{$set: {{x{number}: 1}}}}")).collect();
+    stages.push(format!("{{$match: {{$or: [{}]}}}}", branches.join(", ")));
+    stages.push("{$match: {n: 1}}".into());
+    let stages = stages.join(", ");
+    let (results, rules) = world.run(&stages, Rewrites::Applied);
+    assert_eq!(rules, ["matchBeforeReshape", "stopped"]);
+    assert_eq!(results.ok(), world.run(&stages, Rewrites::Off).0.ok());
+}

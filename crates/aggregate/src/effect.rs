@@ -1,4 +1,4 @@
-//! What a stage does to its documents, as far as rules need to know.
+//! Effects of stages on their documents, as far as rules need to know.
 
 use bunko_expression::{Expression, PathChanges};
 
@@ -77,6 +77,6 @@ pub(crate) fn partition_paths(expression: &Expression) -> Vec<String> {
 }
 
 /// The top-level field of a dotted path.
-pub(super) fn top(path: &str) -> &str {
+pub(crate) fn top(path: &str) -> &str {
     path.split_once('.').map_or(path, |(top, _)| top)
 }

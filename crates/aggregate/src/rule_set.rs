@@ -1,0 +1,34 @@
+//! Which rewrites a pipeline gets.
+
+/// A set of rules, by their positions in the table of `rewrite`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RuleSet(u32);
+
+impl RuleSet {
+    /// The set with one more rule.
+    pub(crate) fn with(self, position: usize) -> Self {
+        Self(self.0 | 1 << position)
+    }
+
+    pub(crate) fn holds(self, position: usize) -> bool {
+        self.0 & (1 << position) != 0
+    }
+}
+
+/// Whether stages absorb each other's work or hand it to the planner. Results are equal either way, which tests check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rewrites {
+    /// Rewrites that make the pipeline faster.
+    Applied,
+    /// As `Applied`, without these rules.
+    Without(RuleSet),
+    /// Every stage does its own work, on whole documents passed one by one.
+    Off,
+}
+
+impl Rewrites {
+    /// Whether pipelines are rewritten at all.
+    pub(crate) fn are_applied(self) -> bool {
+        self != Self::Off
+    }
+}
