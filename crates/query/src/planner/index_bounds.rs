@@ -22,6 +22,9 @@ pub(crate) struct IndexBounds {
     pub multikey: Arc<Multikey>,
     /// Positions of the predicates that hold for every key within the bounds.
     pub decided: Vec<usize>,
+    /// Conditions on the value of a field, by its position, that are checked on each key before its document is read.
+    /// They only save reading: the document is checked too.
+    pub on_keys: Vec<(usize, Expression)>,
     /// The range of keys to read, if `min` and `max` define it; the fields are unbounded then.
     pub window: Option<KeyWindow>,
     /// Whether each document within the bounds has a value in some field of the index.
@@ -46,6 +49,7 @@ impl IndexBounds {
             fields: index.fields.iter().map(|_| Intervals::full()).collect(),
             multikey: index.multikey(),
             decided: Vec::new(),
+            on_keys: Vec::new(),
             window: None,
             pattern: Arc::clone(&index.fields),
             excludes_missing: false,
@@ -101,6 +105,14 @@ impl IndexBounds {
                 .filter_map(|(number, predicate)| Some((number, bounds(predicate, path, keys, orders)?)))
                 .map(|(number, found)| (number, self.form_of(position, found)))
                 .collect();
+            let decides_on_keys = keys == Keys::One
+                && index.fields[position].form == KeyForm::Value
+                && orders.index.is_bytes()
+                && orders.query.is_bytes();
+            if decides_on_keys {
+                let asked = predicates.iter().filter(|asked| asked.is_on_value_at(path) && needs_value(asked));
+                self.on_keys.extend(asked.map(|asked| (position, asked.clone())));
+            }
             match keys {
                 Keys::One => self.narrow_by_all(position, found),
                 Keys::Several => self.narrow_by_tightest(position, found),
@@ -196,6 +208,16 @@ impl IndexBounds {
     pub fn sorts_at(&self, position: usize) -> bool {
         let field = &self.pattern[position];
         !self.is_multikey_at(position) && !names_array_index(&field.path) && field.form == KeyForm::Value
+    }
+}
+
+/// Whether bounds alone do not decide a condition on one value.
+fn needs_value(condition: &Expression) -> bool {
+    match condition {
+        Expression::And(children) | Expression::Or(children) => children.iter().any(needs_value),
+        Expression::Regex { .. } | Expression::Mod { .. } => true,
+        Expression::In { regexes, .. } => !regexes.is_empty(),
+        _ => false,
     }
 }
 
