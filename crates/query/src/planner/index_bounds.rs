@@ -102,7 +102,10 @@ impl IndexBounds {
             let found: Vec<(usize, Bounds)> = predicates
                 .iter()
                 .enumerate()
-                .filter_map(|(number, predicate)| Some((number, bounds(predicate, path, keys, orders)?)))
+                .filter_map(|(number, predicate)| {
+                    let of_presence = || self.bounds_of_presence(position, predicate);
+                    Some((number, bounds(predicate, path, keys, orders).or_else(of_presence)?))
+                })
                 .map(|(number, found)| (number, self.form_of(position, found)))
                 .collect();
             let decides_on_keys = keys == Keys::One
@@ -122,6 +125,19 @@ impl IndexBounds {
                 self.fields[position] = hashed(&self.fields[position]);
             }
         }
+    }
+
+    /// All keys but that of null, for a condition that the field exists, if only documents without the field have that
+    /// key.
+    fn bounds_of_presence(&self, position: usize, predicate: &Expression) -> Option<Bounds> {
+        let is_told = self.index.tells_types
+            && !self.is_multikey_at(position)
+            && self.multikey.types().lack_null_at(position)
+            && self.index.kind.answers() == Answers::ByField;
+        let own = &self.pattern[position].path;
+        let asks = matches!(predicate, Expression::Exists { path } if !path.is_itself() && path.as_str() == own);
+        let null = || Intervals::union(vec![Interval::point(Value::Null)]);
+        (is_told && asks).then(|| Bounds { intervals: null().complement(), exactness: Exactness::Exact })
     }
 
     /// The bounds for a field's form of key: bounds on a hashed field are inexact, since two values may have one hash.
