@@ -1,9 +1,10 @@
 //! The part of one index that a filter needs: intervals for each field.
 
 use super::by_path;
+use super::collated::Orders;
 use super::intervals::{Interval, Intervals};
 use super::key_window::KeyWindow;
-use super::predicates::{Bounds, Exactness, Keys, Orders, bounds};
+use super::predicates::{Bounds, Exactness, Keys, bounds};
 use bunko_bson::{StringOrder, Value, hashed_keys_of_equals};
 use bunko_catalog::{Answers, Index, IndexField, KeyForm, Multikey};
 use bunko_matcher::Expression;

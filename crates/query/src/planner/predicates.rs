@@ -4,9 +4,9 @@
 //! expression's bounds. The reverse holds only for [`Exactness::Exact`] bounds; for all others the filter is evaluated
 //! after the fetch.
 
-use super::collated;
+use super::collated::{self, Orders};
 use super::intervals::{Edge, Interval, Intervals};
-use bunko_bson::{ObjectId, StringOrder, Timestamp, Type, Value, ValueRef, order};
+use bunko_bson::{ObjectId, Timestamp, Type, Value, ValueRef, order};
 use bunko_matcher::{Comparison, Expr, ExprComparison, Expression, Path, Regex, TypeSet};
 use std::sync::Arc;
 
@@ -93,13 +93,6 @@ impl Bounds {
 pub(crate) fn bounds(expression: &Expression, path: &str, keys: Keys, orders: Orders<'_>) -> Option<Bounds> {
     let expression = collated::in_keys(expression, path, orders)?;
     derive(&expression, IndexedPath::Named(path), keys)
-}
-
-/// The string orders of an index and of a query.
-#[derive(Clone, Copy)]
-pub(crate) struct Orders<'o> {
-    pub index: &'o StringOrder,
-    pub query: &'o StringOrder,
 }
 
 fn derive(expression: &Expression, target: IndexedPath<'_>, keys: Keys) -> Option<Bounds> {
@@ -382,6 +375,7 @@ fn string_after(prefix: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bunko_bson::StringOrder;
     use bunko_matcher::Filter;
     use bunko_testkit::shell;
 
