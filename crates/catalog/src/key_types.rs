@@ -102,6 +102,12 @@ impl KeyTypes {
         self.of_field(field) & INEXACT == 0
     }
 
+    /// Whether no document has null in the field, so that the key of null stands for a missing field alone. Only for
+    /// indexes that record types.
+    pub fn lack_null_at(self, field: usize) -> bool {
+        self.of_field(field) & NULL == 0
+    }
+
     /// The documents' value in a field, given the value `told` in their key.
     pub fn read_back(self, field: usize, told: Value) -> ReadBack {
         let types = self.of_field(field);

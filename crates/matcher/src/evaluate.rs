@@ -170,6 +170,36 @@ impl Expression {
         }
     }
 
+    /// Whether a value alone decides the condition for a document that has it, and no array, at `path`: regular
+    /// expressions, `$mod`, lists and comparisons there, and combinations of them.
+    pub fn is_on_value_at(&self, path: &str) -> bool {
+        match self {
+            Self::And(children) | Self::Or(children) => children.iter().all(|child| child.is_on_value_at(path)),
+            Self::Compare { path: own, .. }
+            | Self::In { path: own, .. }
+            | Self::Regex { path: own, .. }
+            | Self::Mod { path: own, .. } => !own.is_itself() && own.as_str() == path,
+            _ => false,
+        }
+    }
+
+    /// Whether a condition with [`Self::is_on_value_at`] holds for a value; strings compare as bytes.
+    /// # Errors
+    /// Errors of the operation.
+    pub fn holds_for(&self, value: ValueRef<'_>, operation: &OperationContext) -> Result<bool> {
+        let mut evaluation = Evaluation::new(Some(operation), StringOrder::BYTES);
+        let holds = self.holds_for_value(value, &mut evaluation);
+        evaluation.outcome(holds)
+    }
+
+    fn holds_for_value(&self, value: ValueRef<'_>, evaluation: &mut Evaluation<'_>) -> bool {
+        match self {
+            Self::And(children) => children.iter().all(|child| child.holds_for_value(value, evaluation)),
+            Self::Or(children) => children.iter().any(|child| child.holds_for_value(value, evaluation)),
+            leaf => leaf.matches_value(Some(value), evaluation),
+        }
+    }
+
     /// Whether this is a condition on each single value at its path.
     pub(crate) fn is_on_values(&self) -> bool {
         matches!(

@@ -4,9 +4,10 @@
 //! serve conditions that these may satisfy. If a condition implies some value at its path, all keys of that path and of
 //! paths below it lead to its documents.
 
+use super::collated::Orders;
 use super::index_bounds::{IndexBounds, names_array_index};
 use super::intervals::{Edge, Interval, IntervalRef, Intervals};
-use super::predicates::{Bounds, Keys, Orders, bounds};
+use super::predicates::{Bounds, Keys, bounds};
 use bunko_bson::{Type, Value, order};
 use bunko_catalog::{Index, IndexField};
 use bunko_matcher::{Comparison, Expression};

@@ -4,11 +4,17 @@
 //! planner needs no knowledge of collations. An index whose order is not the query's only serves conditions without
 //! strings.
 
-use super::predicates::Orders;
 use bunko_bson::{StringOrder, Value, order};
 use bunko_matcher::{Comparison, ExprComparison, Expression};
 use std::borrow::Cow;
 use std::sync::Arc;
+
+/// The string orders of an index and of a query.
+#[derive(Clone, Copy)]
+pub(crate) struct Orders<'o> {
+    pub index: &'o StringOrder,
+    pub query: &'o StringOrder,
+}
 
 /// The expression with values in the form of the index's keys; `None` if the index's order cannot serve it at `path`.
 pub(super) fn in_keys<'e>(expression: &'e Expression, path: &str, orders: Orders<'_>) -> Option<Cow<'e, Expression>> {

@@ -1,9 +1,10 @@
 //! The part of one index that a filter needs: intervals for each field.
 
 use super::by_path;
+use super::collated::Orders;
 use super::intervals::{Interval, Intervals};
 use super::key_window::KeyWindow;
-use super::predicates::{Bounds, Exactness, Keys, Orders, bounds};
+use super::predicates::{Bounds, Exactness, Keys, bounds};
 use bunko_bson::{StringOrder, Value, hashed_keys_of_equals};
 use bunko_catalog::{Answers, Index, IndexField, KeyForm, Multikey};
 use bunko_matcher::Expression;
@@ -22,6 +23,9 @@ pub(crate) struct IndexBounds {
     pub multikey: Arc<Multikey>,
     /// Positions of the predicates that hold for every key within the bounds.
     pub decided: Vec<usize>,
+    /// Conditions on the value of a field, by its position, that are checked on each key before its document is read.
+    /// They only save reading: the document is checked too.
+    pub on_keys: Vec<(usize, Expression)>,
     /// The range of keys to read, if `min` and `max` define it; the fields are unbounded then.
     pub window: Option<KeyWindow>,
     /// Whether each document within the bounds has a value in some field of the index.
@@ -46,6 +50,7 @@ impl IndexBounds {
             fields: index.fields.iter().map(|_| Intervals::full()).collect(),
             multikey: index.multikey(),
             decided: Vec::new(),
+            on_keys: Vec::new(),
             window: None,
             pattern: Arc::clone(&index.fields),
             excludes_missing: false,
@@ -98,9 +103,20 @@ impl IndexBounds {
             let found: Vec<(usize, Bounds)> = predicates
                 .iter()
                 .enumerate()
-                .filter_map(|(number, predicate)| Some((number, bounds(predicate, path, keys, orders)?)))
+                .filter_map(|(number, predicate)| {
+                    let of_presence = || self.bounds_of_presence(position, predicate);
+                    Some((number, bounds(predicate, path, keys, orders).or_else(of_presence)?))
+                })
                 .map(|(number, found)| (number, self.form_of(position, found)))
                 .collect();
+            let decides_on_keys = keys == Keys::One
+                && index.fields[position].form == KeyForm::Value
+                && orders.index.is_bytes()
+                && orders.query.is_bytes();
+            if decides_on_keys {
+                let asked = predicates.iter().filter(|asked| asked.is_on_value_at(path) && needs_value(asked));
+                self.on_keys.extend(asked.map(|asked| (position, asked.clone())));
+            }
             match keys {
                 Keys::One => self.narrow_by_all(position, found),
                 Keys::Several => self.narrow_by_tightest(position, found),
@@ -110,6 +126,19 @@ impl IndexBounds {
                 self.fields[position] = hashed(&self.fields[position]);
             }
         }
+    }
+
+    /// All keys but that of null, for a condition that the field exists, if only documents without the field have that
+    /// key.
+    fn bounds_of_presence(&self, position: usize, predicate: &Expression) -> Option<Bounds> {
+        let is_told = self.index.tells_types
+            && !self.is_multikey_at(position)
+            && self.multikey.types().lack_null_at(position)
+            && self.index.kind.answers() == Answers::ByField;
+        let own = &self.pattern[position].path;
+        let asks = matches!(predicate, Expression::Exists { path } if !path.is_itself() && path.as_str() == own);
+        let null = || Intervals::union(vec![Interval::point(Value::Null)]);
+        (is_told && asks).then(|| Bounds { intervals: null().complement(), exactness: Exactness::Exact })
     }
 
     /// The bounds for a field's form of key: bounds on a hashed field are inexact, since two values may have one hash.
@@ -196,6 +225,16 @@ impl IndexBounds {
     pub fn sorts_at(&self, position: usize) -> bool {
         let field = &self.pattern[position];
         !self.is_multikey_at(position) && !names_array_index(&field.path) && field.form == KeyForm::Value
+    }
+}
+
+/// Whether bounds alone do not decide a condition on one value.
+fn needs_value(condition: &Expression) -> bool {
+    match condition {
+        Expression::And(children) | Expression::Or(children) => children.iter().any(needs_value),
+        Expression::Regex { .. } | Expression::Mod { .. } => true,
+        Expression::In { regexes, .. } => !regexes.is_empty(),
+        _ => false,
     }
 }
 

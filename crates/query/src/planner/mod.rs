@@ -400,13 +400,9 @@ impl<'q> Builder<'q> {
         }
         let scan = self.scan(distinct.candidate.bounds, distinct.direction);
         let stage = DistinctScan::new(scan, distinct.position, asked.of);
-        let is_ordered = match asked.of {
-            DistinctOf::Elements | DistinctOf::Groups => false,
-            DistinctOf::FirstOfGroups => true,
-            // The scan goes against the order, which does not matter if it gives one document of each group.
-            DistinctOf::LastOfGroups => distinct.position == 0,
-        };
-        let order = if is_ordered { Order::AsAsked } else { Order::Any };
+        // For the last documents the scan goes against the order. It may give several documents of a group, of which the
+        // last in the order counts: undefined and null are one group with two keys, for example.
+        let order = if asked.of == DistinctOf::FirstOfGroups { Order::AsAsked } else { Order::Any };
         Some(AccessPath { stage: Box::new(stage), order })
     }
 

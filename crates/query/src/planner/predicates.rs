@@ -4,9 +4,9 @@
 //! expression's bounds. The reverse holds only for [`Exactness::Exact`] bounds; for all others the filter is evaluated
 //! after the fetch.
 
-use super::collated;
+use super::collated::{self, Orders};
 use super::intervals::{Edge, Interval, Intervals};
-use bunko_bson::{ObjectId, StringOrder, Timestamp, Type, Value, ValueRef, order};
+use bunko_bson::{ObjectId, Timestamp, Type, Value, ValueRef, order};
 use bunko_matcher::{Comparison, Expr, ExprComparison, Expression, Path, Regex, TypeSet};
 use std::sync::Arc;
 
@@ -40,7 +40,23 @@ enum IndexedPath<'p> {
     Itself,
 }
 
+/// How wide the bounds of a pattern may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Breadth {
+    /// All values of a type: the pattern is checked on each key, before documents are read.
+    Type,
+    /// Fewer: documents are read for all keys within the bounds.
+    Part,
+}
+
 impl IndexedPath<'_> {
+    fn breadth(self, keys: Keys) -> Breadth {
+        match (self, keys) {
+            (Self::Named(_), Keys::One) => Breadth::Type,
+            _ => Breadth::Part,
+        }
+    }
+
     fn is(self, path: &Path) -> bool {
         match self {
             Self::Named(name) => !path.is_itself() && path.as_str() == name,
@@ -79,20 +95,16 @@ pub(crate) fn bounds(expression: &Expression, path: &str, keys: Keys, orders: Or
     derive(&expression, IndexedPath::Named(path), keys)
 }
 
-/// The string orders of an index and of a query.
-#[derive(Clone, Copy)]
-pub(crate) struct Orders<'o> {
-    pub index: &'o StringOrder,
-    pub query: &'o StringOrder,
-}
-
 fn derive(expression: &Expression, target: IndexedPath<'_>, keys: Keys) -> Option<Bounds> {
     match expression {
         Expression::Compare { path, op, value } if target.is(path) => comparison(*op, value),
-        Expression::In { path, values, regexes } if target.is(path) => list(values, regexes),
+        Expression::In { path, values, regexes } if target.is(path) => list(values, regexes, target.breadth(keys)),
         Expression::Regex { path, regex } if target.is(path) => {
-            let (intervals, exactness) = regex_intervals(regex)?;
+            let (intervals, exactness) = regex_intervals(regex, target.breadth(keys))?;
             Some(Bounds::new(intervals, exactness))
+        }
+        Expression::Mod { path, .. } if target.is(path) && target.breadth(keys) == Breadth::Type => {
+            Some(Bounds::new(vec![numbers()], Exactness::Inexact))
         }
         Expression::Not(child) => negation(child, target, keys),
         Expression::Nor(children) => none_of(children, target, keys),
@@ -204,6 +216,11 @@ fn comparisons_of_expr(expr: &Expr, target: IndexedPath<'_>) -> Option<Bounds> {
     Some(Bounds { intervals, exactness: Exactness::Inexact })
 }
 
+/// All numbers.
+fn numbers() -> Interval {
+    Interval { start: Value::Double(f64::NAN), end: Value::Double(f64::INFINITY), ..Interval::full() }
+}
+
 /// The brackets of types whose values have keys of their own. An array has the keys of its elements, and null the key
 /// of a missing field.
 fn of_types(types: &TypeSet) -> Option<Bounds> {
@@ -212,8 +229,9 @@ fn of_types(types: &TypeSet) -> Option<Bounds> {
     }
     let of_type = |kind| {
         if let Some((start, end, end_edge)) = bracket(kind) {
-            let start = if order::rank(kind) == order::rank(Type::Double) { Value::Double(f64::NAN) } else { start };
-            return Some(Interval { start, start_edge: Edge::Inclusive, end, end_edge });
+            let is_number = order::rank(kind) == order::rank(Type::Double);
+            let strict = Interval { start, start_edge: Edge::Inclusive, end, end_edge };
+            return Some(if is_number { numbers() } else { strict });
         }
         Some(Interval::point(match kind {
             Type::Null => Value::Null,
@@ -271,7 +289,7 @@ fn equality(value: &Value, intervals: &mut Vec<Interval>) -> Exactness {
     }
 }
 
-fn list(values: &Arc<Vec<Value>>, regexes: &[Regex]) -> Option<Bounds> {
+fn list(values: &Arc<Vec<Value>>, regexes: &[Regex], breadth: Breadth) -> Option<Bounds> {
     let has_own_key = |value: &Value| !matches!(value, Value::Null | Value::Array(_));
     if regexes.is_empty() && values.iter().all(has_own_key) {
         return Some(Bounds { intervals: Intervals::points(Arc::clone(values)), exactness: Exactness::Exact });
@@ -282,7 +300,7 @@ fn list(values: &Arc<Vec<Value>>, regexes: &[Regex]) -> Option<Bounds> {
         exactness = exactness.and(equality(value, &mut intervals));
     }
     for regex in regexes {
-        let (found, regex_exactness) = regex_intervals(regex)?;
+        let (found, regex_exactness) = regex_intervals(regex, breadth)?;
         exactness = exactness.and(regex_exactness);
         intervals.extend(found);
     }
@@ -326,16 +344,18 @@ fn bracket(kind: Type) -> Option<(Value, Value, Edge)> {
     })
 }
 
-/// Strings with the regex's literal prefix, and the regex itself as a value. `None` without such a prefix: scanning all
-/// strings is no better than scanning the collection.
-fn regex_intervals(regex: &Regex) -> Option<(Vec<Interval>, Exactness)> {
-    let prefix = regex.prefix()?;
-    let end =
-        string_after(&prefix.literal).map_or_else(|| Value::Document(bunko_bson::DocumentBuf::new()), Value::String);
+/// Strings with the regex's literal prefix, or all strings, and the regex itself as a value. `None` if that is too wide.
+fn regex_intervals(regex: &Regex, breadth: Breadth) -> Option<(Vec<Interval>, Exactness)> {
+    let (literal, is_exact) = match regex.prefix() {
+        Some(prefix) => (prefix.literal, prefix.exact),
+        None if breadth == Breadth::Type => (String::new(), false),
+        None => return None,
+    };
+    let end = string_after(&literal).map_or_else(|| Value::Document(bunko_bson::DocumentBuf::new()), Value::String);
     let strings =
-        Interval { start: Value::String(prefix.literal), start_edge: Edge::Inclusive, end, end_edge: Edge::Exclusive };
+        Interval { start: Value::String(literal), start_edge: Edge::Inclusive, end, end_edge: Edge::Exclusive };
     let itself = Value::Regex { pattern: regex.pattern().to_owned(), options: regex.options().to_owned() };
-    let exactness = if prefix.exact { Exactness::Exact } else { Exactness::Inexact };
+    let exactness = if is_exact { Exactness::Exact } else { Exactness::Inexact };
     Some((vec![strings, Interval::point(itself)], exactness))
 }
 
@@ -355,6 +375,7 @@ fn string_after(prefix: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bunko_bson::StringOrder;
     use bunko_matcher::Filter;
     use bunko_testkit::shell;
 

@@ -11,6 +11,7 @@ use bunko_bson::DocumentBuf;
 use bunko_bson::key_string::{self, MAX_BYTE, decode};
 use bunko_catalog::{Index, from_storage, is_shortened};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_matcher::Expression;
 use bunko_store::{Direction, KeyCursor, KeyRange, KeyspaceId, RecordId, View};
 use std::collections::HashSet;
 use std::ops::Bound;
@@ -93,7 +94,11 @@ impl Stage for IndexScan {
         if self.ranges.are_keys() {
             return Effort::Lookups(self.ranges.len() as u64);
         }
-        if self.ranges.checked.is_empty() { Effort::Steady } else { Effort::Searching }
+        if self.ranges.checked.is_empty() && self.bounds.on_keys.is_empty() {
+            Effort::Steady
+        } else {
+            Effort::Searching
+        }
     }
 }
 
@@ -133,28 +138,40 @@ struct Check {
     index: Arc<Index>,
     directions: Vec<key_string::Direction>,
     fields: Vec<(usize, Intervals)>,
+    conditions: Vec<(usize, Expression)>,
 }
 
 impl Check {
     fn new(bounds: &IndexBounds, checked: &[usize]) -> Self {
-        let last = checked.last().map_or(0, |last| last + 1);
+        let conditions = bounds.on_keys.clone();
+        let last =
+            checked.iter().chain(conditions.iter().map(|(position, _)| position)).max().map_or(0, |last| last + 1);
         Self {
             index: Arc::clone(&bounds.index),
             directions: bounds.pattern[..last].iter().map(|field| field.direction).collect(),
             fields: checked.iter().map(|&position| (position, bounds.fields[position].clone())).collect(),
+            conditions,
         }
     }
 
-    fn holds(&self, key: &[u8]) -> bool {
-        if self.fields.is_empty() {
-            return true;
+    fn holds(&self, key: &[u8], run: &Run) -> Result<bool> {
+        if self.fields.is_empty() && self.conditions.is_empty() {
+            return Ok(true);
         }
         // A key that cannot be decoded passes; the filter decides.
         if is_shortened(&self.index, key) {
-            return true;
+            return Ok(true);
         }
-        let Some(values) = decode(key, &self.directions) else { return true };
-        self.fields.iter().all(|(position, intervals)| intervals.contains(&values[*position]))
+        let Some(values) = decode(key, &self.directions) else { return Ok(true) };
+        if !self.fields.iter().all(|(position, intervals)| intervals.contains(&values[*position])) {
+            return Ok(false);
+        }
+        for (position, condition) in &self.conditions {
+            if !condition.holds_for(values[*position].as_ref(), &run.query.scope.operation)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 
@@ -226,7 +243,7 @@ impl Scan {
                 run.tick()?;
                 if let Some((key, record)) = cursor.next().map_err(from_storage)? {
                     run.at(self.number).keys_examined += 1;
-                    if self.check.holds(key) {
+                    if self.check.holds(key, run)? {
                         hold_key(&self.bounds, key, run)?;
                         Self::keep_key(&mut self.kept_key, key);
                         return Ok(Some(record));

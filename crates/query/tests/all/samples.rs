@@ -70,7 +70,9 @@ fn a_sample_takes_each_document_as_often_and_reads_no_other() {
             let (ids, read) = sampled(&collection, &operation);
             assert_eq!((ids.len() as u64, read), (SIZE, SIZE), "{}", engine.name);
             assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "no document comes twice");
-            ids.into_iter().for_each(|id| *times.entry(id).or_default() += 1);
+            for id in ids {
+                *times.entry(id).or_default() += 1;
+            }
         }
         assert_eq!(times.len(), 150);
         let expected = SAMPLES as f64 * SIZE as f64 / 150.0;

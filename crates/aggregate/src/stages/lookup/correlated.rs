@@ -104,7 +104,7 @@ enum Method {
     NotAsked,
     /// One document was joined, and no index serves.
     AskedOnce,
-    Table(JoinTable),
+    Table(Box<JoinTable>),
     /// By one plan for each joining document: an index serves, or a table is too large.
     Plans,
 }
@@ -126,7 +126,8 @@ impl CorrelatedJoin {
                 self.method = if is_served { Method::Plans } else { Method::AskedOnce };
             }
             Method::AskedOnce => {
-                self.method = build(correlation, source, world)?.map_or(Method::Plans, Method::Table);
+                self.method =
+                    build(correlation, source, world)?.map_or(Method::Plans, |table| Method::Table(Box::new(table)));
             }
             Method::Table(_) | Method::Plans => {}
         }

@@ -181,8 +181,8 @@ pub fn check_groups(reader: &Reader, filter: &str) -> Result<()> {
     Ok(())
 }
 
-/// The sort key of the first or last document of each group, by the group's value. Of a group's documents, the plan
-/// yields at least that one, and in order if it yields more.
+/// The sort key of the first or last document of each group, by the group's value. The plan yields at least that document
+/// of each group, and a group's documents in order if it yields several.
 fn ends_of_groups(reader: &Reader, find: &str, path: &str, of: DistinctOf, is_planned: bool) -> Result<Ends> {
     let field = FieldPath::parse(path).expect("a path");
     let mut query = reader.query(find);
