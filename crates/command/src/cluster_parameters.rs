@@ -1,8 +1,8 @@
 //! The parameters of `setClusterParameter`, with their defaults. Values that were set are kept in
 //! `config.clusterParameters`, as in MongoDB.
 
-use crate::access_control::shown_text;
 use crate::parameters::Parameters;
+use bunko_authority::shown_text;
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
 use bunko_matcher::Filter;

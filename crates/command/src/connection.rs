@@ -1,99 +1,32 @@
 //! The server's state for one client connection.
 
-use crate::access_control::{LoggedIn, Login};
-use crate::authorization::cursors::Owner;
 use crate::awaiting::{Await, Heartbeat, Parked, ParkedCursor};
 use crate::operations::{Absence, Beginning, Operations, Registration, RunningOperation};
 use crate::service::Service;
 use crate::sessions::Session;
-use crate::sessions::id::random_uuid;
+use bunko_authority::{Client, LocalEnd, Peer};
 use bunko_bson::DocumentBuf;
 use bunko_catalog::{Haste, Turn};
 use bunko_errors::Result;
 use bunko_operation::Draw;
 use bunko_wire::Compressor;
 use parking_lot::Mutex;
-use std::fmt;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, OnceLock};
-
-/// The client's end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// A client with an address.
-    Tcp(SocketAddr),
-    /// A client on a Unix domain socket, which has no address.
-    Unix,
-}
-
-/// The server's end of a connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LocalEnd {
-    /// An address.
-    Tcp(SocketAddr),
-    /// The path of a Unix domain socket.
-    Unix(String),
-}
-
-/// Bits of an IPv6 address that its holder can usually choose.
-const IPV6_HOST_BITS: u32 = 64;
-
-impl Peer {
-    /// The client's address; `None` at a Unix domain socket.
-    pub fn ip(self) -> Option<IpAddr> {
-        match self {
-            Self::Tcp(address) => Some(address.ip()),
-            Self::Unix => None,
-        }
-    }
-
-    /// The unit for limits by address: an IPv4 address, or an IPv6 network of 64 bits. `None` for clients on a Unix
-    /// domain socket.
-    pub fn network(self) -> Option<IpAddr> {
-        Some(match self.ip()?.to_canonical() {
-            IpAddr::V6(address) => {
-                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> IPV6_HOST_BITS << IPV6_HOST_BITS))
-            }
-            IpAddr::V4(address) => IpAddr::V4(address),
-        })
-    }
-}
-
-impl fmt::Display for Peer {
-    /// As mongod prints it in its log, in `currentOp` and in `whatsmyuri`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(address) => address.fmt(f),
-            Self::Unix => f.write_str("anonymous unix socket"),
-        }
-    }
-}
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// State of one connection, changed by its commands.
 #[derive(Debug)]
 pub struct ClientConnection {
-    /// Counted from 1.
-    pub id: i32,
-    /// The client's end.
-    pub peer: Peer,
-    /// Subject of the verified certificate that the client showed in its TLS handshake.
-    pub certificate_subject: Option<String>,
-    /// The server's end, if events are audited.
-    pub local: Option<LocalEnd>,
+    /// The client, and the user that it is logged in as.
+    client: Client,
     /// The `client` document of the handshake. A client may send it once.
     pub metadata: Option<DocumentBuf>,
     /// Compressors agreed on in the handshake, most preferred first.
     pub compressors: Vec<Compressor>,
-    /// The user who is logged in.
-    pub(crate) user: Option<LoggedIn>,
-    /// A login that has begun.
-    pub(crate) login: Option<Login>,
     /// The session that its last command named.
     pub(crate) session: Option<Arc<Session>>,
     /// The connection's entry for `currentOp`, from its first command on.
     registration: Option<Registration>,
-    /// Generated when it is first needed.
-    uuid: OnceLock<[u8; 16]>,
     /// The command that waits, if there is one.
     parked: Option<Parked>,
     /// The turn of a transaction's first statement that waits for another operation and then runs again.
@@ -114,17 +47,11 @@ impl ClientConnection {
     /// A connection that has not sent `hello`.
     pub fn new(id: i32, peer: Peer) -> Self {
         Self {
-            id,
-            peer,
-            certificate_subject: None,
-            local: None,
+            client: Client::new(id, peer),
             metadata: None,
             compressors: Vec::new(),
-            user: None,
-            login: None,
             session: None,
             registration: None,
-            uuid: OnceLock::new(),
             parked: None,
             turn: None,
             hold: None,
@@ -164,40 +91,40 @@ impl ClientConnection {
         self.heartbeat = Heartbeat::Follows;
     }
 
-    /// The connection's UUID in `connectionStatus`.
-    pub(crate) fn uuid(&self, random: &dyn Fn() -> u64) -> [u8; 16] {
-        *self.uuid.get_or_init(|| random_uuid(random))
+    /// Sets the subject of the verified certificate that the client showed in its TLS handshake.
+    pub fn set_certificate_subject(&mut self, subject: Option<String>) {
+        self.client.certificate_subject = subject;
+    }
+
+    /// Sets the server's end, for the audit log.
+    pub fn set_local_end(&mut self, local: Option<LocalEnd>) {
+        self.client.local = local;
+    }
+
+    /// The client, for checks of its privileges.
+    pub(crate) fn client_mut(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
+    /// Logs the client in or out, by a function that may do so. `currentOp` then shows the new user.
+    pub(crate) fn change_login<T>(&mut self, change: impl FnOnce(&mut Client) -> T) -> T {
+        let outcome = change(&mut self.client);
+        if let Some(registration) = &self.registration {
+            registration.note_user(self.client.owner());
+        }
+        outcome
     }
 
     /// Reads the user's privileges again if users or roles may have changed. A user who no longer exists is logged out.
     /// # Errors
     /// If the user cannot be read; the connection is logged out then.
     pub(crate) fn renew_user(&mut self, service: &Service) -> Result<()> {
-        if self.user.as_ref().is_some_and(|user| !user.is_current(service)) {
-            let source = self.peer.ip();
-            let before = self.user.as_ref().map(|user| Owner::of_user(user, source));
-            let user = self.user.take().map(|user| user.renewed(service, source)).transpose()?.flatten();
-            if let (Some(before), Some(now)) = (before, &user)
-                && before.is_still(now)
-            {
-                service.transactions.renew_owner(&Owner::of_user(now, source));
-            }
-            self.set_user(user);
+        if self.client.has_outdated_user(&service.authority)
+            && let Some(owner) = self.change_login(|client| client.renew_user(&service.authority))?
+        {
+            service.transactions.renew_owner(&owner);
         }
         Ok(())
-    }
-
-    /// Sets the user who is logged in; `None` logs out.
-    pub(crate) fn set_user(&mut self, user: Option<LoggedIn>) {
-        if let Some(registration) = &self.registration {
-            registration.note_user(user.as_ref().map(|user| Owner::of_user(user, self.peer.ip())));
-        }
-        self.user = user;
-    }
-
-    /// Whether a login has begun and not ended.
-    pub fn is_logging_in(&self) -> bool {
-        self.login.is_some()
     }
 
     /// The application name from the client's handshake.
@@ -213,7 +140,7 @@ impl ClientConnection {
 
     /// Notes that a command begins.
     pub(crate) fn begin_operation(&mut self, operations: &Operations, beginning: &Beginning<'_>) -> RunningOperation {
-        let (id, client) = (self.id, self.peer);
+        let (id, client) = (self.client.id, self.client.peer);
         let registration = self.registration.get_or_insert_with(|| operations.register(id, client));
         registration.begin(beginning, self.metadata.as_ref())
     }
@@ -234,5 +161,13 @@ impl ClientConnection {
     pub(crate) fn park(&mut self, mut operation: RunningOperation, cursor: Option<ParkedCursor>) {
         operation.note_wait();
         self.parked = cursor.map(|cursor| Parked { operation, cursor: Mutex::new(cursor) });
+    }
+}
+
+impl Deref for ClientConnection {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
     }
 }

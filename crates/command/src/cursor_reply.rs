@@ -1,6 +1,5 @@
 //! Fills a batch and keeps the rest for `getMore`.
 
-use crate::authorization::cursors::Owner;
 use crate::awaiting::{Await, ParkedCursor};
 use crate::cursor_store::{BatchLimits, CursorSource, OpenCursor};
 use crate::cursor_told::{CursorOrigin, CursorProgress};
@@ -100,7 +99,7 @@ pub fn write_first_batch(
             progress: CursorProgress { documents, batches: 1 },
             origin: Arc::new(origin),
         };
-        let owner = Owner::of(invocation);
+        let owner = invocation.service.authority.owner(invocation.connection);
         let id = invocation.service.cursors.insert(cursor, owner, &*invocation.service.world.random)?;
         invocation.cursor_left = Some(id);
         invocation.observation.cursor = Some(id);

@@ -61,7 +61,7 @@ impl CursorShares {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::connection::Peer;
+    use bunko_authority::Peer;
     use std::net::SocketAddr;
 
     fn of(user: Digest, address: &str) -> Client {

@@ -1,13 +1,13 @@
 //! Cursors between two `getMore` commands.
 
-use crate::authorization::cursors::Owner;
 use crate::closed_cursors::{ClosedCursors, Room, not_found};
-use crate::connection::Peer;
 use crate::cursor_shares::{CursorShares, Share};
 use crate::cursor_told::{CursorOrigin, CursorProgress, CursorTold};
 use crate::invocation::{Context, Examined};
 use crate::sessions::{SessionId, id};
 use crate::spooled_cursor::may_be_spooled;
+use bunko_authority::Owner;
+use bunko_authority::Peer;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef};
 use bunko_catalog::{NOBODY, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};

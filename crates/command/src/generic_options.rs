@@ -15,6 +15,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::Request;
 use bunko_request::facts::{ANY_FIELDS, EncryptionUse, InvalidDocuments, Retry, WriteConcernUse};
 use bunko_request::fields::{FieldSet, Met, wrong_type};
+use bunko_request::generic_fields::{GENERIC, INTERNAL_MAX_TIME};
 use bunko_request::read_preference;
 use std::time::Duration;
 
@@ -53,36 +54,6 @@ pub struct GenericOptions {
     pub(crate) part: Option<Part>,
     transaction: TransactionFields,
 }
-
-/// Fields that any command may carry. Fields that drivers send with each command come first, as names are searched in
-/// this order.
-const GENERIC: &[&str] = &[
-    "$db",
-    "lsid",
-    "txnNumber",
-    "$clusterTime",
-    "$readPreference",
-    "$configTime",
-    "$topologyTime",
-    "$audit",
-    "$client",
-    "mayBypassWriteBlocking",
-    "rawData",
-    "writeConcern",
-    "readConcern",
-    "maxTimeMS",
-    "comment",
-    "autocommit",
-    "startTransaction",
-    "apiVersion",
-    "apiStrict",
-    "apiDeprecationErrors",
-    "stmtId",
-    INTERNAL_MAX_TIME,
-];
-
-/// The field that members of a cluster send to each other instead of `maxTimeMS`.
-const INTERNAL_MAX_TIME: &str = "maxTimeMSOpOnly";
 
 impl GenericOptions {
     /// Parses all fields of a request in one pass.
@@ -250,11 +221,6 @@ fn takes_write_concern(command: &Command, body: DocumentRef<'_>) -> bool {
         WriteConcernUse::WithOutput => command.changes.is_asked_for(body),
         WriteConcernUse::Refused => false,
     }
-}
-
-/// Whether a field is a generic one, and so not one whose name the command chooses.
-pub(crate) fn is_generic(name: &str) -> bool {
-    GENERIC.contains(&name)
 }
 
 fn unknown(command: &Command, field: &str) -> Failure {

@@ -13,7 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod access_control;
-mod audit;
+mod audit_parameter;
 mod authorization;
 mod auto_compaction;
 mod awaiting;
@@ -103,15 +103,16 @@ mod write_concern;
 mod write_lock;
 mod write_statement;
 
-pub use audit::{AuditOptions, Configuration as AuditConfiguration};
-pub use authorization::{Asker, Privileges};
+pub use authorization::Privileges;
 pub use awaiting::Await;
+pub use bunko_authority::audit::{AuditOptions, Configuration as AuditConfiguration};
+pub use bunko_authority::{Asker, Authority, LocalEnd, Peer};
 pub use bunko_catalog::Haste;
 pub use bunko_request::facts::{Compression, Databases, Queueing, TransactionUse};
 pub use bunko_request::{Field, Fields, Kind, Request};
 pub use command_entry::Command;
 pub use commands::{COMMANDS, find as find_command};
-pub use connection::{ClientConnection, LocalEnd, Peer};
+pub use connection::ClientConnection;
 pub use connection_rate::{ConnectionPace, ConnectionRate};
 pub use counters::{Counters, TlsVersion};
 pub use dispatch::{Answer, FollowUp, Halt, RunOn, write_failure};

@@ -1,7 +1,7 @@
 //! Log verbosity by component: `logLevel` and `logComponentVerbosity`. From verbosity 1 of `command` on, every command
 //! is logged instead of only slow ones. Nothing else in this server is logged at several levels.
 
-use crate::access_control::shown_text;
+use bunko_authority::shown_text;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::{Failure, Result};
 use parking_lot::Mutex;

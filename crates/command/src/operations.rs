@@ -8,12 +8,12 @@ mod interruption;
 
 pub(crate) use interruption::{Interruption, at_shutdown};
 
-use crate::access_control::Shown;
-use crate::authorization::cursors::Owner;
 use crate::command_entry::Command;
-use crate::connection::Peer;
 use crate::sessions::SessionId;
 use bunko_access::Name;
+use bunko_authority::Owner;
+use bunko_authority::Peer;
+use bunko_authority::Shown;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_store::Bell;
 use parking_lot::Mutex;

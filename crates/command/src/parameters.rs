@@ -9,8 +9,7 @@ pub use at_startup::parameters_of_startup;
 pub use known::is_known as is_known_parameter;
 pub use limits::TRANSACTION_MEMORY_BYTES;
 
-use crate::access_control::shown_text;
-use crate::audit;
+use crate::audit_parameter;
 use crate::connection_rate;
 use crate::cursor_store::CURSOR_TIMEOUT;
 use crate::feature_compatibility;
@@ -18,6 +17,7 @@ use crate::log_verbosity::LogVerbosity;
 use crate::service::Service;
 use crate::sessions::{SESSION_TIMEOUT_MINUTES, SESSIONS_MAX};
 use bunko_access::Mechanism;
+use bunko_authority::shown_text;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_DEPTH_ACCEPTED, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
 use bunko_operation::{DiskUse, Gatherer, STAGE_BYTES_MAX, StageLimits, WORKERS_MAX};
@@ -226,7 +226,7 @@ macro_rules! scram_iterations {
     ($name:literal, $mechanism:expr) => {
         Parameter::settable(
             $name,
-            |service| Ok(Value::Int32(service.access.iterations($mechanism).load(Ordering::Relaxed))),
+            |service| Ok(Value::Int32(service.authority.access.iterations($mechanism).load(Ordering::Relaxed))),
             |service, value| write_iterations(service, $name, $mechanism, value),
         )
     };
@@ -244,10 +244,10 @@ pub(crate) const PARAMETERS: &[Parameter] = &[
             Ok(())
         },
     ),
-    audit::SUCCESSES,
+    audit_parameter::SUCCESSES,
     Parameter::settable(
         LOGIN_DELAY,
-        |service| Ok(Value::Int32(service.access.failure_delay().as_millis() as i32)),
+        |service| Ok(Value::Int32(service.authority.access.failure_delay().as_millis() as i32)),
         write_login_delay,
     ),
     Parameter::fixed("authSchemaVersion", |_| Ok(Value::Int32(5))),
@@ -419,7 +419,7 @@ fn write_iterations(service: &Service, name: &str, mechanism: Mechanism, value: 
     if !(ITERATIONS_MIN..=ITERATIONS_MAX).contains(&count) {
         return Err(invalid(name, value, &format!("is not within {ITERATIONS_MIN} to {ITERATIONS_MAX}")));
     }
-    service.access.iterations(mechanism).store(count as i32, Ordering::Relaxed);
+    service.authority.access.iterations(mechanism).store(count as i32, Ordering::Relaxed);
     Ok(())
 }
 
@@ -428,7 +428,7 @@ fn write_login_delay(service: &Service, value: ValueRef<'_>) -> Result<()> {
     let milliseconds = u64::try_from(milliseconds).ok().filter(|delay| *delay <= LOGIN_DELAY_MS_MAX);
     let milliseconds =
         milliseconds.ok_or_else(|| invalid(LOGIN_DELAY, value, &format!("is not within 0 to {LOGIN_DELAY_MS_MAX}")))?;
-    service.access.set_failure_delay(Duration::from_millis(milliseconds));
+    service.authority.access.set_failure_delay(Duration::from_millis(milliseconds));
     Ok(())
 }
 

@@ -1,10 +1,10 @@
 //! A finished operation, as `system.profile` and slow lines in the log show it.
 //! Source: MongoDB manual 8.2, "Database Profiler Output" and "Log Messages for Slow Queries".
 
-use crate::access_control::Shown;
 use crate::invocation::Invocation;
 use crate::observation::Observation;
 use crate::profiler::Entry;
+use bunko_authority::Shown;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_query::{PlanChoice, PlanReport};
 use bunko_request::truncated_command::shortened;
@@ -37,7 +37,7 @@ pub(crate) fn describe(invocation: &Invocation<'_>, entry: &Entry<'_>) -> Docume
     }
     let mut users = ArrayBuf::new();
     let mut whole_name = String::new();
-    if let Some(user) = &connection.user {
+    if let Some(user) = connection.user() {
         users.push(&user.name.to_document("user"));
         whole_name = format!("{}@{}", user.name.name, user.name.database);
     }

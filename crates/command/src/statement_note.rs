@@ -1,13 +1,13 @@
 //! Profiler entries and slow lines in the log for each statement of a command with several.
 //! Source: MongoDB manual 8.2, "Database Profiler Output".
 
-use crate::access_control::Shown;
 use crate::commands::bulk_write;
 use crate::dispatch::Halt;
 use crate::invocation::{Examined, Invocation};
 use crate::lock_modes::Locking;
 use crate::observation::{Observation, WriteCounts};
 use crate::profiler::{Entry, Outcome};
+use bunko_authority::Shown;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{Failure, Result};

@@ -3,11 +3,11 @@
 //! An operation reads the block when it begins, and the catalog refuses its writes. The block does not apply to users
 //! who may bypass it, nor to the server's own work.
 
-use crate::authorization::Asker;
 use crate::connection::ClientConnection;
 use crate::service::Service;
 use crate::stored_settings;
 use bunko_access::Action;
+use bunko_authority::Asker;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Catalog;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -104,8 +104,10 @@ impl Service {
         if self.user_write_block.reason().is_none() {
             return false;
         }
-        let may_bypass =
-            || Asker::of(self, connection).is_some_and(|asker| asker.on_cluster(Action::BypassWriteBlockingMode));
-        !(self.access.is_enforced() && may_bypass())
+        let may_bypass = || {
+            Asker::of(&self.authority, connection)
+                .is_some_and(|asker| asker.on_cluster(Action::BypassWriteBlockingMode))
+        };
+        !(self.authority.access.is_enforced() && may_bypass())
     }
 }

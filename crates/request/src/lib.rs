@@ -6,6 +6,7 @@ pub mod counted_as;
 pub mod facts;
 pub mod field_kinds;
 pub mod fields;
+pub mod generic_fields;
 pub mod query_shape;
 pub mod read_preference;
 mod request;

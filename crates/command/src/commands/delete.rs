@@ -2,8 +2,7 @@
 
 use super::insert::{check_batch_size, write_errors};
 use super::update::scope;
-use crate::access_control::is_on_users;
-use crate::authorization::{Privileges, writes};
+use crate::authorization::Privileges;
 use crate::collation_option;
 use crate::collection_uuid;
 use crate::command_entry::Command;
@@ -14,6 +13,8 @@ use crate::statement_note::{Statement, StatementClock};
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
 use crate::write_statement::{refuse_long_batch, refuse_scripts, run_each};
+use bunko_authority::is_on_users;
+use bunko_authority::privileges::writes;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::{Order, Outcome};

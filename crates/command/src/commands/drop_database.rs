@@ -1,6 +1,5 @@
 //! `dropDatabase`: removes a database with all its collections.
 
-use crate::audit::{AuditEvent, Event};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
@@ -8,6 +7,7 @@ use crate::invocation::Invocation;
 use crate::profiler::DatabaseProfile;
 use crate::replica_set::Deployment;
 use bunko_access::Action;
+use bunko_authority::audit::{AuditEvent, Event};
 use bunko_bson::{Writer, number};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::Request;

@@ -1,12 +1,13 @@
 //! `explain`: how another command would run, or how it ran.
 
 mod oplog;
+mod privileges;
 mod surroundings;
 
 use super::aggregate::{self, Aggregation};
 use super::bulk_write::{self, Action};
 use super::{count, delete, distinct, find, find_and_modify, insert, map_reduce, update};
-use crate::authorization::{Privileges, administration};
+use crate::authorization::Privileges;
 use crate::change_stream;
 use crate::collection_uuid;
 use crate::command_entry::Command;
@@ -38,6 +39,7 @@ use bunko_request::facts::{CommandFacts, ExplainedWrite, Explanation, ReadConcer
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
 use bunko_update::Targets;
+use privileges::may_explain;
 use std::sync::Arc;
 use std::time::Instant;
 use surroundings::write_surroundings;
@@ -48,11 +50,11 @@ pub(super) const COMMAND: Command = Command {
         fields: &[field("verbosity", Kind::Choice(&["queryPlanner", "executionStats", "allPlansExecution"]))],
         read_concern: ReadConcernUse::OfExplained,
         stable_api: Stability::WHOLE,
-        secrets: Secrets::OfExplained,
+        secrets: Secrets::OfExplained(|name| find(name).map(|command| &command.facts)),
         explain: Explanation::Itself,
         ..CommandFacts::PLAIN
     },
-    privileges: Privileges::By(administration::explain),
+    privileges: Privileges::ByServer(may_explain),
     run,
     ..Command::PLAIN
 };

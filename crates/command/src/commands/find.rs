@@ -2,7 +2,6 @@
 
 mod resumable;
 
-use crate::access_control::is_on_users;
 use crate::authorization::Privileges;
 use crate::capped_options::is_capped;
 use crate::collection_uuid;
@@ -18,6 +17,7 @@ use crate::target::Target;
 use crate::unstored::Unstored;
 use crate::view_reads;
 use bunko_access::Action;
+use bunko_authority::is_on_users;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure};

@@ -1,16 +1,18 @@
 //! `hello` and its older names: the handshake, and the heartbeat of monitors.
 
-use crate::access_control::offer_in_hello;
+use super::sasl_start::{AUTHENTICATE, COMMAND as SASL_START};
 use crate::authorization::Privileges;
 use crate::awaiting::{Await, Heartbeat};
 use crate::command_entry::Command;
 use crate::dispatch::{FollowUp, Halt};
 use crate::invocation::Invocation;
 use crate::replica_set::{ReplicaSet, optime};
+use bunko_authority::{FirstMessage, answer_first_message, offer_mechanisms};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer, extended_json};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::client_metadata;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Compression, Queueing, Secrets, Stability, TransactionUse};
+use bunko_request::fields::Fields;
 use bunko_wire::{MAX_FRAME_BYTES, negotiate};
 use std::time::{Duration, Instant};
 
@@ -95,7 +97,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         reply.append("automationServiceDescriptor", &descriptor);
     }
     agree_on_compression(invocation, reply)?;
-    offer_in_hello(invocation, reply)?;
+    offer_login(invocation, reply)?;
     Ok(())
 }
 
@@ -151,6 +153,19 @@ fn agree_on_compression(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>)
     }
     invocation.connection.compressors = agreed;
     Ok(())
+}
+
+/// Appends the mechanisms of the user that the client asks about, and the answer to the first message of its login.
+fn offer_login(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Failure> {
+    let authority = &invocation.service.authority;
+    offer_mechanisms(authority, invocation, invocation.request.database, reply)?;
+    let Some(body) = invocation.document("speculativeAuthenticate")? else { return Ok(()) };
+    let first = match body.first().map_or("", |first| first.name) {
+        name if name == AUTHENTICATE.name => FirstMessage::Authenticate(body),
+        name if name == SASL_START.name => FirstMessage::SaslStart(Fields::new(SASL_START.name, body)),
+        _ => FirstMessage::Other,
+    };
+    invocation.connection.change_login(|client| answer_first_message(authority, client, &first, reply))
 }
 
 /// Makes a monitor that knows the topology wait for a change, or until its `maxAwaitTimeMS` is over. The command then

@@ -1,8 +1,7 @@
 //! `insert`: stores documents. This is the most performance-critical command.
 
 use super::hello::WRITE_BATCH_MAX;
-use crate::access_control::is_on_users;
-use crate::authorization::{Privileges, writes};
+use crate::authorization::Privileges;
 use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
@@ -11,6 +10,8 @@ use crate::observation::WriteCounts;
 use crate::retries::Retries;
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
+use bunko_authority::is_on_users;
+use bunko_authority::privileges::writes;
 use bunko_bson::{ValueRef, Writer};
 use bunko_catalog::stored_document::{self, EmptyTimestamps};
 use bunko_catalog::{Catalog, Inserted, Namespace, Order};

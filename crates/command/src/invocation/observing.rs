@@ -1,7 +1,7 @@
 //! Facts of a command that are gathered while it runs and reported when it is over.
 
 use super::{Examined, Invocation};
-use crate::access_control::Shown;
+use bunko_authority::Shown;
 
 use crate::lock_modes::Locking;
 use crate::machine;

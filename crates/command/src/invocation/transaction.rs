@@ -2,7 +2,6 @@
 //! reads, and the wait after a conflict with another transaction.
 
 use super::Invocation;
-use crate::authorization::cursors::Owner;
 use crate::awaiting::Await;
 use crate::sessions::{Asked, CheckedOut};
 use crate::transactions::{CONFLICT_LOOK, CONFLICT_WAIT_MAX, Entry, Fate, Part};
@@ -60,7 +59,7 @@ impl Invocation<'_> {
             read_concern: read_concern.map(DocumentRef::to_owned),
             connection: self.connection.id,
             client: self.connection.peer,
-            owner: Owner::of(self),
+            owner: self.service.authority.owner(self.connection),
         });
     }
 

@@ -96,10 +96,10 @@ impl bunko_operation::Interruption for Interruption {
 mod tests {
     use super::super::{Beginning, Operations};
     use super::*;
-    use crate::access_control::Shown;
     use crate::commands;
-    use crate::connection::Peer;
     use crate::sessions::SessionId;
+    use bunko_authority::Peer;
+    use bunko_authority::Shown;
     use bunko_bson::DocumentBuf;
     use bunko_operation::Interruption as _;
     use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Parameters that can be set on the command line and in the configuration file.
 
 use super::{PARAMETERS, Parameter, not_settable};
-use crate::access_control::MECHANISMS as ALL_MECHANISMS;
 use crate::service::Service;
+use bunko_authority::MECHANISMS as ALL_MECHANISMS;
 use bunko_bson::{Value, ValueRef, extended_json};
 use bunko_errors::{Failure, Result};
 use bunko_request::fields::truth;
@@ -10,7 +10,7 @@ use bunko_request::fields::truth;
 /// The mechanisms that logins may use.
 pub(super) const MECHANISMS: Parameter = Parameter::set_at_startup(
     "authenticationMechanisms",
-    |service| Ok(Value::Array(service.access.mechanisms().into_iter().collect())),
+    |service| Ok(Value::Array(service.authority.access.mechanisms().into_iter().collect())),
     |service, value| {
         let text = value.as_str().unwrap_or_default();
         let names: Vec<_> = text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
@@ -20,7 +20,7 @@ pub(super) const MECHANISMS: Parameter = Parameter::set_at_startup(
             let all = ALL_MECHANISMS.join(", ");
             Failure::not_supported_yet(&format!("authenticationMechanisms: '{text}', which is not made of {all},"))
         })?;
-        service.access.set_mechanisms(names);
+        service.authority.access.set_mechanisms(names);
         Ok(())
     },
 );
@@ -28,10 +28,10 @@ pub(super) const MECHANISMS: Parameter = Parameter::set_at_startup(
 /// Whether a client on the server's machine may create the first user without a login.
 pub(super) const LOCALHOST_BYPASS: Parameter = Parameter::set_at_startup(
     "enableLocalhostAuthBypass",
-    |service| Ok(Value::Boolean(!service.access.is_bypass_closed())),
+    |service| Ok(Value::Boolean(!service.authority.access.is_bypass_closed())),
     |service, value| {
         if !truth(value) {
-            service.access.close_bypass();
+            service.authority.access.close_bypass();
         }
         Ok(())
     },

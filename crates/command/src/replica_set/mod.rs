@@ -9,11 +9,12 @@ pub(crate) use asked::Force;
 pub(crate) use cluster_time::{ClusterTime, parse as parse_cluster_time};
 pub(crate) use default_concerns::DefaultConcerns;
 
-use crate::connection::{ClientConnection, Peer};
+use crate::connection::ClientConnection;
 use crate::dispatch::{Halt, RunOn};
 use crate::service::Service;
 use crate::stored_settings;
 use crate::write_concern::Acknowledgement;
+use bunko_authority::Peer;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ObjectId, Timestamp, ValueRef, number};
 use bunko_catalog::stored_document::Stamps;
 use bunko_catalog::{Namespace, from_storage};

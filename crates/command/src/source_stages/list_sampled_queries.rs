@@ -3,10 +3,10 @@
 //! Source: MongoDB manual, "`$listSampledQueries` (aggregation)".
 
 use super::{Source, SourceStage};
-use crate::authorization::StagePrivileges;
 use crate::invocation::Invocation;
 use crate::replica_set::Deployment;
 use bunko_access::Action;
+use bunko_authority::privileges::pipelines::StagePrivileges;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;

@@ -1,10 +1,10 @@
 //! The open transactions, and counts of all.
 
-use crate::authorization::cursors::Owner;
 use crate::class_latency::ClassLatency;
-use crate::connection::Peer;
 use crate::counters::Latency;
 use crate::sessions::{Session, SessionId};
+use bunko_authority::Owner;
+use bunko_authority::Peer;
 use bunko_bson::DocumentBuf;
 use bunko_catalog::Transaction;
 use foldhash::fast::RandomState;

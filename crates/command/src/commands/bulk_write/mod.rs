@@ -11,8 +11,7 @@ pub(super) use operation::Action;
 
 use super::insert::{bypasses, check_batch_size};
 use super::{delete, update};
-use crate::access_control::has_namespace_of_users;
-use crate::authorization::{Privileges, writes};
+use crate::authorization::Privileges;
 use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
@@ -25,6 +24,8 @@ use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
 use crate::update_stages::own_fault;
 use crate::write_statement::{is_interruption, refuse_long_batch, refuse_scripts};
+use bunko_authority::has_namespace_of_users;
+use bunko_authority::privileges::writes;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Value, Writer};
 use bunko_catalog::stored_document::{EmptyTimestamps, for_insert};
 use bunko_catalog::{Inserted, Namespace, Order, Outcome};
