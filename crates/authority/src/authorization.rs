@@ -3,9 +3,9 @@
 use crate::audit::{note_refusal, note_success};
 use crate::authority::Authority;
 use crate::client::Client;
-use crate::owner::Owner;
 use crate::privileges::Asker;
 use crate::redaction::Shown;
+use bunko_access::Owner;
 use bunko_bson::ValueRef;
 use bunko_bson::text::ValueText;
 use bunko_errors::{ErrorCode, Failure, Result};

@@ -3,21 +3,11 @@
 use crate::authority::Authority;
 use crate::logged_in::LoggedIn;
 use crate::login::Login;
-use crate::owner::Owner;
-use crate::uuid::random_uuid;
+use bunko_access::{Owner, random_uuid};
 use bunko_errors::Result;
-use std::fmt;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use bunko_request::Peer;
+use std::net::SocketAddr;
 use std::sync::OnceLock;
-
-/// The client's end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// A client with an address.
-    Tcp(SocketAddr),
-    /// A client on a Unix domain socket, which has no address.
-    Unix,
-}
 
 /// The server's end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,40 +16,6 @@ pub enum LocalEnd {
     Tcp(SocketAddr),
     /// The path of a Unix domain socket.
     Unix(String),
-}
-
-/// Bits of an IPv6 address that its holder can usually choose.
-const IPV6_HOST_BITS: u32 = 64;
-
-impl Peer {
-    /// The client's address; `None` at a Unix domain socket.
-    pub fn ip(self) -> Option<IpAddr> {
-        match self {
-            Self::Tcp(address) => Some(address.ip()),
-            Self::Unix => None,
-        }
-    }
-
-    /// The unit for limits by address: an IPv4 address, or an IPv6 network of 64 bits. `None` for clients on a Unix
-    /// domain socket.
-    pub fn network(self) -> Option<IpAddr> {
-        Some(match self.ip()?.to_canonical() {
-            IpAddr::V6(address) => {
-                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> IPV6_HOST_BITS << IPV6_HOST_BITS))
-            }
-            IpAddr::V4(address) => IpAddr::V4(address),
-        })
-    }
-}
-
-impl fmt::Display for Peer {
-    /// As mongod prints it in its log, in `currentOp` and in `whatsmyuri`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Tcp(address) => address.fmt(f),
-            Self::Unix => f.write_str("anonymous unix socket"),
-        }
-    }
 }
 
 /// The client of one connection, and the user that it is logged in as.
@@ -103,7 +59,7 @@ impl Client {
 
     /// The user as owner of the cursors and operations that the connection begins; `None` if no user is logged in.
     pub fn owner(&self) -> Option<Owner> {
-        self.user.as_ref().map(|user| Owner::of_user(user, self.peer.ip()))
+        self.user.as_ref().map(|user| user.as_owner(self.peer.ip()))
     }
 
     /// Whether users or roles may have changed since the user's rights were read.
@@ -119,7 +75,7 @@ impl Client {
         let before = self.owner();
         let Some(user) = self.user.take() else { return Ok(None) };
         self.user = user.renewed(authority, self.peer.ip())?;
-        let is_still = |now: &&LoggedIn| before.is_some_and(|before| before.is_still(now));
+        let is_still = |now: &&LoggedIn| before.is_some_and(|before| now.is_still_owner(&before));
         Ok(self.user.as_ref().filter(is_still).and_then(|_| self.owner()))
     }
 

@@ -4,7 +4,7 @@ use crate::authority::Authority;
 use crate::known_rights::KnownRights;
 use crate::roles::all_inherited;
 use crate::users::find_user;
-use bunko_access::{ActionSet, Authorization, Name, Privilege, Restrictions, add, names_of};
+use bunko_access::{ActionSet, Authorization, Name, Owner, Privilege, Restrictions, add, names_of};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::Result;
 use std::iter;
@@ -101,6 +101,28 @@ impl LoggedIn {
     /// Whether the rights are of the current generation, so that [`Self::renewed`] has nothing to read.
     pub fn is_current(&self, authority: &Authority) -> bool {
         authority.access.generation() == self.generation
+    }
+
+    /// The user, connected from that address, as owner of what they begin now.
+    pub fn as_owner(&self, source: Option<IpAddr>) -> Owner {
+        let (name, privileges) = (self.name.clone(), Arc::clone(&self.privileges));
+        Owner { name, digest: self.digest, id: self.id.clone(), privileges, source }
+    }
+
+    /// Whether the owner is this user, and not another user of the same name.
+    pub fn is_owner(&self, owner: &Owner) -> bool {
+        self.name == owner.name && self.id == owner.id
+    }
+
+    /// Whether the owner is this user, who still has all their privileges from then and may still connect from that
+    /// address.
+    pub fn is_still_owner(&self, owner: &Owner) -> bool {
+        let keeps = |before: &Privilege| {
+            let now = self.privileges.iter().find(|now| now.resource == before.resource);
+            now.is_some_and(|now| before.actions.without(now.actions).is_empty())
+        };
+        let is_as_before = || Arc::ptr_eq(&owner.privileges, &self.privileges) || owner.privileges.iter().all(keeps);
+        self.is_owner(owner) && self.may_come_from(owner.source) && is_as_before()
     }
 }
 

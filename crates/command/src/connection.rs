@@ -1,14 +1,15 @@
 //! The server's state for one client connection.
 
-use crate::awaiting::{Await, Heartbeat, Parked, ParkedCursor};
-use crate::operations::{Absence, Beginning, Operations, Registration, RunningOperation};
 use crate::service::Service;
-use crate::sessions::Session;
-use bunko_authority::{Client, LocalEnd, Peer};
+use bunko_authority::{Client, LocalEnd};
 use bunko_bson::DocumentBuf;
 use bunko_catalog::{Haste, Turn};
 use bunko_errors::Result;
 use bunko_operation::Draw;
+use bunko_request::Peer;
+use bunko_session::awaiting::{Await, Heartbeat, Parked, ParkedCursor};
+use bunko_session::operations::{Absence, Beginning, Operations, Registration, RunningOperation};
+use bunko_session::sessions::Session;
 use bunko_wire::Compressor;
 use parking_lot::Mutex;
 use std::ops::Deref;

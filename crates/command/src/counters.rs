@@ -6,9 +6,9 @@
 
 use crate::class_latency::ClassLatency;
 use crate::command_entry::Command;
-use crate::invocation::Examined;
 use crate::namespace_usage::{NamespaceUsage, Usage};
 use bunko_errors::ErrorCode;
+use bunko_operation::Examined;
 use bunko_request::counted_as::{Opcounter, OperationClass};
 use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;

@@ -1,16 +1,17 @@
 //! Fills a batch and keeps the rest for `getMore`.
 
-use crate::awaiting::{Await, ParkedCursor};
-use crate::cursor_store::{BatchLimits, CursorSource, OpenCursor};
-use crate::cursor_told::{CursorOrigin, CursorProgress};
 use crate::dispatch::{FollowUp, Halt, check_reply_bytes};
 use crate::error_labels;
-use crate::invocation::{Examined, Invocation};
+use crate::invocation::Invocation;
 use crate::reply_room::ReplyRoom;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::Examined;
 use bunko_request::truncated_command::shortened;
+use bunko_session::awaiting::{Await, ParkedCursor};
+use bunko_session::cursors::{BatchLimits, CursorSource, OpenCursor};
+use bunko_session::cursors::{CursorOrigin, CursorProgress};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -2,7 +2,6 @@
 
 use crate::access_control;
 use crate::authorization::authorize;
-use crate::awaiting::{Await, Heartbeat};
 use crate::command_entry::Command;
 use crate::commands;
 use crate::connection::ClientConnection;
@@ -11,10 +10,9 @@ use crate::fail_points::InjectedError;
 use crate::generic_options::GenericOptions;
 use crate::invocation::{Conflict, Invocation};
 use crate::known_commands;
-use crate::operations::{Beginning, at_shutdown};
 use crate::profiler::Outcome;
 use crate::service::Service;
-use crate::transactions::{Fate, check_targets, fate_by_reply, is_inside};
+use crate::transaction_targets::check_targets;
 use crate::write_concern::{self, Acknowledgement};
 use bunko_authority::audit::note_created;
 use bunko_authority::{DATABASE, EXTERNAL_DATABASE, Shown};
@@ -24,6 +22,9 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_request::Request;
 use bunko_request::counted_as::OperationClass;
 use bunko_request::facts::{Changes, ReadsFrom, TransactionUse};
+use bunko_session::awaiting::{Await, Heartbeat};
+use bunko_session::operations::{Beginning, at_shutdown};
+use bunko_session::transactions::{Fate, fate_by_reply, is_inside};
 use std::time::Duration;
 
 /// Why a command did not finish.
@@ -146,12 +147,9 @@ impl Service {
         if let Some(named) = options.named_session {
             options.session = self.use_session(connection, named)?;
         }
-        let beginning = Beginning {
-            entry: command,
-            database: request.database,
-            command: Shown::of_admitted(command, &request),
-            session: options.session,
-        };
+        let shown = Shown::of_admitted(command, &request);
+        let beginning =
+            Beginning { entry: command, database: request.database, command: shown.as_ref(), session: options.session };
         let (operation, parked) = match parked {
             Some((operation, cursor)) => (operation, Some(cursor)),
             None => (connection.begin_operation(&self.operations, &beginning), None),
@@ -219,7 +217,8 @@ impl Service {
         let given_away = reply.capacity_bytes().saturating_sub(room_before);
         let outcome = if invocation.leave(given_away) { Err(Halt::TooLong) } else { outcome };
         if let Some(id) = invocation.cursor_left.take() {
-            self.let_cursor_wait(id, &invocation);
+            let memory = &self.facts.memory_limits.server;
+            self.cursors.let_wait(id, invocation.operation(), || invocation.deadline(), memory);
         }
         let (outcome, held, next_turn) = match invocation.wait_after_conflict(turn.as_ref().map(Turn::until)) {
             // By then the command holds nothing that other operations wait for.

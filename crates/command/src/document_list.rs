@@ -1,11 +1,11 @@
 //! Lists that are complete at once and returned by a cursor: collections, indexes.
 
 use crate::cursor_reply::{FirstBatch, write_first_batch};
-use crate::cursor_store::CursorSource;
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_session::cursors::CursorSource;
 
 struct DocumentList {
     rest: std::vec::IntoIter<DocumentBuf>,

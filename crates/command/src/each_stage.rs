@@ -12,7 +12,7 @@ use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::fields::Fields;
-use bunko_stages::{Inner, Place, Stage};
+use bunko_stages::{Inner, Place};
 
 /// Checks each stage alone, as if it were the only one.
 /// # Errors
@@ -58,18 +58,6 @@ pub(crate) fn check_names(stages: ArrayRef<'_>) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// The pipelines inside a stage's specification, whatever its other fields.
-pub(crate) fn pipelines_in<'a>(entry: &Stage, specification: ValueRef<'a>) -> impl Iterator<Item = ArrayRef<'a>> {
-    let inner = entry.inner;
-    let fields = specification.as_document().into_iter().flatten();
-    let is_pipeline = move |name: &str| match inner {
-        Inner::Facets => true,
-        Inner::Joined { .. } => name == "pipeline",
-        Inner::None | Inner::Collection { .. } => false,
-    };
-    fields.filter(move |field| is_pipeline(field.name)).filter_map(|field| field.value.as_array())
 }
 
 /// The pipelines inside a stage; none if the stage is malformed and thus has an error of its own.

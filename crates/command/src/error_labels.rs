@@ -4,10 +4,10 @@
 //! `errorLabels`.
 
 use crate::commands;
-use crate::transactions::is_inside;
 use bunko_bson::ValueRef;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::Request;
+use bunko_session::transactions::is_inside;
 
 const TRANSIENT_TRANSACTION: &str = "TransientTransactionError";
 const RETRYABLE_WRITE: &str = "RetryableWriteError";

@@ -5,9 +5,7 @@ use crate::encrypted_fields;
 use crate::internal_fields;
 use crate::read_concern::ReadConcern;
 use crate::replica_set::{Deployment, parse_cluster_time};
-use crate::sessions::{NamedSession, SessionId, id};
 use crate::stable_api::StableApi;
-use crate::transactions::{Part, TransactionFields};
 use crate::write_concern::WriteConcern;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Element, Timestamp, Value, ValueRef, number};
@@ -17,6 +15,8 @@ use bunko_request::facts::{ANY_FIELDS, EncryptionUse, InvalidDocuments, Retry, W
 use bunko_request::fields::{FieldSet, Met, wrong_type};
 use bunko_request::generic_fields::{GENERIC, INTERNAL_MAX_TIME};
 use bunko_request::read_preference;
+use bunko_session::sessions::{NamedSession, SessionId, id};
+use bunko_session::transactions::{Part, TransactionFields};
 use std::time::Duration;
 
 /// The generic options of one request.

@@ -5,7 +5,6 @@ mod transaction;
 
 pub(crate) use transaction::Conflict;
 
-use crate::awaiting::{Heartbeat, ParkedCursor};
 use crate::collation_option;
 use crate::collection_uuid;
 use crate::command_entry::Command;
@@ -15,21 +14,22 @@ use crate::fail_points::InjectedError;
 use crate::generic_options::GenericOptions;
 use crate::machine;
 use crate::observation::Observation;
-use crate::operations::{Interruption, RunningOperation};
 use crate::query_settings;
 use crate::service::Service;
-use crate::sessions::CheckedOut;
 use crate::unstored;
 use bunko_authority::Asker;
 use bunko_bson::{DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_operation::{OperationContext, OperationSource, Place, UnitOfWork};
+use bunko_operation::{Examined, OperationContext, OperationSource, Place, UnitOfWork};
 use bunko_query::{QueryScope, SystemFunctions};
 use bunko_request::Request;
 use bunko_request::facts::{OwnTime, TimeLimit};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::{Fields, elements};
+use bunko_session::awaiting::{Heartbeat, ParkedCursor};
+use bunko_session::operations::{Context, Interruption, RunningOperation};
+use bunko_session::sessions::CheckedOut;
 use bunko_store::{Bell, Lsn};
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -96,34 +96,6 @@ pub struct Invocation<'a> {
     examined_by_statements: Examined,
     /// Processor time of the thread when the command began, if any database is profiled.
     processor_time_before: Option<Duration>,
-}
-
-/// Numbers of index keys and documents that a command examined.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Examined {
-    /// Index keys.
-    pub keys: u64,
-    /// Documents.
-    pub documents: u64,
-}
-
-/// An operation and what interrupts it.
-#[derive(Clone)]
-pub(crate) struct Context {
-    interruption: Arc<Interruption>,
-    operation: Arc<OperationContext>,
-}
-
-impl Context {
-    /// The operation that its work is counted in.
-    pub(crate) fn operation(&self) -> &Arc<OperationContext> {
-        &self.operation
-    }
-
-    /// Interrupts every command that works with this context, because its cursor was killed.
-    pub(crate) fn note_killed_cursor(&self) {
-        self.interruption.note_killed_cursor();
-    }
 }
 
 impl<'a> Invocation<'a> {
@@ -291,7 +263,7 @@ impl<'a> Invocation<'a> {
     pub fn note_written(&mut self, lsn: Option<Lsn>) {
         self.written = self.written.max(lsn);
         if let (Some(_), Some(context)) = (lsn, self.context.get()) {
-            context.operation.note_change();
+            context.operation().note_change();
         }
     }
 
@@ -363,7 +335,7 @@ impl<'a> Invocation<'a> {
     /// The operation in which all work for this command is counted. Its check fails with `Interrupted` after `killOp`
     /// and with `MaxTimeMSExpired` after [`Self::deadline`]. A cursor may keep it, and `getMore` then takes it over.
     pub fn operation(&self) -> &Arc<OperationContext> {
-        &self.context.get_or_init(|| self.new_context()).operation
+        self.context.get_or_init(|| self.new_context()).operation()
     }
 
     fn new_context(&self) -> Context {
@@ -380,7 +352,7 @@ impl<'a> Invocation<'a> {
         if self.service.blocks_writes_of(self.connection) {
             operation.keep_from_writing();
         }
-        Context { interruption, operation }
+        Context::new(interruption, operation)
     }
 
     fn place(&self) -> Place {
@@ -451,25 +423,25 @@ impl<'a> Invocation<'a> {
     /// # Errors
     /// If the operation must stop already; `MaxTimeMSExpired` if no time is left.
     pub(crate) fn take_over(&self, cursor: &Context, time_left: Option<Duration>) -> Result<()> {
-        cursor.interruption.follow(self.operation, time_left.map(|left| self.started() + left));
+        cursor.follow(self.operation, time_left.map(|left| self.started() + left));
         // A batch cannot start again on another thread: documents already taken from the cursor would be lost.
-        cursor.operation.enter(Place::OwnThread, self.started());
+        cursor.operation().enter(Place::OwnThread, self.started());
         // The context is still unset, because a `getMore` looks for its cursor first.
         let _ = self.context.set(cursor.clone());
-        cursor.operation.check()
+        cursor.operation().check()
     }
 
     /// The collections that the command created implicitly.
     pub(crate) fn created(&self) -> Vec<String> {
-        self.context.get().map(|context| context.operation.take_created()).unwrap_or_default()
+        self.context.get().map(|context| context.operation().take_created()).unwrap_or_default()
     }
 
     /// Detaches the operation from this thread. Returns whether the command must run again on a thread of its own; its
     /// outcome is void then.
     pub(crate) fn leave(&self, given_away_bytes: usize) -> bool {
         self.context.get().is_some_and(|context| {
-            context.operation.leave(given_away_bytes);
-            context.operation.was_too_long()
+            context.operation().leave(given_away_bytes);
+            context.operation().was_too_long()
         })
     }
 }

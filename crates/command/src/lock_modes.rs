@@ -3,9 +3,9 @@
 //! This server has no such locks: the modes are derived from the command's class, never from a wait. Operations wait
 //! only for the write lock (`fsync` with `lock`).
 
-use crate::command_entry::Command;
 use bunko_bson::DocumentBuf;
 use bunko_request::counted_as::OperationClass;
+use bunko_request::facts::CommandFacts;
 
 /// How a command uses its collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) enum Locking {
 
 impl Locking {
     /// The lock use of a command. `has_collection` says whether the command is about a collection.
-    pub fn of(command: &Command, has_collection: bool) -> Self {
+    pub fn of(command: &CommandFacts, has_collection: bool) -> Self {
         match command.class {
             OperationClass::Write => Self::Write,
             OperationClass::Read => Self::Read,

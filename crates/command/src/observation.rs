@@ -6,8 +6,8 @@
 //! `StatementClock` ends each statement of a write, `Invocation::note_end` the command; both make an `Entry`, which
 //! `profile_entry` describes for `system.profile` and the log.
 
-use crate::invocation::Examined;
 use bunko_bson::DocumentBuf;
+use bunko_operation::Examined;
 use bunko_operation::WorkDone;
 use bunko_query::PlanReport;
 use bunko_query::write::UpdateOutcome;

@@ -1,15 +1,14 @@
 //! Running operations, as `currentOp` and `$currentOp` describe them.
 
-use crate::command_entry::Command;
-use crate::cursor_told::CursorTold;
 use crate::lock_modes::Locking;
-use crate::operations::Observed;
 use crate::service::Service;
-use crate::transactions::{describe_idle, describe_running};
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, datetime, number};
 use bunko_catalog::{Index, Namespace};
-use bunko_request::facts::{IndexBuildUse, ReadsFrom};
+use bunko_request::facts::{CommandFacts, IndexBuildUse, ReadsFrom};
+use bunko_session::cursors::CursorTold;
+use bunko_session::operations::Observed;
+use bunko_session::transactions::{Surroundings, describe_idle, describe_running};
 
 /// The name shown for a thread that resumes index builds: every other operation that is shown
 /// belongs to a client.
@@ -53,8 +52,13 @@ pub(crate) fn describe(service: &Service, observed: &Observed, large: LargeComma
 
 /// Describes the idle sessions with an open transaction.
 pub(crate) fn describe_idle_sessions(service: &Service) -> Vec<DocumentBuf> {
-    let open = service.transactions.all();
-    open.iter().filter(|entry| !entry.session.is_at_work()).map(|entry| describe_idle(service, entry)).collect()
+    let (open, surroundings) = (service.transactions.all(), surroundings(service));
+    open.iter().filter(|entry| !entry.session.is_at_work()).map(|entry| describe_idle(surroundings, entry)).collect()
+}
+
+fn surroundings(service: &Service) -> Surroundings<'_> {
+    let (now_ms, lifetime) = (service.world.now_ms(), service.parameters.transaction_lifetime());
+    Surroundings { host: &service.facts.host, now_ms, lifetime }
 }
 
 /// The logged-in user, as the field `effectiveUsers`.
@@ -71,7 +75,7 @@ fn describe_operation(described: &mut DocumentBuf, service: &Service, observed: 
     if let Some(entry) = observed.session.and_then(|session| service.transactions.of(session))
         && entry.session.is_at_work()
     {
-        described.append("transaction", &describe_running(service, &entry));
+        described.append("transaction", &describe_running(surroundings(service), &entry));
     }
     if observed.is_killed {
         described.append("killPending", true);
@@ -189,7 +193,7 @@ fn index_build(service: &Service, observed: &Observed) -> Option<Build> {
 }
 
 /// The namespace that a command works on.
-pub(crate) fn namespace(entry: &Command, database: &str, command: DocumentRef<'_>) -> String {
+pub(crate) fn namespace(entry: &CommandFacts, database: &str, command: DocumentRef<'_>) -> String {
     let collection = match entry.reads {
         ReadsFrom::Cursor => command.get("collection"),
         ReadsFrom::Nothing | ReadsFrom::Collection => command.first().map(|element| element.value),

@@ -5,7 +5,6 @@
 //! commit asks for a sync.
 
 use crate::collection_statistics::CollectionStatistics;
-use crate::cursor_store::CursorSource;
 use crate::invocation::Invocation;
 use crate::replica_set::Deployment;
 use crate::source_stages::Surroundings;
@@ -17,6 +16,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use bunko_oplog::Entries;
 use bunko_query::FindQuery;
+use bunko_session::cursors::CursorSource;
 use bunko_store::{Bell, Direction, Space};
 use std::sync::Arc;
 

@@ -11,11 +11,9 @@ pub use limits::TRANSACTION_MEMORY_BYTES;
 
 use crate::audit_parameter;
 use crate::connection_rate;
-use crate::cursor_store::CURSOR_TIMEOUT;
 use crate::feature_compatibility;
 use crate::log_verbosity::LogVerbosity;
 use crate::service::Service;
-use crate::sessions::{SESSION_TIMEOUT_MINUTES, SESSIONS_MAX};
 use bunko_access::Mechanism;
 use bunko_authority::shown_text;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_DEPTH_ACCEPTED, Value, ValueRef, number};
@@ -23,6 +21,8 @@ use bunko_errors::{Failure, Result};
 use bunko_operation::{DiskUse, Gatherer, STAGE_BYTES_MAX, StageLimits, WORKERS_MAX};
 use bunko_query::CollectionScans;
 use bunko_request::fields::truth;
+use bunko_session::cursors::CURSOR_TIMEOUT;
+use bunko_session::sessions::{SESSION_TIMEOUT_MINUTES, SESSIONS_MAX};
 use limits::{
     ACTIVE_BUILDS, BUILD_MEMORY, LOCK_REQUEST, OPERATION_WORKERS, SEARCH_MEMORY, SNAPSHOT_WINDOW, TRANSACTION_MEMORY,
     VECTOR_MEMORY, write_active_builds, write_build_memory, write_kept_for_cursors_max, write_lock_request,

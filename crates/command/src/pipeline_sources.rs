@@ -3,11 +3,9 @@
 //! They reach the stages as the `Sources` of `aggregate`'s `Environment`. A view is followed down to a collection, and
 //! the pipelines on the way are put together ([`Resolved`]).
 
-use crate::invocation::Examined;
 use crate::searched_collection::{Present, SearchedCollection};
 use crate::service::Service;
 use crate::source_stages::{self, Surroundings};
-use crate::transactions::check_read;
 use crate::unstored::Unstored;
 use crate::{collation_option, time_series, vector_search};
 use bunko_aggregate::{
@@ -18,11 +16,13 @@ use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, StringOr
 use bunko_catalog::{Answers, Catalog, Collection, Index, Namespace, Reading, Transaction};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Dependencies;
+use bunko_operation::Examined;
 use bunko_operation::OperationContext;
 use bunko_query::{
     EqualityLookup, Execution, FindQuery, FinishedRun, Footing, IdJoin, NearAsked, Plan, PlanChoice, PlanReport,
     QueryScope, QuerySettings, plan,
 };
+use bunko_session::transactions::check_read;
 use bunko_stages::Source;
 use bunko_store::Snapshot;
 use parking_lot::Mutex;

@@ -2,13 +2,13 @@
 
 use crate::command_entry::Command;
 use crate::replica_set::Deployment;
-use crate::transactions::is_inside;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::StateAsked;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::ReadConcernUse;
 use bunko_request::fields::wrong_type;
+use bunko_session::transactions::is_inside;
 use bunko_stages::ConcernUse;
 
 /// A read concern that this server can honour.

@@ -2,12 +2,12 @@
 //! and `killOp` ends them.
 
 use crate::commands;
-use crate::operations::{Beginning, Interruption};
 use crate::service::Service;
 use bunko_authority::Shown;
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_catalog::{InterruptedBuild, UnfinishedBuild};
 use bunko_operation::{MemoryLimits, OperationContext};
+use bunko_session::operations::{Beginning, Interruption};
 use std::sync::Arc;
 
 impl Service {
@@ -15,11 +15,12 @@ impl Service {
     pub fn resume_build(&self, build: &InterruptedBuild) -> Option<UnfinishedBuild> {
         let namespace = build.collection().namespace();
         let command = as_asked_for(namespace.collection(), build);
+        let shown = Shown::of_own(command.as_ref());
         let registration = self.operations.register_own();
         let beginning = Beginning {
-            entry: &commands::create_indexes::COMMAND,
+            entry: &commands::create_indexes::COMMAND.facts,
             database: namespace.database(),
-            command: Shown::of_own(command.as_ref()),
+            command: shown.as_ref(),
             session: None,
         };
         let running = registration.begin(&beginning, None);

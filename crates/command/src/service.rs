@@ -2,38 +2,41 @@
 
 use crate::auto_compaction::AutoCompaction;
 use crate::change_stream::Tails;
+use crate::class_latency::ClassLatency;
 use crate::cluster_parameters::{self, CHANGE_STREAM_OPTIONS, DEFAULT_MAX_TIME};
 use crate::commands::create_user;
 use crate::connection::ClientConnection;
 use crate::connection_rate::ConnectionPace;
-use crate::counters::Counters;
-use crate::cursor_store::CursorStore;
+use crate::counters::{Counters, Latency};
 use crate::dispatch::RunOn;
 use crate::fail_points::FailPoints;
 use crate::log_lines::LogLines;
 use crate::memory_counts::MemoryCounts;
-use crate::operations::Operations;
 use crate::parameters::Parameters;
 use crate::profiler::Profiler;
 use crate::query_settings::AllQuerySettings;
 use crate::replica_set::{DefaultConcerns, ReplicaSet};
-use crate::sessions::{SESSION_TIMEOUT, SessionId, SessionTable};
 use crate::stored_settings;
 use crate::time_series::OpenBuckets;
 use crate::time_to_live::TimeToLive;
-use crate::transactions::Transactions;
 use crate::user_write_block::UserWriteBlock;
 use crate::write_lock::WriteLock;
 use bunko_authority::audit::{AuditOptions, Configuration as AuditConfiguration};
-use bunko_authority::{Asker, Authority, DATABASE, Peer};
+use bunko_authority::{Asker, Authority, DATABASE};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ObjectId, Timestamp, ValueRef};
 use bunko_catalog::Catalog;
 use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::{MemoryLimits, OperationContext};
 use bunko_oplog::EntryCount;
+use bunko_request::Peer;
 use bunko_request::Request;
+use bunko_session::cursors::CursorStore;
+use bunko_session::operations::Operations;
+use bunko_session::sessions::{SESSION_TIMEOUT, SessionId, SessionTable};
+use bunko_session::transactions::{Entry, TransactionContext, Transactions};
 use bunko_wire::Compressor;
+use parking_lot::Mutex;
 use std::cell::LazyCell;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -168,6 +171,8 @@ pub struct Service {
     pub(crate) sessions: Arc<SessionTable>,
     /// The transactions that are open.
     pub(crate) transactions: Transactions,
+    /// Durations of ended transactions, from their first command to their end.
+    pub(crate) transaction_latencies: Arc<Mutex<ClassLatency>>,
     /// Running operations, for `currentOp` and `killOp`.
     pub operations: Operations,
     /// Decides which operations are recorded or logged.
@@ -225,13 +230,19 @@ impl Service {
             }
         }
         let started = Instant::now();
+        let transaction_latencies: Arc<Mutex<ClassLatency>> = Arc::default();
+        let latencies = Arc::clone(&transaction_latencies);
+        let note_duration = move |open_for: Duration| {
+            latencies.lock().note(Latency { micros: open_for.as_micros() as u64, operations: 1 });
+        };
         Self {
             authority: Authority::new(Arc::clone(&catalog), Arc::clone(&world.clock), Arc::clone(&world.random)),
             cursors: CursorStore::default(),
             sessions: Arc::new(SessionTable::new(started, catalog.take_write_histories())),
             stream_tails: Tails::default(),
             open_buckets: OpenBuckets::default(),
-            transactions: Transactions::default(),
+            transactions: Transactions::new(Box::new(note_duration)),
+            transaction_latencies,
             operations: Operations::default(),
             profiler: Profiler::new(facts.slow_operation),
             auto_compaction: AutoCompaction::default(),
@@ -273,6 +284,30 @@ impl Service {
     /// An operation for the server's own work, interrupted when the server shuts down.
     pub fn own_operation(&self) -> Arc<OperationContext> {
         OperationContext::new(self.operations.interruption_of_own(), MemoryLimits::none())
+    }
+
+    /// The state that transactions use and change.
+    pub(crate) fn transaction_context(&self) -> TransactionContext<'_> {
+        TransactionContext { catalog: &self.catalog, transactions: &self.transactions, cursors: &self.cursors }
+    }
+
+    /// Aborts the chosen open transactions. If a command works with one, it is aborted when the command ends.
+    pub(crate) fn abort_transactions(&self, is_chosen: impl FnMut(&Entry) -> bool) {
+        self.transaction_context().abort(is_chosen);
+    }
+
+    /// Aborts transactions that are open for too long, and drops past states that were kept for too long. Call it every
+    /// second or so.
+    pub fn abort_expired_transactions(&self) {
+        self.catalog.past_states().forget_old((self.world.clock)() / 1000);
+        let limit = self.parameters.transaction_lifetime();
+        self.transaction_context().abort_expired(Instant::now(), limit, &self.operations);
+    }
+
+    /// Closes waiting cursors, oldest snapshots first, until the data that engines retain only for snapshots is within
+    /// the limit. Call it every few seconds, on a thread that may block for a moment.
+    pub fn close_cursors_that_keep_too_much(&self) {
+        self.cursors.close_that_keep_too_much(&self.catalog, self.parameters.kept_for_cursors_max());
     }
 
     /// Closes cursors and ends sessions that were unused for their timeout. Call it every few seconds.
@@ -337,7 +372,7 @@ impl Service {
             let _ = connection.renew_user(self);
             let asker = Asker::of(&self.authority, connection);
             let user = asker.as_ref().and_then(Asker::user);
-            if user.is_none_or(|user| self.cursors.is_anothers(id, |owner| owner.name() == user)) {
+            if user.is_none_or(|user| self.cursors.is_anothers(id, |owner| owner.name == *user)) {
                 return;
             }
         }

@@ -6,7 +6,6 @@
 //! collection.
 //! Source: MongoDB manual 8.2, "The `config` Database"; fields as a replica set of MongoDB's shows them.
 
-use crate::sessions::{SHARDS, Session, SessionTable, WriteKind};
 use crate::source_stages::Surroundings;
 use bunko_aggregate::{DocumentStream, Pipeline};
 use bunko_bson::{DocumentBuf, ValueRef};
@@ -14,6 +13,7 @@ use bunko_catalog::{Catalog, Namespace, Reading};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Dependencies;
 use bunko_oplog::{Entries, TERM};
+use bunko_session::sessions::{SHARDS, Session, SessionTable, WriteKind};
 use std::sync::Arc;
 use std::time::Duration;
 

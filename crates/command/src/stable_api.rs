@@ -2,12 +2,12 @@
 
 use crate::collection_uuid;
 use crate::command_entry::Command;
-use crate::each_stage::pipelines_in;
 use bunko_bson::{ArrayRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::Request;
 use bunko_request::facts::{Changes, Stability};
 use bunko_request::fields::wrong_type;
+use bunko_request::inner_pipelines::pipelines_in;
 use bunko_stages::ApiUse;
 
 /// Index options that are not in version 1.

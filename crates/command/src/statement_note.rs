@@ -3,7 +3,7 @@
 
 use crate::commands::bulk_write;
 use crate::dispatch::Halt;
-use crate::invocation::{Examined, Invocation};
+use crate::invocation::Invocation;
 use crate::lock_modes::Locking;
 use crate::observation::{Observation, WriteCounts};
 use crate::profiler::{Entry, Outcome};
@@ -11,6 +11,7 @@ use bunko_authority::Shown;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{Failure, Result};
+use bunko_operation::Examined;
 use bunko_query::write::{DeleteStatement, Express, LastSearch, UpdateOutcome, UpdateStatement, Upsert};
 use bunko_update::Targets;
 use std::time::Instant;

@@ -3,7 +3,6 @@
 
 use crate::command_entry::Command;
 use crate::commands::aggregate::{hint, open, prepare};
-use crate::cursor_store::CursorSource;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
@@ -13,6 +12,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::{DistinctValues, Hint};
 use bunko_request::facts::Explanation;
 use bunko_request::fields::Fields;
+use bunko_session::cursors::CursorSource;
 use std::sync::Arc;
 
 /// Opens a `find` on a view. The flag says whether it may take long.

@@ -36,4 +36,4 @@ pub use patience::Place;
 pub use scratch::{DiskUse, ScratchFile, ScratchSpace};
 pub use server_memory::{Draw, Drawing, Purpose, ServerMemory};
 pub use stages::{Gatherer, STAGE_BYTES_MAX, ScriptHost, Scripting, StageLimits, WORKERS_MAX};
-pub use work_done::{WorkCounters, WorkDone};
+pub use work_done::{Examined, WorkCounters, WorkDone};

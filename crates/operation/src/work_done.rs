@@ -27,6 +27,15 @@ pub struct WorkDone {
     pub has_used_disk: bool,
 }
 
+/// Numbers of index keys and documents that a command examined.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Examined {
+    /// Index keys.
+    pub keys: u64,
+    /// Documents.
+    pub documents: u64,
+}
+
 impl WorkCounters {
     /// Notes that the operation changed so many keys of indexes.
     pub fn note_keys(&self, inserted: usize, deleted: usize) {

@@ -7,6 +7,8 @@ pub mod facts;
 pub mod field_kinds;
 pub mod fields;
 pub mod generic_fields;
+pub mod inner_pipelines;
+mod peer;
 pub mod query_shape;
 pub mod read_preference;
 mod request;
@@ -15,4 +17,5 @@ pub mod truncated_command;
 
 pub use field_kinds::{Field, Kind};
 pub use fields::Fields;
+pub use peer::Peer;
 pub use request::Request;

@@ -3,10 +3,11 @@
 use super::configuration::Choice;
 use super::{AuditOptions, Configuration, Sink};
 use crate::authority::Authority;
-use crate::client::{Client, LocalEnd, Peer};
+use crate::client::{Client, LocalEnd};
 use bunko_access::Name;
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::Result;
+use bunko_request::Peer;
 use parking_lot::RwLock;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;

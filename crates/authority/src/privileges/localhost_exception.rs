@@ -4,9 +4,10 @@
 
 use crate::access_control::{DATABASE, EXTERNAL_DATABASE, USERS};
 use crate::authority::Authority;
-use crate::client::{Client, Peer};
+use crate::client::Client;
 use bunko_access::{Action, ActionSet, Authorization, Privilege, Resource};
 use bunko_catalog::Namespace;
+use bunko_request::Peer;
 use std::sync::LazyLock;
 
 /// The privileges of the exception.

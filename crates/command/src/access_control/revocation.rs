@@ -21,24 +21,24 @@ pub(crate) fn end_revoked(service: &Service, asking: u32) {
     let mut users: HashMap<Name, Option<LoggedIn>> = HashMap::new();
     let mut revoked = HashSet::new();
     for (opid, owner) in service.operations.running_for(asking) {
-        if !now(service, &mut users, owner.name()).is_some_and(|now| owner.is_still(now)) {
+        if !now(service, &mut users, &owner.name).is_some_and(|now| now.is_still_owner(&owner)) {
             service.operations.kill(opid);
-            revoked.insert(owner.name().clone());
+            revoked.insert(owner.name.clone());
         }
     }
     // If the user still exists, the next `getMore` checks the rights and refuses.
     for (id, owner) in service.cursors.owners() {
-        if !now(service, &mut users, owner.name()).is_some_and(|now| owner.is_of(now)) {
+        if !now(service, &mut users, &owner.name).is_some_and(|now| now.is_owner(&owner)) {
             service.cursors.kill(id, None);
-            revoked.insert(owner.name().clone());
+            revoked.insert(owner.name.clone());
         }
     }
     service.abort_transactions(|entry| {
         // A transaction must not commit writes that the user has lost the right to.
         let Some(owner) = &entry.owner else { return false };
-        let is_revoked = !now(service, &mut users, owner.name()).is_some_and(|now| owner.is_still(now));
+        let is_revoked = !now(service, &mut users, &owner.name).is_some_and(|now| now.is_still_owner(owner));
         if is_revoked {
-            revoked.insert(owner.name().clone());
+            revoked.insert(owner.name.clone());
         }
         is_revoked
     });

@@ -3,12 +3,12 @@
 use crate::connection::ClientConnection;
 use crate::invocation::Invocation;
 use crate::service::Service;
-use crate::sessions::id::Digest;
-use crate::sessions::{NamedSession, SessionId};
 use bunko_access::Action;
 use bunko_authority::Asker;
 use bunko_catalog::NOBODY;
 use bunko_errors::Result;
+use bunko_session::sessions::id::Digest;
+use bunko_session::sessions::{NamedSession, SessionId};
 use std::time::Instant;
 
 impl Service {
@@ -26,7 +26,7 @@ impl Service {
             connection.session = None;
             return Ok(None);
         }
-        let session = named.of(self.session_user(connection), Reach::Own)?;
+        let session = named.of(self.session_user(connection))?;
         self.sessions.touch_again(&mut connection.session, session, Instant::now())?;
         Ok(Some(session))
     }

@@ -10,7 +10,6 @@ use crate::change_stream;
 use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, while_running, write_first_batch, write_running};
-use crate::cursor_store::{CursorSource, NoDocuments};
 use crate::dispatch::Halt;
 use crate::each_stage;
 use crate::invocation::Invocation;
@@ -40,6 +39,7 @@ use bunko_request::facts::{
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
 use bunko_request::query_shape::ShapePart;
+use bunko_session::cursors::{CursorSource, NoDocuments};
 
 /// The fields of its query shape, and how they contribute.
 const QUERY_SHAPE: &[(&str, ShapePart)] = &[

@@ -3,7 +3,7 @@
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::invocation::{Examined, Invocation};
+use crate::invocation::Invocation;
 use crate::oplog_view;
 use crate::source_stages::Surroundings;
 use crate::target::Target;
@@ -14,6 +14,7 @@ use bunko_authority::is_on_users;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Writer, number};
 use bunko_errors::{Failure, Result};
+use bunko_operation::Examined;
 use bunko_query::{CountPlan, Execution, FindQuery, Hint, QueryScope};
 use bunko_request::counted_as::OperationClass;
 use bunko_request::facts::{

@@ -6,10 +6,9 @@ use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use bunko_access::Name;
+use bunko_access::{Name, random_uuid};
 use bunko_authority::audit::{Account, AuditEvent, PasswordNote};
 use bunko_authority::privileges::users;
-use bunko_authority::random_uuid;
 use bunko_authority::{
     EXTERNAL, EXTERNAL_DATABASE, UserFields, check_grantable, documents_of, find_user, name_to_create,
 };

@@ -7,9 +7,8 @@ use crate::capped_options::is_capped;
 use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, while_running, write_first_batch, write_running};
-use crate::cursor_store::{CursorSource, NoDocuments};
 use crate::dispatch::Halt;
-use crate::invocation::{Examined, Invocation};
+use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use crate::observation::IdLookup;
 use crate::oplog_view::{self, AtEnd, is_oplog};
@@ -21,11 +20,8 @@ use bunko_authority::is_on_users;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure};
-use bunko_operation::{DiskUse, OperationContext};
-use bunko_query::{
-    Execution, FindQuery, Hint, PlanReport, QueryScope, ResumableScan, Standing, Tail, fetch_by_id, id_lookup,
-    parse_limit, plan,
-};
+use bunko_operation::{DiskUse, Examined, OperationContext};
+use bunko_query::{FindQuery, Hint, QueryScope, ResumableScan, Tail, fetch_by_id, id_lookup, parse_limit, plan};
 use bunko_request::counted_as::Opcounter;
 use bunko_request::counted_as::OperationClass;
 use bunko_request::counted_as::UsageKind;
@@ -36,7 +32,8 @@ use bunko_request::facts::{
 use bunko_request::field_kinds::{Kind, NOT_NEGATIVE, field};
 use bunko_request::fields::Fields;
 use bunko_request::query_shape::ShapePart;
-use bunko_store::{Bell, Direction, Lsn};
+use bunko_session::cursors::{CursorSource, NoDocuments};
+use bunko_store::{Bell, Direction};
 use resumable::Resumable;
 use std::sync::Arc;
 
@@ -126,37 +123,6 @@ pub(super) const COMMAND: Command = Command {
     run,
     ..Command::PLAIN
 };
-
-impl CursorSource for Execution {
-    fn next(&mut self) -> Result<Option<DocumentRef<'_>>, Failure> {
-        Execution::next(self)
-    }
-
-    fn is_over(&self) -> bool {
-        Execution::is_over(self)
-    }
-
-    fn examined(&self) -> Option<Examined> {
-        let statistics = self.statistics();
-        Some(Examined { keys: statistics.keys_examined, documents: statistics.docs_examined })
-    }
-
-    fn report(&self) -> Option<PlanReport> {
-        Some(Execution::report(self))
-    }
-
-    fn resume(&mut self) -> Result<(), Failure> {
-        self.footing().check()
-    }
-
-    fn snapshot(&self) -> Option<Lsn> {
-        Some(Execution::snapshot(self).lsn())
-    }
-
-    fn standing(&self) -> Option<Standing> {
-        Some(self.footing().standing())
-    }
-}
 
 /// The source of a tailable cursor.
 struct Tailing {

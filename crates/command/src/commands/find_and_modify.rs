@@ -6,7 +6,7 @@ use crate::authorization::Privileges;
 use crate::collation_option;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::invocation::{Examined, Invocation};
+use crate::invocation::Invocation;
 use crate::observation::WriteCounts;
 use crate::retries::{Retries, other_kind};
 use crate::system_namespace::{Creation, check_writable};
@@ -18,6 +18,7 @@ use bunko_authority::privileges::writes;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Did, Image, Outcome};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::Examined;
 use bunko_query::Hint;
 use bunko_query::write::{
     Action, Express, FindAndModify, FindAndModifyOutcome, LastSearch, Modification, Returning, Upsert, Writes,

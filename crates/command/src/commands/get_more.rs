@@ -45,7 +45,7 @@ pub(super) const COMMAND: Command = Command {
 fn may_continue(service: &Service, asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let Some(user) = asker.logged_in() else { return false };
     match request.argument() {
-        ValueRef::Int64(id) => !service.cursors.is_anothers(id, |owner| owner.is_still(user)),
+        ValueRef::Int64(id) => !service.cursors.is_anothers(id, |owner| user.is_still_owner(owner)),
         _ => true,
     }
 }

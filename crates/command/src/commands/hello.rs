@@ -2,7 +2,6 @@
 
 use super::sasl_start::{AUTHENTICATE, COMMAND as SASL_START};
 use crate::authorization::Privileges;
-use crate::awaiting::{Await, Heartbeat};
 use crate::command_entry::Command;
 use crate::dispatch::{FollowUp, Halt};
 use crate::invocation::Invocation;
@@ -13,6 +12,7 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_request::client_metadata;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Compression, Queueing, Secrets, Stability, TransactionUse};
 use bunko_request::fields::Fields;
+use bunko_session::awaiting::{Await, Heartbeat};
 use bunko_wire::{MAX_FRAME_BYTES, negotiate};
 use std::time::{Duration, Instant};
 

@@ -5,13 +5,13 @@ use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::sessions::SessionPattern;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::Failure;
 use bunko_request::facts::ANY_FIELDS;
 use bunko_request::facts::CommandFacts;
 use bunko_request::fields::wrong_type;
+use bunko_session::sessions::SessionPattern;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts { name: "killAllSessionsByPattern", fields: ANY_FIELDS, ..CommandFacts::PLAIN },

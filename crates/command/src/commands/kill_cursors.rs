@@ -2,7 +2,6 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::cursor_store::Killed;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::service::Service;
@@ -15,6 +14,7 @@ use bunko_request::Request;
 use bunko_request::facts::{CommandFacts, Profiling, Queueing, Stability, TransactionUse};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::elements;
+use bunko_session::cursors::Killed;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -40,7 +40,7 @@ fn may_kill(service: &Service, asker: &Asker<'_>, request: &Request<'_>) -> bool
     }
     let may_close = |id| {
         service.cursors.owner_and_namespace(id).is_none_or(|(owner, read)| {
-            owner.is_some_and(|owner| owner.name() == user)
+            owner.is_some_and(|owner| owner.name == *user)
                 || asker.on_collection(read.database(), read.collection(), Action::KillAnyCursor)
         })
     };

@@ -5,11 +5,11 @@ use crate::authorization::own_sessions::Reach;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::sessions::{SessionId, id};
 use bunko_bson::Writer;
 use bunko_errors::Failure;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Queueing};
 use bunko_request::fields::wrong_type;
+use bunko_session::sessions::{SessionId, id};
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts { name: "killSessions", fields: ANY_FIELDS, queueing: Queueing::AtOnce, ..CommandFacts::PLAIN },
@@ -48,5 +48,9 @@ pub(super) fn sessions(invocation: &Invocation<'_>, reach: Reach) -> Result<Vec<
     let array = argument.as_array().ok_or_else(|| wrong_type(&format!("{name}.{name}"), argument, "array"))?;
     // Null elements are ignored.
     let named = array.iter().enumerate().filter(|(_, value)| !value.is_nullish());
-    named.map(|(index, value)| id::parse(&format!("{name}.{name}.{index}"), value)?.of(asker, reach)).collect()
+    let session = |(index, value)| {
+        let named = id::parse(&format!("{name}.{name}.{index}"), value)?;
+        if reach == Reach::All { named.of_any(asker) } else { named.of(asker) }
+    };
+    named.map(session).collect()
 }

@@ -318,7 +318,7 @@ fn write_latencies(service: &Service, totals: &Tally, asked: DocumentRef<'_>, ou
         out.end();
     }
     out.begin_document("transactions");
-    service.transactions.latencies().write(out, histograms);
+    service.transaction_latencies.lock().write(out, histograms);
     out.end();
 }
 

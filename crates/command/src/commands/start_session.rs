@@ -4,11 +4,11 @@ use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::sessions::{SESSION_TIMEOUT_MINUTES, SessionId};
-use bunko_authority::random_uuid;
+use bunko_access::random_uuid;
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
 use bunko_request::facts::ANY_FIELDS;
 use bunko_request::facts::CommandFacts;
+use bunko_session::sessions::{SESSION_TIMEOUT_MINUTES, SessionId};
 use std::time::Instant;
 
 pub(super) const COMMAND: Command = Command {

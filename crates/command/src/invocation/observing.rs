@@ -1,7 +1,8 @@
 //! Facts of a command that are gathered while it runs and reported when it is over.
 
-use super::{Examined, Invocation};
+use super::Invocation;
 use bunko_authority::Shown;
+use bunko_operation::Examined;
 
 use crate::lock_modes::Locking;
 use crate::machine;
@@ -74,7 +75,7 @@ impl<'a> Invocation<'a> {
     /// Adds the operation's counters to the observation.
     pub(crate) fn gather_work(&mut self) {
         if let Some(context) = self.context.get() {
-            self.observation.add(context.operation.work_done().take());
+            self.observation.add(context.operation().work_done().take());
         }
     }
 

@@ -2,13 +2,13 @@
 //! reads, and the wait after a conflict with another transaction.
 
 use super::Invocation;
-use crate::awaiting::Await;
-use crate::sessions::{Asked, CheckedOut};
-use crate::transactions::{CONFLICT_LOOK, CONFLICT_WAIT_MAX, Entry, Fate, Part};
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Namespace, RetryableWrite, Return, StateAsked, Transaction, Turn};
 use bunko_errors::{Failure, Result};
 use bunko_operation::UnitOfWork;
+use bunko_session::awaiting::Await;
+use bunko_session::sessions::{Asked, CheckedOut};
+use bunko_session::transactions::{CONFLICT_LOOK, CONFLICT_WAIT_MAX, Entry, Fate, Part};
 use bunko_store::Lsn;
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,7 +29,7 @@ impl Invocation<'_> {
         let asked = Asked { number, part: self.options.part };
         while self.checked_out.is_none() {
             let Some(session) = self.connection.session.clone() else { return Ok(()) };
-            self.checked_out = session.check_out(asked, self.service, self)?;
+            self.checked_out = CheckedOut::take(&session, asked, self.service.transaction_context(), self)?;
             if self.checked_out.is_none() {
                 // The session ended a moment ago.
                 let sessions = &self.service.sessions;
@@ -43,7 +43,7 @@ impl Invocation<'_> {
             self.note_transaction(number);
         }
         if let (Some(context), Some(unit)) = (self.context.get(), self.unit_shared()) {
-            context.operation.join(unit);
+            context.operation().join(unit);
         }
         Ok(())
     }
@@ -81,7 +81,7 @@ impl Invocation<'_> {
         }
         let (at, read) = catalog.read_past(asked)?;
         if let Some(context) = self.context.get() {
-            context.operation.join(Arc::clone(&read) as _);
+            context.operation().join(Arc::clone(&read) as _);
         }
         (self.outer_unit, self.state_at) = (Some(read as Arc<UnitOfWork>), Some(at));
         Ok(())

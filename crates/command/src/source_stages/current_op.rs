@@ -1,18 +1,17 @@
 //! `$currentOp`: the running operations as in `currentOp`, but as documents of a pipeline.
 
 use super::{Source, SourceStage};
-use crate::cursor_store::IdleCursor;
 use crate::invocation::Invocation;
 use crate::operation_description::{LargeCommands, describe, describe_idle_sessions, describe_told};
 use bunko_access::{Action, Name};
 use bunko_authority::Asker;
-use bunko_authority::Owner;
 use bunko_authority::privileges::has_on;
 use bunko_authority::privileges::pipelines::{PipelinePlace, StagePrivileges};
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::fields::wrong_type;
+use bunko_session::cursors::IdleCursor;
 
 pub(super) const STAGE: SourceStage = SourceStage {
     facts: &bunko_stages::CURRENT_OP,
@@ -51,7 +50,7 @@ fn documents(
     }
     if shown.idle_cursors {
         let cursors = invocation.service.cursors.idle();
-        let own = cursors.iter().filter(|cursor| is_own(cursor.owner.as_ref().map(Owner::name)));
+        let own = cursors.iter().filter(|cursor| is_own(cursor.owner.as_ref().map(|owner| &owner.name)));
         documents.extend(own.map(|cursor| describe_cursor(invocation, cursor)));
     }
     Ok(documents)

@@ -6,8 +6,6 @@ use super::{Source, SourceStage};
 use crate::authorization::own_sessions::Reach;
 use crate::invocation::Invocation;
 use crate::session_collections::describe_session;
-use crate::sessions::SessionId;
-use crate::sessions::id::Digest;
 use bunko_access::{Action, Name};
 use bunko_authority::Asker;
 use bunko_authority::privileges::has_on;
@@ -16,6 +14,8 @@ use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::fields::{Fields, wrong_type};
+use bunko_session::sessions::SessionId;
+use bunko_session::sessions::id::Digest;
 use std::time::Duration;
 
 pub(super) const LOCAL: SourceStage = SourceStage {

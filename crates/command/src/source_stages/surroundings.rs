@@ -2,10 +2,10 @@
 
 use crate::counters::Counters;
 use crate::service::{Facts, Service};
-use crate::sessions::SessionTable;
 use bunko_catalog::Catalog;
 use bunko_operation::OperationContext;
 use bunko_oplog::EntryCount;
+use bunko_session::sessions::SessionTable;
 use std::sync::Arc;
 
 /// Held by pipelines, whose cursors outlive the command.

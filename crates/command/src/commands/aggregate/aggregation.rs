@@ -2,7 +2,6 @@
 //! it.
 
 use super::first_name;
-use crate::cursor_store::CursorSource;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::pipeline_sources::{
@@ -17,6 +16,7 @@ use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_expression::Offered;
 use bunko_query::{Execution, FindQuery, Footing, PlanReport, QueryScope, Standing, plan};
+use bunko_session::cursors::CursorSource;
 use bunko_store::{Lsn, Snapshot};
 use std::sync::{Arc, Weak};
 

@@ -1,13 +1,13 @@
 //! `$_requestResumeToken`, `$_resumeAfter` and `$_startAt`: a find in record order, which a later find continues after
 //! the record that `postBatchResumeToken` of a reply names.
 
-use crate::cursor_store::CursorSource;
-use crate::invocation::Examined;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_catalog::Collection;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::Examined;
 use bunko_query::{FindQuery, ResumableScan, ScanStart};
 use bunko_request::fields::Fields;
+use bunko_session::cursors::CursorSource;
 use bunko_store::RecordId;
 
 const REQUEST: &str = "$_requestResumeToken";

@@ -1,0 +1,43 @@
+//! A cursor that is open.
+
+use super::source::CursorSource;
+use super::told::{CursorOrigin, CursorProgress};
+use crate::operations::Context;
+use crate::sessions::SessionId;
+use bunko_bson::DocumentBuf;
+use bunko_catalog::Namespace;
+use bunko_request::Peer;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A cursor with everything that `getMore` needs.
+pub struct OpenCursor {
+    /// The namespace that it reads.
+    pub namespace: Namespace,
+    /// The source of its documents.
+    pub source: Box<dyn CursorSource>,
+    /// A document that did not fit into the last batch.
+    pub pending: Option<DocumentBuf>,
+    /// The session that opened it.
+    pub session: Option<SessionId>,
+    /// The number of the transaction that opened it.
+    pub transaction: Option<i64>,
+    /// The client that opened it.
+    pub peer: Peer,
+    /// Whether the next batch may take long to fill.
+    pub is_long: bool,
+    /// Whether it is exempt from the idle timeout.
+    pub has_no_timeout: bool,
+    /// Time left of the opening command's `maxTimeMS`. Time between batches does not count.
+    pub time_left: Option<Duration>,
+    /// Length of the last `nextBatch`, in bytes.
+    pub batch_bytes: usize,
+    /// Documents and batches that it has returned.
+    pub progress: CursorProgress,
+    /// When it was last used.
+    pub last_use: Instant,
+    /// The operation in which its source counts its work, for the command that reads it.
+    pub context: Context,
+    /// How it was opened.
+    pub origin: Arc<CursorOrigin>,
+}

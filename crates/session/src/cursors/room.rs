@@ -1,0 +1,57 @@
+//! Closes waiting cursors when the snapshots kept for them take too much room.
+//!
+//! A waiting cursor reads the snapshot from when it was opened, and storage engines retain that for it. Without a
+//! limit, other clients' writes could fail or a disk could fill up. MongoDB's cursors see the present data when they
+//! continue, so they retain nothing, and its clients can handle a cursor that is gone.
+
+use super::store::CursorStore;
+use bunko_catalog::Catalog;
+use bunko_store::{KeptForViews, Lsn, Place};
+
+/// The divisor for how many cursors are closed before the room is checked again.
+const CLOSED_PART: usize = 8;
+
+impl CursorStore {
+    /// Closes waiting cursors, oldest snapshots first, until the data that engines retain only for snapshots is within
+    /// `limit` bytes, or within the engine's own limit. Call it every few seconds, on a thread that may block for a
+    /// moment.
+    pub fn close_that_keep_too_much(&self, catalog: &Catalog, limit: Option<u64>) {
+        let past = catalog.past_states();
+        if self.is_empty() && past.kept() == 0 {
+            return;
+        }
+        let is_too_much = |kept: &KeptForViews| kept.bytes > limit.unwrap_or(kept.bytes_max);
+        loop {
+            let kept = catalog.store().kept_for_snapshots();
+            let Some((engine, kept)) = kept.into_iter().find(|(_, kept)| is_too_much(kept)) else { return };
+            // Past states for later snapshot reads go first: no cursor reads them now.
+            let forgotten = past.forget_oldest();
+            if forgotten > 0 {
+                tracing::warn!(target: "QUERY", engine, place = ?kept.place, keptBytes = kept.bytes, maxBytes = limit.unwrap_or(kept.bytes_max), forgotten, "Gave up states of snapshot reads: what was replaced and is kept for them takes too much");
+                continue;
+            }
+            let oldest = self.by_age();
+            // On disk, everything replaced since the oldest snapshot is kept. If a transaction or a long command holds
+            // that snapshot, closing cursors would not help.
+            let is_theirs = oldest.first().is_some_and(|(lsn, _)| *lsn <= catalog.store().oldest_snapshot());
+            if oldest.is_empty() || kept.place == Place::Disk && !is_theirs {
+                return;
+            }
+            let part = oldest.iter().take(oldest.len().div_ceil(CLOSED_PART));
+            let closed = self.close_for_room(part.map(|(_, id)| *id));
+            tracing::warn!(target: "QUERY", engine, place = ?kept.place, keptBytes = kept.bytes, maxBytes = limit.unwrap_or(kept.bytes_max), closed, "Closed idle cursors: what was replaced and is kept for them takes too much");
+        }
+    }
+
+    /// The waiting cursors that hold a snapshot, oldest first. Cursors of transactions are left out: their snapshot is
+    /// held as long as the transaction is open.
+    fn by_age(&self) -> Vec<(Lsn, i64)> {
+        let mut waiting: Vec<(Lsn, i64)> = Vec::new();
+        self.for_each_waiting(|id, cursor| {
+            let lsn = cursor.source.snapshot().filter(|_| cursor.transaction.is_none());
+            waiting.extend(lsn.map(|lsn| (lsn, id)));
+        });
+        waiting.sort_unstable();
+        waiting
+    }
+}

@@ -1,0 +1,37 @@
+//! An operation together with its interruption.
+
+use super::interruption::Interruption;
+use super::slot::RunningOperation;
+use bunko_operation::OperationContext;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// An operation and what interrupts it.
+#[derive(Clone)]
+pub struct Context {
+    interruption: Arc<Interruption>,
+    operation: Arc<OperationContext>,
+}
+
+impl Context {
+    /// The context of an operation that `interruption` interrupts.
+    pub fn new(interruption: Arc<Interruption>, operation: Arc<OperationContext>) -> Self {
+        Self { interruption, operation }
+    }
+
+    /// Interrupts for another command from now on, which ends at the deadline.
+    pub fn follow(&self, command: &RunningOperation, deadline: Option<Instant>) {
+        self.interruption.follow(command, deadline);
+    }
+
+    /// The operation that its work is counted in.
+    #[inline]
+    pub fn operation(&self) -> &Arc<OperationContext> {
+        &self.operation
+    }
+
+    /// Interrupts every command that works with this context, because its cursor was killed.
+    pub fn note_killed_cursor(&self) {
+        self.interruption.note_killed_cursor();
+    }
+}
