@@ -23,8 +23,7 @@ use crate::replica_set::{DefaultConcerns, ReplicaSet};
 use crate::stored_settings;
 use crate::time_series::OpenBuckets;
 use crate::time_to_live::TimeToLive;
-use crate::user_write_block::UserWriteBlock;
-use crate::write_lock::WriteLock;
+use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ObjectId, Timestamp, ValueRef};
 use bunko_catalog::Catalog;
 use bunko_catalog::stored_document::Stamps;
@@ -37,6 +36,8 @@ use bunko_session::cursors::CursorStore;
 use bunko_session::operations::Operations;
 use bunko_session::sessions::{SESSION_TIMEOUT, SessionId, SessionTable};
 use bunko_session::transactions::{Entry, TransactionContext, Transactions};
+use bunko_session::user_write_block::{self, UserWriteBlock};
+use bunko_session::write_lock::WriteLock;
 use bunko_wire::Compressor;
 use parking_lot::Mutex;
 use std::cell::LazyCell;
@@ -233,6 +234,14 @@ impl Service {
                 cluster_parameters::apply(&parameters, name, kept.as_ref());
             }
         }
+        // If this document cannot be read, nothing else can be read either.
+        let stored_block = stored_settings::find(
+            &catalog,
+            user_write_block::DATABASE,
+            user_write_block::COLLECTION,
+            user_write_block::ID,
+        );
+        let stored_block = stored_block.ok().flatten();
         let started = Instant::now();
         let transaction_latencies: Arc<Mutex<ClassLatency>> = Arc::default();
         let latencies = Arc::clone(&transaction_latencies);
@@ -253,7 +262,7 @@ impl Service {
             auto_compaction: AutoCompaction::default(),
             fail_points: FailPoints::default(),
             write_lock: WriteLock::default(),
-            user_write_block: UserWriteBlock::kept(&catalog),
+            user_write_block: UserWriteBlock::stored(stored_block.as_ref().map(DocumentBuf::as_ref)),
             query_settings: AllQuerySettings::kept(&catalog),
             parameters,
             pace: ConnectionPace::default(),
@@ -362,6 +371,17 @@ impl Service {
     /// Whether privileges are checked and the connection has not logged in.
     pub fn asks_for_login(&self, connection: &ClientConnection) -> bool {
         self.access.is_enforced() && connection.user.is_none()
+    }
+
+    /// Whether the writes of a connection's client are blocked. Without privilege checks, no client may bypass the
+    /// block.
+    pub(crate) fn blocks_writes_of(&self, connection: &ClientConnection) -> bool {
+        if self.user_write_block.reason().is_none() {
+            return false;
+        }
+        let may_bypass =
+            || Asker::of(self, connection).is_some_and(|asker| asker.on_cluster(Action::BypassWriteBlockingMode));
+        !(self.access.is_enforced() && may_bypass())
     }
 
     /// Whether a login is required, and no user exists yet who could log in.

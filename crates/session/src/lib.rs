@@ -5,11 +5,15 @@
 
 pub mod awaiting;
 pub mod cursors;
+pub mod error_labels;
 pub mod operations;
+pub mod options;
 mod owner;
 mod peer;
 pub mod sessions;
 pub mod transactions;
+pub mod user_write_block;
+pub mod write_lock;
 
 pub use owner::Owner;
 pub use peer::Peer;

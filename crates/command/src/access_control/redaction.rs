@@ -5,11 +5,11 @@
 
 use crate::command_entry::Command;
 use crate::commands::{self, apply_ops};
-use crate::generic_options::is_generic;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Element, ValueRef};
 use bunko_request::Request;
 use bunko_request::facts::{ANY_FIELDS, Secrets};
+use bunko_request::generic_fields::is_generic;
 
 /// The text that replaces a secret, as in MongoDB.
 const HIDDEN: &str = "xxx";

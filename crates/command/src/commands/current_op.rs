@@ -3,7 +3,6 @@
 use crate::authorization::{Privileges, administration};
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::generic_options::is_generic;
 use crate::invocation::Invocation;
 use crate::operation_description::{LargeCommands, describe, describe_idle_sessions};
 use bunko_access::Action;
@@ -12,6 +11,7 @@ use bunko_errors::Failure;
 use bunko_matcher::Filter;
 use bunko_query::parse_filter;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases, Queueing};
+use bunko_request::generic_fields::is_generic;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

@@ -6,13 +6,13 @@
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::generic_options::is_generic;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{Writer, number};
 use bunko_catalog::from_storage;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{ANY_FIELDS, Changes, CommandFacts, Databases};
+use bunko_request::generic_fields::is_generic;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

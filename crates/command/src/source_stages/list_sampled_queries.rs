@@ -5,12 +5,12 @@
 use super::{Source, SourceStage};
 use crate::authorization::StagePrivileges;
 use crate::invocation::Invocation;
-use crate::replica_set::Deployment;
 use bunko_access::Action;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::deployment::Deployment;
 use bunko_request::fields::wrong_type;
 
 const NAME: &str = bunko_stages::LIST_SAMPLED_QUERIES.name;
