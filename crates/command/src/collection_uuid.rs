@@ -4,8 +4,7 @@ use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::fields::Fields;
-
-pub(crate) const NAME: &str = "collectionUUID";
+pub(crate) use bunko_request::stable_api::COLLECTION_UUID as NAME;
 
 /// The value of the field, if it is present.
 /// # Errors

@@ -2,9 +2,9 @@
 //! that is when its own build is ready, so any quorum that can be met is met then.
 //! Source: MongoDB manual 8.2, "createIndexes", field `commitQuorum`.
 
-use crate::replica_set::Deployment;
 use bunko_bson::{ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::deployment::Deployment;
 
 /// Most members of a set. Source: MongoDB manual, "Limits and Thresholds".
 const MEMBERS_MAX: i64 = 50;

@@ -1,7 +1,6 @@
 //! Fills a batch and keeps the rest for `getMore`.
 
 use crate::dispatch::{FollowUp, Halt, check_reply_bytes};
-use crate::error_labels;
 use crate::invocation::Invocation;
 use crate::reply_room::ReplyRoom;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer};
@@ -12,6 +11,7 @@ use bunko_request::truncated_command::shortened;
 use bunko_session::awaiting::{Await, ParkedCursor};
 use bunko_session::cursors::{BatchLimits, CursorSource, OpenCursor};
 use bunko_session::cursors::{CursorOrigin, CursorProgress};
+use bunko_session::error_labels;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

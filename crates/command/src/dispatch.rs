@@ -1,19 +1,17 @@
 //! From a request to a reply: finds the command, checks its fields, runs it, and writes its reply.
 
 use crate::access_control;
+use crate::acknowledgement::Acknowledgement;
 use crate::authorization::authorize;
 use crate::command_entry::Command;
 use crate::commands;
 use crate::connection::ClientConnection;
-use crate::error_labels;
 use crate::fail_points::InjectedError;
-use crate::generic_options::GenericOptions;
 use crate::invocation::{Conflict, Invocation};
 use crate::known_commands;
 use crate::profiler::Outcome;
 use crate::service::Service;
 use crate::transaction_targets::check_targets;
-use crate::write_concern::{self, Acknowledgement};
 use bunko_authority::audit::note_created;
 use bunko_authority::{DATABASE, EXTERNAL_DATABASE, Shown};
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef, Writer};
@@ -22,8 +20,11 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_request::Request;
 use bunko_request::counted_as::OperationClass;
 use bunko_request::facts::{Changes, ReadsFrom, TransactionUse};
+use bunko_request::write_concern;
 use bunko_session::awaiting::{Await, Heartbeat};
+use bunko_session::error_labels;
 use bunko_session::operations::{Beginning, at_shutdown};
+use bunko_session::options::GenericOptions;
 use bunko_session::transactions::{Fate, fate_by_reply, is_inside};
 use std::time::Duration;
 
@@ -109,7 +110,8 @@ impl Service {
                 connection.end_move();
                 out.truncate(start);
                 let mut reply = Writer::new(out);
-                write_failure_fields(&mut reply, &error_labels::labelled(failure, request));
+                let command = commands::find(request.name()).map(|command| &command.facts);
+                write_failure_fields(&mut reply, &error_labels::labelled(failure, command, &request));
                 self.write_times(&mut reply);
                 reply.end();
                 Ok(answer)
@@ -286,7 +288,7 @@ impl Service {
             reply.append("writeConcernError", &error.with("errInfo", &used));
         }
         if let Some(injected) = invocation.injected.take() {
-            write_injected(&mut reply, injected, &request);
+            write_injected(&mut reply, injected, command, &request);
         }
         reply.append("ok", ok);
         self.write_times(&mut reply);
@@ -383,9 +385,10 @@ fn write_labels(reply: &mut Writer<'_>, labels: &[impl AsRef<str>]) {
 }
 
 /// Appends the write concern error that a failpoint adds.
-fn write_injected(reply: &mut Writer<'_>, injected: InjectedError, request: &Request<'_>) {
+fn write_injected(reply: &mut Writer<'_>, injected: InjectedError, command: &Command, request: &Request<'_>) {
     let InjectedError { error, labels } = injected;
-    let labels = labels.unwrap_or_else(|| error_labels::of_write_concern_error(error.as_ref().get("code"), request));
+    let code = error.as_ref().get("code");
+    let labels = labels.unwrap_or_else(|| error_labels::of_write_concern_error(code, command, request));
     write_labels(reply, &labels);
     reply.append("writeConcernError", &error);
 }

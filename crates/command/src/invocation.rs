@@ -11,7 +11,6 @@ use crate::command_entry::Command;
 use crate::connection::ClientConnection;
 use crate::dispatch::{FollowUp, Halt, RunOn};
 use crate::fail_points::InjectedError;
-use crate::generic_options::GenericOptions;
 use crate::machine;
 use crate::observation::Observation;
 use crate::query_settings;
@@ -29,6 +28,7 @@ use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::{Fields, elements};
 use bunko_session::awaiting::{Heartbeat, ParkedCursor};
 use bunko_session::operations::{Context, Interruption, RunningOperation};
+use bunko_session::options::GenericOptions;
 use bunko_session::sessions::CheckedOut;
 use bunko_store::{Bell, Lsn};
 use std::borrow::Cow;
@@ -297,7 +297,7 @@ impl<'a> Invocation<'a> {
         while lock.is_closed() {
             self.refuse_if_long(true)?;
             self.operation.note_held_back(true);
-            let outcome = lock.wait(self);
+            let outcome = lock.wait(self.operation());
             self.operation.note_held_back(false);
             outcome?;
         }

@@ -6,7 +6,6 @@
 
 use crate::collection_statistics::CollectionStatistics;
 use crate::invocation::Invocation;
-use crate::replica_set::Deployment;
 use crate::source_stages::Surroundings;
 use crate::unstored;
 use bunko_aggregate::{DocumentStream, Environment, Pipeline, Plannable};
@@ -16,6 +15,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use bunko_oplog::Entries;
 use bunko_query::FindQuery;
+use bunko_request::deployment::Deployment;
 use bunko_session::cursors::CursorSource;
 use bunko_store::{Bell, Direction, Space};
 use std::sync::Arc;

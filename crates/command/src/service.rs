@@ -19,8 +19,7 @@ use crate::replica_set::{DefaultConcerns, ReplicaSet};
 use crate::stored_settings;
 use crate::time_series::OpenBuckets;
 use crate::time_to_live::TimeToLive;
-use crate::user_write_block::UserWriteBlock;
-use crate::write_lock::WriteLock;
+use bunko_access::Action;
 use bunko_authority::audit::{AuditOptions, Configuration as AuditConfiguration};
 use bunko_authority::{Asker, Authority, DATABASE};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ObjectId, Timestamp, ValueRef};
@@ -35,6 +34,8 @@ use bunko_session::cursors::CursorStore;
 use bunko_session::operations::Operations;
 use bunko_session::sessions::{SESSION_TIMEOUT, SessionId, SessionTable};
 use bunko_session::transactions::{Entry, TransactionContext, Transactions};
+use bunko_session::user_write_block::{self, UserWriteBlock};
+use bunko_session::write_lock::WriteLock;
 use bunko_wire::Compressor;
 use parking_lot::Mutex;
 use std::cell::LazyCell;
@@ -229,6 +230,14 @@ impl Service {
                 cluster_parameters::apply(&parameters, name, kept.as_ref());
             }
         }
+        // If this document cannot be read, nothing else can be read either.
+        let stored_block = stored_settings::find(
+            &catalog,
+            user_write_block::DATABASE,
+            user_write_block::COLLECTION,
+            user_write_block::ID,
+        );
+        let stored_block = stored_block.ok().flatten();
         let started = Instant::now();
         let transaction_latencies: Arc<Mutex<ClassLatency>> = Arc::default();
         let latencies = Arc::clone(&transaction_latencies);
@@ -248,7 +257,7 @@ impl Service {
             auto_compaction: AutoCompaction::default(),
             fail_points: FailPoints::default(),
             write_lock: WriteLock::default(),
-            user_write_block: UserWriteBlock::kept(&catalog),
+            user_write_block: UserWriteBlock::stored(stored_block.as_ref().map(DocumentBuf::as_ref)),
             query_settings: AllQuerySettings::kept(&catalog),
             parameters,
             pace: ConnectionPace::default(),
@@ -363,6 +372,17 @@ impl Service {
             None => Ok(()),
             Some(message) => Err(Failure::new(ErrorCode::OPERATION_FAILED, message)),
         }
+    }
+
+    /// Whether the writes of a connection's client are blocked. Without privilege checks, no client may bypass the
+    /// block.
+    pub(crate) fn blocks_writes_of(&self, connection: &ClientConnection) -> bool {
+        if self.user_write_block.reason().is_none() {
+            return false;
+        }
+        let asker = Asker::of(&self.authority, connection);
+        let may_bypass = || asker.is_some_and(|asker| asker.on_cluster(Action::BypassWriteBlockingMode));
+        !(self.authority.access.is_enforced() && may_bypass())
     }
 
     /// Closes a cursor as OP_KILL_CURSORS does, whatever it reads, unless it belongs to another user.

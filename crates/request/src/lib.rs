@@ -3,17 +3,22 @@
 
 pub mod client_metadata;
 pub mod counted_as;
+pub mod deployment;
+pub mod encrypted_fields;
 pub mod facts;
 pub mod field_kinds;
 pub mod fields;
 pub mod generic_fields;
 pub mod inner_pipelines;
+pub mod internal_fields;
 mod peer;
 pub mod query_shape;
 pub mod read_preference;
 mod request;
+pub mod stable_api;
 pub mod statement;
 pub mod truncated_command;
+pub mod write_concern;
 
 pub use field_kinds::{Field, Kind};
 pub use fields::Fields;

@@ -5,6 +5,10 @@
 
 pub mod awaiting;
 pub mod cursors;
+pub mod error_labels;
 pub mod operations;
+pub mod options;
 pub mod sessions;
 pub mod transactions;
+pub mod user_write_block;
+pub mod write_lock;

@@ -19,7 +19,9 @@ const SERVER: &[&str] = &[
     "crates/command/src",
     "crates/operation/src",
     "crates/query/src",
+    "crates/request/src",
     "crates/server/src",
+    "crates/session/src",
     "crates/update/src",
     "crates/wire/src",
 ];

@@ -5,12 +5,12 @@ use crate::collection_statistics::{CollectionStatistics, smallest_integer};
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::replica_set::Deployment;
 use crate::time_series;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_catalog::from_storage;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::deployment::Deployment;
 use bunko_request::facts::CommandFacts;
 use bunko_request::field_kinds::{Kind, POSITIVE, field};
 

@@ -5,12 +5,12 @@ use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::profiler::DatabaseProfile;
-use crate::replica_set::Deployment;
 use bunko_access::Action;
 use bunko_authority::audit::{AuditEvent, Event};
 use bunko_bson::{Writer, number};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::Request;
+use bunko_request::deployment::Deployment;
 use bunko_request::facts::{Changes, CommandFacts, Queueing, Stability, WriteConcernUse};
 use bunko_request::field_kinds::Kind;
 

@@ -48,7 +48,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let write_lock = &invocation.service.write_lock;
     if locks {
         let patience_ms = u64::try_from(patience_ms).unwrap_or_default().min(i32::MAX as u64);
-        let count = write_lock.lock(invocation, Duration::from_millis(patience_ms))?;
+        let service = invocation.service;
+        let is_one_writing = || service.operations.is_one_writing() || service.time_to_live.is_deleting();
+        let patience = Duration::from_millis(patience_ms);
+        let count = write_lock.lock(invocation.operation(), patience, &service.catalog, is_one_writing)?;
         reply
             .append("info", "now locked against writes, use db.fsyncUnlock() to unlock")
             .append("lockCount", count as i64)

@@ -269,14 +269,27 @@ pub fn find(name: &str) -> Option<&'static Command> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bunko_bson::{DocumentRef, ValueRef};
     use bunko_request::counted_as::OperationClass;
     use bunko_request::facts::{Changes, ReadConcernUse, ReadsFrom, Retry, Stability, WriteConcernUse};
+    use bunko_request::internal_fields::{self, OF_ALL_COMMANDS};
     use std::collections::BTreeSet;
 
     #[test]
     fn names_are_unique() {
         let names: Vec<_> = COMMANDS.iter().flat_map(|command| command.aliases.iter().chain([&command.name])).collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+    }
+
+    #[test]
+    fn no_command_takes_an_internal_field() {
+        for command in COMMANDS {
+            for name in OF_ALL_COMMANDS.iter().chain(command.internal_fields) {
+                assert!(command.fields.iter().all(|field| field.name != *name), "{}.{name}", command.name);
+                let checked = internal_fields::check(command, name, ValueRef::Boolean(true), DocumentRef::EMPTY);
+                assert!(checked.is_err(), "{name}");
+            }
+        }
     }
 
     /// Facts that follow from each other, as MongoDB's commands have them.

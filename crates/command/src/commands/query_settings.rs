@@ -4,19 +4,19 @@ use super::{aggregate, distinct, find};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::generic_options::GenericOptions;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
 use crate::query_settings::{self, NoHash, Set, Settings, ShapeHash, shape_of};
-use crate::replica_set::Deployment;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::id_lookup;
 use bunko_request::Request;
+use bunko_request::deployment::Deployment;
 use bunko_request::facts::{Changes, CommandFacts, Databases, Explanation};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_session::options::GenericOptions;
 
 pub(super) const SET: Command = Command {
     facts: CommandFacts {

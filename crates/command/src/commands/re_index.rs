@@ -5,10 +5,10 @@ use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::replica_set::Deployment;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::deployment::Deployment;
 use bunko_request::facts::{ANY_FIELDS, Changes, CommandFacts};
 
 pub(super) const COMMAND: Command = Command {

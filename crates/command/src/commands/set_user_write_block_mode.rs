@@ -6,12 +6,12 @@ use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::stored_settings;
-use crate::user_write_block::{COLLECTION, DATABASE, ID, Reason};
 use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{CommandFacts, Databases, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_session::user_write_block::{COLLECTION, DATABASE, ID, Reason};
 use std::time::Duration;
 
 pub(super) const COMMAND: Command = Command {

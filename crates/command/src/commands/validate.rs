@@ -6,12 +6,12 @@ use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::oplog_view;
-use crate::replica_set::Deployment;
 use crate::target::Target;
 use bunko_access::Action;
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
 use bunko_catalog::{Namespace, Validation};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::deployment::Deployment;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, UnstoredUse};
 
 pub(super) const COMMAND: Command = Command {

@@ -7,7 +7,7 @@
 
 use super::ReplicaSet;
 use crate::service::Service;
-use bunko_bson::{BinarySubtype, DocumentRef, Timestamp, ValueRef, Writer};
+use bunko_bson::{BinarySubtype, Timestamp, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,21 +29,6 @@ impl ClusterTime {
     fn latest(&self, operation_time: Timestamp) -> Timestamp {
         let latest = self.told.load(Ordering::Acquire).max(packed(operation_time));
         Timestamp { seconds: (latest >> 32) as u32, increment: latest as u32 }
-    }
-}
-
-/// Parses the `$clusterTime` of a request.
-/// # Errors
-/// `NoSuchKey`, `TypeMismatch`.
-pub(crate) fn parse(document: DocumentRef<'_>) -> Result<Timestamp> {
-    match document.get("clusterTime") {
-        Some(ValueRef::Timestamp(time)) => Ok(time),
-        None => Err(Failure::new(ErrorCode::NO_SUCH_KEY, "Missing expected field \"clusterTime\"")),
-        Some(other) => {
-            let kind = other.kind().alias();
-            let message = format!("\"clusterTime\" had the wrong type. Expected timestamp, found {kind}");
-            Err(Failure::type_mismatch(message))
-        }
     }
 }
 

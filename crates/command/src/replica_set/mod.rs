@@ -6,20 +6,21 @@ mod configuration;
 pub(crate) mod default_concerns;
 
 pub(crate) use asked::Force;
-pub(crate) use cluster_time::{ClusterTime, parse as parse_cluster_time};
+pub(crate) use cluster_time::ClusterTime;
 pub(crate) use default_concerns::DefaultConcerns;
 
+use crate::acknowledgement::Acknowledgement;
 use crate::connection::ClientConnection;
 use crate::dispatch::{Halt, RunOn};
 use crate::service::Service;
 use crate::stored_settings;
-use crate::write_concern::Acknowledgement;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ObjectId, Timestamp, ValueRef, number};
 use bunko_catalog::stored_document::Stamps;
 use bunko_catalog::{Namespace, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::Peer;
 use bunko_request::Request;
+use bunko_request::deployment::Deployment;
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 
@@ -31,15 +32,6 @@ pub(crate) const TERM: i64 = 1;
 /// A time in the form that members of a set use among each other.
 pub(crate) fn optime(time: Timestamp) -> DocumentBuf {
     DocumentBuf::new().with("ts", time).with("t", TERM)
-}
-
-/// The server's role towards its clients.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deployment {
-    /// A server that is not in a replica set.
-    Standalone,
-    /// A member of a replica set.
-    SetMember,
 }
 
 /// The address at which clients reach the member, as `host:port`.

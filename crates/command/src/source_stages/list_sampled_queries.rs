@@ -4,13 +4,13 @@
 
 use super::{Source, SourceStage};
 use crate::invocation::Invocation;
-use crate::replica_set::Deployment;
 use bunko_access::Action;
 use bunko_authority::privileges::pipelines::StagePrivileges;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::deployment::Deployment;
 use bunko_request::fields::wrong_type;
 
 const NAME: &str = bunko_stages::LIST_SAMPLED_QUERIES.name;

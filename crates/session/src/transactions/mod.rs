@@ -10,14 +10,15 @@
 //! A session has at most one ([`crate::sessions`]). Its effect on data is in `bunko_catalog::Transaction`.
 //!
 //! A command's entry in the table says whether a transaction may contain it (`TransactionUse`); `TransactionFields`
-//! judges its fields. `CheckedOut::take` gives the command its session, in which the first command has put the transaction.
-//! That is the unit of work of each command's operation. Dropping the `CheckedOut` aborts the transaction, unless the
-//! reply has shown that no statement failed (`fate_by_reply`), or the command runs again elsewhere (`Fate::AsBefore`).
+//! judges its fields. `CheckedOut::take` gives the command its session, in which the first command has put the
+//! transaction. That is the unit of work of each command's operation. Dropping the `CheckedOut` aborts the transaction,
+//! unless the reply has shown that no statement failed (`fate_by_reply`), or the command runs again elsewhere
+//! (`Fate::AsBefore`).
 //!
 //! [`Transactions`] has the open ones, for `currentOp`, for commands that end sessions, and for
-//! `TransactionContext::abort_expired`, which runs each second. A transaction in which a command runs is aborted
-//! when that command ends. A statement that met another transaction's claim waits for its turn without a thread: the
-//! first statement runs again then, the reply of any other is held back with the transaction already aborted.
+//! `TransactionContext::abort_expired`, which runs each second. A transaction in which a command runs is aborted when
+//! that command ends. A statement that met another transaction's claim waits for its turn without a thread: the first
+//! statement runs again then; the reply of any other is held back, with the transaction already aborted.
 //! Source: MongoDB manual 8.2, "Transactions"; MongoDB's specification of transactions for drivers.
 
 mod admission;

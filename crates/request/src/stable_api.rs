@@ -1,22 +1,22 @@
 //! `apiVersion` and related fields: with them a client asks for features that later servers also have.
 
-use crate::collection_uuid;
-use crate::command_entry::Command;
+use crate::Request;
+use crate::facts::{Changes, CommandFacts, Stability};
+use crate::fields::wrong_type;
+use crate::inner_pipelines::pipelines_in;
 use bunko_bson::{ArrayRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_request::Request;
-use bunko_request::facts::{Changes, Stability};
-use bunko_request::fields::wrong_type;
-use bunko_request::inner_pipelines::pipelines_in;
 use bunko_stages::ApiUse;
 
+/// The field with the UUID that a client expects a collection to have. It is not in version 1, for any command.
+pub const COLLECTION_UUID: &str = "collectionUUID";
 /// Index options that are not in version 1.
 /// Source: MongoDB manual, "Stable API".
 const INDEX_OPTIONS_OUTSIDE: &[&str] = &["background", "bucketSize", "sparse", "storageEngine"];
 
 /// The Stable API fields of a request.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct StableApi {
+pub struct StableApi {
     has_version: bool,
     has_wish: bool,
     is_strict: bool,
@@ -46,7 +46,7 @@ impl StableApi {
     /// # Errors
     /// 4886600 for `apiStrict` or `apiDeprecationErrors` without a version; `APIStrictError` if a strict client uses a
     /// command, a field or a stage that is not in version 1.
-    pub fn check(self, command: &Command, request: &Request<'_>) -> Result<()> {
+    pub fn check(self, command: &CommandFacts, request: &Request<'_>) -> Result<()> {
         if self.has_wish && !self.has_version {
             return Err(Failure::new(
                 ErrorCode(4_886_600),
@@ -61,7 +61,7 @@ fn refusal(message: String) -> Failure {
     Failure::new(ErrorCode::API_STRICT_ERROR, message)
 }
 
-fn check_strictly(command: &Command, request: &Request<'_>) -> Result<()> {
+fn check_strictly(command: &CommandFacts, request: &Request<'_>) -> Result<()> {
     let name = command.name;
     let Stability::Version1 { fields_outside } = command.stable_api else {
         let message = format!(
@@ -75,7 +75,7 @@ fn check_strictly(command: &Command, request: &Request<'_>) -> Result<()> {
         return Err(refusal(message));
     }
     let body = request.body;
-    let is_outside = |field: &str| field == collection_uuid::NAME || fields_outside.contains(&field);
+    let is_outside = |field: &str| field == COLLECTION_UUID || fields_outside.contains(&field);
     if let Some(element) = body.iter().find(|element| is_outside(element.name)) {
         return Err(refusal(format!("BSON field '{name}.{}' is not allowed with apiStrict:true.", element.name)));
     }
@@ -87,7 +87,7 @@ fn check_strictly(command: &Command, request: &Request<'_>) -> Result<()> {
 }
 
 /// Whether the command writes to the collection of stored functions, which is not in version 1.
-fn writes_functions(command: &Command, request: &Request<'_>) -> bool {
+fn writes_functions(command: &CommandFacts, request: &Request<'_>) -> bool {
     const FUNCTIONS: &str = "system.js";
     match command.changes {
         Changes::Documents => request.argument().as_str() == Some(FUNCTIONS),

@@ -3,29 +3,26 @@
 //! An operation reads the block when it begins, and the catalog refuses its writes. The block does not apply to users
 //! who may bypass it, nor to the server's own work.
 
-use crate::connection::ClientConnection;
-use crate::service::Service;
-use crate::stored_settings;
-use bunko_access::Action;
-use bunko_authority::Asker;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
-use bunko_catalog::Catalog;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// The database and collection that keep the block, as in MongoDB: one document, as long as the block is on.
-pub(crate) const DATABASE: &str = "config";
+pub const DATABASE: &str = "config";
 /// See [`DATABASE`].
-pub(crate) const COLLECTION: &str = "user_writes_critical_sections";
+pub const COLLECTION: &str = "user_writes_critical_sections";
 /// The `_id` of the document, which applies to all collections.
-pub(crate) const ID: &str = "";
+pub const ID: &str = "";
 const BLOCKS: &str = "blockUserWrites";
 const REASON: &str = "userWritesBlockReason";
 
 /// Why writes are blocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reason {
+pub enum Reason {
+    /// None was given.
     Unspecified,
+    /// The data move to another cluster.
     ClusterToClusterMigrationInProgress,
+    /// The disk is too full.
     DiskUseThresholdExceeded,
 }
 
@@ -62,18 +59,16 @@ impl Reason {
 
 /// Whether writes of users are blocked, and why.
 #[derive(Debug, Default)]
-pub(crate) struct UserWriteBlock {
+pub struct UserWriteBlock {
     /// 0 if writes are not blocked, else the reason's number plus one.
     state: AtomicU8,
 }
 
 impl UserWriteBlock {
-    /// The stored block. A document without a known reason counts as `Unspecified`.
-    pub fn kept(catalog: &Catalog) -> Self {
+    /// The block that is stored in this document. A document without a known reason counts as `Unspecified`.
+    pub fn stored(document: Option<DocumentRef<'_>>) -> Self {
         let block = Self::default();
-        // If this document cannot be read, nothing else can be read either.
-        let kept = stored_settings::find(catalog, DATABASE, COLLECTION, ID).ok().flatten();
-        block.set(kept.as_ref().and_then(|kept| reason_of(kept.as_ref())));
+        block.set(document.and_then(reason_of));
         block
     }
 
@@ -95,19 +90,4 @@ fn reason_of(kept: DocumentRef<'_>) -> Option<Reason> {
     }
     let named = kept.get(REASON).and_then(ValueRef::as_str).and_then(Reason::of);
     Some(named.unwrap_or(Reason::Unspecified))
-}
-
-impl Service {
-    /// Whether the writes of a connection's client are blocked. Without privilege checks, no client may bypass the
-    /// block.
-    pub(crate) fn blocks_writes_of(&self, connection: &ClientConnection) -> bool {
-        if self.user_write_block.reason().is_none() {
-            return false;
-        }
-        let may_bypass = || {
-            Asker::of(&self.authority, connection)
-                .is_some_and(|asker| asker.on_cluster(Action::BypassWriteBlockingMode))
-        };
-        !(self.authority.access.is_enforced() && may_bypass())
-    }
 }

@@ -1,10 +1,9 @@
 //! The condition that a client sets for reporting a write as successful.
 
-use crate::replica_set::Deployment;
+use crate::deployment::Deployment;
+use crate::fields::Fields;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_request::fields::Fields;
-use bunko_store::Lsn;
 
 /// A parsed `writeConcern`, already known to be satisfiable by a single node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -15,34 +14,12 @@ pub struct WriteConcern {
     pub is_unacknowledged: bool,
 }
 
-/// The condition that must hold before a reply is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Acknowledgement {
-    /// Nothing was written.
-    #[default]
-    None,
-    /// The record has been passed to the kernel: it survives the process.
-    Written(Lsn),
-    /// The record is on disk: it survives a power failure.
-    Durable(Lsn),
-}
-
-impl Acknowledgement {
-    pub(crate) fn of(concern: WriteConcern, written: Option<Lsn>) -> Self {
-        match written {
-            None => Self::None,
-            Some(lsn) if concern.is_journaled => Self::Durable(lsn),
-            Some(lsn) => Self::Written(lsn),
-        }
-    }
-}
-
 impl WriteConcern {
     /// Parses a write concern. If one node cannot satisfy its `w`, a standalone server refuses the write; a member of a
     /// set writes, and reports that the concern was not met.
     /// # Errors
     /// `BadValue`, `FailedToParse`, `TypeMismatch` and `IDLUnknownField` as MongoDB's.
-    pub(crate) fn parse(deployment: Deployment, document: DocumentRef<'_>) -> Result<(Self, Option<Failure>)> {
+    pub fn parse(deployment: Deployment, document: DocumentRef<'_>) -> Result<(Self, Option<Failure>)> {
         let mut concern = Self::default();
         let mut unmet = None;
         let fields = Fields::new("WriteConcernOptions", document);
@@ -117,7 +94,7 @@ impl WriteConcern {
 /// The write concern as repeated in the error that says it was not met. Only clients can set one that a single node
 /// cannot meet: defaults are checked when they are set.
 /// Source: MongoDB manual, "WriteResult", `writeConcernError.errInfo.writeConcern`.
-pub(crate) fn as_used(given: DocumentRef<'_>) -> DocumentBuf {
+pub fn as_used(given: DocumentRef<'_>) -> DocumentBuf {
     let mut used = DocumentBuf::new();
     let value = |name: &str| given.get(name).filter(|value| !value.is_nullish());
     let is_true = |name: &str| match value(name) {

@@ -1,19 +1,18 @@
 //! The read concern: how settled the data that a client reads must be.
 
-use crate::command_entry::Command;
-use crate::replica_set::Deployment;
+use crate::transactions::is_inside;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::StateAsked;
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_request::facts::ReadConcernUse;
+use bunko_request::deployment::Deployment;
+use bunko_request::facts::{CommandFacts, ReadConcernUse};
 use bunko_request::fields::wrong_type;
-use bunko_session::transactions::is_inside;
 use bunko_stages::ConcernUse;
 
 /// A read concern that this server can honour.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ReadConcern {
+pub struct ReadConcern {
     /// The reads must see everything up to this time.
     pub after: Option<Timestamp>,
     /// The past state to read, if any.
@@ -29,9 +28,9 @@ impl ReadConcern {
     /// `InvalidOptions` for a command that does not allow the level, and for times that do not fit the level;
     /// `NotAReplicaSet` and `IllegalOperation` for features that only a member of a set has; `BadValue`,
     /// `TypeMismatch`, `IDLUnknownField` for malformed values.
-    pub(crate) fn parse(
+    pub fn parse(
         deployment: Deployment,
-        command: &Command,
+        command: &CommandFacts,
         concern: DocumentRef<'_>,
         body: DocumentRef<'_>,
     ) -> Result<Self> {
@@ -115,7 +114,7 @@ fn checked_after(concern: DocumentRef<'_>, time: Timestamp) -> Result<Timestamp>
 }
 
 /// Checks `atClusterTime`, which needs the level `snapshot` and which few commands allow.
-fn check_at(command: &Command, concern: DocumentRef<'_>, body: DocumentRef<'_>) -> Result<()> {
+fn check_at(command: &CommandFacts, concern: DocumentRef<'_>, body: DocumentRef<'_>) -> Result<()> {
     let refuse = |message: &str| Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
     if concern.get("level").and_then(ValueRef::as_str) != Some("snapshot") {
         return refuse("readConcern level 'snapshot' is required when specifying atClusterTime");
@@ -176,7 +175,7 @@ fn check_level_inside(level: &str) -> Result<()> {
     Err(Failure::new(ErrorCode::INVALID_OPTIONS, message))
 }
 
-fn check_level(deployment: Deployment, command: &Command, concern: DocumentRef<'_>, level: &str) -> Result<()> {
+fn check_level(deployment: Deployment, command: &CommandFacts, concern: DocumentRef<'_>, level: &str) -> Result<()> {
     match level {
         "local" => Ok(()),
         "available" | "majority" | "linearizable" | "snapshot"
@@ -204,7 +203,7 @@ fn check_level(deployment: Deployment, command: &Command, concern: DocumentRef<'
 }
 
 /// The error for a cluster time on a standalone server.
-fn refuse_cluster_time(command: &Command, concern: DocumentRef<'_>, name: &str, time: Timestamp) -> Failure {
+fn refuse_cluster_time(command: &CommandFacts, concern: DocumentRef<'_>, name: &str, time: Timestamp) -> Failure {
     let is_null = time == Timestamp { seconds: 0, increment: 0 };
     if name == "afterClusterTime" && is_null {
         return Failure::new(ErrorCode::INVALID_OPTIONS, "afterClusterTime cannot be a null timestamp");
@@ -222,7 +221,7 @@ fn refuse_cluster_time(command: &Command, concern: DocumentRef<'_>, name: &str, 
     )
 }
 
-fn level_not_supported(command: &Command, concern: DocumentRef<'_>) -> Failure {
+fn level_not_supported(command: &CommandFacts, concern: DocumentRef<'_>) -> Failure {
     Failure::new(
         ErrorCode::INVALID_OPTIONS,
         format!(

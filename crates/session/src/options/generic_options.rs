@@ -1,22 +1,18 @@
 //! Fields that any command may carry, and the refusal of unknown fields.
 
-use crate::command_entry::Command;
-use crate::encrypted_fields;
-use crate::internal_fields;
-use crate::read_concern::ReadConcern;
-use crate::replica_set::{Deployment, parse_cluster_time};
-use crate::stable_api::StableApi;
-use crate::write_concern::WriteConcern;
+use super::read_concern::ReadConcern;
+use crate::sessions::{NamedSession, SessionId, id};
+use crate::transactions::{Part, TransactionFields};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Element, Timestamp, Value, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_request::Request;
-use bunko_request::facts::{ANY_FIELDS, EncryptionUse, InvalidDocuments, Retry, WriteConcernUse};
+use bunko_request::deployment::Deployment;
+use bunko_request::facts::{ANY_FIELDS, CommandFacts, EncryptionUse, InvalidDocuments, Retry, WriteConcernUse};
 use bunko_request::fields::{FieldSet, Met, wrong_type};
 use bunko_request::generic_fields::{GENERIC, INTERNAL_MAX_TIME};
-use bunko_request::read_preference;
-use bunko_session::sessions::{NamedSession, SessionId, id};
-use bunko_session::transactions::{Part, TransactionFields};
+use bunko_request::stable_api::StableApi;
+use bunko_request::write_concern::WriteConcern;
+use bunko_request::{Request, encrypted_fields, internal_fields, read_preference};
 use std::time::Duration;
 
 /// The generic options of one request.
@@ -25,33 +21,33 @@ pub struct GenericOptions {
     /// The condition for reporting success.
     pub write_concern: WriteConcern,
     /// Whether the request names a write concern.
-    pub(crate) has_write_concern: bool,
+    pub has_write_concern: bool,
     /// Why the write concern cannot be met. The write is done all the same, and this error is reported beside its
     /// outcome.
-    pub(crate) unmet_write_concern: Option<Failure>,
+    pub unmet_write_concern: Option<Failure>,
     /// The cluster time that the client knows, if this server is a member of a set.
-    pub(crate) cluster_time: Option<Timestamp>,
+    pub cluster_time: Option<Timestamp>,
     /// The condition that must hold before anything is read.
-    pub(crate) read_concern: ReadConcern,
+    pub read_concern: ReadConcern,
     /// `maxTimeMS`, if it is given and not 0.
     pub max_time: Option<Duration>,
     /// `lsid`, if it is given.
-    pub(crate) named_session: Option<NamedSession>,
+    pub named_session: Option<NamedSession>,
     /// The id of the named session, once the user is known.
-    pub(crate) session: Option<SessionId>,
+    pub session: Option<SessionId>,
     /// `comment`, for `currentOp`.
     pub comment: Option<Value>,
     /// Whether the request has `maxTimeMSOpOnly`, which only members of a cluster may send.
     has_internal_max_time: bool,
     /// The command's own fields that the body has.
-    pub(crate) met: FieldSet,
+    pub met: FieldSet,
     /// The fields of [`GENERIC`] that the body has, as bits.
     met_generic: u32,
     api: StableApi,
     /// `txnNumber` of a retryable write or a transaction.
     pub transaction_number: Option<i64>,
     /// The command's part in the transaction with that number, if it has one.
-    pub(crate) part: Option<Part>,
+    pub part: Option<Part>,
     transaction: TransactionFields,
 }
 
@@ -61,7 +57,7 @@ impl GenericOptions {
     /// `IDLUnknownField` for a field that neither the command nor MongoDB knows, `IDLDuplicateField` for a field that
     /// occurs twice; `BadValue`, `TypeMismatch`, `InvalidOptions`, `IllegalOperation` for generic options that are
     /// malformed or cannot be honoured.
-    pub(crate) fn parse(deployment: Deployment, command: &Command, request: &Request<'_>) -> Result<Self> {
+    pub fn parse(deployment: Deployment, command: &CommandFacts, request: &Request<'_>) -> Result<Self> {
         let mut options = Self {
             write_concern: WriteConcern::default(),
             has_write_concern: false,
@@ -127,7 +123,7 @@ impl GenericOptions {
     fn read(
         &mut self,
         deployment: Deployment,
-        command: &Command,
+        command: &CommandFacts,
         element: Element<'_>,
         body: DocumentRef<'_>,
     ) -> Result<()> {
@@ -146,7 +142,7 @@ impl GenericOptions {
             "$clusterTime" => {
                 let told = object(name, value)?;
                 if deployment == Deployment::SetMember {
-                    self.cluster_time = Some(parse_cluster_time(told)?);
+                    self.cluster_time = Some(cluster_time(told)?);
                 }
             }
             "$readPreference" => read_preference::check(object(name, value)?)?,
@@ -182,7 +178,7 @@ impl GenericOptions {
     }
 
     /// Checks the fields of a transaction or retryable write, and whether the command may have a transaction number.
-    fn check_transaction(&mut self, command: &Command, request: &Request<'_>) -> Result<()> {
+    fn check_transaction(&mut self, command: &CommandFacts, request: &Request<'_>) -> Result<()> {
         let refuse = |message: String| Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
         if let (Some(name), None) = (self.transaction.first_given(), self.transaction_number) {
             return refuse(format!("'{name}' field requires a transaction number to also be specified"));
@@ -215,7 +211,7 @@ fn transaction_number(value: ValueRef<'_>) -> Result<i64> {
 }
 
 /// Whether a request may have a write concern.
-fn takes_write_concern(command: &Command, body: DocumentRef<'_>) -> bool {
+fn takes_write_concern(command: &CommandFacts, body: DocumentRef<'_>) -> bool {
     match command.write_concern {
         WriteConcernUse::Taken => true,
         WriteConcernUse::WithOutput => command.changes.is_asked_for(body),
@@ -223,17 +219,17 @@ fn takes_write_concern(command: &Command, body: DocumentRef<'_>) -> bool {
     }
 }
 
-fn unknown(command: &Command, field: &str) -> Failure {
+fn unknown(command: &CommandFacts, field: &str) -> Failure {
     Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, format!("BSON field '{}.{field}' is an unknown field.", command.name))
 }
 
-fn duplicate(command: &Command, field: &str) -> Failure {
+fn duplicate(command: &CommandFacts, field: &str) -> Failure {
     let message = format!("BSON field '{}.{field}' is a duplicate field", command.name);
     Failure::new(ErrorCode::IDL_DUPLICATE_FIELD, message)
 }
 
 /// Refuses a document sequence that the command does not read.
-fn refuse_unread(command: &Command, identifier: &str) -> Result<()> {
+fn refuse_unread(command: &CommandFacts, identifier: &str) -> Result<()> {
     if command.sequences.is_empty() {
         let message = format!("The {} command does not support document sequences.", command.name);
         return Err(Failure::new(ErrorCode(40472), message));
@@ -248,8 +244,23 @@ fn object<'a>(name: &str, value: ValueRef<'a>) -> Result<DocumentRef<'a>> {
     })
 }
 
-fn document<'a>(command: &Command, name: &str, value: ValueRef<'a>) -> Result<DocumentRef<'a>> {
+fn document<'a>(command: &CommandFacts, name: &str, value: ValueRef<'a>) -> Result<DocumentRef<'a>> {
     value.as_document().ok_or_else(|| wrong_type(&format!("{}.{name}", command.name), value, "object"))
+}
+
+/// Parses the `$clusterTime` of a request.
+/// # Errors
+/// `NoSuchKey`, `TypeMismatch`.
+fn cluster_time(document: DocumentRef<'_>) -> Result<Timestamp> {
+    match document.get("clusterTime") {
+        Some(ValueRef::Timestamp(time)) => Ok(time),
+        None => Err(Failure::new(ErrorCode::NO_SUCH_KEY, "Missing expected field \"clusterTime\"")),
+        Some(other) => {
+            let kind = other.kind().alias();
+            let message = format!("\"clusterTime\" had the wrong type. Expected timestamp, found {kind}");
+            Err(Failure::type_mismatch(message))
+        }
+    }
 }
 
 fn max_time(value: ValueRef<'_>) -> Result<Option<Duration>> {

@@ -8,9 +8,9 @@
 //!    └───────────────────────┴─────────────────────────────────────────────┘ last unlock
 //! ```
 
-use crate::invocation::Invocation;
 use bunko_catalog::{Catalog, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::OperationContext;
 use bunko_store::StillFiles;
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,22 +45,28 @@ impl WriteLock {
     }
 
     /// Takes the lock once more. The first time, it waits within `patience` for running writes to end, then makes
-    /// everything durable. Returns how often the lock is held.
+    /// everything durable. `is_one_writing` says whether one still runs. Returns how often the lock is held.
     /// # Errors
     /// `LockTimeout` if a write does not end in time; errors of interruption and of the checkpoint.
-    pub(crate) fn lock(&self, invocation: &Invocation<'_>, patience: Duration) -> Result<u64> {
+    pub fn lock(
+        &self,
+        operation: &OperationContext,
+        patience: Duration,
+        catalog: &Catalog,
+        is_one_writing: impl Fn() -> bool,
+    ) -> Result<u64> {
         let deadline = Instant::now() + patience;
         let mut state = self.state.lock();
         while state.is_closing {
             self.changed.wait_for(&mut state, SLICE);
-            invocation.operation().check()?;
+            operation.check()?;
         }
         if state.count == 0 {
             state.is_closing = true;
             // Sequentially consistent, so that the thread that deletes expired documents sees this or is seen deleting.
             self.is_closed.store(true, Ordering::SeqCst);
             drop(state);
-            let closed = close(invocation, deadline);
+            let closed = close(operation, deadline, catalog, is_one_writing);
             state = self.state.lock();
             state.is_closing = false;
             self.changed.notify_all();
@@ -79,7 +85,7 @@ impl WriteLock {
     /// Releases the lock once. Returns how often it is still held.
     /// # Errors
     /// `IllegalOperation` if the lock is not held.
-    pub(crate) fn unlock(&self) -> Result<u64> {
+    pub fn unlock(&self) -> Result<u64> {
         let mut state = self.state.lock();
         if state.count == 0 {
             return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, "fsyncUnlock called when not locked"));
@@ -92,7 +98,7 @@ impl WriteLock {
     }
 
     /// Releases the lock completely, because the server is shutting down.
-    pub(crate) fn release(&self) {
+    pub fn release(&self) {
         let mut state = self.state.lock();
         state.count = 0;
         self.open(&mut state);
@@ -107,26 +113,30 @@ impl WriteLock {
     /// Waits until writes may continue.
     /// # Errors
     /// If the operation is interrupted.
-    pub(crate) fn wait(&self, invocation: &Invocation<'_>) -> Result<()> {
+    pub fn wait(&self, operation: &OperationContext) -> Result<()> {
         let mut state = self.state.lock();
         while self.is_closed() {
             self.changed.wait_for(&mut state, SLICE);
-            invocation.operation().check()?;
+            operation.check()?;
         }
         Ok(())
     }
 }
 
 /// Waits for the writes that began before, then makes them durable.
-fn close(invocation: &Invocation<'_>, deadline: Instant) -> Result<StillFiles> {
-    while invocation.service.operations.is_one_writing() || invocation.service.time_to_live.is_deleting() {
-        invocation.operation().check()?;
+fn close(
+    operation: &OperationContext,
+    deadline: Instant,
+    catalog: &Catalog,
+    is_one_writing: impl Fn() -> bool,
+) -> Result<StillFiles> {
+    while is_one_writing() {
+        operation.check()?;
         if Instant::now() >= deadline {
             return Err(Failure::new(ErrorCode::LOCK_TIMEOUT, "Fsync lock timed out"));
         }
         std::thread::sleep(LOOK);
     }
-    let catalog: &Catalog = &invocation.service.catalog;
     catalog.store().checkpoint().map_err(from_storage)?;
     Ok(StillFiles::hold(catalog.store()))
 }

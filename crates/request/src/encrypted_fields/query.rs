@@ -1,9 +1,9 @@
 //! `queries` of an encrypted field: the comparisons that searches may use.
 
 use super::{missing, refuse_unknown};
+use crate::fields::Fields;
 use bunko_bson::{DocumentRef, ValueRef, number, order};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_request::fields::Fields;
 
 const PLACE: &str = "create.encryptedFields.fields.queries";
 const KNOWN: &[&str] = &[
