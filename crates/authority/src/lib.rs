@@ -33,7 +33,7 @@ pub use client::{Client, LocalEnd};
 pub use first_message::{FirstMessage, answer_first_message, offer_mechanisms};
 pub use logged_in::LoggedIn;
 pub use privileges::Asker;
-pub use redaction::{Shown, has_namespace_of_users, is_of_users, is_on_users, shown_text, without_named};
+pub use redaction::{Shown, has_namespace_of_users, is_on_users};
 pub use role_fields::{
     check_exist, check_grantable, check_privileges_grantable, name_of_argument, name_to_create, privileges,
     restrictions, role_names,

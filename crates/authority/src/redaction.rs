@@ -3,15 +3,13 @@
 //!
 //! **Invariant:** a command is shown only as a [`Shown`], which has no constructors other than these.
 
-use crate::access_control::{DATABASE, USERS};
-use bunko_bson::text::ValueText;
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Element, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_request::Request;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, FindFacts, Secrets};
 use bunko_request::generic_fields::is_generic;
-
-/// The text that replaces a secret, as in MongoDB.
-const HIDDEN: &str = "xxx";
+use bunko_request::secret_names::{
+    COLLECTION_OF_USERS, DATABASE_OF_USERS, HIDDEN, append_without_named, is_of_users, names_secret,
+};
 
 /// A command in a form that may be shown.
 #[derive(Clone, Debug)]
@@ -46,11 +44,6 @@ impl<'a> Shown<'a> {
     /// A command whose fields have not been checked.
     pub fn of_any(command: &CommandFacts, request: &Request<'a>) -> Self {
         Self::redacted(command, request.database, request.body)
-    }
-
-    /// A statement of a write to the collection `namespace`, or the stages that ran for it.
-    pub fn of_statement(namespace: &str, statement: DocumentBuf) -> DocumentBuf {
-        if is_of_users(namespace) { without_named(statement.as_ref()) } else { statement }
     }
 
     fn redacted(command: &CommandFacts, database: &str, body: DocumentRef<'a>) -> Self {
@@ -95,7 +88,7 @@ impl<'a> Shown<'a> {
 /// Whether a command on the collection that its first value names may read or write documents of users.
 pub fn is_on_users(database: &str, body: DocumentRef<'_>) -> bool {
     let collection = body.first().and_then(|first| first.value.as_str());
-    is_place_of_users(database, collection.unwrap_or_default())
+    database == DATABASE_OF_USERS || collection == Some(COLLECTION_OF_USERS)
 }
 
 /// Whether a command with its namespaces in `nsInfo` may write documents of users. Namespaces that the client sent as a
@@ -104,17 +97,6 @@ pub fn has_namespace_of_users(_: &str, body: DocumentRef<'_>) -> bool {
     let targets = body.get("nsInfo").and_then(ValueRef::as_array);
     let names_users = |target: DocumentRef<'_>| target.get("ns").and_then(ValueRef::as_str).is_some_and(is_of_users);
     targets.is_some_and(|targets| targets.iter().filter_map(ValueRef::as_document).any(names_users))
-}
-
-/// Whether a namespace may hold documents of users.
-pub fn is_of_users(namespace: &str) -> bool {
-    namespace.split_once('.').is_some_and(|(database, collection)| is_place_of_users(database, collection))
-}
-
-/// The database of users also holds, while a dump is restored, a temporary collection of the dump's users. Dumps of
-/// single databases and old servers have a collection of users in other databases too.
-fn is_place_of_users(database: &str, collection: &str) -> bool {
-    database == DATABASE || collection == USERS
 }
 
 /// An `explain`, with the command inside it redacted. `find` finds the facts of a command by its name.
@@ -135,87 +117,4 @@ fn redacted_inside(find: FindFacts, database: &str, body: DocumentRef<'_>) -> Do
         }
     }
     whole
-}
-
-/// A copy of the document in which fields with the name of a secret are hidden.
-pub fn without_named(document: DocumentRef<'_>) -> DocumentBuf {
-    let mut shown = DocumentBuf::new();
-    document.iter().for_each(|field| append_without_named(&mut shown, &field, false));
-    shown
-}
-
-/// The text of a value for an error message, in which fields with the name of a secret are hidden.
-pub fn shown_text(value: ValueRef<'_>) -> String {
-    match value {
-        ValueRef::Document(_) | ValueRef::Array(_) => {
-            let shown = without_named(DocumentBuf::new().with("", value).as_ref());
-            shown.as_ref().first().map_or_else(String::new, |only| ValueText(only.value).to_string())
-        }
-        other => ValueText(other).to_string(),
-    }
-}
-
-/// Appends a field. It is hidden if it has the name of a secret and is not `is_known`; otherwise the fields inside it
-/// are checked by their names.
-fn append_without_named(shown: &mut DocumentBuf, field: &Element<'_>, is_known: bool) {
-    if !is_known && is_secret(field.name, field.value) {
-        shown.append(field.name, HIDDEN);
-        return;
-    }
-    match field.value {
-        ValueRef::Document(inner) => shown.append(field.name, &without_named(inner)),
-        ValueRef::Array(inner) => {
-            let mut elements = ArrayBuf::new();
-            for element in inner.iter() {
-                match element {
-                    ValueRef::Document(document) => {
-                        elements.push(&without_named(document));
-                    }
-                    ValueRef::Array(nested) => {
-                        // An array is a document whose field names are its indexes.
-                        let nested = without_named(nested.as_document());
-                        elements.push(&nested.as_ref().iter().map(|field| field.value).collect::<ArrayBuf>());
-                    }
-                    other => {
-                        elements.push(other);
-                    }
-                }
-            }
-            shown.append(field.name, &elements)
-        }
-        other => shown.append(field.name, other),
-    };
-}
-
-/// Whether a field holds a secret, judged by its name and the type of its value.
-fn is_secret(name: &str, value: ValueRef<'_>) -> bool {
-    match value {
-        // For example `digestPassword`.
-        ValueRef::Boolean(_) => false,
-        ValueRef::Document(pattern) if name == "key" && is_key_pattern(pattern) => false,
-        _ => names_secret(name),
-    }
-}
-
-/// Whether a document can be the key pattern of an index.
-fn is_key_pattern(document: DocumentRef<'_>) -> bool {
-    const KINDS: [&str; 6] = ["2d", "2dsphere", "hashed", "text", "wildcard", "columnstore"];
-    document
-        .iter()
-        .all(|field| field.value.is_number() || field.value.as_str().is_some_and(|kind| KINDS.contains(&kind)))
-}
-
-/// Whether a field's name is that of a secret. Only the last name of a path counts, and only its letters and digits.
-fn names_secret(name: &str) -> bool {
-    const PARTS: [&str; 7] =
-        ["password", "passwd", "passphrase", "secret", "credential", "speculativeauthenticate", "privatekey"];
-    const ENDS: [&str; 8] =
-        ["pwd", "token", "apikey", "accesskey", "storedkey", "serverkey", "encryptionkey", "authkey"];
-    const WHOLE: [&str; 6] = ["pass", "payload", "nonce", "salt", "auth", "key"];
-    let last = name.rsplit('.').next().unwrap_or(name);
-    let letters: String = last.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-    let letters = letters.as_str();
-    PARTS.iter().any(|part| letters.contains(part))
-        || ENDS.iter().any(|end| letters.ends_with(end))
-        || WHOLE.contains(&letters)
 }

@@ -3,7 +3,7 @@
 use crate::configuration::LogFormat;
 use crate::log_file::LogOutput;
 use bunko_bson::datetime::format_iso8601_ms;
-use bunko_command::LogLines;
+use bunko_observe::LogLines;
 use serde_json::{Map, Value, json};
 use std::fmt;
 use std::sync::Arc;

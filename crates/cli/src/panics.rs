@@ -44,7 +44,7 @@ mod tests {
     use crate::configuration::{ExistingLog, LogFile, LogFormat, LogRotation};
     use crate::log_file::LogOutput;
     use crate::log_format::LogLayer;
-    use bunko_command::LogLines;
+    use bunko_observe::LogLines;
     use std::sync::Arc;
     use tracing_subscriber::layer::SubscriberExt;
 

@@ -24,12 +24,14 @@ use crate::start_report::{log_certificate, log_engine, log_process, log_recovery
 use bunko_catalog::{Catalog, InterruptedBuild, UnfinishedFate};
 use bunko_certificates::Details;
 use bunko_client::percent_encoded;
-use bunko_command::{Facts, LogLines, OwnCertificate, Process, Service, World, delete_expired_until_stopped};
+use bunko_command::{Facts, OwnCertificate, Process, Service, World, delete_expired_until_stopped};
 use bunko_host::usable_memory_bytes;
 use bunko_javascript::Workers;
+use bunko_observe::LogLines;
 use bunko_operation::{Helpers, MemoryLimits, ScratchSpace, ServerMemory, StageLimits};
 use bunko_scratch::ScratchDirectory;
 use bunko_server::{AdmissionOptions, Server, ServerOptions, Stopped, Tls};
+use bunko_settings::set_at_startup;
 use bunko_store::{LogOptions, Store, StoreOptions, Survival, check_place};
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock, Weak};
@@ -271,9 +273,9 @@ fn new_service(
     if let Some(audit) = &settings.audit {
         audit_log::begin(audit, &mut service)?;
     }
-    service.set_profiling_defaults(settings.profiling_level, settings.slow_sample_rate);
+    service.profiler.set_defaults(settings.profiling_level, settings.slow_sample_rate);
     for (name, value) in &settings.parameters {
-        let set = service.set_parameter_at_startup(name, value.as_bson());
+        let set = set_at_startup(&service, name, value.as_bson());
         set.map_err(|failure| format!("setParameter.{name}: {failure}"))?;
     }
     Ok(Arc::new(service))

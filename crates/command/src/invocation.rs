@@ -11,15 +11,16 @@ use crate::command_entry::Command;
 use crate::connection::ClientConnection;
 use crate::dispatch::{FollowUp, Halt, RunOn};
 use crate::fail_points::InjectedError;
-use crate::machine;
-use crate::observation::Observation;
 use crate::query_settings;
 use crate::service::Service;
 use crate::unstored;
+use bunko_access::Action;
 use bunko_authority::Asker;
 use bunko_bson::{DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_observe::machine;
+use bunko_observe::observation::Observation;
 use bunko_operation::{Examined, OperationContext, OperationSource, Place, UnitOfWork};
 use bunko_query::{QueryScope, SystemFunctions};
 use bunko_request::Request;
@@ -349,10 +350,16 @@ impl<'a> Invocation<'a> {
         if self.written.is_some() {
             operation.note_change();
         }
-        if self.service.blocks_writes_of(self.connection) {
+        if self.is_kept_from_writing() {
             operation.keep_from_writing();
         }
         Context::new(interruption, operation)
+    }
+
+    /// Whether the client's writes are blocked. Without privilege checks, no client may bypass the block.
+    fn is_kept_from_writing(&self) -> bool {
+        let may_bypass = || self.asker().is_some_and(|asker| asker.on_cluster(Action::BypassWriteBlockingMode));
+        self.service.user_write_block.reason().is_some() && !may_bypass()
     }
 
     fn place(&self) -> Place {

@@ -1,11 +1,12 @@
 //! Running operations, as `currentOp` and `$currentOp` describe them.
 
-use crate::lock_modes::Locking;
 use crate::service::Service;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, datetime, number};
 use bunko_catalog::{Index, Namespace};
-use bunko_request::facts::{CommandFacts, IndexBuildUse, ReadsFrom};
+use bunko_observe::lock_modes::Locking;
+use bunko_observe::namespace_of;
+use bunko_request::facts::{IndexBuildUse, ReadsFrom};
 use bunko_session::cursors::CursorTold;
 use bunko_session::operations::Observed;
 use bunko_session::transactions::{Surroundings, describe_idle, describe_running};
@@ -91,7 +92,7 @@ fn describe_operation(described: &mut DocumentBuf, service: &Service, observed: 
         .append("secs_running", observed.running_for.as_secs() as i64)
         .append("microsecs_running", observed.running_for.as_micros() as i64)
         .append("op", observed.entry.usage.opcode_name())
-        .append("ns", &namespace(observed.entry, &observed.database, observed.command.as_ref()))
+        .append("ns", &namespace_of(observed.entry, &observed.database, observed.command.as_ref()))
         .append("redacted", false)
         .append("command", &command);
     if let Some(id) = cursor_in_use(observed) {
@@ -190,14 +191,4 @@ fn index_build(service: &Service, observed: &Observed) -> Option<Build> {
     };
     let mut names = specs.iter().filter_map(|spec| spec.as_document()?.get("name")?.as_str());
     names.find_map(|name| Build::of(&*collection.index(name)?))
-}
-
-/// The namespace that a command works on.
-pub(crate) fn namespace(entry: &CommandFacts, database: &str, command: DocumentRef<'_>) -> String {
-    let collection = match entry.reads {
-        ReadsFrom::Cursor => command.get("collection"),
-        ReadsFrom::Nothing | ReadsFrom::Collection => command.first().map(|element| element.value),
-    };
-    let collection = collection.and_then(ValueRef::as_str).unwrap_or("$cmd");
-    format!("{database}.{collection}")
 }

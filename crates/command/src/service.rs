@@ -2,30 +2,21 @@
 
 use crate::auto_compaction::AutoCompaction;
 use crate::change_stream::Tails;
-use crate::class_latency::ClassLatency;
-use crate::cluster_parameters::{self, CHANGE_STREAM_OPTIONS, DEFAULT_MAX_TIME};
 use crate::commands::create_user;
 use crate::connection::ClientConnection;
-use crate::connection_rate::ConnectionPace;
-use crate::counters::{Counters, Latency};
 use crate::dispatch::RunOn;
 use crate::fail_points::FailPoints;
-use crate::log_lines::LogLines;
-use crate::memory_counts::MemoryCounts;
-use crate::parameters::Parameters;
-use crate::profiler::Profiler;
-use crate::query_settings::AllQuerySettings;
-use crate::replica_set::{DefaultConcerns, ReplicaSet};
-use crate::stored_settings;
+use crate::replica_set::ReplicaSet;
 use crate::time_series::OpenBuckets;
 use crate::time_to_live::TimeToLive;
-use bunko_access::Action;
 use bunko_authority::audit::{AuditOptions, Configuration as AuditConfiguration};
 use bunko_authority::{Asker, Authority, DATABASE};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ObjectId, Timestamp, ValueRef};
 use bunko_catalog::Catalog;
 use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_observe::profiler::Profiler;
+use bunko_observe::{ClassLatency, Counters, Latency, LogLines, MemoryCounts};
 use bunko_operation::{MemoryLimits, OperationContext};
 use bunko_oplog::EntryCount;
 use bunko_request::Peer;
@@ -34,8 +25,10 @@ use bunko_session::cursors::CursorStore;
 use bunko_session::operations::Operations;
 use bunko_session::sessions::{SESSION_TIMEOUT, SessionId, SessionTable};
 use bunko_session::transactions::{Entry, TransactionContext, Transactions};
-use bunko_session::user_write_block::{self, UserWriteBlock};
 use bunko_session::write_lock::WriteLock;
+use bunko_settings::cluster_parameters::{self, CHANGE_STREAM_OPTIONS, DEFAULT_MAX_TIME};
+use bunko_settings::query_settings::AllQuerySettings;
+use bunko_settings::{ConnectionPace, DefaultConcerns, Parameters, UserWriteBlock, find_stored};
 use bunko_wire::Compressor;
 use parking_lot::Mutex;
 use std::cell::LazyCell;
@@ -177,7 +170,7 @@ pub struct Service {
     /// Running operations, for `currentOp` and `killOp`.
     pub operations: Operations,
     /// Decides which operations are recorded or logged.
-    pub(crate) profiler: Profiler,
+    pub profiler: Profiler,
     /// The thread of `autoCompact`.
     pub(crate) auto_compaction: AutoCompaction,
     /// Failpoints that tests switch on.
@@ -223,21 +216,12 @@ impl Service {
     pub fn new(catalog: Arc<Catalog>, world: World, facts: Facts, log_lines: Arc<LogLines>, process: Process) -> Self {
         let parameters = Parameters::new(facts.journal_commit_interval);
         for name in [CHANGE_STREAM_OPTIONS, DEFAULT_MAX_TIME] {
-            let kept =
-                stored_settings::find(&catalog, cluster_parameters::DATABASE, cluster_parameters::COLLECTION, name);
+            let kept = find_stored(&catalog, cluster_parameters::DATABASE, cluster_parameters::COLLECTION, name);
             // If the setting cannot be read, there is no limit, and the first command that reads it reports why.
             if let Ok(Some(kept)) = kept {
                 cluster_parameters::apply(&parameters, name, kept.as_ref());
             }
         }
-        // If this document cannot be read, nothing else can be read either.
-        let stored_block = stored_settings::find(
-            &catalog,
-            user_write_block::DATABASE,
-            user_write_block::COLLECTION,
-            user_write_block::ID,
-        );
-        let stored_block = stored_block.ok().flatten();
         let started = Instant::now();
         let transaction_latencies: Arc<Mutex<ClassLatency>> = Arc::default();
         let latencies = Arc::clone(&transaction_latencies);
@@ -257,7 +241,7 @@ impl Service {
             auto_compaction: AutoCompaction::default(),
             fail_points: FailPoints::default(),
             write_lock: WriteLock::default(),
-            user_write_block: UserWriteBlock::stored(stored_block.as_ref().map(DocumentBuf::as_ref)),
+            user_write_block: UserWriteBlock::kept(&catalog),
             query_settings: AllQuerySettings::kept(&catalog),
             parameters,
             pace: ConnectionPace::default(),
@@ -344,7 +328,7 @@ impl Service {
     /// If a filter is malformed.
     pub fn begin_audit(&mut self, options: AuditOptions) -> Result<(), Failure> {
         let kept = match options.configuration {
-            AuditConfiguration::AtRunTime => stored_settings::find(
+            AuditConfiguration::AtRunTime => find_stored(
                 &self.catalog,
                 cluster_parameters::DATABASE,
                 cluster_parameters::COLLECTION,
@@ -372,17 +356,6 @@ impl Service {
             None => Ok(()),
             Some(message) => Err(Failure::new(ErrorCode::OPERATION_FAILED, message)),
         }
-    }
-
-    /// Whether the writes of a connection's client are blocked. Without privilege checks, no client may bypass the
-    /// block.
-    pub(crate) fn blocks_writes_of(&self, connection: &ClientConnection) -> bool {
-        if self.user_write_block.reason().is_none() {
-            return false;
-        }
-        let asker = Asker::of(&self.authority, connection);
-        let may_bypass = || asker.is_some_and(|asker| asker.on_cluster(Action::BypassWriteBlockingMode));
-        !(self.authority.access.is_enforced() && may_bypass())
     }
 
     /// Closes a cursor as OP_KILL_CURSORS does, whatever it reads, unless it belongs to another user.

@@ -4,7 +4,6 @@
 
 use crate::capped_options;
 use crate::commands::build_info::append_build;
-use crate::feature_compatibility;
 use crate::service::Service;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::stored_document::{EmptyTimestamps, for_insert};
@@ -13,6 +12,7 @@ use bunko_errors::Result;
 use bunko_expression::ctime_text;
 use bunko_operation::OperationContext;
 use bunko_query::write::version_document::{ID, VERSIONS};
+use bunko_settings::feature_compatibility;
 
 const STARTUP_LOG: &str = "startup_log";
 /// Size limit of the log, as in `MongoDB`.

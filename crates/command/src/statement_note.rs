@@ -4,15 +4,15 @@
 use crate::commands::bulk_write;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::lock_modes::Locking;
-use crate::observation::{Observation, WriteCounts};
-use crate::profiler::{Entry, Outcome};
-use bunko_authority::Shown;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{Failure, Result};
+use bunko_observe::entry::{Entry, Outcome};
+use bunko_observe::lock_modes::Locking;
+use bunko_observe::observation::{Observation, WriteCounts};
 use bunko_operation::Examined;
 use bunko_query::write::{DeleteStatement, Express, LastSearch, UpdateOutcome, UpdateStatement, Upsert};
+use bunko_request::secret_names::shown_statement;
 use bunko_update::Targets;
 use std::time::Instant;
 
@@ -137,13 +137,15 @@ impl StatementClock {
             component: "WRITE",
             database: statement.namespace.database(),
             namespace: statement.namespace.as_str().to_owned(),
-            command: Shown::of_statement(statement.namespace.as_str(), command),
+            command: shown_statement(statement.namespace.as_str(), command),
+            small_fields: None,
+            sender: invocation.sender(),
             observation: &observation,
             outcome: Outcome { elapsed, failure: statement.counts.err(), reply_bytes: None },
             locking: Locking::Write,
             is_profiled: true,
         };
-        invocation.service.profiler.note(invocation, &entry);
+        invocation.record(&entry);
     }
 }
 

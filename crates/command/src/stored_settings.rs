@@ -1,22 +1,11 @@
-//! Settings of the server itself, stored as documents in its own collections.
+//! Writes settings of the server itself, as documents in its own collections.
 
 use crate::commands;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer};
-use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::Request;
-
-/// The document of that name, if one is stored.
-/// # Errors
-/// If it cannot be read.
-pub(crate) fn find(catalog: &Catalog, database: &str, collection: &str, name: &str) -> Result<Option<DocumentBuf>> {
-    let Some(collection) = catalog.collection(&Namespace::new(database, collection)?) else { return Ok(None) };
-    let mut document = Vec::new();
-    let found = collection.find_latest(ValueRef::String(name), &mut document)?;
-    Ok(found.map(|_| DocumentRef::trusted(&document).to_owned()))
-}
 
 /// Stores a document under its `_id`, in place of an older one.
 /// # Errors

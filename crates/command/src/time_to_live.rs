@@ -16,7 +16,7 @@ use bunko_query::write::{Expiring, Writes};
 use bunko_query::{Hint, QueryScope};
 use bunko_timeseries::TimeSeries;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Documents that are deleted before the next index has its turn.
@@ -27,16 +27,11 @@ const SEARCH_COUNT_MAX: u64 = 50_000;
 const SEARCH_TIME_MAX: Duration = Duration::from_secs(5);
 /// How often the thread checks whether it must stop or whether parameters have changed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
-/// Seconds between passes.
-/// Source: MongoDB manual, parameter `ttlMonitorSleepSecs`.
-const SLEEP_SECONDS: i64 = 60;
 
-/// Parameters and counters of the thread.
-#[derive(Debug)]
+/// Counters of the thread.
+#[derive(Debug, Default)]
 pub struct TimeToLive {
-    is_enabled: AtomicBool,
     is_deleting: AtomicBool,
-    sleep_seconds: AtomicI64,
     deleted_documents: AtomicU64,
     passes: AtomicU64,
     sub_passes: AtomicU64,
@@ -50,40 +45,7 @@ pub(crate) struct TimeToLiveCounts {
     pub sub_passes: u64,
 }
 
-impl Default for TimeToLive {
-    fn default() -> Self {
-        Self {
-            is_enabled: AtomicBool::new(true),
-            is_deleting: AtomicBool::new(false),
-            sleep_seconds: AtomicI64::new(SLEEP_SECONDS),
-            deleted_documents: AtomicU64::new(0),
-            passes: AtomicU64::new(0),
-            sub_passes: AtomicU64::new(0),
-        }
-    }
-}
-
 impl TimeToLive {
-    /// Parameter `ttlMonitorEnabled`.
-    pub(crate) fn is_enabled(&self) -> bool {
-        self.is_enabled.load(Ordering::Relaxed)
-    }
-
-    /// Sets `ttlMonitorEnabled`.
-    pub(crate) fn set_enabled(&self, is_enabled: bool) {
-        self.is_enabled.store(is_enabled, Ordering::Relaxed);
-    }
-
-    /// Parameter `ttlMonitorSleepSecs`.
-    pub(crate) fn sleep_seconds(&self) -> i64 {
-        self.sleep_seconds.load(Ordering::Relaxed)
-    }
-
-    /// Sets `ttlMonitorSleepSecs`.
-    pub(crate) fn set_sleep_seconds(&self, seconds: i64) {
-        self.sleep_seconds.store(seconds, Ordering::Relaxed);
-    }
-
     /// Whether a batch is being deleted.
     pub(crate) fn is_deleting(&self) -> bool {
         self.is_deleting.load(Ordering::SeqCst)
@@ -131,8 +93,7 @@ pub fn delete_expired_until_stopped(service: &Service, on_failure: &OnFailure<'_
     let mut last_pass = Instant::now();
     while operation.check().is_ok() {
         std::thread::sleep(LOOK_INTERVAL);
-        let sleep = Duration::from_secs(service.time_to_live.sleep_seconds().unsigned_abs());
-        if service.time_to_live.is_enabled() && last_pass.elapsed() >= sleep {
+        if service.parameters.deletes_expired() && last_pass.elapsed() >= service.parameters.expiry_sleep() {
             delete_expired(service, &operation, on_failure);
             last_pass = Instant::now();
         }
@@ -143,7 +104,7 @@ pub fn delete_expired_until_stopped(service: &Service, on_failure: &OnFailure<'_
 pub fn delete_expired(service: &Service, operation: &Arc<OperationContext>, on_failure: &OnFailure<'_>) {
     let state = &service.time_to_live;
     let mut expiring = tasks(service);
-    while !expiring.is_empty() && operation.check().is_ok() && state.is_enabled() {
+    while !expiring.is_empty() && operation.check().is_ok() && service.parameters.deletes_expired() {
         expiring.retain_mut(|task| {
             let began = Instant::now();
             // A thread that closes the write lock sees this flag, or this thread sees the lock closed.

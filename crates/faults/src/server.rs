@@ -2,10 +2,9 @@
 
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Catalog;
-use bunko_command::{
-    Acknowledgement, ClientConnection, Facts, LogLines, Peer, Process, Request, RunOn, Service, World,
-};
+use bunko_command::{Acknowledgement, ClientConnection, Facts, Peer, Process, Request, RunOn, Service, World};
 use bunko_engines::{EngineOptions, Entry};
+use bunko_observe::LogLines;
 use bunko_operation::{MemoryLimits, OperationContext};
 use bunko_store::{LogOptions, Lsn, StorageError, Store, StoreOptions};
 use std::path::Path;

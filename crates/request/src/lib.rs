@@ -15,6 +15,7 @@ mod peer;
 pub mod query_shape;
 pub mod read_preference;
 mod request;
+pub mod secret_names;
 pub mod stable_api;
 pub mod statement;
 pub mod truncated_command;

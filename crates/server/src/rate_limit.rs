@@ -1,6 +1,6 @@
 //! The rate limit of new connections: a token bucket, and a queue for connections that find no token.
 
-use bunko_command::ConnectionRate;
+use bunko_settings::ConnectionRate;
 use std::time::{Duration, Instant};
 
 /// The decision about a new connection.

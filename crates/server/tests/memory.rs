@@ -3,8 +3,9 @@
 
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Catalog;
-use bunko_command::{Facts, LogLines, Process, Service, World};
+use bunko_command::{Facts, Process, Service, World};
 use bunko_engines::EngineOptions;
+use bunko_observe::LogLines;
 use bunko_operation::{MemoryLimits, Purpose, ServerMemory};
 use bunko_server::{AdmissionOptions, Server, ServerOptions, Stopped};
 use bunko_store::{LogOptions, Store, StoreOptions};

@@ -10,5 +10,4 @@ pub mod operations;
 pub mod options;
 pub mod sessions;
 pub mod transactions;
-pub mod user_write_block;
 pub mod write_lock;

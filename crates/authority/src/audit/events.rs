@@ -3,12 +3,13 @@
 use super::record::named;
 use crate::authority::Authority;
 use crate::client::Client;
-use crate::redaction::{Shown, without_named};
+use crate::redaction::Shown;
 use bunko_access::Name;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::ErrorCode;
 use bunko_request::Request;
 use bunko_request::facts::CommandFacts;
+use bunko_request::secret_names::without_named;
 
 /// The events that a finished command leaves in the audit log.
 #[derive(Clone, Copy)]

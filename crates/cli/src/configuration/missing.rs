@@ -1,7 +1,7 @@
 //! Options of mongod that this server does not support. They are refused by name, with the reason.
 
 use super::table::PARAMETERS;
-use bunko_command::is_known_parameter;
+use bunko_settings::is_known_parameter;
 
 /// Reasons for a refusal.
 const OLD_TLS: &str = "it is called net.tls since MongoDB 4.2 (--tls...)";

@@ -12,8 +12,8 @@ pub use security::*;
 use super::missing::refusal_of_key;
 use super::setting::{Effect, Kind, Setting, Value};
 use super::tls;
-use bunko_command::{TRANSACTION_MEMORY_BYTES, parameters_of_startup};
 use bunko_engines::{Compression, ENGINES, EngineOptions};
+use bunko_settings::{TRANSACTION_MEMORY_BYTES, parameters_of_startup};
 use std::sync::LazyLock;
 
 /// Defaults for the fields of a setting.

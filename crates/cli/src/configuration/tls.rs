@@ -6,7 +6,7 @@ use super::table::{
     TLS_CA_FILE, TLS_CERTIFICATE_KEY_FILE, TLS_CERTIFICATE_KEY_PASSWORD, TLS_CRL_FILE, TLS_DISABLED_PROTOCOLS,
     TLS_MODE, TLS_WITHOUT_CERTIFICATES,
 };
-use bunko_command::TlsVersion;
+use bunko_observe::TlsVersion;
 use bunko_server::{ClientCertificates, PlainClients, TlsOptions};
 use std::path::PathBuf;
 

@@ -9,6 +9,7 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::Result;
 use bunko_query::{FindQuery, plan};
+use bunko_settings::find_stored;
 
 /// The collection that holds the version of their format.
 const VERSIONS: &str = "system.version";
@@ -74,7 +75,7 @@ pub(crate) fn keep_document(
 
 fn keep_version(invocation: &mut Invocation<'_>) -> Result<(), Halt> {
     let version = DocumentBuf::new().with("_id", "authSchema").with("currentVersion", SCHEMA_VERSION);
-    if stored_settings::find(&invocation.service.catalog, DATABASE, VERSIONS, "authSchema")?.is_none() {
+    if find_stored(&invocation.service.catalog, DATABASE, VERSIONS, "authSchema")?.is_none() {
         stored_settings::keep(invocation, DATABASE, VERSIONS, &version)?;
     }
     Ok(())

@@ -77,7 +77,7 @@ impl Asked {
     pub fn begin(&self, invocation: &Invocation<'_>) -> Result<Reading, Halt> {
         invocation.refuse_if_long(!matches!(self.options.beginning, Beginning::Now))?;
         let images = ImageExpiry {
-            seconds: Arc::clone(&invocation.service.parameters.image_expiry_s),
+            seconds: invocation.service.parameters.image_expiry(),
             clock: Arc::clone(&invocation.service.world.clock),
         };
         let (target, options) = (self.target.clone(), self.options.clone());

@@ -3,7 +3,6 @@
 
 use super::cluster_parameter::{in_force, keep};
 use crate::authorization::Privileges;
-use crate::cluster_parameters::{self, AUDIT_CONFIG, ClusterParameter};
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
@@ -12,6 +11,7 @@ use bunko_bson::{DocumentBuf, Writer};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{Changes, CommandFacts, Databases, Secrets};
 use bunko_request::field_kinds::{Field, Kind, field};
+use bunko_settings::cluster_parameters::{self, AUDIT_CONFIG, ClusterParameter};
 
 pub(super) const GET: Command = Command {
     facts: CommandFacts { name: "getAuditConfig", databases: Databases::Admin, ..CommandFacts::PLAIN },

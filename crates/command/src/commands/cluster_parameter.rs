@@ -1,7 +1,6 @@
 //! `getClusterParameter` and `setClusterParameter`: read and set parameters that are stored in the database.
 
 use crate::authorization::Privileges;
-use crate::cluster_parameters::{self, AUDIT_CONFIG, COLLECTION, ClusterParameter, DATABASE};
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
@@ -13,6 +12,8 @@ use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{ANY_FIELDS, Changes, CommandFacts, Databases, Secrets};
 use bunko_request::fields::wrong_type;
+use bunko_settings::cluster_parameters::{self, AUDIT_CONFIG, COLLECTION, ClusterParameter, DATABASE};
+use bunko_settings::find_stored;
 
 pub(super) const GET: Command = Command {
     facts: CommandFacts {
@@ -76,7 +77,7 @@ pub(super) fn in_force(service: &Service, parameter: &ClusterParameter) -> Resul
     {
         return Ok(document(parameter, options, None));
     }
-    let kept = stored_settings::find(&service.catalog, DATABASE, COLLECTION, parameter.name)?;
+    let kept = find_stored(&service.catalog, DATABASE, COLLECTION, parameter.name)?;
     Ok(kept.unwrap_or_else(|| document(parameter, &parameter.default_value(), None)))
 }
 

@@ -7,10 +7,10 @@ use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::source_stages::Surroundings;
 use crate::source_stages::coll_stats::write_buckets;
-use crate::statistics_scale::scale;
 use crate::target::Target;
 use bunko_access::Action;
 use bunko_bson::Writer;
+use bunko_observe::statistics_scale::scale;
 use bunko_request::facts::{CommandFacts, UnstoredUse};
 use bunko_request::field_kinds::{Kind, POSITIVE, field};
 

@@ -5,7 +5,6 @@ use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::replica_set::default_concerns::{COLLECTION, DATABASE, Set};
 use crate::stored_settings;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer, number};
@@ -16,6 +15,7 @@ use bunko_request::facts::{Changes, CommandFacts, Databases, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::{truth, wrong_type};
 use bunko_request::write_concern::WriteConcern;
+use bunko_settings::default_concerns::{COLLECTION, DATABASE, Set};
 
 pub(super) const GET: Command = Command {
     facts: CommandFacts {

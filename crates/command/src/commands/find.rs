@@ -10,7 +10,6 @@ use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, while_running, writ
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
-use crate::observation::IdLookup;
 use crate::oplog_view::{self, AtEnd, is_oplog};
 use crate::target::Target;
 use crate::unstored::Unstored;
@@ -20,6 +19,7 @@ use bunko_authority::is_on_users;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_observe::observation::IdLookup;
 use bunko_operation::{DiskUse, Examined, OperationContext};
 use bunko_query::{FindQuery, Hint, QueryScope, ResumableScan, Tail, fetch_by_id, id_lookup, parse_limit, plan};
 use bunko_request::counted_as::Opcounter;

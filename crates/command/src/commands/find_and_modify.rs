@@ -7,7 +7,6 @@ use crate::collation_option;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::observation::WriteCounts;
 use crate::retries::{Retries, other_kind};
 use crate::system_namespace::{Creation, check_writable};
 use crate::time_series;
@@ -18,6 +17,7 @@ use bunko_authority::privileges::writes;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Did, Image, Outcome};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_observe::observation::WriteCounts;
 use bunko_operation::Examined;
 use bunko_query::Hint;
 use bunko_query::write::{

@@ -8,10 +8,10 @@ use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::machine;
 use crate::oplog_view;
 use bunko_access::Action;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
+use bunko_observe::machine;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases};
 use std::thread::available_parallelism;
 

@@ -4,12 +4,12 @@ use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::parameters::{PARAMETERS, Parameter};
 use bunko_access::Action;
 use bunko_bson::{DocumentRef, ValueRef, Writer, number};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases};
 use bunko_request::fields::wrong_type;
+use bunko_settings::{PARAMETERS, Parameter};
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

@@ -4,9 +4,9 @@ use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::machine::Machine;
 use bunko_access::Action;
 use bunko_bson::{ValueRef, Writer};
+use bunko_observe::machine::Machine;
 use bunko_request::facts::CommandFacts;
 use std::thread::available_parallelism;
 

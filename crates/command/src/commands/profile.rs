@@ -5,12 +5,12 @@ use crate::capped_options::is_capped;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::profiler::{self, Level, PROFILE};
 use bunko_authority::privileges::administration;
 use bunko_bson::{ValueRef, Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_matcher::Filter;
+use bunko_observe::profiler::{self, Level, PROFILE};
 use bunko_request::facts::{CommandFacts, Profiling};
 use bunko_request::field_kinds::{Kind, field};
 

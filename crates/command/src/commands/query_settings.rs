@@ -6,7 +6,7 @@ use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::let_variables::scope_with_let;
-use crate::query_settings::{self, NoHash, Set, Settings, ShapeHash, shape_of};
+use crate::query_settings;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::Namespace;
@@ -17,6 +17,7 @@ use bunko_request::deployment::Deployment;
 use bunko_request::facts::{Changes, CommandFacts, Databases, Explanation};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_session::options::GenericOptions;
+use bunko_settings::query_settings::{NoHash, Set, Settings, ShapeHash, shape_of};
 
 pub(super) const SET: Command = Command {
     facts: CommandFacts {

@@ -3,20 +3,20 @@
 use super::build_info::COMPATIBLE_VERSION;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::connection_rate;
-use crate::counters::{Tally, TlsVersion};
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::machine;
 use crate::replica_set::ReplicaSet;
 use crate::service::Service;
 use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentRef, ValueRef, Writer, number};
+use bunko_observe::TlsVersion;
+use bunko_observe::counters::Tally;
+use bunko_observe::machine;
 use bunko_request::counted_as::OperationClass;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Queueing};
 use bunko_request::fields::truth;
 use bunko_request::generic_fields::is_generic;
-use bunko_session::user_write_block::Reason;
+use bunko_settings::user_write_block::Reason;
 use bunko_store::LatencyCounts;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -235,7 +235,7 @@ fn write_connections(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut
         .append("available", available as i32)
         .append("totalCreated", counts.total_created as i32)
         .append("active", active as i32);
-    connection_rate::write(service, out);
+    service.pace.write(out);
 }
 
 fn write_extra_info(_: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Writer<'_>) {

@@ -3,14 +3,15 @@
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
-use crate::feature_compatibility;
 use crate::invocation::Invocation;
+use crate::stored_settings;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_query::write::version_document;
 use bunko_request::facts::{Changes, CommandFacts, Databases, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_settings::feature_compatibility::{self, COLLECTION, DATABASE};
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -42,7 +43,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         return Err(Failure::new(ErrorCode(7_369_100), message).into());
     }
     if feature_compatibility::version(&invocation.service.catalog)? != version {
-        feature_compatibility::set(invocation, version)?;
+        stored_settings::keep(invocation, DATABASE, COLLECTION, &feature_compatibility::document(version))?;
     }
     Ok(())
 }

@@ -4,12 +4,12 @@ use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::parameters::{PARAMETERS, is_known_parameter, not_settable};
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases, Queueing, Secrets};
 use bunko_request::generic_fields::is_generic;
+use bunko_settings::{PARAMETERS, is_known_parameter, not_settable};
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

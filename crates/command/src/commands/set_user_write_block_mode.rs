@@ -11,7 +11,7 @@ use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{CommandFacts, Databases, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
-use bunko_session::user_write_block::{COLLECTION, DATABASE, ID, Reason};
+use bunko_settings::user_write_block::{COLLECTION, DATABASE, ID, Reason};
 use std::time::Duration;
 
 pub(super) const COMMAND: Command = Command {

@@ -2,11 +2,11 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::counters::Latency;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
+use bunko_observe::Latency;
 use bunko_request::counted_as::OperationClass;
 use bunko_request::counted_as::UsageKind;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases, Queueing};

@@ -3,9 +3,9 @@
 use crate::commands::configure_fail_point;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::operation_description::namespace;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_observe::namespace_of;
 use bunko_request::fields::{Fields, wrong_type};
 use std::time::{Duration, Instant};
 
@@ -123,10 +123,9 @@ impl Trouble {
         let is_named = |name: &String| name == command.name || command.aliases.contains(&name.as_str());
         self.commands.iter().any(is_named)
             && self.application.as_deref().is_none_or(|name| application(invocation) == Some(name))
-            && self
-                .namespace
-                .as_deref()
-                .is_none_or(|wanted| namespace(command, invocation.request.database, invocation.request.body) == wanted)
+            && self.namespace.as_deref().is_none_or(|wanted| {
+                namespace_of(command, invocation.request.database, invocation.request.body) == wanted
+            })
     }
 
     /// Its effect on a statement of a retryable write.

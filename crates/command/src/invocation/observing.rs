@@ -2,15 +2,15 @@
 
 use super::Invocation;
 use bunko_authority::Shown;
-use bunko_operation::Examined;
-
-use crate::lock_modes::Locking;
-use crate::machine;
-use crate::operation_description;
-use crate::profiler::{Entry, Outcome};
 use bunko_bson::DocumentBuf;
 use bunko_catalog::Namespace;
 use bunko_errors::ErrorCode;
+use bunko_observe::entry::{Entry, Outcome, Sender};
+use bunko_observe::lock_modes::Locking;
+use bunko_observe::machine;
+use bunko_observe::namespace_of;
+use bunko_observe::profiler::ProfilerContext;
+use bunko_operation::Examined;
 use bunko_query::PlanReport;
 use bunko_request::facts::{CommandFacts, Profiling, ReadsFrom};
 use std::borrow::Cow;
@@ -46,9 +46,7 @@ impl<'a> Invocation<'a> {
     pub(crate) fn namespace_shown(&self) -> String {
         match &self.collection {
             Some(Cow::Owned(collection)) => format!("{}.{collection}", self.request.database),
-            _ => {
-                operation_description::namespace(self.command, self.request.database, self.operation.command().as_ref())
-            }
+            _ => namespace_of(self.command, self.request.database, self.operation.command().as_ref()),
         }
     }
 
@@ -92,14 +90,38 @@ impl<'a> Invocation<'a> {
     }
 
     /// Processor time of the command, if it was measured.
-    pub(crate) fn processor_time(&self) -> Option<Duration> {
+    fn processor_time(&self) -> Option<Duration> {
         let before = self.processor_time_before?;
         machine::thread_time().map(|now| now.saturating_sub(before))
     }
 
-    /// The command as `currentOp` shows it. A large command keeps only its small fields.
-    pub(crate) fn command_kept(&self) -> DocumentBuf {
-        self.operation.command()
+    /// The client and its request, for an entry of the profiler or the log.
+    pub(crate) fn sender(&self) -> Sender<'_> {
+        let connection = &*self.connection;
+        Sender {
+            connection: connection.id,
+            peer: &connection.peer,
+            ip: connection.peer.ip(),
+            application: connection.application(),
+            user: connection.user().map(|user| &user.name),
+            protocol: if self.request.message.is_some() { "op_msg" } else { "op_query" },
+            request_bytes: self.request.body.len_bytes(),
+            ended_ms: self.service.world.now_ms(),
+            processor_time: self.processor_time(),
+        }
+    }
+
+    /// Records a finished operation where the settings ask for it.
+    pub(crate) fn record(&self, entry: &Entry<'_>) {
+        let service = self.service;
+        let context = ProfilerContext {
+            catalog: &service.catalog,
+            stamps: &service.world,
+            random: &*service.world.random,
+            logs_all_commands: service.parameters.verbosity.logs_all_commands(),
+            is_write_locked: service.write_lock.is_closed(),
+        };
+        service.profiler.note(&context, entry);
     }
 
     /// The command without secrets.
@@ -126,13 +148,16 @@ impl<'a> Invocation<'a> {
                 self.namespace_shown()
             },
             command: self.command_told(),
+            // A large command keeps only its small fields for `currentOp`.
+            small_fields: Some(&|| self.operation.command()),
+            sender: self.sender(),
             observation: &self.observation,
             outcome,
             locking: Locking::of(self.command, has_collection),
             // Statements have their own entries.
             is_profiled: has_collection && *profiling == Profiling::Whole && !is_unknown_cursor,
         };
-        self.service.profiler.note(self, &entry);
+        self.record(&entry);
     }
 
     /// The command without secrets, with its database.
@@ -142,5 +167,28 @@ impl<'a> Invocation<'a> {
             command.append("$db", self.request.database);
         }
         command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::commands;
+    use bunko_bson::DocumentBuf;
+    use bunko_observe::lock_modes::Locking;
+
+    #[test]
+    fn locks_follow_from_the_command() {
+        for (command, has_collection, locking) in [
+            ("find", true, Locking::Read),
+            ("insert", true, Locking::Write),
+            ("bulkWrite", true, Locking::Write),
+            ("createIndexes", true, Locking::Definition),
+            ("collStats", true, Locking::Read),
+            ("ping", false, Locking::None),
+        ] {
+            let entry = commands::find(command).expect("a command");
+            assert_eq!(Locking::of(entry, has_collection), locking, "{command}");
+        }
+        assert_eq!(Locking::Read.held(), DocumentBuf::new().with("Global", "r"));
     }
 }

@@ -3,17 +3,14 @@
 mod asked;
 mod cluster_time;
 mod configuration;
-pub(crate) mod default_concerns;
 
 pub(crate) use asked::Force;
 pub(crate) use cluster_time::ClusterTime;
-pub(crate) use default_concerns::DefaultConcerns;
 
 use crate::acknowledgement::Acknowledgement;
 use crate::connection::ClientConnection;
 use crate::dispatch::{Halt, RunOn};
 use crate::service::Service;
-use crate::stored_settings;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ObjectId, Timestamp, ValueRef, number};
 use bunko_catalog::stored_document::Stamps;
 use bunko_catalog::{Namespace, from_storage};
@@ -21,6 +18,8 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::Peer;
 use bunko_request::Request;
 use bunko_request::deployment::Deployment;
+use bunko_settings::default_concerns;
+use bunko_settings::find_stored;
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 
@@ -108,7 +107,7 @@ impl Service {
         if kept.as_ref() != Some(&configuration) {
             self.keep_configuration(configuration.as_ref())?;
         }
-        let concerns = stored_settings::find(
+        let concerns = find_stored(
             &self.catalog,
             default_concerns::DATABASE,
             default_concerns::COLLECTION,

@@ -1,9 +1,7 @@
 //! `$collStats`: the statistics of `collStats`, latencies of operations on the collection, and its number of scans.
 
 use super::{Source, SourceStage, Surroundings};
-use crate::class_latency::ClassLatency;
 use crate::collection_statistics::{CollectionStatistics, smallest_integer};
-use crate::statistics_scale::{check_storage_options, scale};
 use crate::time_series::{self, Series};
 use crate::unstored::Unstored;
 use bunko_access::Action;
@@ -11,6 +9,8 @@ use bunko_authority::privileges::pipelines::StagePrivileges;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_observe::ClassLatency;
+use bunko_observe::statistics_scale::{check_storage_options, scale};
 use bunko_request::counted_as::OperationClass;
 use bunko_request::fields::Fields;
 use std::sync::Arc;

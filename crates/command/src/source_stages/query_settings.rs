@@ -4,6 +4,7 @@
 //! `IDLUnknownField`, `TypeMismatch`.
 
 use super::{Source, SourceStage};
+use crate::commands;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_authority::privileges::pipelines::StagePrivileges;
@@ -44,9 +45,10 @@ fn documents(
         return Err(Failure::new(ErrorCode::INVALID_NAMESPACE, message));
     }
     let all = invocation.service.query_settings.all();
+    let facts_of = |name: &str| commands::find(name).map(|command| &command.facts);
     let shown = all.iter().map(|(hash, set)| {
         let mut shown = set.to_document(*hash);
-        if let Some(shape) = set.shape().filter(|_| shows_shapes) {
+        if let Some(shape) = set.shape(facts_of).filter(|_| shows_shapes) {
             shown.append("debugQueryShape", &shape);
         }
         shown

@@ -1,8 +1,8 @@
 //! The parts of the server that stages use besides their collection.
 
-use crate::counters::Counters;
 use crate::service::{Facts, Service};
 use bunko_catalog::Catalog;
+use bunko_observe::Counters;
 use bunko_operation::OperationContext;
 use bunko_oplog::EntryCount;
 use bunko_session::sessions::SessionTable;

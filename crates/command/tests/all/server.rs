@@ -3,10 +3,10 @@
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_catalog::Catalog;
 use bunko_command::{
-    Acknowledgement, Answer, ClientConnection, Facts, Halt, LogLines, MemberHost, Peer, Process, Request, RunOn,
-    Service, World,
+    Acknowledgement, Answer, ClientConnection, Facts, Halt, MemberHost, Peer, Process, Request, RunOn, Service, World,
 };
 use bunko_engines::{EngineOptions, Entry};
+use bunko_observe::LogLines;
 use bunko_operation::MemoryLimits;
 use bunko_store::{LogOptions, Store, StoreOptions};
 use bunko_wire::Compressor;

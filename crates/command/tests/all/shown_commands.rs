@@ -3,6 +3,7 @@
 use bunko_authority::Shown;
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_command::{Request, find_command};
+use bunko_request::secret_names::shown_statement;
 use bunko_testkit::shell;
 
 fn document(text: &str) -> DocumentBuf {
@@ -94,8 +95,8 @@ fn no_secret_of_users_is_shown_in_other_databases() {
     }
     let statement = document("{q: {pwd: 'canary'}, u: {$set: {pwd: 'canary'}}}");
     let hidden = document("{q: {pwd: 'xxx'}, u: {$set: {pwd: 'xxx'}}}");
-    assert_eq!(Shown::of_statement("test.system.users", statement.clone()), hidden);
-    assert_eq!(Shown::of_statement("test.users", statement.clone()), statement);
+    assert_eq!(shown_statement("test.system.users", statement.clone()), hidden);
+    assert_eq!(shown_statement("test.users", statement.clone()), statement);
 }
 
 #[test]

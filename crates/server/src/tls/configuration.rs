@@ -3,7 +3,7 @@
 use super::client_verifier::ClientVerifier;
 use super::{ClientCertificates, Current, TlsOptions};
 use bunko_certificates::{Details, certificate_and_key, certificates, revocation_lists};
-use bunko_command::TlsVersion;
+use bunko_observe::TlsVersion;
 use rustls::crypto::CryptoProvider;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};

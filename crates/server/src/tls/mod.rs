@@ -12,7 +12,7 @@ pub(crate) use handshake::{HANDSHAKE_TIME_MAX, HandshakeError, shake_hands};
 pub(crate) use session::TlsSession;
 
 use bunko_certificates::{Details, Password};
-use bunko_command::TlsVersion;
+use bunko_observe::TlsVersion;
 use parking_lot::RwLock;
 use rustls::ServerConfig;
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 
 use crate::socket::Socket;
 use bunko_certificates::Details;
-use bunko_command::TlsVersion;
+use bunko_observe::TlsVersion;
 use rustls::{Error, ProtocolVersion, ServerConnection};
 use std::cell::RefCell;
 use std::io::{self, BufRead, IoSlice, Write};

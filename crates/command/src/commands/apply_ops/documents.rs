@@ -2,10 +2,10 @@
 
 use super::change::Change;
 use super::entry::Place;
-use crate::counters::Counters;
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, text::ValueText};
 use bunko_catalog::{Catalog, Collection, Namespace, Order, Target, Verdict, stored_document};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_observe::Counters;
 use bunko_operation::OperationContext;
 use bunko_query::write::Upsert;
 use bunko_store::{Lsn, RecordId};

@@ -17,7 +17,6 @@ use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::document_list::write_document_list;
 use crate::invocation::Invocation;
-use crate::observation::WriteCounts;
 use crate::retries::{Retries, other_kind};
 use crate::statement_note::{Statement, StatementClock, StatementKind};
 use crate::system_namespace::{Creation, check_writable};
@@ -30,6 +29,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Value, Write
 use bunko_catalog::stored_document::{EmptyTimestamps, for_insert};
 use bunko_catalog::{Inserted, Namespace, Order, Outcome};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_observe::observation::WriteCounts;
 use bunko_query::QueryScope;
 use bunko_query::write::{Express, LastSearch, UpdateOutcome, Upsert, Writes};
 use bunko_request::counted_as::Opcounter;

@@ -3,9 +3,9 @@
 use super::Subject;
 use crate::commands::build_info;
 use crate::invocation::Invocation;
-use crate::query_settings::{ShapeHash, shape_of};
 use bunko_bson::{MAX_USER_DOCUMENT_BYTES, Value, Writer};
 use bunko_operation::Gatherer;
+use bunko_settings::query_settings::{ShapeHash, shape_of};
 
 /// Appends the fields that each explanation has: the shape's hash, the command, the server, and its limits.
 pub(super) fn write_surroundings(invocation: &Invocation<'_>, reply: &mut Writer<'_>, subject: &Subject<'_>) {
