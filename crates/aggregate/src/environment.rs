@@ -1,6 +1,6 @@
 //! The environment of a pipeline's run.
 
-use crate::{NoSources, SourceName, Sources};
+use crate::{NoSources, Rewrites, SourceName, Sources};
 use bunko_bson::{DocumentRef, StringOrder};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Engine, EvaluationContext, Variables};
@@ -27,15 +27,6 @@ pub struct Environment {
     pub engine: Engine,
     /// Whether the pipeline may be rewritten.
     pub rewrites: Rewrites,
-}
-
-/// Whether stages absorb each other's work or hand it to the planner. Results are equal either way, which tests check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rewrites {
-    /// Rewrites that make the pipeline faster.
-    Applied,
-    /// Every stage does its own work, on whole documents passed one by one.
-    Off,
 }
 
 impl Environment {

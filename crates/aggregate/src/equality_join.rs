@@ -4,16 +4,18 @@
 //! that begins with the path (`EqualityLookup`). Several values, nulls, arrays, and pipelines behind an index get a
 //! plan for each document. Without an index, one table of the whole collection is built.
 
+use crate::join_table::JoinTable;
 use crate::joined_path::matched_values;
 use crate::sub_pipeline::behind;
 use crate::{Access, DocumentStream, Documents, Environment, LookupVisitor, Lookups, Pipeline, SourceName};
 use bunko_bson::key_string::Direction;
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, StringOrder, ValueRef};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::Result;
 use bunko_expression::FieldPath;
-use bunko_operation::{Gatherer, OperationContext};
-use bunko_scratch::{Spilled, Spool, SpoolReader};
-use foldhash::HashMap;
+use bunko_matcher::Filter;
+use bunko_operation::Gatherer;
+use bunko_scratch::Spilled;
+use std::sync::Arc;
 
 /// Finds documents by `_id`, by an index, or in a table built once from the whole collection.
 pub(crate) struct EqualityJoin {
@@ -25,6 +27,36 @@ pub(crate) struct EqualityJoin {
     one_value: OneValue,
     /// The kind of memory that the table counts against.
     gatherer: Gatherer,
+    matching: Option<Matching>,
+}
+
+/// A filter on the documents of the other collection.
+#[derive(Clone)]
+pub(crate) struct Matching {
+    source: DocumentBuf,
+    filter: Arc<Filter>,
+}
+
+impl Matching {
+    /// # Errors
+    /// Errors of the filter.
+    pub fn new(source: DocumentBuf, environment: &Environment) -> Result<Self> {
+        let filter = Arc::new(bunko_query::parse_filter(source.as_ref(), &environment.scope)?);
+        Ok(Self { source, filter })
+    }
+
+    /// This filter and another one.
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn and(&self, other: DocumentRef<'_>, environment: &Environment) -> Result<Self> {
+        let both: ArrayBuf = [self.source.as_ref(), other].into_iter().map(ValueRef::Document).collect();
+        Self::new(DocumentBuf::new().with("$and", &both), environment)
+    }
+
+    /// The stage that applies it.
+    fn stage(&self) -> DocumentBuf {
+        DocumentBuf::new().with("$match", &self.source)
+    }
 }
 
 /// How the documents of a single value are found.
@@ -36,31 +68,32 @@ enum OneValue {
     Plans,
 }
 
-/// The other collection by the values at the path.
+/// The other collection by the key strings of the values at the path.
 enum Table {
-    Built(Box<Built>),
+    Built(Box<JoinTable>),
     /// The keys alone exceed a stage's memory, so the collection is scanned each time.
     TooLarge,
 }
 
-struct Built {
-    documents: SpoolReader,
-    /// Positions by key string, ascending.
-    positions: HashMap<Box<[u8]>, Vec<u32>>,
-    /// Positions of documents that a filter for null finds.
-    nulls: Vec<u32>,
-}
+/// The key in a table of the documents that a filter for null finds. No value has an empty key string.
+const KEY_OF_NULL: &[u8] = &[];
 
 impl EqualityJoin {
     /// A join for a stage; the table counts as the stage's memory.
     pub fn new(source: SourceName, path: FieldPath, gatherer: Gatherer) -> Self {
-        Self { source, path, table: None, access: None, one_value: OneValue::NotAsked, gatherer }
+        Self { source, path, table: None, access: None, one_value: OneValue::NotAsked, gatherer, matching: None }
+    }
+
+    /// The join with only those documents that match a filter, if there is one.
+    #[must_use]
+    pub fn matching(self, matching: Option<Matching>) -> Self {
+        Self { matching, ..self }
     }
 
     /// Data of the other collection that was put on disk.
     pub fn spilled(&self) -> Spilled {
         match &self.table {
-            Some(Table::Built(table)) => table.documents.spilled(),
+            Some(Table::Built(table)) => table.spilled(),
             _ => Spilled::default(),
         }
     }
@@ -89,13 +122,15 @@ impl EqualityJoin {
                     self.table = Some(self.build(environment)?);
                 }
                 if let Some(Table::Built(table)) = &mut self.table {
-                    let found = table.find(values, environment.strings(), environment.operation())?;
+                    let found = find(table, values, environment)?;
                     return over(found, pipeline, environment);
                 }
             }
         }
         let filter = match_any(&self.path, values);
-        let stages = behind(&[ValueRef::from(&filter)], pipeline);
+        let more = self.matching.as_ref().map(Matching::stage);
+        let filters: Vec<_> = std::iter::once(&filter).chain(&more).map(ValueRef::from).collect();
+        let stages = behind(&filters, pipeline);
         environment.sources.open(&self.source, stages.as_ref(), environment)
     }
 
@@ -150,7 +185,12 @@ impl EqualityJoin {
             self.one_value = lookups.map_or(OneValue::Plans, OneValue::Lookups);
         }
         match &mut self.one_value {
-            OneValue::Lookups(lookups) => lookups.find(value, visitor),
+            OneValue::Lookups(lookups) => match &self.matching {
+                None => lookups.find(value, visitor),
+                Some(Matching { filter, .. }) => lookups.find(value, &mut |document| {
+                    if filter.try_matches(document)? { visitor(document) } else { Ok(()) }
+                }),
+            },
             _ => Ok(false),
         }
     }
@@ -164,72 +204,46 @@ impl EqualityJoin {
     fn build(&self, environment: &Environment) -> Result<Table> {
         let null = DocumentBuf::new().with(&self.path.dotted(), ValueRef::Null);
         let is_null = bunko_query::parse_filter(null.as_ref(), &environment.scope)?;
-        let operation = environment.operation();
-        let mut documents = Spool::new(self.gatherer, "a join");
-        let mut positions: HashMap<Box<[u8]>, Vec<u32>> = HashMap::default();
-        let mut nulls: Vec<u32> = Vec::new();
-        let mut input = environment.sources.open(&self.source, ArrayRef::EMPTY, environment)?;
-        let (mut position, mut keys_bytes, mut key) = (0_u32, 0, Vec::new());
-        while let Some(document) = input.next()? {
-            if is_null.try_matches(document.as_ref())? {
-                nulls.push(position);
+        let stages: ArrayBuf = self.matching.iter().map(Matching::stage).fold(ArrayBuf::new(), |mut stages, stage| {
+            stages.push(&stage);
+            stages
+        });
+        let input = environment.sources.open(&self.source, stages.as_ref(), environment)?;
+        let mut key = Vec::new();
+        let built = JoinTable::build(input, self.gatherer, environment.operation(), &mut |document, keys| {
+            if is_null.try_matches(document)? {
+                keys.add(KEY_OF_NULL)?;
             }
-            for value in matched_values(document.as_ref(), self.path.components()) {
+            for value in matched_values(document, self.path.components()) {
                 key.clear();
                 environment.strings().append_key(&mut key, value, Direction::Ascending);
-                operation.work(1 + key.len() / 64)?;
-                let found = positions.entry(key.as_slice().into()).or_default();
-                if found.last() != Some(&position) {
-                    found.push(position);
-                    keys_bytes += key.len() + size_of::<(Box<[u8]>, Vec<u32>)>() + size_of::<u32>();
-                }
+                keys.add(&key)?;
             }
-            let held_bytes = keys_bytes + documents.held_bytes() + document.len_bytes();
-            let is_too_large = held_bytes > operation.stage_bytes_max(self.gatherer);
-            // Documents can go on disk; keys cannot, since they are looked up in random order.
-            if is_too_large && (operation.scratch().is_none() || keys_bytes > operation.stage_bytes_max(self.gatherer))
-            {
-                return Ok(Table::TooLarge);
-            }
-            documents.add(document.as_ref().as_bytes(), operation)?;
-            position += 1;
-        }
-        Ok(Table::Built(Box::new(Built { documents: documents.finish()?, positions, nulls })))
+            Ok(())
+        })?;
+        Ok(built.map_or(Table::TooLarge, |table| Table::Built(Box::new(table))))
     }
 }
 
-impl Built {
-    /// Positions of matching documents, in collection order.
-    fn find(
-        &mut self,
-        values: &[ValueRef<'_>],
-        strings: &StringOrder,
-        operation: &OperationContext,
-    ) -> Result<Vec<DocumentBuf>> {
-        let mut found: Vec<u32> = Vec::new();
-        let mut key = Vec::new();
-        for value in values {
-            if matches!(value, ValueRef::Null | ValueRef::Undefined) {
-                found.extend(&self.nulls);
-                continue;
-            }
-            key.clear();
-            strings.append_key(&mut key, *value, Direction::Ascending);
-            found.extend(self.positions.get(key.as_slice()).into_iter().flatten());
+/// The documents with any of the values, in collection order.
+fn find(table: &mut JoinTable, values: &[ValueRef<'_>], environment: &Environment) -> Result<Vec<DocumentBuf>> {
+    let (mut found, mut key) = (Vec::new(), Vec::new());
+    for value in values {
+        if matches!(value, ValueRef::Null | ValueRef::Undefined) {
+            table.add_positions(KEY_OF_NULL, &mut found);
+            continue;
         }
-        found.sort_unstable();
-        found.dedup();
-        let mut documents = Vec::with_capacity(found.len());
-        for position in found {
-            if let Some(document) = self.documents.get(position as usize, operation)? {
-                documents.push(DocumentBuf::from_trusted(document.to_vec()));
-            }
-        }
-        Ok(documents)
+        key.clear();
+        environment.strings().append_key(&mut key, *value, Direction::Ascending);
+        table.add_positions(&key, &mut found);
     }
+    table.documents(found, environment.operation())
 }
 
-fn over(
+/// A pipeline over documents that were found.
+/// # Errors
+/// Errors of the stages.
+pub(crate) fn over(
     documents: Vec<DocumentBuf>,
     pipeline: ArrayRef<'_>,
     environment: &Environment,

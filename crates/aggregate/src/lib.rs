@@ -3,6 +3,7 @@
 //! A [`Pipeline`] is parsed once; [`Pipeline::split_for_planner`] hands its leading filters, sort, skip and limit to
 //! the query planner; [`Pipeline::open`] puts the rest on top of the plan's documents.
 //!
+//! - **Rewrites** move the work to where fewer documents are: see `rewrite`.
 //! - **Pulled or visited.** A stream is pulled document by document, or visited: a visited document is lent from the
 //!   scan's block through all stages that only look at it ([`DocumentStream::visit`]). A `$match` that is pulled visits
 //!   the stream below it part by part (`visit_part`), so that only matching documents are copied.
@@ -27,9 +28,11 @@
 mod environment;
 mod equality_join;
 mod involved;
+mod join_table;
 mod joined_path;
 mod metadata;
 mod pipeline;
+mod rewrite;
 mod sources;
 mod stage_fields;
 mod stage_run;
@@ -38,10 +41,11 @@ mod stream;
 mod sub_pipeline;
 mod write_stage;
 
-pub use environment::{Environment, Rewrites, SUB_PIPELINE_DEPTH_MAX};
+pub use environment::{Environment, SUB_PIPELINE_DEPTH_MAX};
 pub use involved::involved_collections;
 pub use metadata::Carried;
 pub use pipeline::{Pipeline, PlannerPart, stage_field};
+pub use rewrite::{Effect, Joined, JoinedSide, Rewrites, RuleSet};
 pub use sources::{
     Access, LookupVisitor, Lookups, NoSources, ScoredDocuments, Searched, SourceName, SourceStage, Sources,
 };

@@ -1,20 +1,19 @@
 //! Pipelines: sequences of stages.
 
-mod placement;
 mod planner_part;
 
 pub use planner_part::PlannerPart;
 
 use crate::metadata::{Carried, Holding, Releasing, TellingSortKeys};
+use crate::rewrite::{LogicalPipeline, Rewritten};
 use crate::stage_run::Counted;
 use crate::stages::{self, OverMeasurements, Plannable, position};
-use crate::{DocumentStream, Environment, Flow, Rewrites, Stage, StageRun, WriteStage};
+use crate::{DocumentStream, Environment, Flow, Stage, StageRun, WriteStage};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Engine, Offered, check_document_bytes};
 use bunko_query::Distinct;
 use bunko_stages::StageEngine;
-use placement::Placement;
 use std::sync::Arc;
 
 /// Maximum number of stages in a pipeline. Source: MongoDB limits, "Number of Stages".
@@ -23,10 +22,12 @@ const STAGES_MAX: usize = 1000;
 /// A parsed pipeline.
 pub struct Pipeline {
     stages: Vec<Arc<dyn Stage>>,
-    /// The number of each stage, see [`Placement`].
-    numbers: Vec<usize>,
+    /// Numbers of each stage: of the stages as parsed whose work it does.
+    numbers: Vec<Vec<usize>>,
     /// For each stage as sent, the number of the stage that does the last of its work.
     sent: Vec<usize>,
+    /// Names of the rules that rewrote it.
+    rewrites: Vec<&'static str>,
     environment: Arc<Environment>,
 }
 
@@ -51,8 +52,9 @@ impl Pipeline {
     /// unknown stage, 40602 for a source stage that is not first, 7749501 for too many stages, 17313 for a text search
     /// that is not first; errors of the stages.
     pub fn parse(pipeline: ArrayRef<'_>, mut environment: Environment) -> Result<Self> {
-        let mut placement = Placement::default();
-        let (mut names, mut sent) = (Vec::new(), Vec::<usize>::new());
+        // Each stage with the position, as sent, of the one that it comes from.
+        let mut stages: Vec<(usize, Box<dyn Stage>)> = Vec::new();
+        let mut names = Vec::new();
         let mut leads = environment.depth == 0;
         for stage in pipeline.iter() {
             let element = stage_field(stage)?;
@@ -61,23 +63,22 @@ impl Pipeline {
             let engine = if leads { Engine::SlotBased } else { Engine::Classic };
             let mut parsed = stages::parse(element, &environment.in_engine(engine))?;
             if let Some(Plannable::Near(near)) = parsed.first().map(|stage| stage.plannable())
-                && let Some(unpacking) = last_but_filters(&placement.stages)
-                && let Some(series) = placement.stages[unpacking].unpacked()
+                && let Some(unpacking) = last_but_filters(&stages)
+                && let Some(series) = stages[unpacking].1.unpacked()
             {
                 match near.over_measurements(series, &environment)? {
                     OverMeasurements::Behind(behind) => parsed = behind,
-                    OverMeasurements::Before(near, added) if unpacking + 1 == placement.stages.len() => {
-                        placement.stages[unpacking].keep(added);
-                        let unpacking = placement.pop();
+                    OverMeasurements::Before(near, added) if unpacking + 1 == stages.len() => {
+                        stages[unpacking].1.keep(added);
+                        let unpacking = stages.pop().map(|(_, stage)| stage);
                         parsed = std::iter::once(near).chain(unpacking).collect();
                     }
                     // Filters of measurements come in between, so the search cannot move before the unpacking.
                     OverMeasurements::Before(..) => {}
                 }
             }
-            let mut last = sent.last().copied().unwrap_or_default();
             for stage in parsed {
-                if stage.searches_text() && !placement.stages.is_empty() {
+                if stage.searches_text() && !stages.is_empty() {
                     let message = "$match with $text is only allowed as the first pipeline stage";
                     return Err(Failure::new(ErrorCode(17313), message));
                 }
@@ -91,11 +92,9 @@ impl Pipeline {
                     carried => carried,
                 };
                 environment = carried.behind(environment);
-                last = placement.push(stage, environment.rewrites);
+                stages.push((names.len() - 1, stage));
             }
-            sent.push(last);
         }
-        let Placement { mut stages, numbers, .. } = placement;
         position::check(&names)?;
         check_near(&stages)?;
         if stages.len() > STAGES_MAX {
@@ -105,17 +104,20 @@ impl Pipeline {
         if environment.depth == 0 {
             environment.scope.constant_failure.check("Failed to optimize pipeline")?;
         }
-        if environment.rewrites == Rewrites::Applied {
-            limit_sorts(&mut stages);
-        }
+        let (sent, Rewritten { mut stages, numbers, fired }) = rewritten(stages, names.len(), &environment)?;
         if environment.depth == 0 {
             note_handover(&mut stages);
         }
-        if environment.rewrites == Rewrites::Applied {
+        if environment.rewrites.are_applied() {
             tell_what_is_read(&mut stages);
         }
         let stages = stages.into_iter().map(Arc::from).collect();
-        Ok(Self { stages, numbers, sent, environment: Arc::new(environment) })
+        Ok(Self { stages, numbers, sent, rewrites: fired, environment: Arc::new(environment) })
+    }
+
+    /// Names of the rules that rewrote it, for `explain`.
+    pub fn rewrites(&self) -> &[&'static str] {
+        &self.rewrites
     }
 
     /// Whether the pipeline has no stages.
@@ -145,7 +147,7 @@ impl Pipeline {
 
     /// As [`Self::left_as_sent`], each with the position of the stage that does the last of its work.
     fn left(&self) -> impl Iterator<Item = (usize, usize)> {
-        let stage_of = |sent: &usize| self.numbers.iter().position(|number| number == sent);
+        let stage_of = |sent: &usize| self.numbers.iter().position(|numbers| numbers.contains(sent));
         self.sent.iter().enumerate().filter_map(move |(position, sent)| Some((position, stage_of(sent)?)))
     }
 
@@ -169,9 +171,15 @@ impl Pipeline {
         self.stages.first()?.distinct()
     }
 
+    /// Number of documents that the first stage chooses at random, if it does.
+    pub fn sample_size(&self) -> Option<u64> {
+        let first = self.stages.first().filter(|_| self.environment.rewrites.are_applied());
+        first?.sample_size()
+    }
+
     /// Input fields that the result depends on.
     pub fn dependencies(&self) -> Dependencies {
-        if self.environment.rewrites == Rewrites::Off {
+        if !self.environment.rewrites.are_applied() {
             return Dependencies::All;
         }
         let mut dependencies = Dependencies::default();
@@ -193,10 +201,7 @@ impl Pipeline {
     pub fn open_large(&self, source: Box<dyn DocumentStream>) -> Box<dyn DocumentStream> {
         self.stages.iter().fold(source, |input, stage| {
             let stream = self.open_stage(stage, input);
-            match self.environment.rewrites {
-                Rewrites::Applied => stream,
-                Rewrites::Off => Box::new(Apart(stream)),
-            }
+            if self.environment.rewrites.are_applied() { stream } else { Box::new(Apart(stream)) }
         })
     }
 
@@ -240,6 +245,27 @@ impl Pipeline {
         runs.insert(0, run);
         (stream, runs)
     }
+}
+
+/// Rewrites stages, each with the position, as sent, of the one that it comes from. Also returns, for each stage as sent,
+/// the number of the stage that does the last of its work.
+fn rewritten(
+    stages: Vec<(usize, Box<dyn Stage>)>,
+    count: usize,
+    environment: &Environment,
+) -> Result<(Vec<usize>, Rewritten)> {
+    let mut logical = LogicalPipeline::new(environment);
+    let mut sent: Vec<Option<usize>> = vec![None; count];
+    for (position, stage) in stages {
+        sent[position] = Some(logical.push(stage)?);
+    }
+    let mut last = 0;
+    let sent = sent.into_iter().map(|number| {
+        // A stage that expands to none belongs to the one before.
+        last = number.unwrap_or(last);
+        last
+    });
+    Ok((sent.collect(), logical.finish()?))
 }
 
 /// The engine of MongoDB that runs a stage at the start of a pipeline.
@@ -294,19 +320,19 @@ impl DocumentStream for Apart {
 }
 
 /// Position of the last stage that is not a filter.
-fn last_but_filters(stages: &[Box<dyn Stage>]) -> Option<usize> {
-    stages.iter().rposition(|stage| !matches!(stage.plannable(), Plannable::Filter(_)))
+fn last_but_filters(stages: &[(usize, Box<dyn Stage>)]) -> Option<usize> {
+    stages.iter().rposition(|(_, stage)| !matches!(stage.plannable(), Plannable::Filter(_)))
 }
 
 /// Refuses a search by distance after anything but empty filters.
-fn check_near(stages: &[Box<dyn Stage>]) -> Result<()> {
+fn check_near(stages: &[(usize, Box<dyn Stage>)]) -> Result<()> {
     let is_near = |stage: &dyn Stage| matches!(stage.plannable(), Plannable::Near(_));
     let is_nothing = |stage: &dyn Stage| match stage.plannable() {
         Plannable::Filter(filter) => filter.is_empty(),
         _ => false,
     };
-    let first = stages.iter().position(|stage| !is_nothing(&**stage)).unwrap_or(0);
-    if !stages.iter().skip(first + 1).any(|stage| is_near(&**stage)) {
+    let first = stages.iter().position(|(_, stage)| !is_nothing(&**stage)).unwrap_or(0);
+    if !stages.iter().skip(first + 1).any(|(_, stage)| is_near(&**stage)) {
         return Ok(());
     }
     let message = "$geoNear was not the first stage in the pipeline after optimization. Is optimization disabled or \
@@ -327,24 +353,6 @@ fn tell_what_is_read(stages: &mut [Box<dyn Stage>]) {
             read = own;
         } else if let Dependencies::Fields(_) = &read {
             stage.add_dependencies(&mut read);
-        }
-    }
-}
-
-/// Tells each sort how many documents of its result are read, so that it keeps no more.
-fn limit_sorts(stages: &mut [Box<dyn Stage>]) {
-    for sort in 0..stages.len() {
-        let mut needed = 0_u64;
-        let limit = stages[sort + 1..].iter().find_map(|stage| match stage.plannable() {
-            Plannable::Skip(count) => {
-                needed = needed.saturating_add(count);
-                None
-            }
-            Plannable::Limit(count) => Some(Some(needed.saturating_add(count))),
-            _ => Some(None),
-        });
-        if let Some(Some(limit)) = limit {
-            stages[sort].read_at_most(limit);
         }
     }
 }

@@ -100,6 +100,12 @@ pub trait Sources: Send + Sync + fmt::Debug {
     /// The way to find documents whose `path` equals a value, in this string order.
     fn access(&self, source: &SourceName, path: &str, strings: &StringOrder) -> Access;
 
+    /// Whether a plan finds the documents whose `path` equals a value as `$expr` compares it, arrays whole, without
+    /// reading all documents.
+    fn finds_whole_values(&self, _source: &SourceName, _path: &str, _strings: &StringOrder) -> bool {
+        false
+    }
+
     /// Lookups by values of `path`, without a plan per value; `None` if there is no such way.
     /// # Errors
     /// Errors of the operation's transaction.

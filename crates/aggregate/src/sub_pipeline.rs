@@ -1,7 +1,7 @@
 //! Pipelines inside stages.
 
 use crate::{DocumentStream, Documents, Environment, Pipeline, SourceName};
-use bunko_bson::{ArrayBuf, ArrayRef, ValueRef};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::Result;
 use bunko_stages::Stage;
 
@@ -36,6 +36,11 @@ impl SubPipeline {
         }
         Pipeline::parse(stages, environment.over(source.as_ref()))?;
         Ok(Self { source, stages: stages.iter().collect() })
+    }
+
+    /// Adds a filter behind the stages.
+    pub fn add_filter(&mut self, filter: DocumentRef<'_>) {
+        self.stages.push(&DocumentBuf::new().with(bunko_stages::MATCH.name, filter));
     }
 
     /// The source collection, if the pipeline begins with its documents.

@@ -303,6 +303,28 @@ impl Sources for PipelineSources {
         }
     }
 
+    fn finds_whole_values(&self, source: &SourceName, path: &str, strings: &StringOrder) -> bool {
+        let resolved = self.namespace(source).and_then(|namespace| self.note_namespace(&namespace));
+        let Ok(Resolved { views, below: Below::Collection(Noted { collection, indexes }), .. }) = resolved else {
+            return false;
+        };
+        // The filters of views and the pipeline's own are planned together.
+        let is_filter = |stage: ValueRef<'_>| {
+            let first = stage.as_document().and_then(DocumentRef::first);
+            first.is_some_and(|first| first.name == bunko_stages::MATCH.name)
+        };
+        let serves = |index: &Arc<Index>| {
+            index.kind.answers() == Answers::ByField
+                && !index.is_hidden
+                && !index.is_sparse
+                && index.partial_filter.is_none()
+                && index.strings == *strings
+                && index.fields.first().is_some_and(|field| field.path == path)
+                && !index.multikey().is_multikey_at(0)
+        };
+        views.as_ref().iter().all(is_filter) && self.allowed(&collection, &indexes).iter().any(serves)
+    }
+
     fn lookups(&self, source: &SourceName, path: &str, strings: &StringOrder) -> Result<Option<Box<dyn Lookups>>> {
         let resolved = self.note_namespace(&self.namespace(source)?)?;
         let Resolved { views_count: 0, below: Below::Collection(Noted { collection, indexes }), .. } = resolved else {
@@ -396,6 +418,7 @@ pub(crate) fn planner_query(part: PlannerPart, rest: &Pipeline, scope: Arc<Query
     }
     if query.near.is_none() && query.skip == 0 && query.limit.is_none() {
         query.distinct = rest.distinct();
+        query.sampled = rest.sample_size();
     }
     if let Dependencies::Fields(fields) = rest.dependencies() {
         query.needed = Some(fields.into_iter().map(String::into_boxed_str).collect());

@@ -7,7 +7,7 @@ use crate::number::{Number, Operand};
 use crate::path_slots::{PathSlot, PathValue};
 use crate::printed::printed_document;
 use crate::variables::{EvaluationContext, Variable};
-use crate::{Dependencies, Evaluated, FieldPath, ParseScope, operators};
+use crate::{Dependencies, Evaluated, FieldPath, OtherFields, ParseScope, PathChange, PathChanges, operators};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::collections::BTreeSet;
@@ -121,6 +121,54 @@ impl Expression {
             Node::Path { variable: Variable::Root, path, .. } if !path.is_empty() => Some(path.dotted()),
             _ => None,
         }
+    }
+
+    /// The fields of a document that the expression makes, each with the dotted path whose value it gets; `None` for a
+    /// field with any other value. `None` if it makes no document, or a constant one.
+    pub fn as_document(&self) -> Option<Vec<(String, Option<String>)>> {
+        let Node::Document(fields) = &self.node else { return None };
+        Some(fields.iter().map(|(name, value)| (name.clone(), value.as_field())).collect())
+    }
+
+    /// How a document's paths are treated if the expression's value replaces the document; `None` if that is not known,
+    /// or if the value may be no document.
+    pub fn path_changes(&self) -> Option<PathChanges> {
+        match &self.node {
+            Node::Path { variable: Variable::Root, path, .. } if path.is_empty() => Some(PathChanges::none()),
+            Node::Document(_) | Node::Literal(Value::Document(_)) => {
+                let mut changes = PathChanges { named: Vec::new(), others: OtherFields::Dropped };
+                self.merge_into(&mut changes)?;
+                Some(changes)
+            }
+            Node::Call(call) if call.operator.name == "$mergeObjects" => {
+                let mut changes = PathChanges { named: Vec::new(), others: OtherFields::Dropped };
+                call.arguments.iter().try_for_each(|argument| argument.merge_into(&mut changes))?;
+                Some(changes)
+            }
+            _ => None,
+        }
+    }
+
+    /// Adds the fields of a later argument of `$mergeObjects`. A field that is missing there keeps its earlier value.
+    fn merge_into(&self, changes: &mut PathChanges) -> Option<()> {
+        let mut set = |name: &str, source: Option<String>| {
+            let is_first = changes.others == OtherFields::Dropped && changes.named.iter().all(|(one, _)| one != name);
+            changes.named.retain(|(one, _)| one != name);
+            let change = source.filter(|_| is_first).map_or(PathChange::Computed, PathChange::CopyOf);
+            changes.named.push((name.to_owned(), change));
+        };
+        match &self.node {
+            Node::Document(fields) => fields.iter().for_each(|(name, value)| set(name, value.as_field())),
+            Node::Literal(Value::Document(constant)) => {
+                constant.as_ref().iter().for_each(|field| set(field.name, None))
+            }
+            Node::Path { variable: Variable::Root, path, .. } if path.is_empty() => {
+                changes.named.iter_mut().for_each(|(_, change)| *change = PathChange::Computed);
+                changes.others = OtherFields::Kept;
+            }
+            _ => return None,
+        }
+        Some(())
     }
 
     /// The value for one document. A borrowed value lives as long as both the expression and the document.

@@ -409,6 +409,11 @@ pub trait ExprPredicate: Send + Sync {
         None
     }
 
+    /// Comparisons of fields with constants that hold for every document for which the expression is true.
+    fn implied(&self) -> &[ExprComparison] {
+        &[]
+    }
+
     /// The result of the expression, for the details of a failed validation; `None` for a missing value.
     /// # Errors
     /// As [`ExprPredicate::matches`].
@@ -417,18 +422,48 @@ pub trait ExprPredicate: Send + Sync {
     }
 }
 
+/// A comparison of a field with a constant inside an `$expr`. It orders all values of all types, a missing one as
+/// undefined, and compares arrays whole.
+#[derive(Clone, Debug)]
+pub struct ExprComparison {
+    /// The dotted path of the field. Its components are names, never array positions.
+    pub path: String,
+    /// How the field compares with the value.
+    pub op: Comparison,
+    /// The constant; not undefined, and no array.
+    pub value: Value,
+}
+
 /// `$expr` or `$where` in the tree.
 #[derive(Clone)]
 pub struct Expr {
     pub(crate) name: &'static str,
     pub(crate) source: Value,
     pub(crate) predicate: Arc<dyn ExprPredicate>,
+    /// The implied comparisons with values in the form of an index's keys, if the planner translated them.
+    in_keys: Option<Arc<[ExprComparison]>>,
 }
 
 impl Expr {
+    pub(crate) fn new(name: &'static str, source: Value, predicate: Arc<dyn ExprPredicate>) -> Self {
+        Self { name, source, predicate, in_keys: None }
+    }
+
     /// The operand as written.
     pub fn source(&self) -> ValueRef<'_> {
         self.source.as_ref()
+    }
+
+    /// Comparisons that hold for every document for which the expression is true.
+    pub fn implied(&self) -> &[ExprComparison] {
+        self.in_keys.as_deref().unwrap_or_else(|| self.predicate.implied())
+    }
+
+    /// A copy for bounds, whose implied comparisons have other values.
+    #[must_use]
+    pub fn with_implied_values(&self, value: impl Fn(&Value) -> Value) -> Self {
+        let of = |implied: &ExprComparison| ExprComparison { value: value(&implied.value), ..implied.clone() };
+        Self { in_keys: Some(self.implied().iter().map(of).collect()), ..self.clone() }
     }
 }
 

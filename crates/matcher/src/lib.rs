@@ -26,7 +26,7 @@ mod parse;
 mod path;
 
 pub use element::{ArrayFilter, ElemMatch, ElementFilter, refuse_schema};
-pub use expression::{Comparison, Expr, ExprCompiler, ExprPredicate, Expression};
+pub use expression::{Comparison, Expr, ExprComparison, ExprCompiler, ExprPredicate, Expression};
 pub use filter::{Filter, MatchedPosition};
 pub use implication::implies;
 pub use json_schema::Schema;

@@ -1,15 +1,15 @@
 //! `$expr` in filters: aggregation expressions as the matcher's predicates.
 
 use crate::{QuerySettings, planner};
-use bunko_bson::{DocumentRef, StringOrder, ValueRef};
+use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_expression::{
-    AtHand, Builtins, ConstantFailure, EvaluationContext, Expression, Offered, ParseScope, Variables,
+    AtHand, Builtins, ConstantFailure, EvaluationContext, Expression, FieldComparison, Offered, ParseScope, Variables,
 };
 use bunko_javascript::{Function, Scripts};
-use bunko_matcher::{ExprCompiler, ExprPredicate, Filter};
+use bunko_matcher::{Comparison, ExprComparison, ExprCompiler, ExprPredicate, Filter};
 use bunko_operation::OperationContext;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Input of one command's filters and expressions beside the document: `let` variables, the time, and the string order.
 #[derive(Clone, Debug)]
@@ -149,12 +149,39 @@ pub struct ExprInFilter {
 struct Predicate {
     expression: Expression,
     scope: Arc<QueryScope>,
+    /// Computed when a planner first asks: most filters only match documents.
+    implied: OnceLock<Vec<ExprComparison>>,
+}
+
+impl Predicate {
+    fn find_implied(&self) -> Vec<ExprComparison> {
+        let context = self.scope.context(DocumentRef::EMPTY);
+        let with_value = |op, path, constant: &Expression| {
+            // A constant that fails gives no bounds, and the failure appears when the expression is evaluated.
+            let value = constant.evaluate(&context).ok()?.into_value()?;
+            // A missing field is equal to undefined, but has the key of null; arrays have the keys of their elements.
+            let is_bound = !matches!(value, Value::Undefined | Value::Array(_));
+            is_bound.then_some(ExprComparison { path, op, value })
+        };
+        let implied = self.expression.implied_comparisons().into_iter();
+        implied.filter_map(|found| with_value(comparison_of(found.op), found.path, found.constant)).collect()
+    }
+}
+
+fn comparison_of(op: FieldComparison) -> Comparison {
+    match op {
+        FieldComparison::Eq => Comparison::Eq,
+        FieldComparison::Lt => Comparison::Lt,
+        FieldComparison::Lte => Comparison::Lte,
+        FieldComparison::Gt => Comparison::Gt,
+        FieldComparison::Gte => Comparison::Gte,
+    }
 }
 
 impl ExprCompiler for ExprInFilter {
     fn compile(&self, expression: ValueRef<'_>) -> Result<Arc<dyn ExprPredicate>> {
         let expression = Expression::parse(expression, &self.scope.parse_scope())?.in_filter();
-        Ok(Arc::new(Predicate { expression, scope: Arc::clone(&self.scope) }))
+        Ok(Arc::new(Predicate { expression, scope: Arc::clone(&self.scope), implied: OnceLock::new() }))
     }
 
     fn strings(&self) -> &StringOrder {
@@ -211,5 +238,9 @@ impl ExprPredicate for Predicate {
         }
         // A constant expression that fails is not folded, so it fails again at each evaluation.
         self.matches(DocumentRef::EMPTY, None).ok()
+    }
+
+    fn implied(&self) -> &[ExprComparison] {
+        self.implied.get_or_init(|| self.find_implied())
     }
 }

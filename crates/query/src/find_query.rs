@@ -94,6 +94,8 @@ pub enum DistinctOf {
     Groups,
     /// As `Groups`, and for each value the first document in the query's sort order is needed too.
     FirstOfGroups,
+    /// As `Groups`, and for each value the last document in the query's sort order is needed too.
+    LastOfGroups,
 }
 
 /// A parsed find. The command's parser fills it in; the planner only reads it.
@@ -132,6 +134,9 @@ pub struct FindQuery {
     /// The distinct values asked for. Each value has to be in at least one document that the plan yields; the plan need
     /// not yield all documents that match.
     pub distinct: Option<Distinct>,
+    /// Number of documents that a `$sample` right behind the query wants. The plan may yield all documents, or a sample
+    /// of this size in which each document is as likely as every other.
+    pub sampled: Option<u64>,
     /// The dotted paths that the query's caller reads; documents may lack all other fields. `None` if the caller reads
     /// more.
     pub needed: Option<Arc<[Box<str>]>>,
@@ -163,6 +168,7 @@ impl FindQuery {
             near: None,
             resumed: None,
             distinct: None,
+            sampled: None,
             needed: None,
             scope,
         })

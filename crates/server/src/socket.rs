@@ -9,7 +9,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, SocketAddrUnix, get
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Poll;
 
 /// A non-blocking socket, and its readiness.
@@ -23,6 +23,9 @@ pub(crate) struct Socket {
     is_writable: AtomicBool,
     /// The other side sends no more, or the connection failed; reads tell which.
     is_ended: AtomicBool,
+    /// Bytes read and written since the last [`take_moved`](Self::take_moved). Only the thread that runs the connection
+    /// writes it.
+    moved: AtomicUsize,
 }
 
 /// The next thing to read.
@@ -40,6 +43,7 @@ impl Socket {
             is_readable: AtomicBool::new(false),
             is_writable: AtomicBool::new(false),
             is_ended: AtomicBool::new(false),
+            moved: AtomicUsize::new(0),
         }
     }
 
@@ -104,6 +108,7 @@ impl Socket {
                 if length == room {
                     self.is_readable.store(true, Ordering::Release);
                 }
+                self.note_moved(length);
                 Poll::Ready(Ok(length))
             }
             Err(Errno::AGAIN) => Poll::Pending,
@@ -124,11 +129,27 @@ impl Socket {
         loop {
             self.is_writable.store(false, Ordering::Release);
             match retry_on_intr(|| send(self, bytes, SendFlags::NOSIGNAL)) {
-                Ok(sent) => return Ok(sent),
+                Ok(sent) => {
+                    self.note_moved(sent);
+                    return Ok(sent);
+                }
                 Err(Errno::AGAIN) => self.writable().await,
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    fn note_moved(&self, bytes: usize) {
+        self.moved.store(self.moved.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+    }
+
+    /// The bytes read and written since the last call.
+    pub fn take_moved(&self) -> usize {
+        let moved = self.moved.load(Ordering::Relaxed);
+        if moved > 0 {
+            self.moved.store(0, Ordering::Relaxed);
+        }
+        moved
     }
 
     /// Number of bytes that wait to be read.

@@ -1,8 +1,8 @@
 //! The part of a pipeline that the query planner runs.
 
 use super::Pipeline;
+use crate::Stage;
 use crate::stages::Plannable;
-use crate::{Rewrites, Stage};
 use bunko_bson::DocumentBuf;
 use bunko_expression::SortPattern;
 use bunko_query::Inclusion;
@@ -86,7 +86,7 @@ impl Pipeline {
         let mut taken = 0;
         let only_planner =
             |stage: &Arc<dyn Stage>| stage.searches_text() || matches!(stage.plannable(), Plannable::Near(_));
-        let is_rewritten = self.environment.rewrites == Rewrites::Applied;
+        let is_rewritten = self.environment.rewrites.are_applied();
         if !is_rewritten && !self.stages.first().is_some_and(only_planner) {
             return (part, self);
         }

@@ -3,12 +3,13 @@
 use super::{Definition, Reads, Stage, Stages};
 use crate::equality_join::EqualityJoin;
 use crate::joined_path::local_values;
+use crate::rewrite::Effect;
 use crate::{DocumentStream, Environment, SourceName};
 use bunko_bson::key_string::Direction;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, StringOrder, StringUse, Value, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, Expression, FieldPath};
+use bunko_expression::{Dependencies, Expression, FieldPath, PathChanges};
 use bunko_operation::Gatherer;
 use bunko_query::append_spilled;
 use foldhash::HashSet;
@@ -149,6 +150,14 @@ impl Stage for GraphLookup {
     ) -> Box<dyn DocumentStream> {
         let join = EqualityJoin::new(self.source.clone(), self.connect_to.clone(), Gatherer::GraphLookup);
         Box::new(Searched { stage: self, input, environment: Arc::clone(environment), join })
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Searches(PathChanges::computing(self.as_path.components().first().map(|name| &**name)))
+    }
+
+    fn makes_one_of_each(&self) -> bool {
+        true
     }
 
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {

@@ -1,6 +1,7 @@
 //! `$limit`: the first documents only.
 
 use super::{Definition, Plannable, Reads, Stage, Stages};
+use crate::rewrite::Effect;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -40,6 +41,16 @@ impl Stage for Limit {
 
     fn plannable(&self) -> Plannable<'_> {
         Plannable::Limit(self.0)
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Cuts
+    }
+
+    fn absorb(&mut self, next: &dyn Stage) -> bool {
+        let Plannable::Limit(other) = next.plannable() else { return false };
+        self.0 = self.0.min(other);
+        true
     }
 
     fn add_dependencies(&self, _: &mut Dependencies) -> Reads {

@@ -2,6 +2,7 @@
 
 use super::{Definition, Plannable, Reads, Stage, Stages};
 use crate::metadata::Carried;
+use crate::rewrite::Effect;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -21,8 +22,13 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let ValueRef::Document(filter) = value else {
         return Err(Failure::new(ErrorCode(15959), "the match filter must be an expression in an object"));
     };
+    Ok(vec![of(filter, environment)?])
+}
+
+/// The stage with this filter.
+pub(super) fn of(filter: DocumentRef<'_>, environment: &Environment) -> Result<Box<dyn Stage>> {
     let parsed = bunko_query::parse_stage_filter(filter, &environment.scope)?;
-    Ok(vec![Box::new(Match { source: filter.to_owned(), filter: parsed })])
+    Ok(Box::new(Match { source: filter.to_owned(), filter: parsed }))
 }
 
 impl Stage for Match {
@@ -36,6 +42,10 @@ impl Stage for Match {
 
     fn plannable(&self) -> Plannable<'_> {
         Plannable::Filter(self.source.as_ref())
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Filters
     }
 
     fn metadata(&self) -> Carried {

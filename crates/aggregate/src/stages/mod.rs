@@ -41,10 +41,11 @@ mod vector_search;
 mod window;
 
 use crate::metadata::Carried;
+use crate::rewrite::Effect;
 use crate::{DocumentStream, Environment, WriteStage};
 use bunko_bson::{DocumentBuf, DocumentRef, Element, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Changes, Dependencies, SortPattern, with_path};
+use bunko_expression::{Dependencies, SortPattern, with_path};
 use bunko_query::{Distinct, Inclusion};
 use bunko_timeseries::TimeSeries;
 use std::collections::BTreeSet;
@@ -132,13 +133,22 @@ pub trait Stage: Send + Sync {
         None
     }
 
+    /// Number of documents that it chooses at random from its input, if it does.
+    fn sample_size(&self) -> Option<u64> {
+        None
+    }
+
     /// Adds the input fields that it reads.
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads;
 
-    /// The top-level fields that it may change. It must pass on, unchanged in all others, one or more documents for
-    /// each of its input, or drop some by the fields that it changes.
-    fn changes(&self) -> Changes<'_> {
-        Changes::All
+    /// What it does to its documents, for rewrites.
+    fn effect(&self) -> Effect {
+        Effect::Opaque
+    }
+
+    /// Adds a filter on the documents that it reads elsewhere. Only stages with the effects `Joins` and `Unites` do.
+    fn take_inside(&mut self, _filter: DocumentRef<'_>) -> Result<()> {
+        Ok(())
     }
 
     /// Whether it makes exactly one document of each.
@@ -188,8 +198,10 @@ pub trait Stage: Send + Sync {
     /// Says that MongoDB's slot-based engine hands this stage's documents to the classic engine.
     fn hand_over(&mut self) {}
 
-    /// Says that at most this many of its documents are read.
-    fn read_at_most(&mut self, _limit: u64) {}
+    /// Says that at most this many of its documents are read. Returns whether that saves work.
+    fn read_at_most(&mut self, _limit: u64) -> bool {
+        false
+    }
 
     /// Says that only these dotted paths of its documents are read.
     fn read_only(&mut self, _fields: &BTreeSet<String>) {}
@@ -226,6 +238,11 @@ pub enum Reads {
 /// Whether MongoDB has a stage with that name, supported here or not.
 pub fn is_known_stage(name: &str) -> bool {
     bunko_stages::find(name).is_some()
+}
+
+/// A `$match` with this filter.
+pub(crate) fn filtering(filter: DocumentRef<'_>, environment: &Environment) -> Result<Box<dyn Stage>> {
+    match_filter::of(filter, environment)
 }
 
 /// Parses one stage.

@@ -1,6 +1,7 @@
 //! `$redact`: keeps, prunes or descends into each document inside a document.
 
 use super::{Definition, Reads, Stage, Stages};
+use crate::rewrite::Effect;
 use crate::{DocumentStream, Environment};
 use bunko_bson::{DocumentBuf, StringUse, ValueRef};
 use bunko_errors::Result;
@@ -27,6 +28,10 @@ impl Stage for Redact {
         environment: &Arc<Environment>,
     ) -> Box<dyn DocumentStream> {
         Box::new(Redacted { stage: self, input, environment: Arc::clone(environment) })
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Prunes
     }
 
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {

@@ -1,10 +1,11 @@
 //! `$addFields`, `$project`, `$unset`, `$replaceRoot` and their aliases: each makes one document from another.
 
 use super::{Definition, Plannable, Reads, Stage, Stages};
+use crate::rewrite::Effect;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Changes, Dependencies, Reshaping};
+use bunko_expression::{Dependencies, Reshaping};
 use bunko_query::Inclusion;
 use std::sync::Arc;
 
@@ -62,8 +63,12 @@ impl Stage for Reshaped {
         self.reshaping.name()
     }
 
-    fn changes(&self) -> Changes<'_> {
-        self.reshaping.changes()
+    fn effect(&self) -> Effect {
+        match (self.reshaping.path_changes(), self.reshaping.new_root_path()) {
+            (Some(changes), _) => Effect::Reshapes(changes),
+            (None, Some(path)) => Effect::ReplacesBy(path),
+            (None, None) => Effect::Opaque,
+        }
     }
 
     fn makes_one_of_each(&self) -> bool {

@@ -57,6 +57,10 @@ impl Stage for Sample {
         Carried::Inside
     }
 
+    fn sample_size(&self) -> Option<u64> {
+        Some(self.size as u64)
+    }
+
     fn add_dependencies(&self, _: &mut Dependencies) -> Reads {
         Reads::OthersToo
     }

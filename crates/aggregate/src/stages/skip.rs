@@ -1,6 +1,7 @@
 //! `$skip`: drops the first documents.
 
 use super::{Definition, Plannable, Reads, Stage, Stages};
+use crate::rewrite::Effect;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -37,6 +38,17 @@ impl Stage for Skip {
 
     fn plannable(&self) -> Plannable<'_> {
         Plannable::Skip(self.0)
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Cuts
+    }
+
+    fn absorb(&mut self, next: &dyn Stage) -> bool {
+        let Plannable::Skip(more) = next.plannable() else { return false };
+        let sum = self.0.checked_add(more).filter(|sum| i64::try_from(*sum).is_ok());
+        self.0 = sum.unwrap_or(self.0);
+        sum.is_some()
     }
 
     fn add_dependencies(&self, _: &mut Dependencies) -> Reads {

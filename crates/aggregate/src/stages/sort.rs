@@ -2,10 +2,11 @@
 
 use super::{Definition, Plannable, Reads, Stage, Stages};
 use crate::metadata::Carried;
+use crate::rewrite::Effect;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Changes, Dependencies, SortPattern};
+use bunko_expression::{Dependencies, SortPattern};
 use bunko_query::append_spilled;
 use bunko_scratch::Sorter;
 use std::sync::Arc;
@@ -53,12 +54,13 @@ impl Stage for Sort {
         Reads::OthersToo
     }
 
-    fn changes(&self) -> Changes<'_> {
-        Changes::Fields(Vec::new())
+    fn effect(&self) -> Effect {
+        Effect::Orders
     }
 
-    fn read_at_most(&mut self, limit: u64) {
+    fn read_at_most(&mut self, limit: u64) -> bool {
         self.limit = Some(limit);
+        true
     }
 }
 

@@ -1,6 +1,7 @@
 //! `$unionWith`: appends the documents of another collection, through a pipeline of their own.
 
 use super::{Definition, Reads, Stage, Stages, position};
+use crate::rewrite::Effect;
 use crate::stage_fields::StageFields;
 use crate::sub_pipeline::SubPipeline;
 use crate::{DocumentStream, Environment, Flow, SourceName};
@@ -60,6 +61,15 @@ impl Stage for UnionWith {
         environment: &Arc<Environment>,
     ) -> Box<dyn DocumentStream> {
         Box::new(United { part: UnionSide::Input(input), stage: self, at_hand: Arc::clone(&environment.scope.at_hand) })
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Unites
+    }
+
+    fn take_inside(&mut self, filter: DocumentRef<'_>) -> Result<()> {
+        self.other.add_filter(filter);
+        Ok(())
     }
 
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {

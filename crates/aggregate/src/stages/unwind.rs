@@ -2,11 +2,12 @@
 
 use super::around::{Around, ReadFields};
 use super::{Definition, Reads, Stage, Stages};
+use crate::rewrite::Effect;
 use crate::stream::{StandInVisitor, StandIns};
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Elements, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Changes, Dependencies, FieldPath, with_path};
+use bunko_expression::{Dependencies, FieldPath, PathChanges, with_path};
 use bunko_operation::OperationContext;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,6 +36,11 @@ impl Unwinding {
     /// Whether documents without elements are kept.
     pub(super) fn preserves_without_elements(&self) -> bool {
         self.without_elements == WithoutElements::Preserved
+    }
+
+    /// Drops documents without elements from now on.
+    pub(super) fn drop_without_elements(&mut self) {
+        self.without_elements = WithoutElements::Dropped;
     }
 
     /// Adds the index of the element to the document, if the stage asks for it.
@@ -145,9 +151,9 @@ impl Stage for Unwind {
         self.read = Some(ReadFields::new(self.path.components(), fields));
     }
 
-    fn changes(&self) -> Changes<'_> {
+    fn effect(&self) -> Effect {
         let paths = std::iter::once(&self.path).chain(&self.index_path);
-        Changes::Fields(paths.filter_map(|path| path.components().first()).map(|name| &**name).collect())
+        Effect::Unwinds(PathChanges::computing(paths.filter_map(|path| path.components().first()).map(|name| &**name)))
     }
 
     fn unwinding(&self) -> Option<Unwinding> {

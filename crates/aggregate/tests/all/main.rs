@@ -2,4 +2,5 @@
 
 mod memory_agrees;
 mod memory_limit;
+mod rules_agree;
 mod scripts;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Other collections by name.
 #[derive(Debug, Default)]
-struct Collections(BTreeMap<String, Vec<DocumentBuf>>);
+pub struct Collections(pub BTreeMap<String, Vec<DocumentBuf>>);
 
 impl Sources for Collections {
     fn note(&self, _: &SourceName, _: &StringOrder) -> Result<(), Failure> {

@@ -360,7 +360,7 @@ fn explain_view(invocation: &Invocation<'_>, subject: &Subject<'_>) -> Result<Do
     explain_stages(invocation, subject, stages.as_ref(), &parse)
 }
 
-/// Explains a pipeline: the plan under `$cursor`, then the stages above it.
+/// Explains a pipeline: the plan under `$cursor`, then the stages above it, and the rules that rewrote it.
 fn explain_stages(
     invocation: &Invocation<'_>,
     subject: &Subject<'_>,
@@ -368,6 +368,21 @@ fn explain_stages(
     parse: &dyn Fn() -> Result<Aggregation>,
 ) -> Result<DocumentBuf, Halt> {
     let aggregation = parse()?;
+    let rewrites: ArrayBuf = aggregation.pipeline.rewrites().iter().copied().map(ValueRef::String).collect();
+    let mut explained = explain_parsed(invocation, subject, sent, (aggregation, parse))?;
+    if !rewrites.as_ref().is_empty() {
+        explained.append("rewrites", &rewrites);
+    }
+    Ok(explained)
+}
+
+/// As [`explain_stages`], for a parsed pipeline and the way to parse it again.
+fn explain_parsed(
+    invocation: &Invocation<'_>,
+    subject: &Subject<'_>,
+    sent: ArrayRef<'_>,
+    (aggregation, parse): (Aggregation, &dyn Fn() -> Result<Aggregation>),
+) -> Result<DocumentBuf, Halt> {
     if aggregation.resolved.as_ref().and_then(|resolved| resolved.below.unstored()) == Some(Unstored::Oplog) {
         return oplog::explain(invocation, subject, aggregation, sent);
     }

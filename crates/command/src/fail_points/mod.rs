@@ -33,7 +33,7 @@ pub(crate) enum FailPoint {
     TimeLimit,
     /// A statement of a retryable write fails, or its connection is closed before the reply.
     RetryableWrite,
-    /// Pipelines run without rewrites.
+    /// Pipelines run without rewrites, or without those that `rules` names.
     NoRewrites,
 }
 
@@ -43,7 +43,7 @@ const POINTS: [(FailPoint, &str, &[&str]); 5] = [
     (FailPoint::GetMore, "failGetMoreAfterCursorCheckout", &["errorCode", "closeConnection"]),
     (FailPoint::TimeLimit, "maxTimeAlwaysTimeOut", &[]),
     (FailPoint::RetryableWrite, "onPrimaryTransactionalWrite", &["closeConnection", "failBeforeCommitExceptionCode"]),
-    (FailPoint::NoRewrites, "disablePipelineOptimization", &[]),
+    (FailPoint::NoRewrites, "disablePipelineOptimization", &["rules"]),
 ];
 
 impl FailPoint {
@@ -165,10 +165,10 @@ impl FailPoints {
         if self.is_any_on() { self.take(FailPoint::RetryableWrite, world).map(Trouble::of_statement) } else { None }
     }
 
-    /// Whether a pipeline that begins is rewritten, or runs as it was sent.
+    /// How a pipeline that begins is rewritten: not at all, or without the rules that the failpoint names.
     pub(crate) fn rewrites(&self, world: &World) -> Rewrites {
-        let is_off = self.is_any_on() && self.take(FailPoint::NoRewrites, world).is_some();
-        if is_off { Rewrites::Off } else { Rewrites::Applied }
+        let trouble = if self.is_any_on() { self.take(FailPoint::NoRewrites, world) } else { None };
+        trouble.map_or(Rewrites::Applied, |trouble| trouble.rewrites())
     }
 
     /// The trouble of a failpoint, if it fires now.

@@ -3,6 +3,7 @@
 use crate::commands::configure_fail_point;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
+use bunko_aggregate::{Rewrites, RuleSet};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_observe::namespace_of;
@@ -47,6 +48,8 @@ pub(crate) struct Trouble {
     /// Replace the labels that the error would have.
     labels: Option<Vec<String>>,
     write_concern_error: Option<DocumentBuf>,
+    /// Rules by which pipelines are not rewritten; `None` for all rules.
+    rules: Option<RuleSet>,
 }
 
 /// The error that a failpoint adds to the reply of a command that succeeds.
@@ -65,6 +68,14 @@ pub(crate) struct StatementTrouble {
     pub closes_connection: bool,
     /// The error that the statement fails with before it does anything; `None` if it runs.
     pub failure: Option<Failure>,
+}
+
+/// The rewrite rules with these names.
+fn rules(names: &[String]) -> Result<RuleSet> {
+    RuleSet::named(names.iter().map(String::as_str)).map_err(|unknown| {
+        let known = RuleSet::names().collect::<Vec<_>>().join(", ");
+        Failure::bad_value(format!("'data.rules' names no rule '{unknown}'; there are {known}"))
+    })
 }
 
 impl Trouble {
@@ -114,7 +125,13 @@ impl Trouble {
             error: code(error_code)?,
             labels: names("errorLabels")?,
             write_concern_error: fields.document("writeConcernError")?.map(DocumentRef::to_owned),
+            rules: names("rules")?.map(|names| rules(&names)).transpose()?,
         })
+    }
+
+    /// How pipelines are rewritten under it.
+    pub(super) fn rewrites(&self) -> Rewrites {
+        self.rules.map_or(Rewrites::Off, Rewrites::Without)
     }
 
     /// Whether it applies to this command of this client.

@@ -2,12 +2,14 @@
 
 mod argument_rules;
 mod conflicts;
+mod correlated_join;
 mod cursor_room;
 mod default_concerns;
 mod failpoint_turns;
 mod id_join;
 mod lost_history;
 mod memory_limit;
+mod plan_shapes;
 mod resumed_streams;
 mod same_name;
 mod scripts;

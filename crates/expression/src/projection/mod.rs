@@ -3,14 +3,17 @@
 mod apply;
 mod array_operator;
 mod parse;
+mod path_changes;
 
 use crate::{Dependencies, Expression, PathSlots};
 use array_operator::ArrayOperator;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::Result;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+pub use path_changes::{OtherFields, PathChange, PathChanges};
 
 /// The command or stage of a projection.
 #[derive(Clone, Copy)]
@@ -29,31 +32,6 @@ pub type ElementCompiler = dyn Fn(DocumentRef<'_>) -> Result<Arc<dyn ElementPred
 pub trait ElementPredicate: Send + Sync {
     /// Whether the element satisfies it.
     fn matches(&self, element: ValueRef<'_>) -> bool;
-}
-
-/// Top-level fields that a stage may change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Changes<'c> {
-    /// Any field.
-    All,
-    /// These fields.
-    Fields(Vec<&'c str>),
-    /// All fields but these.
-    AllBut(Vec<&'c str>),
-}
-
-impl Changes<'_> {
-    /// Whether one of these fields may change.
-    pub fn touch(&self, fields: &HashSet<&str>) -> bool {
-        match self {
-            Self::All => true,
-            Self::Fields(changed) => changed.iter().any(|name| fields.contains(name)),
-            Self::AllBut(kept) => {
-                let kept: HashSet<&str> = kept.iter().copied().collect();
-                !fields.is_subset(&kept)
-            }
-        }
-    }
 }
 
 /// Treatment of fields that no path names.
@@ -128,17 +106,6 @@ impl Projection {
         let mut paths = Vec::new();
         self.root.add_sort_key_paths("", &mut paths);
         paths
-    }
-
-    /// The top-level fields that it may change.
-    pub fn changes(&self) -> Changes<'_> {
-        let children = self.root.children.iter();
-        match self.mode {
-            Mode::Inclusion => Changes::AllBut(
-                children.filter(|(_, child)| matches!(child, Child::Include)).map(|(name, _)| &**name).collect(),
-            ),
-            Mode::Exclusion | Mode::Addition => Changes::Fields(children.map(|(name, _)| &**name).collect()),
-        }
     }
 
     /// Whether fields are computed, and not only included or excluded.

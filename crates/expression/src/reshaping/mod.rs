@@ -6,7 +6,7 @@ mod new_root;
 mod unset;
 
 use crate::projection::ProjectionKind;
-use crate::{Changes, Dependencies, EvaluationContext, ParseScope, Projection};
+use crate::{Dependencies, EvaluationContext, ParseScope, PathChanges, Projection};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use new_root::NewRoot;
@@ -98,11 +98,19 @@ impl Reshaping {
         }
     }
 
-    /// The top-level fields that it may change.
-    pub fn changes(&self) -> Changes<'_> {
+    /// How it treats paths; `None` if that is not known before it runs.
+    pub fn path_changes(&self) -> Option<PathChanges> {
         match &self.change {
-            Change::Fields(projection) => projection.changes(),
-            Change::Root(_) => Changes::All,
+            Change::Fields(projection) => Some(projection.path_changes()),
+            Change::Root(root) => root.path_changes(),
+        }
+    }
+
+    /// The dotted path whose value takes the document's place, if the stage does nothing else.
+    pub fn new_root_path(&self) -> Option<String> {
+        match &self.change {
+            Change::Fields(_) => None,
+            Change::Root(root) => root.path(),
         }
     }
 

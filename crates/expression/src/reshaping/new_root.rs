@@ -1,7 +1,7 @@
 //! `$replaceRoot`, also `$replaceWith`: puts a document that an expression yields in each document's place.
 
 use super::Change;
-use crate::{Dependencies, Evaluated, EvaluationContext, Expression, ParseScope};
+use crate::{Dependencies, Evaluated, EvaluationContext, Expression, ParseScope, PathChanges};
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
@@ -57,6 +57,14 @@ impl NewRoot {
 
     pub(super) fn add_dependencies(&self, dependencies: &mut Dependencies) {
         self.0.add_dependencies(dependencies);
+    }
+
+    pub(super) fn path_changes(&self) -> Option<PathChanges> {
+        self.0.path_changes()
+    }
+
+    pub(super) fn path(&self) -> Option<String> {
+        self.0.as_field()
     }
 }
 

@@ -12,5 +12,5 @@ fn parse(parser: &Parser<'_>, value: ValueRef<'_>) -> Result<Expression> {
     if parser.level == Level::Element {
         return Err(Failure::bad_value("$expr can only be applied to the top-level document"));
     }
-    Ok(Expression::Expr(Expr { name: EXPR.name, source: value.to_value(), predicate: parser.compiler.compile(value)? }))
+    Ok(Expression::Expr(Expr::new(EXPR.name, value.to_value(), parser.compiler.compile(value)?)))
 }

@@ -29,5 +29,5 @@ fn parse(parser: &Parser<'_>, value: ValueRef<'_>) -> Result<Expression> {
     let operands = ArrayBuf::from_iter([ValueRef::from(&random), ValueRef::Double(rate)]);
     let source = Value::Document(DocumentBuf::new().with("$lt", &operands));
     let predicate = parser.compiler.compile(source.as_ref())?;
-    Ok(Expression::Expr(Expr { name: expr::EXPR.name, source, predicate }))
+    Ok(Expression::Expr(Expr::new(expr::EXPR.name, source, predicate)))
 }

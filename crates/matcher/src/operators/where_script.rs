@@ -16,7 +16,7 @@ fn parse(parser: &Parser<'_>, value: ValueRef<'_>) -> Result<Expression> {
         return Err(Failure::bad_value("$where got bad type"));
     };
     let predicate = parser.compiler.compile_where(text)?;
-    Ok(Expression::Expr(Expr { name: WHERE.name, source: Value::JavaScript(text.to_owned()), predicate }))
+    Ok(Expression::Expr(Expr::new(WHERE.name, Value::JavaScript(text.to_owned()), predicate)))
 }
 
 /// The failure for `$where` after a field name.

@@ -7,7 +7,7 @@
 use super::index_bounds::{IndexBounds, names_array_index};
 use super::intervals::{Edge, Interval, IntervalRef, Intervals};
 use super::predicates::{Bounds, Keys, Orders, bounds};
-use bunko_bson::Value;
+use bunko_bson::{Type, Value, order};
 use bunko_catalog::{Index, IndexField};
 use bunko_matcher::{Comparison, Expression};
 use std::collections::HashSet;
@@ -140,9 +140,13 @@ fn before_array_index(path: &str) -> &str {
     path
 }
 
-/// Whether every value in the interval has a key wherever it occurs.
+/// Whether every value in the interval has a key wherever it occurs: documents and arrays may have none, and null is
+/// also the value of a missing field.
 fn has_keys(interval: IntervalRef<'_>) -> bool {
-    let is_whole = |value: &Value| matches!(value, Value::Document(_) | Value::Array(_) | Value::MinKey | Value::Null);
+    let rank = |value: &Value| order::rank(value.as_ref().kind());
+    let (start, end) = (rank(interval.start), rank(interval.end));
+    let holds = |kind| (start..=end).contains(&order::rank(kind));
     let ends_before_documents = matches!(interval.end, Value::Document(_)) && interval.end_edge == Edge::Exclusive;
-    !is_whole(interval.start) && (!is_whole(interval.end) || ends_before_documents)
+    let holds_documents = holds(Type::Document) && !(ends_before_documents && start < end) || holds(Type::Array);
+    !holds_documents && !holds(Type::MinKey) && !holds(Type::Null)
 }

@@ -4,38 +4,45 @@
 //! planner needs no knowledge of collations. An index whose order is not the query's only serves conditions without
 //! strings.
 
+use super::predicates::Orders;
 use bunko_bson::{StringOrder, Value, order};
-use bunko_matcher::Expression;
+use bunko_matcher::{Comparison, ExprComparison, Expression};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The expression with values in the form of the index's keys; `None` if the index's order cannot serve it.
-pub(super) fn in_keys<'e>(
-    expression: &'e Expression,
-    index: &StringOrder,
-    query: &StringOrder,
-) -> Option<Cow<'e, Expression>> {
+/// The expression with values in the form of the index's keys; `None` if the index's order cannot serve it at `path`.
+pub(super) fn in_keys<'e>(expression: &'e Expression, path: &str, orders: Orders<'_>) -> Option<Cow<'e, Expression>> {
+    let Orders { index, query } = orders;
     if index.is_bytes() && query.is_bytes() {
         return Some(Cow::Borrowed(expression));
     }
-    if !serves(expression, index, index == query) {
+    if !serves(expression, path, orders) {
         return None;
     }
     Some(if index.is_bytes() { Cow::Borrowed(expression) } else { Cow::Owned(translated(expression, index)) })
 }
 
-fn serves(expression: &Expression, index: &StringOrder, is_same_order: bool) -> bool {
-    let fits = |value: &Value| is_same_order || !StringOrder::holds_strings(value.as_ref());
+fn serves(expression: &Expression, path: &str, orders: Orders<'_>) -> bool {
+    let index = orders.index;
+    let fits = |value: &Value| index == orders.query || !StringOrder::holds_strings(value.as_ref());
     match expression {
         Expression::Compare { value, .. } => fits(value),
         Expression::In { values, regexes, .. } => values.iter().all(fits) && (regexes.is_empty() || index.is_bytes()),
         Expression::Regex { .. } => index.is_bytes(),
         Expression::And(children) | Expression::Or(children) | Expression::Nor(children) => {
-            children.iter().all(|child| serves(child, index, is_same_order))
+            children.iter().all(|child| serves(child, path, orders))
         }
         Expression::Not(child)
         | Expression::ElemMatchObject { filter: child, .. }
-        | Expression::ElemMatchValue { condition: child, .. } => serves(child, index, is_same_order),
+        | Expression::ElemMatchValue { condition: child, .. } => serves(child, path, orders),
+        Expression::Expr(expr) => {
+            // The strings inside a document need not be in the order of their keys.
+            let is_ordered = |own: &ExprComparison| {
+                own.op == Comparison::Eq || index.is_bytes() || !matches!(own.value, Value::Document(_))
+            };
+            let mut own = expr.implied().iter().filter(|implied| implied.path == path);
+            own.all(|own| fits(&own.value) && is_ordered(own))
+        }
         _ => true,
     }
 }
@@ -70,6 +77,7 @@ fn translated(expression: &Expression, index: &StringOrder) -> Expression {
         Expression::ElemMatchValue { path, condition } => {
             Expression::ElemMatchValue { path: path.clone(), condition: one(condition) }
         }
+        Expression::Expr(expr) => Expression::Expr(expr.with_implied_values(|value| index.in_keys(value.as_ref()))),
         other => other.clone(),
     }
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 pub(crate) struct DistinctBounds {
     pub candidate: Candidate,
     pub position: usize,
+    pub direction: Direction,
 }
 
 /// The best index for the distinct values in documents that satisfy all of `predicates`, if keys decide the predicates;
@@ -37,15 +38,20 @@ pub(crate) fn best(
             let serves = match distinct.of {
                 DistinctOf::Elements => true,
                 DistinctOf::Groups => serves_groups(&candidate.bounds, position),
-                // The scan goes forward, so the first key of a value must belong to the first document.
-                DistinctOf::FirstOfGroups => {
-                    serves_groups(&candidate.bounds, position) && candidate.sorted == Some(Direction::Forward)
+                // The scan returns the first key of each value, so it goes in the sort's order, or against it.
+                DistinctOf::FirstOfGroups | DistinctOf::LastOfGroups => {
+                    serves_groups(&candidate.bounds, position) && candidate.sorted.is_some()
                 }
             };
             if !serves {
                 return None;
             }
-            Some(DistinctBounds { candidate, position })
+            let direction = match (distinct.of, candidate.sorted) {
+                (DistinctOf::FirstOfGroups, Some(sorted)) => sorted,
+                (DistinctOf::LastOfGroups, Some(Direction::Forward)) => Direction::Backward,
+                _ => Direction::Forward,
+            };
+            Some(DistinctBounds { candidate, position, direction })
         })
         .max_by_key(|found| {
             let candidate = &found.candidate;

@@ -198,6 +198,20 @@ impl Intervals {
         Self::of(both)
     }
 
+    /// All values that these intervals do not contain.
+    pub fn complement(&self) -> Self {
+        let opposite = |edge| if edge == Edge::Inclusive { Edge::Exclusive } else { Edge::Inclusive };
+        let mut between = Vec::with_capacity(self.len() + 1);
+        let mut gap = Interval::full();
+        for interval in self.iter() {
+            between.push(Interval { end: interval.start.clone(), end_edge: opposite(interval.start_edge), ..gap });
+            gap = Interval { start: interval.end.clone(), start_edge: opposite(interval.end_edge), ..Interval::full() };
+        }
+        between.push(gap);
+        between.retain(|gap| !gap.is_empty());
+        Self::of(between)
+    }
+
     /// The single values that are in `other`.
     fn of_those_in(values: &Arc<Vec<Value>>, other: &Self) -> Self {
         if values.iter().all(|value| other.contains(value)) {

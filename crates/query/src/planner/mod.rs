@@ -223,6 +223,9 @@ impl<'q> Builder<'q> {
         if matches!(root, Expression::AlwaysFalse) {
             return Ok(AccessPath { stage: Box::new(Eof { number: self.number() }), order: Order::AsAsked });
         }
+        if let Some(sample) = self.sample() {
+            return Ok(sample);
+        }
         if let Some(hint) = self.hint() {
             return self.hinted_scan(hint);
         }
@@ -395,9 +398,15 @@ impl<'q> Builder<'q> {
         if best.is_some_and(|best| best.reach() > distinct.candidate.reach()) {
             return None;
         }
-        let scan = self.scan(distinct.candidate.bounds, Direction::Forward);
+        let scan = self.scan(distinct.candidate.bounds, distinct.direction);
         let stage = DistinctScan::new(scan, distinct.position, asked.of);
-        let order = if asked.of == DistinctOf::FirstOfGroups { Order::AsAsked } else { Order::Any };
+        let is_ordered = match asked.of {
+            DistinctOf::Elements | DistinctOf::Groups => false,
+            DistinctOf::FirstOfGroups => true,
+            // The scan goes against the order, which does not matter if it gives one document of each group.
+            DistinctOf::LastOfGroups => distinct.position == 0,
+        };
+        let order = if is_ordered { Order::AsAsked } else { Order::Any };
         Some(AccessPath { stage: Box::new(stage), order })
     }
 

@@ -6,8 +6,8 @@
 
 use super::collated;
 use super::intervals::{Edge, Interval, Intervals};
-use bunko_bson::{ObjectId, StringOrder, Timestamp, Type, Value, ValueRef};
-use bunko_matcher::{Comparison, Expression, Path, Regex};
+use bunko_bson::{ObjectId, StringOrder, Timestamp, Type, Value, ValueRef, order};
+use bunko_matcher::{Comparison, Expr, ExprComparison, Expression, Path, Regex, TypeSet};
 use std::sync::Arc;
 
 /// Whether each key within the bounds means a match.
@@ -75,7 +75,7 @@ impl Bounds {
 ///
 /// The path must contain no array position: an index on `a.0` holds other values than a filter on `a.0` reads.
 pub(crate) fn bounds(expression: &Expression, path: &str, keys: Keys, orders: Orders<'_>) -> Option<Bounds> {
-    let expression = collated::in_keys(expression, orders.index, orders.query)?;
+    let expression = collated::in_keys(expression, path, orders)?;
     derive(&expression, IndexedPath::Named(path), keys)
 }
 
@@ -94,13 +94,10 @@ fn derive(expression: &Expression, target: IndexedPath<'_>, keys: Keys) -> Optio
             let (intervals, exactness) = regex_intervals(regex)?;
             Some(Bounds::new(intervals, exactness))
         }
-        Expression::Not(child) => match child.as_ref() {
-            // Below an array, a missing field may have no key.
-            Expression::Exists { path } if target.is(path) && keys == Keys::One => {
-                Some(Bounds::new(vec![Interval::point(Value::Null)], Exactness::Inexact))
-            }
-            _ => None,
-        },
+        Expression::Not(child) => negation(child, target, keys),
+        Expression::Nor(children) => none_of(children, target, keys),
+        Expression::Expr(expr) if keys == Keys::One => comparisons_of_expr(expr, target),
+        Expression::Type { path, types } if target.is(path) => of_types(types),
         Expression::Or(children) => any(children, target, keys),
         Expression::And(children) => all(children, target, keys),
         Expression::ElemMatchValue { path, condition } if target.is(path) => {
@@ -124,8 +121,12 @@ fn any(children: &[Expression], target: IndexedPath<'_>, keys: Keys) -> Option<B
 }
 
 fn all(children: &[Expression], target: IndexedPath<'_>, keys: Keys) -> Option<Bounds> {
-    let derived: Vec<Option<Bounds>> = children.iter().map(|child| derive(child, target, keys)).collect();
-    let is_whole = derived.iter().all(Option::is_some);
+    together(children.iter().map(|child| derive(child, target, keys)).collect(), keys)
+}
+
+/// Bounds of conditions that all hold; `None` stands for a condition without bounds.
+fn together(derived: Vec<Option<Bounds>>, keys: Keys) -> Option<Bounds> {
+    let (is_whole, is_several) = (derived.iter().all(Option::is_some), derived.len() > 1);
     let mut bounds = derived.into_iter().flatten();
     let first = bounds.next()?;
     let combined = match keys {
@@ -135,10 +136,95 @@ fn all(children: &[Expression], target: IndexedPath<'_>, keys: Keys) -> Option<B
         }),
         Keys::Several => {
             let tightest = bounds.fold(first, |a, b| if b.looseness() < a.looseness() { b } else { a });
-            if children.len() > 1 { tightest.inexact() } else { tightest }
+            if is_several { tightest.inexact() } else { tightest }
         }
     };
     Some(if is_whole { combined } else { combined.inexact() })
+}
+
+/// Bounds for a negation: the keys that the negated condition has not. This needs exact bounds, since a document with
+/// keys in inexact ones may not satisfy the condition. An array whose elements are all outside the bounds has some key
+/// outside; that an element is outside does not decide.
+fn negation(child: &Expression, target: IndexedPath<'_>, keys: Keys) -> Option<Bounds> {
+    match child {
+        // Below an array, a missing field may have no key.
+        Expression::Exists { path } if target.is(path) && keys == Keys::One => {
+            return Some(Bounds::new(vec![Interval::point(Value::Null)], Exactness::Inexact));
+        }
+        Expression::Compare { .. } | Expression::In { .. } | Expression::And(_) | Expression::Or(_) => {}
+        _ => return None,
+    }
+    let negated = match child {
+        // MongoDB has no bounds for a negated pattern.
+        Expression::In { regexes, .. } if !regexes.is_empty() => return None,
+        Expression::Compare { value: Value::Regex { .. }, .. } => return None,
+        Expression::Compare { path, op, value: Value::Null } if target.is(path) && op.includes_equality() => {
+            has_exact_null(path, keys).then(|| Bounds::new(vec![Interval::point(Value::Null)], Exactness::Exact))
+        }
+        Expression::In { path, values, .. } if target.is(path) && has_exact_null(path, keys) => {
+            let is_array = values.iter().any(|value| matches!(value, Value::Array(_)));
+            (!is_array)
+                .then(|| Bounds { intervals: Intervals::points(Arc::clone(values)), exactness: Exactness::Exact })
+        }
+        child => derive(child, target, keys),
+    }?;
+    let exactness = if keys == Keys::One { Exactness::Exact } else { Exactness::Inexact };
+    let intervals = negated.intervals.complement();
+    (negated.exactness == Exactness::Exact && !intervals.is_full()).then_some(Bounds { intervals, exactness })
+}
+
+/// Whether every document with the key of null equals null. Inside an array, an element that is not a document has that
+/// key, and does not equal null.
+fn has_exact_null(path: &Path, keys: Keys) -> bool {
+    keys == Keys::One || !path.as_str().contains('.')
+}
+
+/// Bounds for a `$nor`: those of each negation together.
+fn none_of(children: &[Expression], target: IndexedPath<'_>, keys: Keys) -> Option<Bounds> {
+    let negations: Vec<_> = children.iter().map(|child| negation(child, target, keys)).collect();
+    together(negations, keys)
+}
+
+/// Bounds for the comparisons that an `$expr` implies, in an index without arrays on the path. The filter still decides:
+/// the key of null does not tell a missing field from null.
+fn comparisons_of_expr(expr: &Expr, target: IndexedPath<'_>) -> Option<Bounds> {
+    let IndexedPath::Named(name) = target else { return None };
+    let own = expr.implied().iter().filter(|implied| implied.path == name);
+    let intervals = own.map(|ExprComparison { op, value, .. }| {
+        let (value, edge) = (|| value.clone(), if op.includes_equality() { Edge::Inclusive } else { Edge::Exclusive });
+        Intervals::union(vec![match op {
+            Comparison::Eq => Interval::point(value()),
+            // A missing field is less than null.
+            Comparison::Lt if matches!(value(), Value::Null) => Interval { end: value(), ..Interval::full() },
+            Comparison::Lt | Comparison::Lte => Interval { end: value(), end_edge: edge, ..Interval::full() },
+            Comparison::Gt | Comparison::Gte => Interval { start: value(), start_edge: edge, ..Interval::full() },
+        }])
+    });
+    let intervals = intervals.reduce(|all, next| all.intersection(&next)).filter(|all| !all.is_full())?;
+    Some(Bounds { intervals, exactness: Exactness::Inexact })
+}
+
+/// The brackets of types whose values have keys of their own. An array has the keys of its elements, and null the key
+/// of a missing field.
+fn of_types(types: &TypeSet) -> Option<Bounds> {
+    if types.contains(Type::Array) {
+        return None;
+    }
+    let of_type = |kind| {
+        if let Some((start, end, end_edge)) = bracket(kind) {
+            let start = if order::rank(kind) == order::rank(Type::Double) { Value::Double(f64::NAN) } else { start };
+            return Some(Interval { start, start_edge: Edge::Inclusive, end, end_edge });
+        }
+        Some(Interval::point(match kind {
+            Type::Null => Value::Null,
+            Type::Undefined => Value::Undefined,
+            Type::MinKey => Value::MinKey,
+            Type::MaxKey => Value::MaxKey,
+            _ => return None,
+        }))
+    };
+    let kinds = (0..=u8::MAX).filter_map(Type::from_byte).filter(|kind| types.contains(*kind));
+    Some(Bounds::new(kinds.map(of_type).collect::<Option<_>>()?, Exactness::Inexact))
 }
 
 /// Bounds for `a.b` from `{a: {$elemMatch: {b: ...}}}`.
@@ -269,7 +355,6 @@ fn string_after(prefix: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bunko_bson::order;
     use bunko_matcher::Filter;
     use bunko_testkit::shell;
 
@@ -313,6 +398,29 @@ mod tests {
         assert_eq!(of("{a: {$gt: [1]}}", "a", Keys::One), "none");
         assert_eq!(of("{a: {$elemMatch: {b: 1, c: null}}}", "a.b", Keys::Several), "Inexact [1, 1]");
         assert_eq!(of("{a: {$elemMatch: {b: 1, c: null}}}", "a.c", Keys::Several), "none");
+    }
+
+    #[test]
+    fn negations_are_complements_of_exact_bounds() {
+        assert_eq!(of("{a: {$ne: 1}}", "a", Keys::One), "Exact [MinKey, 1) (1, MaxKey]");
+        assert_eq!(of("{a: {$ne: 1}}", "a", Keys::Several), "Inexact [MinKey, 1) (1, MaxKey]");
+        assert_eq!(
+            of("{a: {$nin: [null, 'x']}}", "a", Keys::Several),
+            "Inexact [MinKey, null) (null, \"x\") (\"x\", MaxKey]"
+        );
+        assert_eq!(of("{'a.b': {$ne: null}}", "a.b", Keys::One), "Exact [MinKey, null) (null, MaxKey]");
+        assert_eq!(of("{$nor: [{a: {$lt: 3}}, {b: 1}]}", "a", Keys::One), "Inexact [MinKey, -inf.0) [3, MaxKey]");
+        assert_eq!(of("{a: {$not: {$gt: 1, $lt: 5}}}", "a", Keys::One), "Exact [MinKey, 1] [5, MaxKey]");
+        assert_eq!(of("{a: {$type: ['number', 'bool']}}", "a", Keys::Several), "Inexact [nan.0, inf.0] [false, true]");
+        for none in [
+            "{'a.b': {$not: {$gt: 1, $lt: 5}}}",
+            "{'a.b': {$ne: null}}",
+            "{'a.b': {$not: {$type: 'int'}}}",
+            "{'a.b': {$nin: [/^x/]}}",
+            "{'a.b': {$ne: [1]}}",
+        ] {
+            assert_eq!(of(none, "a.b", Keys::Several), "none", "{none}");
+        }
     }
 
     #[test]

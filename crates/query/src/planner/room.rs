@@ -18,9 +18,16 @@ pub(super) fn of_plan(filter: &Expression, strings: &StringOrder) -> usize {
     NODE_BYTES
         + match filter {
             Expression::And(children) | Expression::Or(children) | Expression::Nor(children) => all(children),
-            Expression::Not(child)
-            | Expression::ElemMatchObject { filter: child, .. }
-            | Expression::ElemMatchValue { condition: child, .. } => of_plan(child, strings),
+            // The complement of a list has one interval more than the list has values.
+            Expression::Not(child) => match &**child {
+                Expression::In { values, .. } => {
+                    values.iter().map(|value| BRANCH_BYTES + 2 * of_key(value)).sum::<usize>()
+                }
+                child => of_plan(child, strings),
+            },
+            Expression::ElemMatchObject { filter: child, .. } | Expression::ElemMatchValue { condition: child, .. } => {
+                of_plan(child, strings)
+            }
             Expression::In { values, regexes, .. } => {
                 let point_bytes = if strings.is_bytes() { POINT_BYTES } else { COLLATED_POINT_BYTES };
                 values.iter().map(|value| point_bytes + of_key(value)).sum::<usize>() + regexes.len() * BRANCH_BYTES

@@ -4,7 +4,7 @@ use super::{AccessPath, Builder, Candidate, IndexBounds, Order, covered_plan, or
 use crate::plan::UsedIndex;
 use crate::stages::{
     ClusteredScan, CollectionScan, Covered, DecidedByKeys, DocumentStage, Express, Fetch, GeoScan, IndexScan,
-    KeysAlone, OrScan, RecordStage, Residual, Shown,
+    KeysAlone, OrScan, RandomScan, RecordStage, Residual, Shown,
 };
 use bunko_bson::Value;
 use bunko_catalog::{Index, KeySpan, Multikey};
@@ -32,6 +32,18 @@ impl Builder<'_> {
         }
         let stage = CollectionScan { number: self.number(), direction, residual };
         AccessPath { stage: Box::new(stage), order: Order::Any }
+    }
+
+    /// Documents at random places, if a `$sample` behind the query wants few of all documents.
+    pub(super) fn sample(&mut self) -> Option<AccessPath> {
+        let query = self.query;
+        let size = query.sampled.filter(|size| RandomScan::pays(*size, self.collection.count()))?;
+        let is_of_all = query.has_no_filter() && query.sort.is_none() && query.hint.is_none();
+        if !is_of_all || query.holds_metadata() || self.collection.is_clustered() {
+            return None;
+        }
+        let stage = RandomScan { number: self.number(), size };
+        Some(AccessPath { stage: Box::new(stage), order: Order::Any })
     }
 
     pub(super) fn express(&mut self, id: &Value) -> AccessPath {

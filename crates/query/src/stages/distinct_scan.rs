@@ -19,8 +19,13 @@ use bunko_store::{RecordId, View};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Keys of the current value to step over before the scan seeks past them: a step costs a small part of a seek.
+/// Keys of the current value to step over before the scan seeks past them, while most values have few keys: a step
+/// costs a small part of a seek.
 const STEPS_MAX: usize = 8;
+
+/// While values have many keys, the scan seeks past each value at once, except past one in this many. If that one has
+/// only one key, the scan steps again.
+const VALUES_PER_PROBE: usize = 16;
 
 /// Skips from value to value of one field of an index.
 pub(crate) struct DistinctScan {
@@ -40,7 +45,7 @@ impl DistinctScan {
         let types = bounds.multikey.types();
         let is_told = index.tells_types
             && index.strings.is_bytes()
-            && of != DistinctOf::FirstOfGroups
+            && matches!(of, DistinctOf::Elements | DistinctOf::Groups)
             && !bounds.is_multikey_at(position)
             && types.may_be_exact_at(position);
         Self { scan, position, of, types: is_told.then_some(types) }
@@ -96,6 +101,9 @@ impl DocumentStage for DistinctScan {
             types: self.types,
             found: Vec::new(),
             steps: 0,
+            steps_max: 1,
+            values: 0,
+            is_new: false,
             document: Vec::new(),
         })
     }
@@ -116,19 +124,30 @@ struct Scanning {
     /// The leading key bytes whose entries need not be examined any more.
     found: Vec<u8>,
     steps: usize,
+    /// Keys of a value to step over at present, before a seek.
+    steps_max: usize,
+    /// Number of values found.
+    values: usize,
+    /// Whether a value was found since the last entry.
+    is_new: bool,
     document: Vec<u8>,
 }
 
 impl Scanning {
     fn search(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
-        while let Some(record) = self.scan.next_entry(run)? {
+        while let Some(record) = self.next_entry(run)? {
             if !self.found.is_empty() && self.scan.key().starts_with(&self.found) {
                 run.at(self.number).rejected += 1;
                 self.steps += 1;
-                if self.steps == STEPS_MAX {
+                if self.steps == self.steps_max {
+                    self.steps_max = 0;
                     self.scan.skip(&self.found, run);
                 }
                 continue;
+            }
+            if self.steps == 0 && self.steps_max == 1 && self.values > 0 {
+                // The value before had one key.
+                self.steps_max = STEPS_MAX;
             }
             if self.given.as_ref().is_some_and(|given| given.contains(&record)) {
                 // Returned for this value already. If the key is ambiguous, another document may still have the value.
@@ -168,6 +187,19 @@ impl Scanning {
         Ok(None)
     }
 
+    /// The next entry, behind the keys of the current value if values have many keys.
+    fn next_entry(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
+        if self.is_new && self.steps_max == 0 {
+            if self.values.is_multiple_of(VALUES_PER_PROBE) {
+                self.steps_max = 1;
+            } else {
+                self.scan.skip(&self.found, run);
+            }
+        }
+        self.is_new = false;
+        self.scan.next_entry(run)
+    }
+
     /// Decodes the key into a document of the value; returns whether there is a value. `None` if the document has to be
     /// read.
     fn read_key(&mut self) -> Option<bool> {
@@ -194,6 +226,8 @@ impl Scanning {
         let key = self.scan.key();
         self.found.clear();
         self.steps = 0;
+        self.values += 1;
+        self.is_new = true;
         // For a key that cannot be decoded, only this key is skipped.
         self.found.extend_from_slice(&key[..leading_bytes(key, &self.directions).unwrap_or(key.len())]);
     }

@@ -180,13 +180,19 @@ impl Scan {
         }
     }
 
-    /// Skips all keys that begin with `prefix`; for forward scans.
+    /// Skips all keys that begin with `prefix`.
     pub(super) fn skip(&mut self, prefix: &[u8], run: &mut Run) {
-        let Some(RangeRef::Between { end, .. }) = self.range.map(|range| self.ranges.get(range)) else { return };
-        let mut start = prefix.to_vec();
-        start.push(MAX_BYTE);
+        let Some(RangeRef::Between { start, end }) = self.range.map(|range| self.ranges.get(range)) else { return };
+        let past;
+        let left = match self.direction {
+            Direction::Forward => {
+                past = [prefix, &[MAX_BYTE]].concat();
+                (past.as_slice(), &*end)
+            }
+            Direction::Backward => (start, prefix),
+        };
         run.at(self.number).seeks += 1;
-        Self::walk(&mut self.cursor, run, self.bounds.index.keyspace, (&start, &end), self.direction);
+        Self::walk(&mut self.cursor, run, self.bounds.index.keyspace, left, self.direction);
     }
 
     /// Positions the cursor on the keys from `start` up to, not including, `end`.

@@ -3,5 +3,6 @@
 mod concurrent_writes;
 mod long_keys;
 mod plans_agree;
+mod samples;
 mod scripts;
 mod temporary;

@@ -8,7 +8,7 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 /// No event since it last ran.
@@ -22,6 +22,9 @@ const NOTIFIED: u8 = 3;
 /// The future is dropped.
 const ENDED: u8 = 4;
 
+/// From this many bytes read and written in one run on, a task is heavy: about 50 us.
+pub(super) const HEAVY_BYTES: usize = 64 << 10;
+
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A future that any thread may run, one at a time.
@@ -29,9 +32,20 @@ pub(super) struct Task {
     pub id: u64,
     pub socket: Arc<Socket>,
     pub haste: Arc<Haste>,
+    /// Whether its last run moved [`HEAVY_BYTES`].
+    is_heavy: AtomicBool,
     state: AtomicU8,
     work: Mutex<Option<Work>>,
     executor: Arc<Executor>,
+}
+
+/// The bytes that a run of a task is expected to move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Weight {
+    /// Fewer than [`HEAVY_BYTES`].
+    Light,
+    /// More.
+    Heavy,
 }
 
 /// The result of running a task.
@@ -48,7 +62,15 @@ pub(super) enum Ran {
 impl Task {
     pub fn new(executor: &Arc<Executor>, id: u64, socket: &Arc<Socket>, haste: &Arc<Haste>, work: Work) -> Arc<Self> {
         let (executor, socket, haste) = (Arc::clone(executor), Arc::clone(socket), Arc::clone(haste));
-        Arc::new(Self { id, socket, haste, state: AtomicU8::new(IDLE), work: Mutex::new(Some(work)), executor })
+        Arc::new(Self {
+            id,
+            socket,
+            haste,
+            is_heavy: AtomicBool::new(false),
+            state: AtomicU8::new(IDLE),
+            work: Mutex::new(Some(work)),
+            executor,
+        })
     }
 
     /// Notes an event. Returns whether the caller must queue the task.
@@ -61,6 +83,19 @@ impl Task {
             noted => Some(noted),
         });
         previous == Ok(IDLE)
+    }
+
+    /// The weight of its last run.
+    pub fn weight(&self) -> Weight {
+        if self.is_heavy.load(Ordering::Relaxed) { Weight::Heavy } else { Weight::Light }
+    }
+
+    /// Notes that a run moved so many bytes.
+    pub fn weigh(&self, moved: usize) {
+        let is_heavy = moved >= HEAVY_BYTES;
+        if is_heavy != self.is_heavy.load(Ordering::Relaxed) {
+            self.is_heavy.store(is_heavy, Ordering::Relaxed);
+        }
     }
 
     /// Runs the task, which was taken from a queue.
@@ -79,6 +114,7 @@ impl Task {
             return Ran::Ended;
         }
         drop(work);
+        self.weigh(self.socket.take_moved());
         match self.state.compare_exchange(RUNNING, IDLE, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Ran::Waits,
             Err(_) => {

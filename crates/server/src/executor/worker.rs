@@ -4,7 +4,7 @@ use super::Executor;
 use super::lookout::{EVENTS_MAX, Patience, Serving, TICK};
 use super::queue::Queue;
 use super::seat::Seat;
-use super::task::Ran;
+use super::task::{Ran, Task};
 use crate::executor::poller::Poller;
 use parking_lot::Mutex;
 use rustix::event::epoll::Event;
@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 
 /// Tasks run before the next look at the sockets: new requests matter as much as replies.
 const RUNS_MAX: usize = 64;
+
+/// Light tasks in a row after which a heavy one gets its turn.
+const LIGHT_IN_A_ROW_MAX: usize = 8;
 
 /// A thread of the executor.
 pub(super) struct Worker<'e> {
@@ -128,19 +131,36 @@ impl<'e> Worker<'e> {
         found
     }
 
-    /// Runs the queued tasks. Returns whether some may be left.
+    /// Runs queued tasks: light ones, then one heavy task, so that the sockets are looked at after each heavy task.
+    /// Returns whether some may be left.
     fn run_ready(&self) -> bool {
-        let own = self.own();
-        for _ in 0..RUNS_MAX {
-            let task = own.lock().pop();
-            let Some(task) = task.or_else(|| self.executor.woken.lock().pop()) else { return false };
-            match self.seat().run(|| task.run()) {
-                Ran::Waits => {}
-                Ran::Again => own.lock().push(task),
-                Ran::Ended => self.executor.forget(task.id),
+        let (own, woken) = (self.own(), &self.executor.woken);
+        for runs in 0..RUNS_MAX {
+            let is_heavy_due = runs == LIGHT_IN_A_ROW_MAX;
+            let light = || own.lock().pop_light().or_else(|| woken.lock().pop_light());
+            if let Some(task) = if is_heavy_due { None } else { light() } {
+                self.run(task);
+                continue;
+            }
+            // A guard in the condition of `if let` would be held while the task runs.
+            let heavy = own.lock().pop_heavy().or_else(|| woken.lock().pop_heavy());
+            if let Some(task) = heavy {
+                self.run(task);
+                return true;
+            }
+            if !is_heavy_due {
+                return false;
             }
         }
         true
+    }
+
+    fn run(&self, task: Arc<Task>) {
+        match self.seat().run(|| task.run()) {
+            Ran::Waits => {}
+            Ran::Again => self.own().lock().push(task),
+            Ran::Ended => self.executor.forget(task.id),
+        }
     }
 }
 

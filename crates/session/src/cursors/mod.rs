@@ -12,5 +12,5 @@ mod told;
 
 pub use open_cursor::OpenCursor;
 pub use source::{BatchLimits, CursorSource, NoDocuments};
-pub use store::{CURSOR_TIMEOUT, CursorStore, IdleCursor, Killed};
+pub use store::{CursorStore, IdleCursor, Killed};
 pub use told::{CursorOrigin, CursorProgress, CursorTold};

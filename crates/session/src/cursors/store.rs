@@ -16,9 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a cursor may wait before it is closed.
-/// Source: MongoDB manual, parameter `cursorTimeoutMillis`.
-pub const CURSOR_TIMEOUT: Duration = Duration::from_mins(10);
 struct Slot {
     state: State,
     owner: Option<Owner>,

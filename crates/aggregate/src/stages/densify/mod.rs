@@ -8,12 +8,13 @@ mod range;
 use super::stage_memory::StageMemory;
 use super::{Definition, Reads, Stage, Stages, sort};
 use crate::metadata::Carried;
+use crate::rewrite::Effect;
 use crate::stage_fields::StageFields;
 use crate::{DocumentStream, Environment};
 use bunko_bson::key_string::Direction;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, StringUse, Value, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, FieldPath};
+use bunko_expression::{Dependencies, FieldPath, PathChanges};
 use bunko_operation::Gatherer;
 use foldhash::HashMap;
 use range::{Bounds, Range};
@@ -100,6 +101,17 @@ impl Stage for Densify {
             finished: None,
             made: 0,
         })
+    }
+
+    fn effect(&self) -> Effect {
+        if !matches!(self.range.bounds, Bounds::Partition) {
+            return Effect::Opaque;
+        }
+        // A path of several components leads through documents only, which a condition does not.
+        let single = self.partition_by.iter().filter(|path| path.components().len() == 1);
+        let by = single.map(FieldPath::dotted).collect();
+        let changed = self.field.components().first().map(|name| &**name);
+        Effect::Densifies { by, changes: PathChanges::computing(changed) }
     }
 
     fn metadata(&self) -> Carried {

@@ -5,6 +5,7 @@ mod table;
 
 use super::{Definition, Reads, Stage, Stages};
 use crate::metadata::Carried;
+use crate::rewrite::Effect;
 use crate::stream::StandIns;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, StringUse, ValueRef, Writer};
@@ -112,14 +113,28 @@ impl Stage for Group {
         Carried::Lost
     }
 
+    fn effect(&self) -> Effect {
+        let keys = match (&self.id_name, self.id.as_field(), self.id.as_document()) {
+            (None, Some(path), _) => vec![("_id".to_owned(), path)],
+            (Some(name), Some(path), _) => vec![(format!("_id.{name}"), path)],
+            (None, None, Some(fields)) => {
+                fields.into_iter().filter_map(|(name, path)| Some((format!("_id.{name}"), path?))).collect()
+            }
+            _ => Vec::new(),
+        };
+        Effect::Groups { keys }
+    }
+
     fn distinct(&self) -> Option<Distinct> {
         let path = self.id.as_field()?.into_boxed_str();
-        let takes_first = |(_, accumulator): &(String, AccumulatorExpression)| accumulator.name() == "$first";
-        match self.fields.as_slice() {
-            [] => Some(Distinct { path, of: DistinctOf::Groups }),
-            fields if fields.iter().all(takes_first) => Some(Distinct { path, of: DistinctOf::FirstOfGroups }),
-            _ => None,
-        }
+        let take = |name| self.fields.iter().all(|(_, accumulator)| accumulator.name() == name);
+        let of = match self.fields.as_slice() {
+            [] => DistinctOf::Groups,
+            _ if take("$first") => DistinctOf::FirstOfGroups,
+            _ if take("$last") => DistinctOf::LastOfGroups,
+            _ => return None,
+        };
+        Some(Distinct { path, of })
     }
 
     fn hand_over(&mut self) {

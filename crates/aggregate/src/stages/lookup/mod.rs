@@ -1,18 +1,21 @@
 //! `$lookup`: adds to each document an array of its matches in another collection.
 
+mod correlated;
 mod parse;
 
+use correlated::{CorrelatedJoin, Correlation};
 pub(super) use parse::variables;
 
 use super::around::{Around, ReadFields};
 use super::{Definition, Reads, Stage, Unwinding};
-use crate::equality_join::{EqualityJoin, match_any};
+use crate::equality_join::{EqualityJoin, Matching, match_any, over};
 use crate::joined_path::local_values;
+use crate::rewrite::{Effect, Joined, JoinedSide};
 use crate::sub_pipeline::SubPipeline;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringUse, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Changes, Dependencies, Expression, FieldPath, Variables};
+use bunko_expression::{Dependencies, Expression, FieldPath, PathChanges, Variables};
 use bunko_operation::Gatherer;
 use bunko_query::append_spilled;
 use bunko_scratch::{Spool, SpoolReader};
@@ -32,12 +35,16 @@ struct Lookup {
     equality: Option<Equality>,
     /// Variables by name, evaluated on the joining document.
     variables: Vec<(String, Expression)>,
+    /// The equality with the joining document by which the pipeline begins, if there is one.
+    correlation: Option<Correlation>,
     /// The pipeline over the other collection.
     inner: SubPipeline,
     /// The environment of that pipeline, without the values of its variables.
     inside: Environment,
     /// The `$unwind` of the array that followed: with it, the array is never made.
     unwinding: Option<Unwinding>,
+    /// A filter on the joined documents, if they are joined by equality alone.
+    matching: Option<Matching>,
     /// Fields that later stages read, if known.
     read: Option<ReadFields>,
 }
@@ -75,12 +82,15 @@ impl Stage for Lookup {
     ) -> Box<dyn DocumentStream> {
         let plainly = self.equality.as_ref().zip(self.inner.reads_plainly());
         let join = plainly
-            .map(|(equality, source)| EqualityJoin::new(source.clone(), equality.foreign.clone(), Gatherer::Lookup));
+            .map(|(equality, source)| EqualityJoin::new(source.clone(), equality.foreign.clone(), Gatherer::Lookup))
+            .map(|join| join.matching(self.matching.clone()));
         let environment = Arc::clone(environment);
+        let correlated = (environment.rewrites.are_applied()).then(CorrelatedJoin::default);
         let joining = Joining {
             stage: self,
             environment,
             join,
+            correlated,
             constant: Constant::Unknown,
             around: Around::default(),
             array: Vec::new(),
@@ -100,10 +110,32 @@ impl Stage for Lookup {
         Reads::OthersToo
     }
 
-    fn changes(&self) -> Changes<'_> {
+    fn effect(&self) -> Effect {
         let index_path = self.unwinding.as_ref().and_then(|unwinding| unwinding.index_path.as_ref());
         let paths = std::iter::once(&self.as_path).chain(index_path);
-        Changes::Fields(paths.filter_map(|path| path.components().first()).map(|name| &**name).collect())
+        let tops = paths.filter_map(|path| path.components().first()).map(|name| &**name);
+        let side = match (&self.unwinding, self.as_path.components()) {
+            (Some(unwinding), [field]) if unwinding.index_path.is_none() => {
+                Some(JoinedSide { field: field.to_string(), keeps_unmatched: unwinding.preserves_without_elements() })
+            }
+            _ => None,
+        };
+        Effect::Joins(Joined { changes: PathChanges::computing(tops), side })
+    }
+
+    fn take_inside(&mut self, filter: DocumentRef<'_>) -> Result<()> {
+        if let Some(unwinding) = &mut self.unwinding {
+            unwinding.drop_without_elements();
+        }
+        if self.equality.is_none() || !self.inner.stages.as_ref().is_empty() {
+            self.inner.add_filter(filter);
+            return Ok(());
+        }
+        self.matching = Some(match self.matching.take() {
+            Some(matching) => matching.and(filter, &self.inside)?,
+            None => Matching::new(filter.to_owned(), &self.inside)?,
+        });
+        Ok(())
     }
 
     fn makes_one_of_each(&self) -> bool {
@@ -143,6 +175,8 @@ struct Joining {
     environment: Arc<Environment>,
     /// `None` without an equality, or if the pipeline finds its documents itself.
     join: Option<EqualityJoin>,
+    /// Finds documents by the stage's correlation; `None` if the pipeline may not be rewritten.
+    correlated: Option<CorrelatedJoin>,
     constant: Constant,
     /// Reused between documents.
     around: Around,
@@ -171,6 +205,12 @@ impl Joining {
         }
         if !stage.variables.is_empty() {
             let world = stage.world(document, &self.environment)?;
+            if let (Some(join), Some(correlation), Some(source)) =
+                (&mut self.correlated, &stage.correlation, &stage.inner.source)
+                && let Some(found) = join.find(correlation, source, &world)?
+            {
+                return over(found, stage.inner.stages.as_ref(), &world.over(Some(source)));
+            }
             return stage.inner.open(&[], &world);
         }
         if let Constant::Unknown = self.constant {
@@ -330,6 +370,9 @@ impl DocumentStream for LookedUp {
 
     fn describe_run(&self, facts: &mut DocumentBuf) {
         let mut spilled = self.joining.join.as_ref().map(EqualityJoin::spilled).unwrap_or_default();
+        if let Some(correlated) = &self.joining.correlated {
+            spilled += correlated.spilled();
+        }
         if let Constant::Known(documents) = &self.joining.constant {
             spilled += documents.spilled();
         }

@@ -1,7 +1,7 @@
 //! Parses the specification of `$lookup`.
 
 use super::super::{Stages, position};
-use super::{Equality, Lookup};
+use super::{Correlation, Equality, Lookup};
 use crate::stage_fields::StageFields;
 use crate::sub_pipeline::SubPipeline;
 use crate::{Environment, SourceName};
@@ -56,7 +56,22 @@ pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<St
         }
         _ => None,
     };
-    Ok(vec![Box::new(Lookup { as_path, equality, variables, inner, inside, unwinding: None, read: None })])
+    let correlation = if equality.is_none() && !variables.is_empty() && inner.reads_plainly().is_some() {
+        Correlation::of_pipeline(stages, &inside)
+    } else {
+        None
+    };
+    Ok(vec![Box::new(Lookup {
+        as_path,
+        equality,
+        variables,
+        correlation,
+        inner,
+        inside,
+        unwinding: None,
+        matching: None,
+        read: None,
+    })])
 }
 
 /// The other collection; a pipeline with `$documents` needs none.

@@ -16,6 +16,7 @@ mod slope;
 use super::placed::{Placed, PlacedInOrder, place};
 use super::{Definition, Reads, Stage, Stages};
 use crate::metadata::Carried;
+use crate::rewrite::{Effect, partition_paths};
 use crate::{DocumentStream, Environment, Flow};
 use bounds::Bounds;
 pub(super) use bounds::check_unit;
@@ -282,6 +283,11 @@ impl Stage for SetWindowFields {
             current: None,
             environment: Arc::clone(environment),
         })
+    }
+
+    fn effect(&self) -> Effect {
+        let by = self.partition_by.as_ref().map(partition_paths).unwrap_or_default();
+        Effect::Windows { by, changes: self.addition.path_changes() }
     }
 
     fn metadata(&self) -> Carried {

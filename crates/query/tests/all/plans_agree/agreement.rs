@@ -11,7 +11,7 @@ use bunko_expression::FieldPath;
 use bunko_operation::OperationContext;
 use bunko_query::{Distinct, DistinctOf};
 use bunko_testkit::shell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The records that a find yields, each with its sort key.
 fn answer(reader: &Reader, find: &str) -> Result<Vec<(u64, Vec<u8>)>> {
@@ -181,6 +181,59 @@ pub fn check_groups(reader: &Reader, filter: &str) -> Result<()> {
     Ok(())
 }
 
+/// The sort key of the first or last document of each group, by the group's value. Of a group's documents, the plan
+/// yields at least that one, and in order if it yields more.
+fn ends_of_groups(reader: &Reader, find: &str, path: &str, of: DistinctOf, is_planned: bool) -> Result<Ends> {
+    let field = FieldPath::parse(path).expect("a path");
+    let mut query = reader.query(find);
+    query.distinct = is_planned.then(|| Distinct { path: path.into(), of });
+    let mut execution = reader.open(query)?;
+    let query = std::sync::Arc::clone(execution.plan().query());
+    let sort = query.sort.as_ref().expect("a sort");
+    let mut ends = Ends::new();
+    while let Some(document) = execution.next()? {
+        let value = field.follow(ValueRef::Document(document));
+        let value = value.or_null();
+        let group = key_of(if matches!(value, ValueRef::Undefined) { ValueRef::Null } else { value });
+        let mut key = Vec::new();
+        sort.append_key(&mut key, document, &OperationContext::unlimited(), StringOrder::BYTES)?;
+        if of == DistinctOf::LastOfGroups {
+            ends.insert(group, key);
+        } else {
+            ends.entry(group).or_insert(key);
+        }
+    }
+    Ok(ends)
+}
+
+type Ends = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// The first and last documents of groups are those of a sorted scan, whatever the direction of the index.
+pub fn check_ends_of_groups(reader: &Reader, filter: &str) -> Result<()> {
+    for index in reader.whole_indexes().iter().filter(|index| index.kind.name().is_empty()) {
+        for is_reversed in [false, true] {
+            let sign = |direction| if (direction == Direction::Ascending) == is_reversed { -1 } else { 1 };
+            let sort = braced(index.fields.iter().map(|field| format!("'{}': {}", field.path, sign(field.direction))));
+            for path in index.fields.iter().map(|field| &field.path) {
+                for of in [DistinctOf::FirstOfGroups, DistinctOf::LastOfGroups] {
+                    let ends = |hint: &str, is_planned| {
+                        let find = format!("{{filter: {filter}, sort: {sort}, hint: {hint}}}");
+                        ends_of_groups(reader, &find, path, of, is_planned)
+                    };
+                    let scanned = match ends("{$natural: 1}", false) {
+                        // Parallel arrays cannot be sorted.
+                        Err(failure) if failure.code() != ErrorCode::SNAPSHOT_UNAVAILABLE => continue,
+                        scanned => scanned?,
+                    };
+                    let planned = ends(&format!("'{}'", index.name), true)?;
+                    assert_eq!(planned, scanned, "{of:?} by {path} of {filter} in the order {sort}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 fn key_of(value: ValueRef<'_>) -> Vec<u8> {
     let mut key = Vec::new();
     StringOrder::BYTES.append_key(&mut key, value, Direction::Ascending);
@@ -259,6 +312,7 @@ pub fn check(reader: &Reader, find: &Find, sort: Option<&str>) -> Result<()> {
     check_covered(reader, filter)?;
     check_distinct(reader, filter)?;
     check_groups(reader, filter)?;
+    check_ends_of_groups(reader, filter)?;
     check_within(reader, filter)?;
     check_hinted_wildcards(reader, filter)?;
     check_near(reader, filter)?;

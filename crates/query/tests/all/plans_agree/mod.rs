@@ -7,7 +7,7 @@ mod reader;
 mod scenes;
 
 use crate::temporary::{self, Database, document};
-use agreement::{check, check_distinct, check_groups};
+use agreement::{check, check_distinct, check_ends_of_groups, check_groups};
 use bunko_engines::ENGINES;
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
@@ -18,6 +18,7 @@ use scenes::{Scene, filter, pattern, populate, scene, stored};
 fn check_scene(reader: &Reader, scene: &Scene) -> Result<()> {
     check_distinct(reader, "{}")?;
     check_groups(reader, "{}")?;
+    check_ends_of_groups(reader, "{}")?;
     scene.finds.iter().try_for_each(|find| check(reader, find, find.sort.pattern(&scene.indexes).as_deref()))
 }
 

@@ -156,9 +156,11 @@ fn not_regex() -> impl Strategy<Value = String> {
 
 fn condition() -> impl Strategy<Value = String> {
     let compare = (prop::sample::select(vec!["$eq", "$gt", "$gte", "$lt", "$lte", "$gte", "$lte"]), not_regex())
-        .prop_map(|(op, operand)| format!("{op}: {operand}"));
+        .prop_map(|(op, operand)| format!("{op}: {operand}"))
+        .boxed();
     let list = (prop::sample::select(vec!["$in", "$in", "$nin", "$all"]), vec(operand(), 0..4))
-        .prop_map(|(op, operands)| format!("{op}: [{}]", operands.join(", ")));
+        .prop_map(|(op, operands)| format!("{op}: [{}]", operands.join(", ")))
+        .boxed();
     let other = prop::sample::select(vec![
         "$exists: true",
         "$exists: false",
@@ -172,12 +174,18 @@ fn condition() -> impl Strategy<Value = String> {
         "$not: {$gt: 2}",
         "$type: 'array'",
         "$type: ['object', 'null']",
+        "$type: ['string', 'bool', 'minKey']",
         "$eq: {}",
         "$eq: []",
         "$in: [[], 3]",
     ])
     .prop_map(str::to_owned);
-    let basic = prop_oneof![6 => compare, 3 => list, 2 => other];
+    let unequal =
+        prop_oneof![2 => not_regex(), 1 => Just("null".to_owned())].prop_map(|operand| format!("$ne: {operand}"));
+    let negated = prop_oneof![4 => compare.clone(), 2 => list.clone(), 1 => other.clone()]
+        .prop_map(|condition| format!("$not: {{{condition}}}"));
+    let neither = (0..6_i32, 0..6_i32).prop_map(|(low, high)| format!("$not: {{$gt: {low}, $lt: {high}}}"));
+    let basic = prop_oneof![12 => compare, 6 => list, 4 => other, 2 => unequal, 3 => negated, 1 => neither];
     let element =
         vec(basic.clone(), 1..3).prop_map(|conditions| format!("$elemMatch: {}", braced(conditions.into_iter())));
     let object = (
@@ -210,6 +218,30 @@ fn predicate() -> impl Strategy<Value = String> {
     ]
 }
 
+/// A comparison in the order of all values, with the constant on either side.
+fn comparison_in_expr() -> impl Strategy<Value = String> {
+    let constant = prop_oneof![
+        8 => operand().prop_map(|operand| format!("{{$literal: {operand}}}")),
+        1 => Just("{$literal: undefined}".to_owned()),
+        2 => Just("null".to_owned()),
+        1 => Just("'$$REMOVE'".to_owned()),
+        1 => Just("{$add: [1, 2]}".to_owned()),
+    ];
+    let op = prop::sample::select(vec!["$eq", "$eq", "$gt", "$gte", "$lt", "$lte", "$ne"]);
+    (op, path(), constant, prop::bool::ANY).prop_map(|(op, path, constant, is_first)| {
+        if is_first {
+            format!("{{{op}: [{constant}, '${path}']}}")
+        } else {
+            format!("{{{op}: ['${path}', {constant}]}}")
+        }
+    })
+}
+
+fn expr() -> impl Strategy<Value = String> {
+    let several = vec(comparison_in_expr(), 1..4).prop_map(|parts| format!("{{$and: [{}]}}", parts.join(", ")));
+    prop_oneof![3 => comparison_in_expr(), 2 => several].prop_map(|expression| format!("{{$expr: {expression}}}"))
+}
+
 pub fn filter() -> impl Strategy<Value = String> {
     let list = |name: &'static str, parts: Vec<String>| format!("{{{name}: [{}]}}", parts.join(", "));
     let constant = prop::sample::select(vec![
@@ -220,7 +252,7 @@ pub fn filter() -> impl Strategy<Value = String> {
         "{$expr: {$eq: ['$$NOW', 1]}}",
         "{a: {$elemMatch: {$in: []}}}",
     ]);
-    let leaf = prop_oneof![12 => predicate(), 1 => constant.prop_map(str::to_owned)];
+    let leaf = prop_oneof![12 => predicate(), 3 => expr(), 1 => constant.prop_map(str::to_owned)];
     leaf.prop_recursive(3, 8, 3, move |inner| {
         prop_oneof![
             4 => vec(inner.clone(), 1..4).prop_map(move |parts| list("$and", parts)),

@@ -1,0 +1,31 @@
+//! Tells each `$sort` how many of its documents are read, so that it keeps no more.
+//!
+//! **Proof.** Behind the sort stand only `$skip` stages and then a `$limit`: documents behind their sum never leave the
+//! pipeline. The `$limit` itself stays.
+
+use super::logical::LogicalStage;
+use super::{Kind, Rule};
+use crate::Environment;
+use crate::stages::Plannable;
+use bunko_errors::Result;
+
+pub(super) const RULE: Rule = Rule { name: "limitSort", kind: Kind::Whole(limit) };
+
+fn limit(stages: &mut Vec<LogicalStage>, _: &Environment) -> Result<bool> {
+    let mut is_limited = false;
+    for sort in 0..stages.len() {
+        let mut needed = 0_u64;
+        let limit = stages[sort + 1..].iter().find_map(|stage| match stage.stage.plannable() {
+            Plannable::Skip(count) => {
+                needed = needed.saturating_add(count);
+                None
+            }
+            Plannable::Limit(count) => Some(Some(needed.saturating_add(count))),
+            _ => Some(None),
+        });
+        if let Some(Some(limit)) = limit {
+            is_limited |= stages[sort].stage.read_at_most(limit);
+        }
+    }
+    Ok(is_limited)
+}

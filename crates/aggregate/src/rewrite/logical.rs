@@ -1,0 +1,256 @@
+//! The logical pipeline: parsed stages in the order in which they run, while rules rewrite them.
+
+use super::{Condition, Effect, Kind, LIMIT_SORT, Pair, Passage, RULES, Rule, STOPPED};
+use crate::stages::Plannable;
+use crate::{Environment, Stage, stages};
+use bunko_errors::Result;
+
+/// Maximum steps of all rules over one pipeline. A step maps 16 bytes of a condition, or tries a rule on a pair.
+pub(super) const STEPS_MAX: usize = 100_000;
+
+/// Stages that are being placed.
+pub(crate) struct LogicalPipeline<'e> {
+    stages: Vec<LogicalStage>,
+    environment: &'e Environment,
+    next_number: usize,
+    steps_left: usize,
+    /// Names of the rules that fired, in order, each once.
+    fired: Vec<&'static str>,
+}
+
+/// A stage with its effect.
+pub(super) struct LogicalStage {
+    pub(super) stage: Box<dyn Stage>,
+    /// Numbers of the stages whose work it does. They stay with it wherever it goes.
+    pub(super) numbers: Vec<usize>,
+    effect: Option<Effect>,
+}
+
+/// Stages that have their places.
+pub(crate) struct Rewritten {
+    pub(crate) stages: Vec<Box<dyn Stage>>,
+    /// The numbers of each stage.
+    pub(crate) numbers: Vec<Vec<usize>>,
+    /// Names of the rules that fired.
+    pub(crate) fired: Vec<&'static str>,
+}
+
+/// A condition that has its place.
+struct Settled {
+    /// The number of stages before it.
+    place: usize,
+    condition: Condition,
+    /// Whether it is the condition that the client sent.
+    is_as_sent: bool,
+}
+
+impl LogicalStage {
+    fn new(stage: Box<dyn Stage>, number: usize) -> Self {
+        Self { stage, numbers: vec![number], effect: None }
+    }
+
+    fn effect(&mut self) -> &Effect {
+        self.effect.get_or_insert_with(|| self.stage.effect())
+    }
+
+    pub(super) fn is_filter(&self) -> bool {
+        matches!(self.stage.plannable(), Plannable::Filter(_))
+    }
+}
+
+impl<'e> LogicalPipeline<'e> {
+    pub(crate) fn new(environment: &'e Environment) -> Self {
+        Self { stages: Vec::new(), environment, next_number: 0, steps_left: STEPS_MAX, fired: Vec::new() }
+    }
+
+    /// Adds the next stage. Returns the number of the stage that does its work.
+    /// # Errors
+    /// Errors of counting work.
+    pub(crate) fn push(&mut self, stage: Box<dyn Stage>) -> Result<usize> {
+        if !self.environment.rewrites.are_applied() || !self.takes(1)? {
+            let place = self.stages.len();
+            return Ok(self.insert(place, stage));
+        }
+        match stage.plannable() {
+            Plannable::Filter(_) if !stage.searches_text() => self.push_filter(stage),
+            Plannable::Skip(_) | Plannable::Limit(_) => {
+                let place = self.place_of_cut()?;
+                Ok(self.join(place, stage))
+            }
+            _ => {
+                let place = self.stages.len();
+                Ok(self.join(place, stage))
+            }
+        }
+    }
+
+    /// Applies the rules about whole pipelines.
+    /// # Errors
+    /// Errors of counting work.
+    pub(crate) fn finish(mut self) -> Result<Rewritten> {
+        if self.environment.rewrites.are_applied() {
+            for rule in RULES.iter().copied().chain([LIMIT_SORT]) {
+                if let (Kind::Whole(change), true) = (&rule.kind, self.environment.rewrites.allow(rule))
+                    && change(&mut self.stages, self.environment)?
+                {
+                    self.note(rule.name);
+                }
+            }
+        }
+        let (numbers, stages) = self.stages.into_iter().map(|one| (one.numbers, one.stage)).unzip();
+        Ok(Rewritten { stages, numbers, fired: self.fired })
+    }
+
+    fn note(&mut self, name: &'static str) {
+        if !self.fired.contains(&name) {
+            self.fired.push(name);
+        }
+    }
+
+    /// Takes steps; returns whether there were enough.
+    fn takes(&mut self, steps: usize) -> Result<bool> {
+        self.environment.operation().work(steps)?;
+        match self.steps_left.checked_sub(steps) {
+            Some(left) => {
+                self.steps_left = left;
+                Ok(true)
+            }
+            None => {
+                self.note(STOPPED);
+                Ok(false)
+            }
+        }
+    }
+
+    fn allowed(&self) -> impl Iterator<Item = &'static Rule> + use<> {
+        let rewrites = self.environment.rewrites;
+        RULES.iter().copied().filter(move |rule| rewrites.allow(rule))
+    }
+
+    fn insert(&mut self, place: usize, stage: Box<dyn Stage>) -> usize {
+        let number = self.next_number;
+        self.next_number += 1;
+        self.stages.insert(place, LogicalStage::new(stage, number));
+        number
+    }
+
+    /// Inserts a stage, unless it and the one before become one.
+    fn join(&mut self, place: usize, stage: Box<dyn Stage>) -> usize {
+        let Some(before) = place.checked_sub(1) else { return self.insert(place, stage) };
+        for rule in self.allowed() {
+            let Kind::Pair(decide) = &rule.kind else { continue };
+            match decide(&mut *self.stages[before].stage, &*stage) {
+                Pair::Unchanged => continue,
+                Pair::First => self.stages[before].effect = None,
+                Pair::Second => {
+                    self.stages.remove(before);
+                    self.note(rule.name);
+                    return self.join(before, stage);
+                }
+            }
+            self.note(rule.name);
+            return self.stages[before].numbers[0];
+        }
+        self.insert(place, stage)
+    }
+
+    /// The place of a `$skip` or `$limit`.
+    fn place_of_cut(&mut self) -> Result<usize> {
+        let mut place = self.stages.len();
+        while place > 0 {
+            let rule = self.allowed().find(|rule| match &rule.kind {
+                Kind::Cut(goes_before) => goes_before(&*self.stages[place - 1].stage),
+                _ => false,
+            });
+            let Some(rule) = rule else { break };
+            if !self.takes(1)? {
+                break;
+            }
+            self.note(rule.name);
+            place -= 1;
+        }
+        Ok(place)
+    }
+
+    /// Places the conditions of a filter. Returns the number of the last of them.
+    fn push_filter(&mut self, stage: Box<dyn Stage>) -> Result<usize> {
+        let Plannable::Filter(filter) = stage.plannable() else { return Ok(self.join(self.stages.len(), stage)) };
+        let splits = self.allowed().find(|rule| matches!(rule.kind, Kind::Split));
+        let conditions = match splits {
+            Some(_) if !filter.is_empty() => Condition::conjuncts(filter),
+            _ => vec![Condition::whole(filter)],
+        };
+        let (count, mut settled) = (conditions.len(), Vec::new());
+        for condition in conditions {
+            self.settle(condition, &mut settled)?;
+        }
+        // A filter that stayed or moved as a whole need not be parsed again.
+        let place = settled.first().map_or(self.stages.len(), |one| one.place);
+        if settled.len() == count && settled.iter().all(|one| one.is_as_sent && one.place == place) {
+            return Ok(self.insert(place, stage));
+        }
+        settled.sort_by_key(|one| one.place);
+        if let Some(rule) = splits.filter(|_| settled.iter().any(|one| one.place != settled[0].place)) {
+            self.note(rule.name);
+        }
+        let mut last = None;
+        for group in settled.chunk_by(|one, other| one.place == other.place).rev() {
+            let conditions: Vec<_> = group.iter().map(|one| one.condition.clone()).collect();
+            let filter = stages::filtering(Condition::all(&conditions).filter.as_ref(), self.environment)?;
+            let number = self.insert(group[0].place, filter);
+            last.get_or_insert(number);
+        }
+        // Other stages may have taken all of the conditions.
+        Ok(last.unwrap_or_else(|| {
+            self.next_number += 1;
+            self.next_number - 1
+        }))
+    }
+
+    /// Finds the places of a condition and of its copies.
+    fn settle(&mut self, mut condition: Condition, settled: &mut Vec<Settled>) -> Result<()> {
+        let mut is_as_sent = true;
+        let mut place = self.stages.len();
+        while place > 0 {
+            if self.stages[place - 1].is_filter() {
+                // Filters may change places: a condition that moves cannot fail.
+                place -= 1;
+                continue;
+            }
+            let Some((passage, rule)) = self.passage(place - 1, &condition)? else { break };
+            self.note(rule.name);
+            let before = &mut self.stages[place - 1];
+            if let Some(inside) = &passage.inside {
+                before.stage.take_inside(inside.filter.as_ref())?;
+                before.effect = None;
+            }
+            if passage.stays {
+                settled.push(Settled { place: self.behind_filters(place), condition: condition.clone(), is_as_sent });
+            }
+            let Some(before) = passage.before else { return Ok(()) };
+            is_as_sent &= !passage.stays && before.filter == condition.filter;
+            (condition, place) = (before, place - 1);
+        }
+        settled.push(Settled { place: self.behind_filters(place), condition, is_as_sent });
+        Ok(())
+    }
+
+    /// The place behind the filters at a place: filters that need not change their order keep it.
+    fn behind_filters(&self, place: usize) -> usize {
+        place + self.stages[place..].iter().take_while(|stage| stage.is_filter()).count()
+    }
+
+    /// How a condition passes the stage before it.
+    fn passage(&mut self, before: usize, condition: &Condition) -> Result<Option<(Passage, &'static Rule)>> {
+        if !self.takes(condition.steps())? {
+            return Ok(None);
+        }
+        let (allowed, environment) = (self.allowed(), self.environment);
+        let effect = self.stages[before].effect();
+        let decided = allowed.into_iter().find_map(|rule| match &rule.kind {
+            Kind::Passage(decide) => Some((decide(effect, condition, environment)?, rule)),
+            _ => None,
+        });
+        Ok(decided)
+    }
+}

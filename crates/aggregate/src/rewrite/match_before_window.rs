@@ -1,0 +1,26 @@
+//! Moves a condition on the partition before `$setWindowFields`, and so before `$fill`.
+//!
+//! **Proof.** A window lies within one partition. The condition must accept all documents of a partition or none. As for
+//! `$group`, they have equal values at the paths of `partitionBy`, so conditions that compare values pass, if the stage
+//! does not write to these paths. A single path through arrays fails the stage, so arrays on the way are no concern; a
+//! document of paths may hide them, so its nested paths do not count.
+
+use super::origin::{Origin, below, of_path};
+use super::{Condition, Effect, Kind, Passage, Rule};
+use crate::Environment;
+use bunko_expression::PathChanges;
+
+pub(super) const RULE: Rule = Rule { name: "matchBeforeWindow", kind: Kind::Passage(passage) };
+
+fn passage(effect: &Effect, condition: &Condition, _: &Environment) -> Option<Passage> {
+    let Effect::Windows { by, changes } = effect else { return None };
+    within(condition, by, changes).map(Passage::before)
+}
+
+/// The condition, if it accepts all documents of a partition or none.
+pub(super) fn within(condition: &Condition, by: &[String], changes: &PathChanges) -> Option<Condition> {
+    condition.equivalent(&|path| match of_path(path, changes) {
+        Origin::Exact(source) if by.iter().any(|by| below(path, by).is_some()) => Origin::Equal(source),
+        _ => Origin::Unknown,
+    })
+}

@@ -1,0 +1,188 @@
+//! Rewrites of a pipeline between its parse and its plan.
+//!
+//! Parsed stages enter a [`LogicalPipeline`] one after the other. Each stage says how it treats its documents
+//! ([`Effect`]), and rules decide where the new stage goes. A rule is one file: a constant with a name, and a comment
+//! that states when the rewritten pipeline has the same results.
+//!
+//! - **Conditions move alone.** A `$match` is split into its conjuncts; each moves forward past stage after stage until
+//!   no rule can prove the next step. Its paths change on the way: behind `{$project: {b: '$k'}}` a condition on `b`
+//!   becomes one on `k`.
+//! - **Some conditions are copied.** Where a rule can only prove that the results need a condition on the input, the
+//!   weaker condition goes to the front and the exact one stays.
+//! - **Termination.** A stage is placed once, and a condition only moves forward. A pipeline has
+//!   [`STEPS_MAX`](logical::STEPS_MAX) steps; stages that enter later stay where the client put them, and `explain`
+//!   shows [`STOPPED`].
+//! - **Errors.** A rewrite may hide an error: an expression is not evaluated on documents that a later filter excludes,
+//!   as on MongoDB. It never makes one: only conditions that cannot fail move (see [`Condition`]).
+//!
+//! `explain` names the rules that fired. The failpoint `disablePipelineOptimization` switches rules off by name, so that
+//! tests compare results with each rule on and off.
+
+mod condition;
+mod cut_before_reshape;
+mod drop_overridden_sort;
+mod effect;
+mod expr_paths;
+mod limit_sort;
+mod logical;
+mod match_before_densify;
+mod match_before_graph_lookup;
+mod match_before_group;
+mod match_before_lookup;
+mod match_before_new_root;
+mod match_before_redact;
+mod match_before_reshape;
+mod match_before_sort;
+mod match_before_unwind;
+mod match_before_window;
+mod match_into_lookup;
+mod match_into_union;
+mod merge_cuts;
+mod merge_matches;
+mod move_never_matching;
+mod operand;
+mod origin;
+mod split_match;
+mod unwind_into_lookup;
+
+pub(crate) use effect::partition_paths;
+pub use effect::{Effect, Joined, JoinedSide};
+pub(crate) use logical::{LogicalPipeline, Rewritten};
+
+use crate::{Environment, Stage};
+use condition::Condition;
+use logical::LogicalStage;
+
+/// Shown by `explain` after the rules of a pipeline that used up its steps.
+pub(crate) const STOPPED: &str = "stopped";
+
+/// All rules. A rule of the same kind that comes earlier is tried first.
+static RULES: [&Rule; 19] = [
+    &split_match::RULE,
+    &match_before_reshape::RULE,
+    &match_before_new_root::RULE,
+    &match_before_unwind::RULE,
+    &match_into_lookup::RULE,
+    &match_before_lookup::RULE,
+    &match_before_graph_lookup::RULE,
+    &match_before_redact::RULE,
+    &match_before_sort::RULE,
+    &match_before_group::RULE,
+    &match_before_window::RULE,
+    &match_before_densify::RULE,
+    &match_into_union::RULE,
+    &move_never_matching::RULE,
+    &cut_before_reshape::RULE,
+    &merge_cuts::RULE,
+    &unwind_into_lookup::RULE,
+    &drop_overridden_sort::RULE,
+    &merge_matches::RULE,
+];
+
+/// The rule that is applied to whole pipelines, after all others.
+static LIMIT_SORT: &Rule = &limit_sort::RULE;
+
+/// A rewrite.
+struct Rule {
+    /// The name by which it is explained and switched off.
+    name: &'static str,
+    kind: Kind,
+}
+
+/// What a rule decides.
+enum Kind {
+    /// Whether a `$match` is split into its conjuncts.
+    Split,
+    /// How a condition passes the stage before it; `None` if the rule does not know.
+    Passage(fn(&Effect, &Condition, &Environment) -> Option<Passage>),
+    /// Whether a `$skip` or `$limit` goes before a stage.
+    Cut(fn(&dyn Stage) -> bool),
+    /// What becomes of a stage and the one behind it.
+    Pair(fn(&mut dyn Stage, &dyn Stage) -> Pair),
+    /// Changes the stages once all have their places; returns whether it did.
+    Whole(fn(&mut Vec<LogicalStage>, &Environment) -> bunko_errors::Result<bool>),
+}
+
+/// What becomes of a condition behind a stage.
+#[derive(Default)]
+struct Passage {
+    /// The condition before the stage.
+    before: Option<Condition>,
+    /// The condition that the stage applies to documents that it gets elsewhere.
+    inside: Option<Condition>,
+    /// Whether the exact condition stays behind the stage.
+    stays: bool,
+}
+
+impl Passage {
+    /// The condition moves to the front.
+    fn before(condition: Condition) -> Self {
+        Self { before: Some(condition), ..Self::default() }
+    }
+
+    /// A condition goes to the front, and the exact one stays.
+    fn copied(condition: Condition) -> Self {
+        Self { before: Some(condition), stays: true, ..Self::default() }
+    }
+}
+
+/// What becomes of two adjacent stages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pair {
+    Unchanged,
+    /// The first one does the work of both.
+    First,
+    /// The second one alone has the same result.
+    Second,
+}
+
+/// A set of rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RuleSet(u32);
+
+impl RuleSet {
+    /// Names of all rules.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        RULES.iter().copied().chain([LIMIT_SORT]).map(|rule| rule.name)
+    }
+
+    /// The rules with these names; the error is a name that no rule has.
+    /// # Errors
+    /// The unknown name.
+    pub fn named<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, &'n str> {
+        names.into_iter().try_fold(Self::default(), |set, name| {
+            let position = Self::names().position(|known| known == name).ok_or(name)?;
+            Ok(Self(set.0 | 1 << position))
+        })
+    }
+
+    fn holds(self, rule: &Rule) -> bool {
+        Self::names().position(|name| name == rule.name).is_some_and(|position| self.0 & (1 << position) != 0)
+    }
+}
+
+/// Whether stages absorb each other's work or hand it to the planner. Results are equal either way, which tests check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rewrites {
+    /// Rewrites that make the pipeline faster.
+    Applied,
+    /// As `Applied`, without these rules.
+    Without(RuleSet),
+    /// Every stage does its own work, on whole documents passed one by one.
+    Off,
+}
+
+impl Rewrites {
+    /// Whether pipelines are rewritten at all.
+    pub(crate) fn are_applied(self) -> bool {
+        self != Self::Off
+    }
+
+    fn allow(self, rule: &Rule) -> bool {
+        match self {
+            Self::Applied => true,
+            Self::Without(rules) => !rules.holds(rule),
+            Self::Off => false,
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Classes of the conditions on one path, by what they can be satisfied by.
+
+use bunko_bson::{DocumentRef, ValueRef};
+
+/// Operators that compare a value with their operand.
+const COMPARISONS: [&str; 5] = ["$eq", "$gt", "$gte", "$lt", "$lte"];
+
+/// The operators of a condition, or `None` if it is a value to be equal to.
+fn operators(condition: ValueRef<'_>) -> Option<DocumentRef<'_>> {
+    condition.as_document().filter(|document| document.first().is_some_and(|first| first.name.starts_with('$')))
+}
+
+/// Whether a missing value cannot be equal to it, or compare as less or greater.
+fn is_found(value: ValueRef<'_>) -> bool {
+    !value.is_nullish() && !matches!(value, ValueRef::MinKey | ValueRef::MaxKey)
+}
+
+/// Whether it is a value without elements or fields, which a missing value cannot be equal to.
+fn is_scalar(value: ValueRef<'_>) -> bool {
+    is_found(value) && !matches!(value, ValueRef::Array(_) | ValueRef::Document(_))
+}
+
+/// Whether the operand of an operator is one that `is_right`, or a list of such operands.
+fn compares(name: &str, operand: ValueRef<'_>, is_right: fn(ValueRef<'_>) -> bool) -> bool {
+    match operand {
+        operand if COMPARISONS.contains(&name) => is_right(operand),
+        ValueRef::Array(list) if name == "$in" => list.iter().all(is_right),
+        _ => false,
+    }
+}
+
+/// Whether only values that exist satisfy the condition, each on its own.
+pub(super) fn needs_a_value(condition: ValueRef<'_>) -> bool {
+    let Some(operators) = operators(condition) else { return is_found(condition) };
+    operators.iter().all(|operator| match operator.name {
+        "$regex" | "$options" | "$mod" => true,
+        name => compares(name, operator.value, is_found),
+    })
+}
+
+/// Whether only values without elements or fields satisfy the condition, each on its own: the element of an array does
+/// as well as the value alone.
+pub(super) fn needs_a_scalar(condition: ValueRef<'_>) -> bool {
+    let Some(operators) = operators(condition) else { return is_scalar(condition) };
+    operators.iter().all(|operator| match operator.name {
+        "$regex" | "$options" | "$mod" => true,
+        name => compares(name, operator.value, is_scalar),
+    })
+}
+
+/// Whether the condition has the same answer for values that are equal in the string order, and for null and missing.
+pub(super) fn compares_values(condition: ValueRef<'_>) -> bool {
+    let Some(operators) = operators(condition) else { return is_comparable(condition) };
+    operators.iter().all(|operator| match (operator.name, operator.value) {
+        ("$ne", operand) => is_comparable(operand),
+        ("$nin", ValueRef::Array(list)) => list.iter().all(is_comparable),
+        ("$not", ValueRef::Document(inner)) => compares_values(ValueRef::Document(inner)),
+        (name, operand) => compares(name, operand, is_comparable),
+    })
+}
+
+/// Whether a value is compared by the string order alone. A pattern looks at a string's bytes. The ends of the order
+/// compare with values of all types, and a group may change its values of these types.
+fn is_comparable(value: ValueRef<'_>) -> bool {
+    value.is_number()
+        || matches!(
+            value,
+            ValueRef::Null | ValueRef::String(_) | ValueRef::Boolean(_) | ValueRef::ObjectId(_) | ValueRef::DateTime(_)
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_testkit::shell;
+
+    fn classes(condition: &str) -> [bool; 3] {
+        let condition = shell::parse_value(condition).unwrap_or_else(|failure| panic!("{condition}: {failure}"));
+        let condition = condition.as_ref();
+        [needs_a_value(condition), needs_a_scalar(condition), compares_values(condition)]
+    }
+
+    #[test]
+    fn conditions_are_classed_by_their_operands() {
+        for (condition, expected) in [
+            ("7", [true, true, true]),
+            ("{$gte: 7, $lt: 9}", [true, true, true]),
+            ("{$in: ['a', 2]}", [true, true, true]),
+            ("{$in: ['a', null]}", [false, false, true]),
+            ("null", [false, false, true]),
+            ("{$ne: 7}", [false, false, true]),
+            ("{$not: {$gt: 7}}", [false, false, true]),
+            ("[1]", [true, false, false]),
+            ("{a: 1}", [true, false, false]),
+            ("{$exists: true}", [false, false, false]),
+            ("{$type: 'int'}", [false, false, false]),
+            ("{$lte: MaxKey}", [false, false, false]),
+            ("{$regex: 'a'}", [true, true, false]),
+            ("{$elemMatch: {$gt: 1}}", [false, false, false]),
+        ] {
+            assert_eq!(classes(condition), expected, "{condition}");
+        }
+    }
+}

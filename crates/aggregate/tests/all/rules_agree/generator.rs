@@ -1,0 +1,279 @@
+//! Documents and pipelines that follow from a seed. Every stage that a rule knows is drawn, mostly with a `$match` behind
+//! it, on fields that the stage keeps, renames, computes, joins or groups by.
+
+use bunko_testkit::random::Random;
+
+/// No MinKey, MaxKey and code: whether a group hands them on unchanged depends on the stages behind it.
+const VALUES: [&str; 20] = [
+    "1",
+    "1.0",
+    "NumberLong(2)",
+    "2",
+    "-1.5",
+    "'a'",
+    "'A'",
+    "'b'",
+    "null",
+    "undefined",
+    "true",
+    "[]",
+    "[1]",
+    "[1, 2]",
+    "[[1]]",
+    "[null, 'a']",
+    "{e: 1}",
+    "{e: [1, 2], f: 2}",
+    "[{e: 1}, {e: 2, f: 1}]",
+    "[{e: [1]}, 5]",
+];
+
+const SCALARS: [&str; 20] = [
+    "1",
+    "1",
+    "1",
+    "2",
+    "2",
+    "3",
+    "1.0",
+    "-1.5",
+    "'a'",
+    "'a'",
+    "'A'",
+    "'b'",
+    "null",
+    "null",
+    "true",
+    "MinKey",
+    "MaxKey",
+    "ISODate('2020-01-01T00:00:00Z')",
+    "5",
+    "0",
+];
+
+/// Fields that documents have.
+const FIELDS: [&str; 14] = ["k", "k", "k", "b", "b.e", "d", "d.e", "d.f", "d.0.e", "k.e", "k.0", "l", "n", "_id"];
+
+/// Fields that documents have behind a stage.
+fn fields_behind(stage: &str) -> &'static [&'static str] {
+    let knows = |text: &str| stage.contains(text);
+    match () {
+        () if knows("_id: {x") => &["_id.x", "_id.x", "_id.y", "_id", "n"],
+        () if knows("$group") || knows("$sortByCount") => &["_id", "_id", "_id.e", "n", "_id.0"],
+        () if knows("$lookup") || knows("'$j'") => &["j.k", "j.n", "j.d.e", "j._id", "k", "n", "j", "d.e"],
+        () if knows("newRoot: '$d'") || knows("With: '$d'") => &["e", "e", "f", "e.f"],
+        () if knows("{$set: {'d.e': '$n'}") || knows("{$project: {'d.e': 1, k") => &["d.e", "d.f", "d.f"],
+        () if knows("$replace") => &["k", "b", "e", "w", "n", "f"],
+        () if knows("z.y") || knows("z: {y") => &["z.y", "z.y", "k", "d.e", "d.f"],
+        () if knows("b: '$") => &["b", "b", "b.e", "b.0", "k", "d.f"],
+        () if knows("w: {") => &["k", "b", "n", "w", "k.e"],
+        () => &FIELDS,
+    }
+}
+
+/// A document of a collection.
+pub fn document(id: u64, random: &mut Random) -> String {
+    let mut fields = vec![format!("_id: {id}"), format!("n: {}", random.below(6))];
+    for name in ["k", "d", "l", "b"] {
+        match random.below(10) {
+            0 => {}
+            1..=3 => fields.push(format!("{name}: {}", random.pick(&["1", "2", "'a'", "1.0"]))),
+            4 | 5 if name == "d" => fields.push(format!("d: {{e: {}, f: 1}}", random.pick(&["1", "2", "'a'", "null"]))),
+            _ => fields.push(format!("{name}: {}", random.pick(&VALUES))),
+        }
+    }
+    format!("{{{}}}", fields.join(", "))
+}
+
+fn operators(random: &mut Random) -> String {
+    let scalar = random.pick(&SCALARS);
+    match random.below(18) {
+        16 => random.pick(&["null", "{$ne: null}", "{$exists: false}"]).into(),
+        0 => format!("{{$gt: {scalar}}}"),
+        1 => format!("{{$gte: {scalar}}}"),
+        2 => format!("{{$lte: {scalar}}}"),
+        3 => format!("{{$ne: {scalar}}}"),
+        4 => format!("{{$in: [{scalar}, {}]}}", random.pick(&SCALARS)),
+        5 => format!("{{$nin: [{scalar}, 2]}}"),
+        6 => format!("{{$exists: {}}}", random.one_in(2)),
+        7 => format!("{{$type: {}}}", random.pick(&["'int'", "'array'", "'string'", "'object'"])),
+        8 => "{$elemMatch: {$gte: 1}}".into(),
+        9 => format!("{{$size: {}}}", random.below(3)),
+        10 => "{$not: {$gt: 1}}".into(),
+        11 => random.pick(&["/a/", "{$mod: [2, 1]}", "{$in: [1, /b/]}", "{$all: [1, 2]}"]).into(),
+        12 => random.pick(&VALUES).into(),
+        _ => scalar.into(),
+    }
+}
+
+fn condition(fields: &[&str], random: &mut Random) -> String {
+    let path = random.pick(fields);
+    match random.below(20) {
+        0 => format!("$or: [{{{}}}, {{{}}}]", condition(fields, random), condition(fields, random)),
+        1 => format!("$nor: [{{{}}}]", condition(fields, random)),
+        2 => format!("$and: [{{{}}}, {{{}}}]", condition(fields, random), condition(fields, random)),
+        3 => format!(
+            "$expr: {{{}: ['${}', {}]}}",
+            random.pick(&["$eq", "$gt", "$ne"]),
+            path.replace(".0", ""),
+            random.pick(&SCALARS)
+        ),
+        4 => "$expr: {$gt: [{$divide: [6, '$n']}, 2]}".into(),
+        5 => {
+            random.pick(&["$alwaysFalse: 1", "$expr: false", "$comment: 'c'", "$comment: 'd'", "$alwaysTrue: 1"]).into()
+        }
+        _ => format!("'{path}': {}", operators(random)),
+    }
+}
+
+fn filter(behind: &str, random: &mut Random) -> String {
+    let fields = fields_behind(behind);
+    let mut parts = vec![condition(fields, random)];
+    if random.one_in(2) {
+        let other = condition(fields, random);
+        // A field that is named twice would count once.
+        let name = |part: &str| part.split(':').next().map(str::to_owned);
+        if name(&other) != name(&parts[0]) {
+            parts.push(other);
+        }
+    }
+    format!("{{$match: {{{}}}}}", parts.join(", "))
+}
+
+/// A stage that a rule knows.
+fn stage(random: &mut Random) -> Vec<String> {
+    let guarded = |stage: &str, guard: &str| vec![format!("{{$match: {{$expr: {guard}}}}}"), stage.to_owned()];
+    let any = |random: &mut Random, stages: &[&str]| vec![random.pick(stages).to_owned()];
+    match random.below(15) {
+        12 => guarded(
+            random.pick(&["{$replaceRoot: {newRoot: '$d'}}", "{$replaceWith: '$d'}"]),
+            "{$eq: [{$type: '$d'}, 'object']}",
+        ),
+        13 => {
+            guarded("{$setWindowFields: {partitionBy: '$k', output: {w: {$sum: '$n'}}}}", "{$not: [{$isArray: '$k'}]}")
+        }
+        14 => any(random, &["{$set: {'d.e': '$n'}}", "{$project: {'d.e': 1, k: 1}}"]),
+        0 => any(
+            random,
+            &[
+                "{$project: {k: 1}}",
+                "{$project: {b: '$k', d: 1}}",
+                "{$project: {b: '$d.e', k: 1, 'd.f': 1}}",
+                "{$project: {'d.e': 1, n: 1}}",
+                "{$project: {'d.f': 0}}",
+                "{$project: {z: {y: '$k'}, k: {$add: ['$n', 1]}}}",
+            ],
+        ),
+        1 => any(
+            random,
+            &[
+                "{$set: {w: {$divide: [1, '$n']}}}",
+                "{$set: {b: '$k'}}",
+                "{$set: {'d.e': '$n', 'z.y': '$k'}}",
+                "{$set: {k: '$d.e'}}",
+                "{$unset: ['d.f', 'l']}",
+                "{$addFields: {b: '$b.e'}}",
+            ],
+        ),
+        2 => any(
+            random,
+            &[
+                "{$replaceRoot: {newRoot: '$k'}}",
+                "{$replaceWith: '$d.e'}",
+                "{$replaceWith: {b: '$k', k: '$n', w: {$add: [1, '$n']}}}",
+                "{$replaceWith: {$mergeObjects: ['$$ROOT', {b: '$k'}]}}",
+                "{$replaceWith: {$mergeObjects: [{b: 1, k: 2}, '$$ROOT']}}",
+                "{$replaceWith: {$mergeObjects: [{b: 1}, {b: '$k'}]}}",
+                "{$replaceWith: '$$ROOT'}",
+            ],
+        ),
+        3 => any(
+            random,
+            &[
+                "{$unwind: '$l'}",
+                "{$unwind: {path: '$k', preserveNullAndEmptyArrays: true}}",
+                "{$unwind: {path: '$d.e', includeArrayIndex: 'n'}}",
+            ],
+        ),
+        4 | 5 => {
+            let by = random.pick(&[
+                "localField: 'n', foreignField: '_id'",
+                "localField: 'k', foreignField: 'k'",
+                "localField: 'n', foreignField: 'n', pipeline: [{$set: {k: '$d'}}]",
+                "pipeline: [{$limit: 4}]",
+            ]);
+            let unwind = random.pick(&[
+                "",
+                "{$unwind: '$j'}",
+                "{$unwind: '$j'}",
+                "{$unwind: {path: '$j', preserveNullAndEmptyArrays: true}}",
+                "{$unwind: {path: '$j', includeArrayIndex: 'n'}}",
+            ]);
+            let mut stages = vec![format!("{{$lookup: {{from: 'other', {by}, as: 'j'}}}}")];
+            stages.extend((!unwind.is_empty()).then(|| unwind.to_owned()));
+            stages
+        }
+        6 => any(
+            random,
+            &[
+                "{$redact: {$cond: [{$eq: ['$e', 2]}, '$$PRUNE', '$$DESCEND']}}",
+                "{$redact: {$cond: [{$eq: ['$f', 1]}, '$$PRUNE', '$$DESCEND']}}",
+                "{$graphLookup: {from: 'other', startWith: '$n', connectFromField: 'n', connectToField: '_id', as: 'b', maxDepth: 1}}",
+            ],
+        ),
+        7 => any(random, &["{$sort: {n: 1, _id: 1}}", "{$sort: {_id: -1}}"]),
+        8 | 9 => any(
+            random,
+            &[
+                "{$group: {_id: '$k', n: {$sum: 1}}}",
+                "{$group: {_id: '$d.e', n: {$sum: 1}}}",
+                "{$group: {_id: {x: '$k', y: '$d.e'}, n: {$sum: 1}}}",
+                "{$group: {_id: {x: '$k'}, n: {$sum: 1}}}",
+                "{$group: {_id: null, n: {$sum: '$n'}}}",
+                "{$sortByCount: '$k'}",
+            ],
+        ),
+        10 => any(
+            random,
+            &[
+                "{$setWindowFields: {partitionBy: '$k', sortBy: {_id: 1}, output: {w: {$sum: '$n', window: {documents: ['unbounded', 'current']}}}}}",
+                "{$setWindowFields: {partitionBy: {x: '$k', y: '$d.e'}, output: {w: {$sum: '$n'}}}}",
+                "{$setWindowFields: {partitionBy: '$b', output: {b: {$max: '$n'}, w: {$sum: 1}}}}",
+                "{$fill: {partitionByFields: ['k', 'n'], sortBy: {_id: 1}, output: {l: {method: 'locf'}}}}",
+                "{$densify: {field: 'n', partitionByFields: ['b'], range: {step: 1, bounds: 'partition'}}}",
+                "{$densify: {field: 'n', partitionByFields: ['b'], range: {step: 1, bounds: [0, 3]}}}",
+            ],
+        ),
+        _ => any(
+            random,
+            &["{$unionWith: 'other'}", "{$unionWith: {coll: 'other', pipeline: [{$set: {k: '$n'}}, {$limit: 5}]}}"],
+        ),
+    }
+}
+
+/// A pipeline. Positions count only where the order of documents is defined: right behind a sort by `_id`, if no stage has
+/// made several documents with one `_id` or put other values there.
+pub fn pipeline(random: &mut Random) -> Vec<String> {
+    let mut stages = Vec::new();
+    if random.one_in(4) {
+        stages.extend(random.one_in(2).then(|| "{$sort: {n: -1, _id: 1}}".to_owned()));
+        stages.push("{$sort: {_id: 1}}".to_owned());
+        let between = [
+            "{$project: {k: 1, n: 1, d: 1}}",
+            "{$unwind: '$l'}",
+            "{$lookup: {from: 'other', localField: 'n', foreignField: 'n', as: 'j'}}",
+        ];
+        stages.extend(random.one_in(2).then(|| random.pick(&between).to_owned()));
+        for _ in 0..=random.below(3) {
+            stages.push(random.pick(&["{$limit: 12}", "{$skip: 2}", "{$limit: 30}", "{$skip: 5}"]).to_owned());
+        }
+    }
+    for _ in 0..=random.below(3) {
+        stages.extend(stage(random));
+        if !random.one_in(3) {
+            let last = stages.last().cloned().unwrap_or_default();
+            stages.push(filter(&last, random));
+        }
+    }
+    stages.extend(random.one_in(4).then(|| filter("", random)));
+    stages
+}

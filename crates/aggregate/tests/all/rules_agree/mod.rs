@@ -1,0 +1,130 @@
+//! Generated pipelines give the same results as they were sent, rewritten, and rewritten without each rule: alone, and
+//! inside `$facet`, `$lookup` and `$unionWith`. A rewrite may hide an error of a document that is dropped. It makes none.
+//!
+//! `BUNKO_RULES_PIPELINES` sets the number of pipelines, `BUNKO_SEED` the first seed.
+
+mod generator;
+
+use crate::scripts::Collections;
+use bunko_aggregate::{Documents, Environment, Pipeline, Rewrites, RuleSet};
+use bunko_bson::{DocumentBuf, StringOrder, ValueRef};
+use bunko_errors::Failure;
+use bunko_operation::OperationContext;
+use bunko_query::QueryScope;
+use bunko_testkit::collators::WithoutCase;
+use bunko_testkit::random::Random;
+use bunko_testkit::shell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+const PIPELINES: u64 = 4_000;
+const DOCUMENTS: u64 = 40;
+
+fn parsed(text: &str) -> DocumentBuf {
+    shell::parse_document(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+struct World {
+    collection: Vec<DocumentBuf>,
+    other: Vec<DocumentBuf>,
+    strings: StringOrder,
+}
+
+impl World {
+    fn new(random: &mut Random) -> Self {
+        let mut documents = |count: u64| (0..count).map(|id| parsed(&generator::document(id, random))).collect();
+        let (collection, other) = (documents(DOCUMENTS), documents(DOCUMENTS / 4));
+        let strings =
+            if random.one_in(4) { StringOrder::collated(Arc::new(WithoutCase)) } else { StringOrder::default() };
+        Self { collection, other, strings }
+    }
+
+    /// The results, sorted, or the error; and the rules that fired.
+    fn run(&self, stages: &str, rewrites: Rewrites) -> (Result<Vec<String>, Failure>, Vec<&'static str>) {
+        let written = parsed(&format!("{{p: [{}]}}", stages.replace('\n', " ")));
+        let stages = written.as_ref().get("p").and_then(ValueRef::as_array).expect("an array");
+        let scope = QueryScope { strings: self.strings.clone(), ..QueryScope::new(0, OperationContext::unlimited()) };
+        let collections =
+            BTreeMap::from([("c".to_owned(), self.collection.clone()), ("other".to_owned(), self.other.clone())]);
+        let environment =
+            Environment::new(Arc::new(scope)).with_sources(Arc::new(Collections(collections))).with_rewrites(rewrites);
+        let pipeline = match Pipeline::parse(stages, environment) {
+            Ok(pipeline) => pipeline,
+            Err(failure) => return (Err(failure), Vec::new()),
+        };
+        let mut stream = pipeline.open(Box::new(Documents::new(self.collection.clone())));
+        let mut results = Vec::new();
+        loop {
+            match stream.next() {
+                Ok(Some(document)) => results.push(shell::print(ValueRef::from(&document))),
+                Ok(None) => break,
+                Err(failure) => return (Err(failure), pipeline.rewrites().to_vec()),
+            }
+        }
+        results.sort();
+        (Ok(results), pipeline.rewrites().to_vec())
+    }
+}
+
+/// The ways to ask for the results of a pipeline.
+fn askings(stages: &str) -> [String; 4] {
+    let first = "{$sort: {_id: 1}}, {$limit: 1}, {$project: {_id: 1}}";
+    [
+        stages.to_owned(),
+        format!("{{$facet: {{f: [{stages}]}}}}, {{$unwind: '$f'}}, {{$replaceWith: '$f'}}"),
+        format!(
+            "{first}, {{$lookup: {{from: 'c', pipeline: [{stages}], as: 'f'}}}}, {{$unwind: '$f'}}, {{$replaceWith: '$f'}}"
+        ),
+        format!("{{$match: {{$alwaysFalse: 1}}}}, {{$unionWith: {{coll: 'c', pipeline: [{stages}]}}}}"),
+    ]
+}
+
+/// Whether rewritten results are right. The rewrite may hide an error.
+fn agree(results: &Result<Vec<String>, Failure>, expected: &Result<Vec<String>, Failure>) -> bool {
+    match (results, expected) {
+        (Ok(results), Ok(expected)) => results == expected,
+        (_, Err(_)) => true,
+        (Err(_), Ok(_)) => false,
+    }
+}
+
+#[test]
+fn pipelines_give_the_same_with_each_rule_on_and_off() {
+    let setting =
+        |name: &str, default: u64| std::env::var(name).map_or(default, |said| said.parse().expect("a number"));
+    let (seed, count) = (setting("BUNKO_SEED", 37), setting("BUNKO_RULES_PIPELINES", PIPELINES));
+    let mut random = Random(seed);
+    let mut world = World::new(&mut random);
+    let (mut fired, mut empty, mut failed) = (BTreeSet::new(), 0, 0);
+    for number in 0..count {
+        if number % 20 == 0 {
+            world = World::new(&mut random);
+        }
+        let stages = generator::pipeline(&mut random).join(",\n ");
+        for (asking, stages) in askings(&stages).iter().enumerate() {
+            let (expected, _) = world.run(stages, Rewrites::Off);
+            if asking == 0 {
+                empty += u64::from(expected.as_ref().is_ok_and(Vec::is_empty));
+                failed += u64::from(expected.is_err());
+            }
+            let (all, rules) = world.run(stages, Rewrites::Applied);
+            let mut ways = vec![("none", all)];
+            // Without a rule that has not fired, the pipeline is the same. Pipelines inside others have the same rules.
+            for name in rules.iter().copied().filter(|_| asking == 0) {
+                fired.insert(name);
+                let without = RuleSet::named([name]).expect("the name of a rule");
+                ways.push((name, world.run(stages, Rewrites::Without(without)).0));
+            }
+            for (off, results) in ways {
+                assert!(
+                    agree(&results, &expected),
+                    "pipeline {number} of seed {seed}, off: {off}, fired: {rules:?}\n[{stages}]\n{results:?}\ninstead of\n{expected:?}"
+                );
+            }
+        }
+    }
+    let silent: Vec<_> = RuleSet::names().filter(|name| !fired.contains(name)).collect();
+    println!("{count} pipelines from seed {seed}; {empty} found nothing, {failed} failed");
+    assert!(silent.is_empty(), "rules that never fired: {silent:?}");
+    assert!(empty * 3 < count * 2 && failed * 3 < count, "{empty} found nothing, {failed} failed");
+}

@@ -1,0 +1,157 @@
+//! MULTI_ITERATOR: documents at random places of the collection, for a `$sample` of few of many.
+//!
+//! A place is a record id between the first and the last one, each as likely as every other. A place without a record is
+//! drawn again, so each document is as likely as every other too. A collection with few records for its range of ids
+//! gives all of its documents instead, in record order: the `$sample` above chooses among them.
+
+use super::{DocumentStage, Documents, Row, Stage, StageNumber};
+use crate::execution::{Run, StageStatistics};
+use crate::explain::Facts;
+use crate::find_query::FindQuery;
+use crate::plan::Effort;
+use bunko_bson::DocumentBuf;
+use bunko_catalog::from_storage;
+use bunko_errors::Result;
+use bunko_store::{Direction, RecordCursor, RecordId, RecordRange, View};
+use std::collections::HashSet;
+
+/// A sample of more than one document in this many reads the whole collection. Source: MongoDB manual, "$sample".
+const COLLECTION_PART: u64 = 20;
+/// Minimum number of documents of a collection whose places are drawn. Source: MongoDB manual, "$sample".
+const COLLECTION_MIN: u64 = 100;
+/// Most places drawn for each wanted document, on average.
+const DRAWS_MAX: u64 = 64;
+
+/// Draws documents.
+pub(crate) struct RandomScan {
+    pub number: StageNumber,
+    /// Number of documents wanted.
+    pub size: u64,
+}
+
+impl RandomScan {
+    /// Whether drawing places pays for a sample of this size.
+    pub fn pays(size: u64, documents: u64) -> bool {
+        documents >= COLLECTION_MIN && size.saturating_mul(COLLECTION_PART) < documents
+    }
+}
+
+impl Stage for RandomScan {
+    fn name(&self, _query: &FindQuery) -> &'static str {
+        "MULTI_ITERATOR"
+    }
+
+    fn number(&self) -> StageNumber {
+        self.number
+    }
+
+    fn inputs(&self) -> Vec<&dyn Stage> {
+        Vec::new()
+    }
+
+    fn describe(&self, _query: &FindQuery, _facts: &mut Facts<'_>) {}
+
+    fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {
+        facts.append("docsExamined", statistics.docs_examined as i32);
+    }
+
+    fn effort(&self) -> Effort {
+        Effort::Lookups(self.size)
+    }
+}
+
+impl DocumentStage for RandomScan {
+    fn open(&self, run: &Run) -> Box<dyn Documents> {
+        run.collection.note_scan();
+        Box::new(Drawing {
+            number: self.number,
+            size: self.size,
+            ids: None,
+            draws_left: self.size.saturating_mul(DRAWS_MAX),
+            given: HashSet::new(),
+            rest: None,
+            document: Vec::new(),
+        })
+    }
+}
+
+struct Drawing {
+    number: StageNumber,
+    size: u64,
+    /// The first record id and the number of ids up to the last; read at the first draw.
+    ids: Option<(u64, u64)>,
+    draws_left: u64,
+    /// Records already given.
+    given: HashSet<RecordId>,
+    /// All documents, of which those not given follow, once too many places were drawn.
+    rest: Option<Box<dyn RecordCursor>>,
+    document: Vec<u8>,
+}
+
+impl Drawing {
+    /// Draws until a place has a record that was not given yet; `None` if too many places were drawn.
+    fn draw(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
+        let (first, count) = match self.ids {
+            Some(ids) => ids,
+            None => *self.ids.insert(ids(run)?),
+        };
+        while self.draws_left > 0 {
+            self.draws_left -= 1;
+            run.tick()?;
+            let place = (run.query.scope.operation.random() * count as f64) as u64;
+            let record = RecordId(first + place.min(count - 1));
+            if self.given.contains(&record) {
+                continue;
+            }
+            let records = run.collection.records();
+            if run.snapshot.record(records, record, &mut self.document).map_err(from_storage)?.is_some() {
+                self.given.insert(record);
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next document in record order that was not given.
+    fn next_of_rest(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
+        let records = run.collection.records();
+        let rest = self.rest.get_or_insert_with(|| run.snapshot.records(records, RecordRange::ALL, Direction::Forward));
+        loop {
+            run.tick()?;
+            let Some((record, _, bytes)) = rest.next().map_err(from_storage)? else { return Ok(None) };
+            if !self.given.contains(&record) {
+                self.document.clear();
+                self.document.extend_from_slice(bytes);
+                return Ok(Some(record));
+            }
+        }
+    }
+}
+
+/// The first record id, and the number of ids from it to the last; one id if there are no records.
+fn ids(run: &Run) -> Result<(u64, u64)> {
+    let end = |direction| {
+        let mut cursor = run.snapshot.records(run.collection.records(), RecordRange::ALL, direction);
+        Ok(cursor.next().map_err(from_storage)?.map_or(0, |(record, ..)| record.0))
+    };
+    let (first, last) = (end(Direction::Forward)?, end(Direction::Backward)?);
+    Ok((first, last.saturating_sub(first) + 1))
+}
+
+impl Documents for Drawing {
+    fn next<'s>(&'s mut self, run: &mut Run) -> Result<Option<Row<'s>>> {
+        let mut found = None;
+        if self.rest.is_none() {
+            if self.given.len() as u64 == self.size {
+                run.at(self.number).is_at_end = true;
+                return Ok(None);
+            }
+            found = self.draw(run)?;
+        }
+        if found.is_none() {
+            found = self.next_of_rest(run)?;
+        }
+        run.at(self.number).docs_examined += u64::from(found.is_some());
+        Ok(Row::found(run, self.number, found, &self.document))
+    }
+}
