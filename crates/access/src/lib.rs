@@ -12,8 +12,10 @@ mod conversation;
 mod credential;
 mod mechanism;
 mod name;
+mod owner;
 mod privilege;
 mod restriction;
+mod uuid;
 
 pub use action::{Action, ActionSet};
 pub use authorization::Authorization;
@@ -22,5 +24,7 @@ pub use conversation::{ClientFirst, Conversation, Rejection, Standing};
 pub use credential::ScramCredential;
 pub use mechanism::{Mechanism, ProhibitedCharacter};
 pub use name::{Name, names_of};
+pub use owner::Owner;
 pub use privilege::{Privilege, Resource, add, privileges_of, take_off};
 pub use restriction::{AddressRange, Restrictions};
+pub use uuid::random_uuid;

@@ -42,8 +42,8 @@ impl Access {
         if !self.is_enforced {
             return Ok(());
         }
-        service.enforce_access();
-        if service.waits_for_first_user() {
+        service.authority.access.enforce();
+        if service.authority.waits_for_first_user() {
             tracing::warn!(target: "ACCESS", id = 114, ctx = "main", tags = STARTUP_WARNING, "Access control is enabled and there is no user yet. Make the first one from this machine: mongosh --port {port} admin --eval \"db.createUser({{user: 'root', pwd: passwordPrompt(), roles: ['root']}})\"");
         }
         Ok(())

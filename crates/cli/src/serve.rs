@@ -131,7 +131,7 @@ fn serve(
     let memory_limits = memory_limits(settings, memory, open_scratch(settings)?, workers);
     let facts = Facts { connections_max: connections_max as u32, ..facts(settings, memory_limits) };
     let service = new_service(settings, facts, &catalog, log_lines, process)?;
-    service.audit_start(settings.in_force.as_ref());
+    service.authority.audit_start(settings.in_force.as_ref());
     access.begin(&service, &catalog, settings.addresses.first().map_or(0, std::net::SocketAddr::port))?;
     service.note_start();
     // Registered before the line that says that the server listens: a program that reads it may stop the server at
@@ -147,13 +147,13 @@ fn serve(
     // Errors are reported in the log.
     let rotate = || {
         let _ = rotate_log(settings, log);
-        if let Err(error) = service.rotate_audit() {
+        if let Err(error) = service.authority.rotate_audit() {
             tracing::error!(target: "CONTROL", id = 23168, ctx = "main", error, "Rotation of the audit log failed");
         }
     };
     let reason = runtime.block_on(signals::until_told_to_stop(requests, stops, &stop, rotate));
     tracing::info!(target: "CONTROL", id = 23377, ctx = "main", reason, "Shutting down");
-    service.audit_end();
+    service.authority.audit_end();
     // The next start resumes these builds.
     catalog.stop_builds();
     store.end_waiting();

@@ -2,10 +2,10 @@
 //!
 //! **Invariant:** code outside a command's file never compares names of commands. It asks the entry.
 
-use crate::audit::AuditEvent;
 use crate::authorization::Privileges;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
+use bunko_authority::audit::AuditEvent;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::CommandFacts;

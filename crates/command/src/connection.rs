@@ -1,55 +1,33 @@
 //! The server's state for one client connection.
 
-use crate::access_control::{LoggedIn, Login};
 use crate::service::Service;
+use bunko_authority::{Client, LocalEnd};
 use bunko_bson::DocumentBuf;
 use bunko_catalog::{Haste, Turn};
 use bunko_errors::Result;
 use bunko_operation::Draw;
-use bunko_session::Peer;
+use bunko_request::Peer;
 use bunko_session::awaiting::{Await, Heartbeat, Parked, ParkedCursor};
 use bunko_session::operations::{Absence, Beginning, Operations, Registration, RunningOperation};
 use bunko_session::sessions::Session;
-use bunko_session::sessions::id::random_uuid;
 use bunko_wire::Compressor;
 use parking_lot::Mutex;
-use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
-
-/// The server's end of a connection.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LocalEnd {
-    /// An address.
-    Tcp(SocketAddr),
-    /// The path of a Unix domain socket.
-    Unix(String),
-}
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// State of one connection, changed by its commands.
 #[derive(Debug)]
 pub struct ClientConnection {
-    /// Counted from 1.
-    pub id: i32,
-    /// The client's end.
-    pub peer: Peer,
-    /// Subject of the verified certificate that the client showed in its TLS handshake.
-    pub certificate_subject: Option<String>,
-    /// The server's end, if events are audited.
-    pub local: Option<LocalEnd>,
+    /// The client, and the user that it is logged in as.
+    client: Client,
     /// The `client` document of the handshake. A client may send it once.
     pub metadata: Option<DocumentBuf>,
     /// Compressors agreed on in the handshake, most preferred first.
     pub compressors: Vec<Compressor>,
-    /// The user who is logged in.
-    pub(crate) user: Option<LoggedIn>,
-    /// A login that has begun.
-    pub(crate) login: Option<Login>,
     /// The session that its last command named.
     pub(crate) session: Option<Arc<Session>>,
     /// The connection's entry for `currentOp`, from its first command on.
     registration: Option<Registration>,
-    /// Generated when it is first needed.
-    uuid: OnceLock<[u8; 16]>,
     /// The command that waits, if there is one.
     parked: Option<Parked>,
     /// The turn of a transaction's first statement that waits for another operation and then runs again.
@@ -70,17 +48,11 @@ impl ClientConnection {
     /// A connection that has not sent `hello`.
     pub fn new(id: i32, peer: Peer) -> Self {
         Self {
-            id,
-            peer,
-            certificate_subject: None,
-            local: None,
+            client: Client::new(id, peer),
             metadata: None,
             compressors: Vec::new(),
-            user: None,
-            login: None,
             session: None,
             registration: None,
-            uuid: OnceLock::new(),
             parked: None,
             turn: None,
             hold: None,
@@ -120,40 +92,40 @@ impl ClientConnection {
         self.heartbeat = Heartbeat::Follows;
     }
 
-    /// The connection's UUID in `connectionStatus`.
-    pub(crate) fn uuid(&self, random: &dyn Fn() -> u64) -> [u8; 16] {
-        *self.uuid.get_or_init(|| random_uuid(random))
+    /// Sets the subject of the verified certificate that the client showed in its TLS handshake.
+    pub fn set_certificate_subject(&mut self, subject: Option<String>) {
+        self.client.certificate_subject = subject;
+    }
+
+    /// Sets the server's end, for the audit log.
+    pub fn set_local_end(&mut self, local: Option<LocalEnd>) {
+        self.client.local = local;
+    }
+
+    /// The client, for checks of its privileges.
+    pub(crate) fn client_mut(&mut self) -> &mut Client {
+        &mut self.client
+    }
+
+    /// Logs the client in or out, by a function that may do so. `currentOp` then shows the new user.
+    pub(crate) fn change_login<T>(&mut self, change: impl FnOnce(&mut Client) -> T) -> T {
+        let outcome = change(&mut self.client);
+        if let Some(registration) = &self.registration {
+            registration.note_user(self.client.owner());
+        }
+        outcome
     }
 
     /// Reads the user's privileges again if users or roles may have changed. A user who no longer exists is logged out.
     /// # Errors
     /// If the user cannot be read; the connection is logged out then.
     pub(crate) fn renew_user(&mut self, service: &Service) -> Result<()> {
-        if self.user.as_ref().is_some_and(|user| !user.is_current(service)) {
-            let source = self.peer.ip();
-            let before = self.user.as_ref().map(|user| user.as_owner(source));
-            let user = self.user.take().map(|user| user.renewed(service, source)).transpose()?.flatten();
-            if let (Some(before), Some(now)) = (before, &user)
-                && now.is_still_owner(&before)
-            {
-                service.transactions.renew_owner(&now.as_owner(source));
-            }
-            self.set_user(user);
+        if self.client.has_outdated_user(&service.authority)
+            && let Some(owner) = self.change_login(|client| client.renew_user(&service.authority))?
+        {
+            service.transactions.renew_owner(&owner);
         }
         Ok(())
-    }
-
-    /// Sets the user who is logged in; `None` logs out.
-    pub(crate) fn set_user(&mut self, user: Option<LoggedIn>) {
-        if let Some(registration) = &self.registration {
-            registration.note_user(user.as_ref().map(|user| user.as_owner(self.peer.ip())));
-        }
-        self.user = user;
-    }
-
-    /// Whether a login has begun and not ended.
-    pub fn is_logging_in(&self) -> bool {
-        self.login.is_some()
     }
 
     /// The application name from the client's handshake.
@@ -169,7 +141,7 @@ impl ClientConnection {
 
     /// Notes that a command begins.
     pub(crate) fn begin_operation(&mut self, operations: &Operations, beginning: &Beginning<'_>) -> RunningOperation {
-        let (id, client) = (self.id, self.peer);
+        let (id, client) = (self.client.id, self.client.peer);
         let registration = self.registration.get_or_insert_with(|| operations.register(id, client));
         registration.begin(beginning, self.metadata.as_ref())
     }
@@ -190,5 +162,13 @@ impl ClientConnection {
     pub(crate) fn park(&mut self, mut operation: RunningOperation, cursor: Option<ParkedCursor>) {
         operation.note_wait();
         self.parked = cursor.map(|cursor| Parked { operation, cursor: Mutex::new(cursor) });
+    }
+}
+
+impl Deref for ClientConnection {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
     }
 }

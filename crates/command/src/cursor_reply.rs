@@ -1,6 +1,5 @@
 //! Fills a batch and keeps the rest for `getMore`.
 
-use crate::authorization::cursors::owner_of;
 use crate::dispatch::{FollowUp, Halt, check_reply_bytes};
 use crate::invocation::Invocation;
 use crate::reply_room::ReplyRoom;
@@ -101,7 +100,7 @@ pub fn write_first_batch(
             progress: CursorProgress { documents, batches: 1 },
             origin: Arc::new(origin),
         };
-        let owner = owner_of(invocation);
+        let owner = invocation.service.authority.owner(invocation.connection);
         let id = invocation.service.cursors.insert(cursor, owner, &*invocation.service.world.random)?;
         invocation.cursor_left = Some(id);
         invocation.observation.cursor = Some(id);

@@ -1,8 +1,7 @@
 //! From a request to a reply: finds the command, checks its fields, runs it, and writes its reply.
 
-use crate::access_control::{self, Shown};
+use crate::access_control;
 use crate::acknowledgement::Acknowledgement;
-use crate::audit;
 use crate::authorization::authorize;
 use crate::command_entry::Command;
 use crate::commands;
@@ -12,6 +11,8 @@ use crate::invocation::{Conflict, Invocation};
 use crate::known_commands;
 use crate::service::Service;
 use crate::transaction_targets::check_targets;
+use bunko_authority::audit::note_created;
+use bunko_authority::{DATABASE, EXTERNAL_DATABASE, Shown};
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef, Writer};
 use bunko_catalog::{StateAsked, Turn, check_database};
 use bunko_errors::{ErrorCode, Failure};
@@ -155,7 +156,7 @@ impl Service {
             Some((operation, cursor)) => (operation, Some(cursor)),
             None => (connection.begin_operation(&self.operations, &beginning), None),
         };
-        if connection.user.as_ref().is_some_and(|user| self.access.is_enforced() && !user.is_current(self)) {
+        if self.authority.access.is_enforced() && connection.has_outdated_user(&self.authority) {
             // A revocation after the command was admitted did not find the operation, which had not begun.
             admit(self, connection, command, &request)?;
         }
@@ -198,7 +199,7 @@ impl Service {
         let start = out.len();
         let room_before = out.capacity();
         let mut reply = Writer::new(out);
-        let generation = self.access.generation();
+        let generation = self.authority.access.generation();
         let mut outcome = if self.write_lock.is_closed() && command.writes(request.body) {
             invocation.wait_for_write_lock().and_then(|()| (command.run)(&mut invocation, &mut reply))
         } else {
@@ -235,9 +236,9 @@ impl Service {
         }
         let written = invocation.written();
         if written.is_some() && may_change_users(command, &request) {
-            self.access.note_change();
+            self.authority.access.note_change();
         }
-        if self.access.generation() != generation {
+        if self.authority.access.generation() != generation {
             access_control::end_revoked(self, invocation.opid());
         }
         let has_integer_ok = invocation.has_integer_ok;
@@ -265,9 +266,10 @@ impl Service {
         invocation.connection.hold = held;
         let elapsed = invocation.started().elapsed().saturating_sub(waited);
         let (namespace, examined) = (invocation.namespace_noted(), invocation.examined());
-        if self.audit.is_on() {
-            audit::note_created(self, invocation.connection, invocation.created());
-            audit::note_command(self, invocation.connection, command, &request, failure.map(Failure::code));
+        if self.authority.audit.is_on() {
+            note_created(&self.authority, invocation.connection, invocation.created());
+            let code = failure.map(Failure::code);
+            self.authority.note_command(invocation.connection, command, command.audit, &request, code);
         }
         let namespace = namespace.as_ref().map(|(database, collection)| (*database, &**collection));
         self.counters.note_command(command, namespace, elapsed, examined, failure.map(Failure::code));
@@ -326,7 +328,7 @@ pub(crate) fn check_reply_bytes(bytes: usize) -> Result<(), Failure> {
 
 /// Whether a command may have written users or roles. The output of a pipeline may go into any database.
 fn may_change_users(command: &Command, request: &Request<'_>) -> bool {
-    let is_theirs = |database| [access_control::DATABASE, access_control::EXTERNAL_DATABASE].contains(&database);
+    let is_theirs = |database| [DATABASE, EXTERNAL_DATABASE].contains(&database);
     is_theirs(request.database) || matches!(command.changes, Changes::Output(_))
 }
 
@@ -344,7 +346,7 @@ fn admit(
     command: &Command,
     request: &Request<'_>,
 ) -> Result<GenericOptions, Failure> {
-    if request.database != access_control::EXTERNAL_DATABASE {
+    if request.database != EXTERNAL_DATABASE {
         check_database(request.database)?;
     }
     if command.databases.is_admin_only() && request.database != "admin" {
@@ -358,7 +360,7 @@ fn admit(
         ));
     }
     connection.renew_user(service)?;
-    if service.access.is_enforced() {
+    if service.authority.access.is_enforced() {
         authorize(service, connection, command, request)?;
     }
     GenericOptions::parse(service.deployment(), command, request)

@@ -5,7 +5,6 @@ mod transaction;
 
 pub(crate) use transaction::Conflict;
 
-use crate::authorization::Asker;
 use crate::collation_option::Collation;
 use crate::collection_uuid;
 use crate::command_entry::Command;
@@ -17,6 +16,7 @@ use crate::scope_options::ScopeOptions;
 use crate::service::Service;
 use crate::unstored;
 use bunko_access::Action;
+use bunko_authority::Asker;
 use bunko_bson::{Timestamp, ValueRef};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -141,7 +141,7 @@ impl<'a> Invocation<'a> {
 
     /// The client's identity, if the server checks privileges.
     pub(crate) fn asker(&self) -> Option<Asker<'_>> {
-        if self.service.access.is_enforced() { Asker::of(self.service, self.connection) } else { None }
+        self.service.authority.asker(self.connection)
     }
 
     /// A command that runs as part of this one: for the same client, and interrupted together with it. The caller must
@@ -396,7 +396,7 @@ impl<'a> Invocation<'a> {
         // A standalone server has no cluster time. It shows its own time to pipelines that write, as MongoDB does.
         let seconds = u32::try_from(scope.now_ms / 1000).unwrap_or(u32::MAX);
         let own = || (self.command.own_time == OwnTime::Shown).then_some(Timestamp { seconds, increment: 1 });
-        let roles = self.connection.user.as_ref().map(|user| Arc::clone(&user.role_documents));
+        let roles = self.connection.user().map(|user| Arc::clone(&user.role_documents));
         let cluster_time = self.service.cluster_time().or_else(own);
         scope.scans = self.service.parameters.collection_scans();
         scope.variables = scope.variables.with_cluster_time(cluster_time).with_user_roles(roles);

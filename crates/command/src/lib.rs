@@ -14,7 +14,6 @@
 
 mod access_control;
 mod acknowledgement;
-mod audit;
 mod authorization;
 mod auto_compaction;
 mod capped_options;
@@ -73,17 +72,18 @@ mod view_reads;
 mod write_statement;
 
 pub use acknowledgement::Acknowledgement;
-pub use audit::{AuditOptions, Configuration as AuditConfiguration};
-pub use authorization::{Asker, Privileges};
+pub use authorization::Privileges;
+pub use bunko_authority::audit::{AuditOptions, Configuration as AuditConfiguration};
+pub use bunko_authority::{Asker, Authority, LocalEnd};
 pub use bunko_catalog::Haste;
+pub use bunko_request::Peer;
 pub use bunko_request::facts::{Compression, Databases, Queueing, TransactionUse};
 pub use bunko_request::{Field, Fields, Kind, Request};
-pub use bunko_session::Peer;
 pub use bunko_session::awaiting::Await;
 pub use bunko_session::operations::{Absence, Operations};
 pub use command_entry::Command;
 pub use commands::{COMMANDS, find as find_command};
-pub use connection::{ClientConnection, LocalEnd};
+pub use connection::ClientConnection;
 pub use dispatch::{Answer, FollowUp, Halt, RunOn, write_failure};
 pub use invocation::Invocation;
 pub use replica_set::{MemberHost, ReplicaSet};

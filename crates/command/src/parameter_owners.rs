@@ -1,8 +1,8 @@
 //! The server as the owner of values that parameters show and set.
 
-use crate::access_control::MECHANISMS;
 use crate::service::Service;
 use bunko_access::Mechanism;
+use bunko_authority::MECHANISMS;
 use bunko_catalog::Catalog;
 use bunko_errors::{Failure, Result};
 use bunko_session::sessions::{SESSION_TIMEOUT_MINUTES, SESSIONS_MAX};
@@ -33,19 +33,19 @@ impl Owners for Service {
     }
 
     fn iterations(&self, mechanism: Mechanism) -> &AtomicI32 {
-        self.access.iterations(mechanism)
+        self.authority.access.iterations(mechanism)
     }
 
     fn login_delay(&self) -> Duration {
-        self.access.failure_delay()
+        self.authority.access.failure_delay()
     }
 
     fn set_login_delay(&self, delay: Duration) {
-        self.access.set_failure_delay(delay);
+        self.authority.access.set_failure_delay(delay);
     }
 
     fn mechanisms(&self) -> Vec<&'static str> {
-        self.access.mechanisms()
+        self.authority.access.mechanisms()
     }
 
     fn set_mechanisms(&self, names: &str) -> Result<()> {
@@ -56,24 +56,24 @@ impl Owners for Service {
             let all = MECHANISMS.join(", ");
             Failure::not_supported_yet(&format!("authenticationMechanisms: '{names}', which is not made of {all},"))
         })?;
-        self.access.set_mechanisms(chosen);
+        self.authority.access.set_mechanisms(chosen);
         Ok(())
     }
 
     fn is_bypass_closed(&self) -> bool {
-        self.access.is_bypass_closed()
+        self.authority.access.is_bypass_closed()
     }
 
     fn close_bypass(&self) {
-        self.access.close_bypass();
+        self.authority.access.close_bypass();
     }
 
     fn audits_successes(&self) -> bool {
-        self.audit.chooses_successes()
+        self.authority.audit.chooses_successes()
     }
 
     fn set_audits_successes(&self, are_events: bool) -> Result<()> {
-        self.audit.choose_successes(are_events)
+        self.authority.audit.choose_successes(are_events)
     }
 
     fn is_log_redacted(&self) -> bool {

@@ -1,9 +1,9 @@
 //! Index builds that an earlier process did not finish. They are operations without a client: `currentOp` shows them
 //! and `killOp` ends them.
 
-use crate::access_control::Shown;
 use crate::commands;
 use crate::service::Service;
+use bunko_authority::Shown;
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_catalog::{InterruptedBuild, UnfinishedBuild};
 use bunko_operation::{MemoryLimits, OperationContext};

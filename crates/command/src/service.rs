@@ -1,9 +1,5 @@
 //! The state that all connections share.
 
-use crate::access_control::{AccessControl, DATABASE};
-use crate::audit::Audit;
-use crate::authorization::cursors::may_close;
-use crate::authorization::{Asker, localhost_exception};
 use crate::auto_compaction::AutoCompaction;
 use crate::change_stream::Tails;
 use crate::commands::create_user;
@@ -13,17 +9,18 @@ use crate::fail_points::FailPoints;
 use crate::replica_set::ReplicaSet;
 use crate::time_series::OpenBuckets;
 use crate::time_to_live::TimeToLive;
+use bunko_authority::audit::{AuditOptions, Configuration as AuditConfiguration};
+use bunko_authority::{Asker, Authority, DATABASE};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ObjectId, Timestamp, ValueRef};
 use bunko_catalog::Catalog;
 use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_observe::profiler::Profiler;
-
 use bunko_observe::{ClassLatency, Counters, Latency, LogLines, MemoryCounts};
 use bunko_operation::{MemoryLimits, OperationContext};
 use bunko_oplog::EntryCount;
+use bunko_request::Peer;
 use bunko_request::Request;
-use bunko_session::Peer;
 use bunko_session::cursors::CursorStore;
 use bunko_session::operations::Operations;
 use bunko_session::sessions::{SESSION_TIMEOUT, SessionId, SessionTable};
@@ -156,10 +153,8 @@ impl Default for Process {
 pub struct Service {
     /// Databases, collections, indexes.
     pub catalog: Arc<Catalog>,
-    /// Users, roles, logins.
-    pub(crate) access: AccessControl,
-    /// The audit log.
-    pub(crate) audit: Audit,
+    /// Users, roles, logins, and the audit log.
+    pub authority: Authority,
     /// Open cursors.
     pub cursors: CursorStore,
     /// Tails of the log that change streams share.
@@ -234,8 +229,7 @@ impl Service {
             latencies.lock().note(Latency { micros: open_for.as_micros() as u64, operations: 1 });
         };
         Self {
-            access: AccessControl::default(),
-            audit: Audit::default(),
+            authority: Authority::new(Arc::clone(&catalog), Arc::clone(&world.clock), Arc::clone(&world.random)),
             cursors: CursorStore::default(),
             sessions: Arc::new(SessionTable::new(started, catalog.take_write_histories())),
             stream_tails: Tails::default(),
@@ -329,12 +323,23 @@ impl Service {
         }
     }
 
-    /// Makes commands check privileges from now on.
-    pub fn enforce_access(&self) {
-        self.access.enforce();
+    /// Starts the audit log, with the choice of events that clients stored before the server was started.
+    /// # Errors
+    /// If a filter is malformed.
+    pub fn begin_audit(&mut self, options: AuditOptions) -> Result<(), Failure> {
+        let kept = match options.configuration {
+            AuditConfiguration::AtRunTime => find_stored(
+                &self.catalog,
+                cluster_parameters::DATABASE,
+                cluster_parameters::COLLECTION,
+                cluster_parameters::AUDIT_CONFIG,
+            )?,
+            AuditConfiguration::Fixed(_) => None,
+        };
+        self.authority.begin_audit(options, kept.as_ref().map(DocumentBuf::as_ref))
     }
 
-    /// Creates a user in `admin` with the role `root`. Call it before [`Self::enforce_access`].
+    /// Creates a user in `admin` with the role `root`. Call it before privileges are checked.
     /// # Errors
     /// As `createUser`.
     pub fn make_root_user(&self, name: &str, password: &str) -> Result<(), Failure> {
@@ -353,23 +358,14 @@ impl Service {
         }
     }
 
-    /// Whether privileges are checked and the connection has not logged in.
-    pub fn asks_for_login(&self, connection: &ClientConnection) -> bool {
-        self.access.is_enforced() && connection.user.is_none()
-    }
-
-    /// Whether a login is required, and no user exists yet who could log in.
-    pub fn waits_for_first_user(&self) -> bool {
-        self.access.is_enforced() && localhost_exception::is_open(self)
-    }
-
     /// Closes a cursor as OP_KILL_CURSORS does, whatever it reads, unless it belongs to another user.
     pub fn close_cursor(&self, connection: &mut ClientConnection, id: i64) {
-        if self.access.is_enforced() {
+        if self.authority.access.is_enforced() {
             // If reading the user again fails, the connection is logged out.
             let _ = connection.renew_user(self);
-            let asker = Asker::of(self, connection);
-            if !may_close(self, asker.as_ref(), id) {
+            let asker = Asker::of(&self.authority, connection);
+            let user = asker.as_ref().and_then(Asker::user);
+            if user.is_none_or(|user| self.cursors.is_anothers(id, |owner| owner.name == *user)) {
                 return;
             }
         }

@@ -1,6 +1,5 @@
 //! Writes settings of the server itself, as documents in its own collections.
 
-use crate::access_control;
 use crate::commands;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
@@ -39,9 +38,9 @@ pub(crate) fn write(invocation: &mut Invocation<'_>, database: &str, body: &Docu
     let written = inner.written();
     drop(inner);
     invocation.note_written(written);
-    if database == access_control::DATABASE {
+    if database == bunko_authority::DATABASE {
         // The outer command may run on another database.
-        invocation.service.access.note_change();
+        invocation.service.authority.access.note_change();
     }
     let refused = DocumentRef::trusted(&reply).get("writeErrors");
     match refused.and_then(ValueRef::as_array).and_then(|errors| errors.iter().next()).and_then(ValueRef::as_document) {

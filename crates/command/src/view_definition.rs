@@ -267,7 +267,7 @@ pub(crate) fn modify(invocation: &mut Invocation<'_>, namespace: &Namespace) -> 
     }
     let view_on = invocation.string("viewOn")?;
     let pipeline = invocation.array("pipeline")?;
-    if invocation.service.access.is_enforced() && view_on.is_some() != pipeline.is_some() {
+    if invocation.service.authority.access.is_enforced() && view_on.is_some() != pipeline.is_some() {
         // The user who defined the unchanged half may have had more read privileges than this one.
         let message = "Must specify both 'viewOn' and 'pipeline' when modifying a view and auth is enabled";
         return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));

@@ -312,9 +312,12 @@ pub enum Secrets {
     /// Fields with the name of a secret, if the function finds that the command, sent to this database, is about the
     /// collections of users.
     OfUsers(fn(&str, DocumentRef<'_>) -> bool),
-    /// The secrets of the command that is explained.
-    OfExplained,
+    /// The secrets of the command that is explained, whose facts the function finds.
+    OfExplained(FindFacts),
 }
+
+/// Finds the facts of a command by its name.
+pub type FindFacts = fn(&str) -> Option<&'static CommandFacts>;
 
 /// How `explain` treats a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@ pub mod fields;
 pub mod generic_fields;
 pub mod inner_pipelines;
 pub mod internal_fields;
+mod peer;
 pub mod query_shape;
 pub mod read_preference;
 mod request;
@@ -22,4 +23,5 @@ pub mod write_concern;
 
 pub use field_kinds::{Field, Kind};
 pub use fields::Fields;
+pub use peer::Peer;
 pub use request::Request;

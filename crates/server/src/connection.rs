@@ -195,7 +195,7 @@ impl Session {
     /// Applies the limits of a client that is not logged in.
     fn mind_newcomer(&mut self) -> Result<(), Ended> {
         let client = self.client.as_ref().expect("no long command is running");
-        if !self.service.asks_for_login(client) {
+        if !self.service.authority.asks_for_login(client) {
             self.newcomer = None;
             return Ok(());
         }
@@ -226,7 +226,7 @@ impl Session {
         let session = shake_hands(self.stream.socket(), tls, self.input.take()).await.map_err(Ended::Handshake)?;
         self.service.counters.note_tls(session.version());
         let client = self.client.as_mut().expect("no command is running");
-        client.certificate_subject = session.client_subject();
+        client.set_certificate_subject(session.client_subject());
         self.stream.encrypt(session);
         Ok(())
     }

@@ -329,8 +329,8 @@ impl Acceptor {
             tracing::info!(target: "NETWORK", id = 22943, ctx = "listener", remote = %peer, connectionId = id, connectionCount = connections + 1, "Connection accepted");
         }
         let mut client = ClientConnection::new(id, peer);
-        if self.service.is_audited() {
-            client.local = socket.local_end();
+        if self.service.authority.audit.is_on() {
+            client.set_local_end(socket.local_end());
         }
         let (service, executor, socket) = (Arc::clone(&self.service), Arc::clone(&self.executor), Arc::new(socket));
         let (tls, haste) = (self.tls.clone(), Arc::clone(client.haste()));

@@ -24,7 +24,7 @@ pub(crate) struct TooMuch;
 
 /// Largest frame that a connection may send now.
 pub(crate) fn frame_bytes_max(service: &Service, client: &ClientConnection) -> usize {
-    if service.asks_for_login(client) { FRAME_BYTES_MAX } else { MAX_FRAME_BYTES }
+    if service.authority.asks_for_login(client) { FRAME_BYTES_MAX } else { MAX_FRAME_BYTES }
 }
 
 /// Memory of all these connections, in bytes.

@@ -8,11 +8,6 @@ pub mod cursors;
 pub mod error_labels;
 pub mod operations;
 pub mod options;
-mod owner;
-mod peer;
 pub mod sessions;
 pub mod transactions;
 pub mod write_lock;
-
-pub use owner::Owner;
-pub use peer::Peer;

@@ -14,6 +14,7 @@ const STAGES: &str = "crates/stages/src/table.rs";
 /// The folders that the rule is for.
 const SERVER: &[&str] = &[
     "crates/aggregate/src",
+    "crates/authority/src",
     "crates/catalog/src",
     "crates/command/src",
     "crates/operation/src",
@@ -32,7 +33,7 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("crates/command/src/change_stream/event.rs", "reads entries of the oplog, and names the events made of them"),
     ("crates/command/src/commands/apply_ops/", "reads entries of the oplog, whose format has names of commands"),
     ("crates/command/src/known_commands.rs", "lists commands that the server lacks, and that have no entries"),
-    ("crates/command/src/authorization/writes.rs", "reads the operations of bulkWrite, which are named like commands"),
+    ("crates/authority/src/privileges/writes.rs", "reads the operations of bulkWrite, which are named like commands"),
     ("crates/command/src/commands/bulk_write/", "reads the operations of bulkWrite, which are named like commands"),
     ("crates/server/src/legacy.rs", "turns messages of old clients into commands"),
 ];

@@ -4,9 +4,9 @@
 //! A connection reads its user's rights again before its next command. This module is for work that began before: a
 //! scan of an hour, a change stream that waits.
 
-use super::logged_in::LoggedIn;
 use crate::service::Service;
 use bunko_access::Name;
+use bunko_authority::LoggedIn;
 use std::collections::{HashMap, HashSet};
 
 /// Ends the work of users who lost a right that they had when it began, or who may no longer log in from their address.
@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 /// Any lost right ends an operation, because the server does not know which rights a running operation needs. A user
 /// who gained rights, or has equal rights on each resource by other roles, is not affected.
 pub(crate) fn end_revoked(service: &Service, asking: u32) {
-    if !service.access.is_enforced() {
+    if !service.authority.access.is_enforced() {
         return;
     }
     let mut users: HashMap<Name, Option<LoggedIn>> = HashMap::new();
@@ -50,6 +50,6 @@ pub(crate) fn end_revoked(service: &Service, asking: u32) {
 
 /// The current rights of a user. A user who cannot be read counts as dropped.
 fn now<'u>(service: &Service, users: &'u mut HashMap<Name, Option<LoggedIn>>, name: &Name) -> Option<&'u LoggedIn> {
-    let read = || LoggedIn::of(service, name).ok().flatten();
+    let read = || LoggedIn::of(&service.authority, name).ok().flatten();
     users.entry(name.clone()).or_insert_with(read).as_ref()
 }

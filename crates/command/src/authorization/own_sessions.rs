@@ -1,10 +1,10 @@
 //! A session belongs to the user who named it: two users may choose the same UUID and have separate sessions.
 
-use super::Asker;
 use crate::connection::ClientConnection;
 use crate::invocation::Invocation;
 use crate::service::Service;
 use bunko_access::Action;
+use bunko_authority::Asker;
 use bunko_catalog::NOBODY;
 use bunko_errors::Result;
 use bunko_session::sessions::id::Digest;
@@ -20,9 +20,9 @@ impl Service {
         connection: &mut ClientConnection,
         named: NamedSession,
     ) -> Result<Option<SessionId>> {
-        let is_enforced = self.access.is_enforced();
+        let is_enforced = self.authority.access.is_enforced();
         // A client that is not logged in gets no sessions, so it cannot fill memory with them.
-        if is_enforced && connection.user.is_none() {
+        if is_enforced && connection.user().is_none() {
             connection.session = None;
             return Ok(None);
         }
@@ -33,7 +33,7 @@ impl Service {
 
     /// The user who owns the sessions that a connection begins.
     pub(crate) fn session_user(&self, connection: &ClientConnection) -> Digest {
-        let user = connection.user.as_ref().filter(|_| self.access.is_enforced());
+        let user = connection.user().filter(|_| self.authority.access.is_enforced());
         user.map_or(NOBODY, |user| user.digest)
     }
 }

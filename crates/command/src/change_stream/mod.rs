@@ -26,9 +26,11 @@ pub(crate) use explain::explain;
 pub(crate) use source::{StreamRequest, open};
 pub(crate) use tail::Tails;
 
-use crate::authorization::{Asker, PipelinePlace, has_on};
 use crate::invocation::Invocation;
 use bunko_access::Action;
+use bunko_authority::Asker;
+use bunko_authority::privileges::has_on;
+use bunko_authority::privileges::pipelines::PipelinePlace;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};

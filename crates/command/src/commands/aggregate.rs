@@ -5,8 +5,7 @@ mod aggregation;
 pub(crate) use aggregation::{Aggregation, open, prepare, run_counted};
 
 use super::{explain, find};
-use crate::access_control::is_on_users;
-use crate::authorization::{Privileges, pipelines};
+use crate::authorization::Privileges;
 use crate::change_stream::{self, StreamRequest};
 use crate::collection_uuid;
 use crate::command_entry::Command;
@@ -18,12 +17,14 @@ use crate::invocation::Invocation;
 use crate::pipeline_sources::PipelineSources;
 use crate::pipeline_writes::PipelineWrite;
 use crate::scope_options::ScopeOptions;
-use crate::source_stages::SourcedPipeline;
+use crate::source_stages::{SourcedPipeline, privileges_of};
 use crate::unstored::Unstored;
 use aggregation::Aggregated;
 use bunko_aggregate::{
     DocumentStream, Documents, Environment, Pipeline, WriteStage, involved_collections, stage_field,
 };
+use bunko_authority::is_on_users;
+use bunko_authority::privileges::pipelines;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Type, ValueRef, Writer, number};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure};
@@ -92,7 +93,7 @@ pub(super) const COMMAND: Command = Command {
         ],
         ..CommandFacts::PLAIN
     },
-    privileges: Privileges::By(pipelines::aggregate),
+    privileges: Privileges::By(|asker, request| pipelines::aggregate(asker, request, privileges_of)),
     run,
     ..Command::PLAIN
 };

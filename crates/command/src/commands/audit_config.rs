@@ -41,7 +41,7 @@ fn parameter() -> &'static ClusterParameter {
 }
 
 fn get(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    if !invocation.service.is_audited() {
+    if !invocation.service.authority.audit.is_on() {
         return Err(Failure::new(
             ErrorCode::AUDITING_NOT_ENABLED,
             "there is no audit log: auditLog.destination is not set",

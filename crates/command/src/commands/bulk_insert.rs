@@ -3,11 +3,12 @@
 //! Fields, limits and reply are those of `insert`. A small batch is inserted in the usual way.
 
 use super::insert;
-use crate::access_control::is_on_users;
-use crate::authorization::{Privileges, writes};
+use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
+use bunko_authority::is_on_users;
+use bunko_authority::privileges::writes;
 use bunko_bson::Writer;
 use bunko_catalog::Catalog;
 use bunko_request::counted_as::OperationClass;

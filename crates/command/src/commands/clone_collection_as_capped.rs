@@ -1,13 +1,14 @@
 //! `cloneCollectionAsCapped`: creates a capped collection with the newest documents of another collection.
 
 use super::convert_to_capped::{check_source, copy};
-use crate::authorization::{Privileges, collections};
+use crate::authorization::Privileges;
 use crate::capped_options;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::system_namespace::check_creatable_by_name;
 use crate::unstored;
+use bunko_authority::privileges::collections;
 use bunko_bson::{ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};

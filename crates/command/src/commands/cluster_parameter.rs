@@ -65,7 +65,7 @@ fn parse_omission(fields: &Fields<'_>) -> Result<(), Failure> {
 
 /// Whether the server has the parameter. A server without an audit log has no audit configuration.
 fn is_there(service: &Service, parameter: &ClusterParameter) -> bool {
-    parameter.name != AUDIT_CONFIG || service.is_audited()
+    parameter.name != AUDIT_CONFIG || service.authority.audit.is_on()
 }
 
 fn check_there(service: &Service, parameter: &ClusterParameter) -> Result<(), Failure> {
@@ -75,9 +75,9 @@ fn check_there(service: &Service, parameter: &ClusterParameter) -> Result<(), Fa
 /// The stored value of the parameter, or its default. An audit configuration that cannot be changed at run time takes
 /// precedence.
 pub(super) fn in_force(service: &Service, parameter: &ClusterParameter) -> Result<DocumentBuf, Failure> {
-    let options = service.audit.configuration().filter(|_| parameter.name == AUDIT_CONFIG);
+    let options = service.authority.audit.configuration().filter(|_| parameter.name == AUDIT_CONFIG);
     if let Some(options) = &options
-        && service.audit.check_configurable().is_err()
+        && service.authority.audit.check_configurable().is_err()
     {
         return Ok(document(parameter, options, None));
     }
@@ -167,14 +167,14 @@ pub(super) fn keep(
     fields: DocumentRef<'_>,
 ) -> Result<(), Halt> {
     if parameter.name == AUDIT_CONFIG {
-        invocation.service.audit.check_configurable()?;
+        invocation.service.authority.audit.check_configurable()?;
     }
     let parsed = parameter.parse(fields)?;
     let time = invocation.service.world.timestamp();
     let document = document(parameter, &parsed, Some(ValueRef::Timestamp(time)));
     stored_settings::keep(invocation, DATABASE, COLLECTION, &document)?;
     if parameter.name == AUDIT_CONFIG {
-        invocation.service.configure_audit(invocation.connection, document.as_ref())?;
+        invocation.service.authority.configure_audit(invocation.connection, document.as_ref())?;
     }
     cluster_parameters::apply(&invocation.service.parameters, parameter.name, document.as_ref());
     Ok(())

@@ -1,11 +1,11 @@
 //! `connectionStatus`: the user that the connection is logged in as.
 
 use super::create_role::privilege_documents;
-use crate::access_control::documents_of;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
+use bunko_authority::documents_of;
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
 use bunko_errors::Failure;
 use bunko_request::facts::{CommandFacts, TransactionUse};
@@ -26,7 +26,7 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let with_privileges = parse(invocation)?;
-    let user = invocation.connection.user.as_ref();
+    let user = invocation.connection.user();
     reply.begin_document("authInfo");
     reply.begin_array("authenticatedUsers");
     if let Some(user) = user {

@@ -1,6 +1,5 @@
 //! `count`: the number of documents that match.
 
-use crate::access_control::is_on_users;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
@@ -13,6 +12,7 @@ use crate::target::Target;
 use crate::unstored::Unstored;
 use crate::view_reads::ReadByPipeline;
 use bunko_access::Action;
+use bunko_authority::is_on_users;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, Writer, number};
 use bunko_errors::{Failure, Result};

@@ -1,7 +1,6 @@
 //! `create`: creates a collection, a view or a time series. Options that Bunko does not have are refused by name.
 
-use crate::audit::{AuditEvent, Event};
-use crate::authorization::{Privileges, collections};
+use crate::authorization::Privileges;
 use crate::capped_options::{self, CappedOptions};
 use crate::clustered_index;
 use crate::collation_option;
@@ -12,11 +11,14 @@ use crate::encrypted_fields;
 use crate::expiry_option::{self, CollectionState, Expiry};
 use crate::id_index_option;
 use crate::invocation::Invocation;
+use crate::source_stages::privileges_of;
 use crate::storage_engine_option;
 use crate::system_namespace::check_creatable_by_name;
 use crate::time_series;
 use crate::validation_options::ValidationOptions;
 use crate::view_definition;
+use bunko_authority::audit::{AuditEvent, Event};
+use bunko_authority::privileges::collections;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayRef, BinarySubtype, Collator, DocumentBuf, DocumentRef, ValueRef, Writer, order};
 use bunko_catalog::{Collection, CreateOptions, Namespace};
@@ -67,7 +69,7 @@ pub(crate) const COMMAND: Command = Command {
         },
         ..CommandFacts::PLAIN
     },
-    privileges: Privileges::By(collections::create),
+    privileges: Privileges::By(|asker, request| collections::create(asker, request, privileges_of)),
     audit: AuditEvent::Of(events),
     run,
 };

@@ -1,7 +1,6 @@
 //! `createIndexes`: builds indexes, and creates the collection if it does not exist.
 
-use crate::audit::{AuditEvent, Event};
-use crate::authorization::{Privileges, entries};
+use crate::authorization::Privileges;
 use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::commit_quorum;
@@ -13,6 +12,8 @@ use crate::system_namespace::check_creatable;
 use crate::target::Target;
 use crate::time_series::{self, Series};
 use bunko_access::Action;
+use bunko_authority::audit::{AuditEvent, Event};
+use bunko_authority::privileges::entries;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Index, IndexSpec, IndexesCreated, Namespace};

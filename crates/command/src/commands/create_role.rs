@@ -1,17 +1,19 @@
 //! `createRole` and `updateRole`: roles of a database beside the built-in ones.
 //! Source: MongoDB manual 8.2, "createRole", "updateRole".
 
-use crate::access_control::{
-    DATABASE, ROLES, begin_change, check_grantable, check_privileges_grantable, documents_of, find_role,
-    name_of_argument, name_to_create, privileges, restrictions, role_names, with_field,
-};
-use crate::audit::{Account, AuditEvent};
-use crate::authorization::{Privileges, users};
+use crate::access_control::{begin_change, with_field};
+use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::{BUILTIN_ROLES, Name, Privilege};
+use bunko_authority::audit::{Account, AuditEvent};
+use bunko_authority::privileges::users;
+use bunko_authority::{
+    DATABASE, ROLES, check_grantable, check_privileges_grantable, documents_of, find_role, name_of_argument,
+    name_to_create, privileges, restrictions, role_names,
+};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{Changes, CommandFacts, WriteConcernUse};

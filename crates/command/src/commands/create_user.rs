@@ -1,21 +1,21 @@
 //! `createUser`: creates a user with a password and roles; in `$external`, one that a certificate names.
 //! Source: MongoDB manual 8.2, "createUser".
 
-use crate::access_control::{
-    EXTERNAL, EXTERNAL_DATABASE, UserFields, begin_change, check_grantable, documents_of, find_user, insert_user,
-    name_to_create,
-};
-use crate::audit::{Account, AuditEvent, PasswordNote};
-use crate::authorization::{Privileges, localhost_exception, users};
+use crate::access_control::{begin_change, insert_user};
+use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use bunko_access::Name;
+use bunko_access::{Name, random_uuid};
+use bunko_authority::audit::{Account, AuditEvent, PasswordNote};
+use bunko_authority::privileges::users;
+use bunko_authority::{
+    EXTERNAL, EXTERNAL_DATABASE, UserFields, check_grantable, documents_of, find_user, name_to_create,
+};
 use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{Changes, CommandFacts, Compression, Secrets, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
-use bunko_session::sessions::id::random_uuid;
 
 pub(crate) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -61,7 +61,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     let id = random_uuid(&*invocation.service.world.random);
     let credentials = match name.database.as_str() {
         EXTERNAL_DATABASE => DocumentBuf::new().with(EXTERNAL, true),
-        _ => fields.credentials(invocation, &name.name)?.unwrap_or_default(),
+        _ => fields.credentials(&invocation.service.authority, &name.name)?.unwrap_or_default(),
     };
     let mut document = DocumentBuf::new()
         .with("_id", &name.id())
@@ -82,7 +82,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
 /// have created the first user since the privileges were checked.
 fn check_exception(invocation: &Invocation<'_>) -> Result<()> {
     let service = invocation.service;
-    if !service.access.is_enforced() || invocation.connection.user.is_some() || localhost_exception::is_open(service) {
+    if !service.authority.asks_for_login(invocation.connection) || service.authority.waits_for_first_user() {
         return Ok(());
     }
     Err(Failure::new(ErrorCode::UNAUTHORIZED, "Command createUser requires authentication"))

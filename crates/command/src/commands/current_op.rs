@@ -1,11 +1,12 @@
 //! `currentOp`: lists the running operations.
 
-use crate::authorization::{Privileges, administration};
+use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::operation_description::{LargeCommands, describe, describe_idle_sessions};
 use bunko_access::Action;
+use bunko_authority::privileges::administration;
 use bunko_bson::{DocumentBuf, Writer};
 use bunko_errors::Failure;
 use bunko_matcher::Filter;

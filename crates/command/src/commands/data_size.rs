@@ -1,7 +1,7 @@
 //! `dataSize`: the number and size of a collection's documents. Both are stored, so documents are read only to measure
 //! a part of it or up to a limit.
 
-use crate::authorization::{Privileges, collections};
+use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
@@ -9,6 +9,7 @@ use crate::oplog_view;
 use crate::target::Target;
 use crate::unstored;
 use bunko_aggregate::DocumentStream;
+use bunko_authority::privileges::collections;
 use bunko_bson::{DocumentBuf, DocumentRef, Element, ValueRef, Writer, order};
 use bunko_catalog::{Answers, Collection, Index, Namespace};
 use bunko_errors::{ErrorCode, Failure};

@@ -1,8 +1,7 @@
 //! `delete`: removes documents.
 
 use super::insert::{check_batch_size, write_errors};
-use crate::access_control::is_on_users;
-use crate::authorization::{Privileges, writes};
+use crate::authorization::Privileges;
 use crate::collation_option::Collation;
 use crate::collection_uuid;
 use crate::command_entry::Command;
@@ -15,6 +14,8 @@ use crate::system_namespace::{Creation, check_writable};
 use crate::target::WriteTarget;
 use crate::time_series;
 use crate::write_statement::{StatementBatch, refuse_long_batch, refuse_scripts, run_each};
+use bunko_authority::is_on_users;
+use bunko_authority::privileges::writes;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::Outcome;

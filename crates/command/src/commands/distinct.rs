@@ -1,7 +1,6 @@
 //! `distinct`: the distinct values of one field.
 
 use super::count::note_execution;
-use crate::access_control::is_on_users;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
@@ -11,6 +10,7 @@ use crate::scope_options::ScopeOptions;
 use crate::target::Target;
 use crate::view_reads::ReadByPipeline;
 use bunko_access::Action;
+use bunko_authority::is_on_users;
 use bunko_bson::{ArrayBuf, DocumentRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::{FindQuery, QueryScope, distinct_of_plan, distinct_query, plan};

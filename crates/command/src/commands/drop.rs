@@ -1,6 +1,5 @@
 //! `drop`: removes a collection with its indexes.
 
-use crate::audit::{AuditEvent, Event};
 use crate::authorization::Privileges;
 use crate::collection_uuid;
 use crate::command_entry::Command;
@@ -9,6 +8,7 @@ use crate::invocation::Invocation;
 use crate::system_namespace::check_removable;
 use crate::time_series;
 use bunko_access::Action;
+use bunko_authority::audit::{AuditEvent, Event};
 use bunko_bson::Writer;
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};

@@ -1,11 +1,11 @@
 //! `dropDatabase`: removes a database with all its collections.
 
-use crate::audit::{AuditEvent, Event};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
+use bunko_authority::audit::{AuditEvent, Event};
 use bunko_bson::{Writer, number};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_observe::profiler::DatabaseProfile;

@@ -1,6 +1,5 @@
 //! `dropIndexes`: drops indexes by name or by key pattern, or all but the one on `_id`.
 
-use crate::audit::{AuditEvent, Event};
 use crate::authorization::Privileges;
 use crate::collection_uuid;
 use crate::command_entry::Command;
@@ -9,6 +8,7 @@ use crate::invocation::Invocation;
 use crate::target::Target;
 use crate::time_series;
 use bunko_access::Action;
+use bunko_authority::audit::{AuditEvent, Event};
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayRef, DocumentRef, Type, ValueRef, Writer, order};
 use bunko_catalog::Collection;

@@ -1,13 +1,14 @@
 //! `dropUser` and `dropAllUsersFromDatabase`: drop users. Connections that are logged in as them lose their login.
 
-use crate::access_control::{DATABASE, USERS, begin_change, find_user, name_of_argument, user_not_found};
-use crate::audit::{Account, AuditEvent};
+use crate::access_control::begin_change;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::Action;
+use bunko_authority::audit::{Account, AuditEvent};
+use bunko_authority::{DATABASE, USERS, find_user, name_of_argument, user_not_found};
 use bunko_bson::{ArrayBuf, DocumentBuf, Writer, number};
 use bunko_request::facts::{Changes, CommandFacts, WriteConcernUse};
 

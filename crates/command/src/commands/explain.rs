@@ -2,13 +2,14 @@
 
 mod inner;
 mod oplog;
+mod privileges;
 mod surroundings;
 
 use super::aggregate::{self, Aggregate, Aggregation};
 use super::count::Count;
 use super::insert;
 use super::map_reduce::MapReduce;
-use crate::authorization::{Privileges, administration};
+use crate::authorization::Privileges;
 use crate::change_stream;
 use crate::collection_uuid;
 use crate::command_entry::Command;
@@ -39,6 +40,7 @@ use bunko_request::field_kinds::{Kind, field};
 
 use bunko_update::Targets;
 use inner::{Inner, Write, parse_command, parse_inner};
+use privileges::may_explain;
 use std::sync::Arc;
 use std::time::Instant;
 use surroundings::write_surroundings;
@@ -49,11 +51,11 @@ pub(super) const COMMAND: Command = Command {
         fields: &[field("verbosity", Kind::Choice(&["queryPlanner", "executionStats", "allPlansExecution"]))],
         read_concern: ReadConcernUse::OfExplained,
         stable_api: Stability::WHOLE,
-        secrets: Secrets::OfExplained,
+        secrets: Secrets::OfExplained(|name| super::find(name).map(|command| &command.facts)),
         explain: Explanation::Itself,
         ..CommandFacts::PLAIN
     },
-    privileges: Privileges::By(administration::explain),
+    privileges: Privileges::ByServer(may_explain),
     run,
     ..Command::PLAIN
 };

@@ -6,10 +6,11 @@
 
 mod md5_state;
 
-use crate::authorization::{Privileges, collections};
+use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
+use bunko_access::Action;
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer, hexadecimal, number};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -26,7 +27,7 @@ const ROOT: &str = "fs";
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts { name: "filemd5", fields: ANY_FIELDS, ..CommandFacts::PLAIN },
-    privileges: Privileges::By(collections::file_md5),
+    privileges: Privileges::By(|asker, request| asker.on_collection(request.database, &chunks(request), Action::Find)),
     run,
     ..Command::PLAIN
 };
@@ -51,7 +52,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 }
 
 /// The collection of the file's chunks.
-pub(crate) fn chunks(request: &Request<'_>) -> String {
+fn chunks(request: &Request<'_>) -> String {
     let root = request.body.get("root").and_then(ValueRef::as_str).filter(|root| !root.is_empty());
     format!("{}.chunks", root.unwrap_or(ROOT))
 }

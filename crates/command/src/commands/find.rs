@@ -3,7 +3,6 @@
 mod resumable;
 mod tailing;
 
-use crate::access_control::is_on_users;
 use crate::authorization::Privileges;
 use crate::collection_uuid;
 use crate::command_entry::Command;
@@ -17,6 +16,7 @@ use crate::target::Target;
 use crate::unstored::Unstored;
 use crate::view_reads::ReadByPipeline;
 use bunko_access::Action;
+use bunko_authority::is_on_users;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure};

@@ -1,7 +1,6 @@
 //! `findAndModify`: changes or removes one document and returns it.
 
-use crate::access_control::is_on_users;
-use crate::authorization::{Privileges, writes};
+use crate::authorization::Privileges;
 use crate::collation_option::Collation;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
@@ -14,6 +13,8 @@ use crate::target::WriteTarget;
 use crate::time_series;
 use crate::update_stages::own_fault;
 use crate::write_statement::{WriteOptions, check_modification, refuse_long_batch};
+use bunko_authority::is_on_users;
+use bunko_authority::privileges::writes;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Did, Image, Outcome};
 use bunko_errors::{ErrorCode, Failure, Result};

@@ -1,13 +1,16 @@
 //! `getMore`: returns the next batch of a cursor.
 
-use crate::authorization::{Privileges, cursors};
+use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::cursor_reply::write_next_batch;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use bunko_bson::{Writer, number};
+use crate::service::Service;
+use bunko_authority::Asker;
+use bunko_bson::{ValueRef, Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::Failure;
+use bunko_request::Request;
 use bunko_request::counted_as::Opcounter;
 use bunko_request::counted_as::OperationClass;
 use bunko_request::counted_as::UsageKind;
@@ -34,7 +37,7 @@ pub(super) const COMMAND: Command = Command {
         internal_fields: &["includeQueryStatsMetrics"],
         ..CommandFacts::PLAIN
     },
-    privileges: Privileges::By(cursors::get_more),
+    privileges: Privileges::ByServer(may_continue),
     run,
     ..Command::PLAIN
 };
@@ -54,6 +57,15 @@ impl<'a> GetMore<'a> {
             documents: fields.size("batchSize")?.filter(|size| *size > 0).unwrap_or(u64::MAX),
             has_max_time: fields.field("maxTimeMS").is_some(),
         })
+    }
+}
+
+/// The cursor is the user's own, and none of their privileges was revoked since.
+fn may_continue(service: &Service, asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    let Some(user) = asker.logged_in() else { return false };
+    match request.argument() {
+        ValueRef::Int64(id) => !service.cursors.is_anothers(id, |owner| user.is_still_owner(owner)),
+        _ => true,
     }
 }
 

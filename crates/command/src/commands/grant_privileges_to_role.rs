@@ -1,16 +1,16 @@
 //! `grantPrivilegesToRole` and `revokePrivilegesFromRole`.
 
 use super::create_role::{own_document, privilege_documents};
-use crate::access_control::{
-    DATABASE, ROLES, begin_change, check_privileges_grantable, name_of_argument, privileges, with_field,
-};
-use crate::audit::{Account, AuditEvent};
-use crate::authorization::{Privileges, users};
+use crate::access_control::{begin_change, with_field};
+use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::{Privilege, add, privileges_of, take_off};
+use bunko_authority::audit::{Account, AuditEvent};
+use bunko_authority::privileges::users;
+use bunko_authority::{DATABASE, ROLES, check_privileges_grantable, name_of_argument, privileges};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{Changes, CommandFacts, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};

@@ -2,16 +2,16 @@
 
 use super::create_role::own_document;
 use super::grant_roles_to_user::{add_missing, named_roles};
-use crate::access_control::{
-    DATABASE, ROLES, begin_change, check_grantable, documents_of, name_of_argument, with_field,
-};
-use crate::audit::{Account, AuditEvent};
-use crate::authorization::{Privileges, users};
+use crate::access_control::{begin_change, with_field};
+use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::{Name, names_of};
+use bunko_authority::audit::{Account, AuditEvent};
+use bunko_authority::privileges::users;
+use bunko_authority::{DATABASE, ROLES, check_grantable, documents_of, name_of_argument};
 use bunko_bson::Writer;
 use bunko_errors::Result;
 use bunko_request::facts::{Changes, CommandFacts, WriteConcernUse};

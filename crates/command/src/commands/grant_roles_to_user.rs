@@ -1,16 +1,18 @@
 //! `grantRolesToUser` and `revokeRolesFromUser`.
 
-use crate::access_control::{
-    DATABASE, USERS, begin_change, check_exist, check_grantable, documents_of, find_user, name_of_argument, role_names,
-    user_not_found, with_field,
-};
-use crate::audit::{Account, AuditEvent};
-use crate::authorization::{Privileges, users};
+use crate::access_control::{begin_change, with_field};
+use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::{Name, names_of};
+use bunko_authority::audit::{Account, AuditEvent};
+use bunko_authority::privileges::users;
+use bunko_authority::{
+    DATABASE, USERS, check_exist, check_grantable, documents_of, find_user, name_of_argument, role_names,
+    user_not_found,
+};
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{Changes, CommandFacts, WriteConcernUse};

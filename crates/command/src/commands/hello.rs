@@ -1,11 +1,12 @@
 //! `hello` and its older names: the handshake, and the heartbeat of monitors.
 
-use crate::access_control::offer_in_hello;
+use super::sasl_start::{AUTHENTICATE, COMMAND as SASL_START};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::{FollowUp, Halt};
 use crate::invocation::Invocation;
 use crate::replica_set::{ReplicaSet, optime};
+use bunko_authority::{FirstMessage, answer_first_message, offer_mechanisms};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer, extended_json};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::client_metadata;
@@ -125,7 +126,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if let Some(wanted) = request.compressors {
         agree_on_compression(invocation, wanted, reply);
     }
-    offer_in_hello(invocation, reply)?;
+    offer_login(invocation, reply)?;
     Ok(())
 }
 
@@ -179,6 +180,19 @@ fn agree_on_compression(invocation: &mut Invocation<'_>, wanted: Vec<&str>, repl
         reply.end();
     }
     invocation.connection.compressors = agreed;
+}
+
+/// Appends the mechanisms of the user that the client asks about, and the answer to the first message of its login.
+fn offer_login(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Failure> {
+    let authority = &invocation.service.authority;
+    offer_mechanisms(authority, invocation, invocation.request.database, reply)?;
+    let Some(body) = invocation.document("speculativeAuthenticate")? else { return Ok(()) };
+    let first = match body.first().map_or("", |first| first.name) {
+        name if name == AUTHENTICATE.name => FirstMessage::Authenticate(body),
+        name if name == SASL_START.name => FirstMessage::SaslStart(Fields::new(SASL_START.name, body)),
+        _ => FirstMessage::Other,
+    };
+    invocation.connection.change_login(|client| answer_first_message(authority, client, &first, reply))
 }
 
 /// Makes a monitor that knows the topology wait for a change, or until its `maxAwaitTimeMS` is over. The command then

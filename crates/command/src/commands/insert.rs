@@ -1,8 +1,7 @@
 //! `insert`: stores documents. This is the most performance-critical command.
 
 use super::hello::WRITE_BATCH_MAX;
-use crate::access_control::is_on_users;
-use crate::authorization::{Privileges, writes};
+use crate::authorization::Privileges;
 use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
@@ -12,6 +11,8 @@ use crate::system_namespace::{Creation, check_writable};
 use crate::target::WriteTarget;
 use crate::time_series;
 use crate::write_statement::WriteOptions;
+use bunko_authority::is_on_users;
+use bunko_authority::privileges::writes;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::stored_document;
 use bunko_catalog::{Catalog, Inserted, Namespace, Order};

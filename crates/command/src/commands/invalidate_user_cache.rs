@@ -16,6 +16,6 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    invocation.service.access.note_change();
+    invocation.service.authority.access.note_change();
     Ok(())
 }

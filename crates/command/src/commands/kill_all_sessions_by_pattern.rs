@@ -31,7 +31,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     // Null elements are ignored.
     let given = patterns.iter().enumerate().filter(|(_, pattern)| !pattern.is_nullish());
     let patterns = given.map(parse).collect::<Result<Vec<_>, Failure>>()?;
-    if invocation.service.access.is_enforced()
+    if invocation.service.authority.access.is_enforced()
         && patterns.iter().any(|pattern| matches!(pattern, SessionPattern::OfOwners(_) | SessionPattern::OfRoles))
     {
         return Err(Failure::not_supported_yet("to impersonate 'users' or 'roles' in killAllSessionsByPattern").into());

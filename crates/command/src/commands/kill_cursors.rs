@@ -1,12 +1,16 @@
 //! `killCursors`: closes cursors.
 
-use crate::authorization::{Privileges, cursors};
+use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use bunko_bson::{ValueRef, Writer, number};
+use crate::service::Service;
+use bunko_access::Action;
+use bunko_authority::Asker;
+use bunko_bson::{ArrayRef, ValueRef, Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::Request;
 use bunko_request::facts::{CommandFacts, Profiling, Queueing, Stability, TransactionUse};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::{Fields, elements};
@@ -22,10 +26,30 @@ pub(super) const COMMAND: Command = Command {
         profiling: Profiling::Never,
         ..CommandFacts::PLAIN
     },
-    privileges: Privileges::By(cursors::kill),
+    privileges: Privileges::ByServer(may_kill),
     run,
     ..Command::PLAIN
 };
+
+/// All cursors are the user's own, or the user may kill any cursor on the collections that they read. The collection in
+/// the command does not count: nothing checks that the cursors read it.
+fn may_kill(service: &Service, asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    let Some(user) = asker.user() else { return false };
+    if asker.on_cluster(Action::KillAnyCursor) {
+        return true;
+    }
+    let may_close = |id| {
+        service.cursors.owner_and_namespace(id).is_none_or(|(owner, read)| {
+            owner.is_some_and(|owner| owner.name == *user)
+                || asker.on_collection(read.database(), read.collection(), Action::KillAnyCursor)
+        })
+    };
+    let arrays = request.body.iter().filter_map(|field| field.value.as_array());
+    arrays.flat_map(ArrayRef::iter).all(|id| match id {
+        ValueRef::Int64(id) => may_close(id),
+        _ => true,
+    })
+}
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let ValueRef::String(collection) = invocation.argument() else {

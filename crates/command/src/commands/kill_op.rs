@@ -1,11 +1,15 @@
 //! `killOp`: asks an operation to stop.
 
-use crate::authorization::{Privileges, administration};
+use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
+use crate::service::Service;
+use bunko_access::Action;
+use bunko_authority::Asker;
 use bunko_bson::{Writer, number};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_request::Request;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases, Queueing};
 
 pub(super) const COMMAND: Command = Command {
@@ -16,10 +20,20 @@ pub(super) const COMMAND: Command = Command {
         queueing: Queueing::AtOnce,
         ..CommandFacts::PLAIN
     },
-    privileges: Privileges::By(administration::kill_op),
+    privileges: Privileges::ByServer(may_kill),
     run,
     ..Command::PLAIN
 };
+
+/// Any operation, or the user's own.
+fn may_kill(service: &Service, asker: &Asker<'_>, request: &Request<'_>) -> bool {
+    let operation = request.body.get("op").and_then(number::as_i64_exact).and_then(|id| u32::try_from(id).ok());
+    let is_own = || {
+        let user = operation.and_then(|id| service.operations.user_of(id));
+        user.is_some_and(|user| asker.is(&user))
+    };
+    asker.on_cluster(Action::KillOp) || is_own()
+}
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let value = invocation

@@ -1,6 +1,6 @@
 //! `listCollections`: names, options and UUIDs of a database's collections.
 
-use crate::authorization::{Privileges, administration};
+use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::document_list::{parse_batch_size, write_document_list};
@@ -10,6 +10,7 @@ use crate::session_collections;
 use crate::time_series;
 use crate::view_reads;
 use bunko_access::Action;
+use bunko_authority::privileges::administration;
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::Failure;

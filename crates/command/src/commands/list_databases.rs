@@ -1,6 +1,6 @@
 //! `listDatabases`: names and sizes of the databases.
 
-use crate::authorization::{Privileges, administration};
+use crate::authorization::Privileges;
 use crate::collection_statistics::CollectionStatistics;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
@@ -8,6 +8,7 @@ use crate::invocation::Invocation;
 use crate::oplog_view;
 use crate::session_collections;
 use bunko_access::Action;
+use bunko_authority::privileges::administration;
 use bunko_bson::{DocumentBuf, DocumentRef, Writer};
 use bunko_catalog::Catalog;
 use bunko_errors::{ErrorCode, Failure};

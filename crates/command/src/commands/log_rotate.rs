@@ -20,17 +20,17 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     match invocation.argument() {
         ValueRef::String("server") => {}
-        ValueRef::String("audit") if invocation.service.audit.is_on() => {
-            return invocation.service.rotate_audit().map_err(|error| failed(&error));
+        ValueRef::String("audit") if invocation.service.authority.audit.is_on() => {
+            return invocation.service.authority.rotate_audit().map_err(|error| failed(&error));
         }
         ValueRef::String(other) => {
-            let logs = if invocation.service.audit.is_on() { "'server' and 'audit'" } else { "'server'" };
+            let logs = if invocation.service.authority.audit.is_on() { "'server' and 'audit'" } else { "'server'" };
             let message = format!("there is no log '{other}' to rotate, only {logs}");
             return Err(Failure::new(ErrorCode::NO_SUCH_KEY, message).into());
         }
         value if number::as_f64(value).is_some() || matches!(value, ValueRef::Boolean(_)) => {
             // A number or a boolean rotates all logs.
-            invocation.service.rotate_audit().map_err(|error| failed(&error))?;
+            invocation.service.authority.rotate_audit().map_err(|error| failed(&error))?;
         }
         value => {
             return Err(Failure::type_mismatch(format!("logRotate: {} is no name of a log", ValueText(value))).into());

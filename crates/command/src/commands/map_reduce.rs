@@ -3,13 +3,14 @@
 //! Source: MongoDB manual, "mapReduce".
 
 use super::aggregate;
-use crate::access_control::is_on_users;
-use crate::authorization::{Privileges, pipelines};
+use crate::authorization::Privileges;
 use crate::collation_option::Collation;
 use crate::command_entry::Command;
 use crate::cursor_reply::while_running;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
+use bunko_authority::is_on_users;
+use bunko_authority::privileges::pipelines;
 use bunko_bson::number::Number;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::Namespace;

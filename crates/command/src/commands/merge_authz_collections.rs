@@ -4,13 +4,15 @@
 
 use super::drop_user::{self, delete};
 use super::{create_role, create_user, drop_role, update_user};
-use crate::access_control::{ROLES, USERS, begin_change, documents_in, documents_where, find_document, keep_document};
-use crate::audit::note_merged;
-use crate::authorization::{Privileges, users};
+use crate::access_control::{begin_change, documents_in, documents_where, keep_document};
+use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Name;
+use bunko_authority::audit::{Event, note_merged};
+use bunko_authority::privileges::users;
+use bunko_authority::{ROLES, USERS, find_document};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -120,7 +122,7 @@ fn merge(
         let is_there = find_document(&invocation.service.catalog, kind.collection, kind.key, &name)?.is_some();
         keep_document(invocation, kind.collection, &document)?;
         let event = if is_there { kind.updated } else { kind.created };
-        note_merged(invocation.service, invocation.connection, event, kind.key, &name, document.as_ref());
+        note(invocation, kind, event, &name, document.as_ref());
         merged.insert(name.id());
     }
     if !drops {
@@ -131,7 +133,7 @@ fn merge(
         let name = name_of(kind, document.as_ref())?;
         if !merged.contains(&name.id()) {
             delete(invocation, kind.collection, &DocumentBuf::new().with("_id", &name.id()))?;
-            note_merged(invocation.service, invocation.connection, kind.dropped, kind.key, &name, DocumentRef::EMPTY);
+            note(invocation, kind, kind.dropped, &name, DocumentRef::EMPTY);
         }
     }
     Ok(())
@@ -153,5 +155,17 @@ fn name_of(kind: &Kind, document: DocumentRef<'_>) -> Result<Name> {
     match document.get("_id") {
         Some(ValueRef::String(id)) if id == name.id() => Ok(name),
         _ => Err(refused(format!("the document of the {} '{name}' needs the _id '{}'", kind.key, name.id()))),
+    }
+}
+
+/// Writes the audit event of a merged user or role.
+fn note(invocation: &Invocation<'_>, kind: &Kind, event: &'static str, name: &Name, document: DocumentRef<'_>) {
+    let authority = &invocation.service.authority;
+    if authority.audit.is_on() {
+        let mut event = Event::of_account(event, kind.key, name);
+        if event.name == update_user::COMMAND.name {
+            event.param.append("passwordChanged", true);
+        }
+        note_merged(authority, invocation.connection, event, document);
     }
 }

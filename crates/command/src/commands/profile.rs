@@ -1,10 +1,11 @@
 //! `profile`: sets which operations of a database are stored in `system.profile`, and how long a slow operation takes.
 
-use crate::authorization::{Privileges, administration};
+use crate::authorization::Privileges;
 use crate::capped_options::is_capped;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
+use bunko_authority::privileges::administration;
 use bunko_bson::{ValueRef, Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};

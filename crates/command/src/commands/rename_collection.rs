@@ -1,12 +1,13 @@
 //! `renameCollection`: gives a collection another name, also in another database.
 
-use crate::audit::{AuditEvent, Event};
-use crate::authorization::{Privileges, collections};
+use crate::authorization::Privileges;
 use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::system_namespace::{check_creatable, check_removable};
+use bunko_authority::audit::{AuditEvent, Event};
+use bunko_authority::privileges::collections;
 use bunko_bson::{DocumentBuf, Type, ValueRef, Writer};
 use bunko_catalog::{Move, Namespace, RenameTarget, check_database};
 use bunko_errors::{ErrorCode, Failure};

@@ -3,12 +3,14 @@
 
 use super::create_role::privilege_documents;
 use super::users_info::{Asked, privileges_of, restrictions_of};
-use crate::access_control::{BuiltinShown, Role, all_inherited, documents_of, find_role, roles_of_database};
-use crate::authorization::{Privileges, users};
+use crate::access_control::{BuiltinShown, roles_of_database};
+use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Name;
+use bunko_authority::privileges::users;
+use bunko_authority::{Role, all_inherited, documents_of, find_role};
 use bunko_bson::number::Number;
 use bunko_bson::{DocumentBuf, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};

@@ -1,11 +1,11 @@
 //! `shutdown`: stops the server.
 
-use crate::audit::AuditEvent;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
+use bunko_authority::audit::AuditEvent;
 use bunko_bson::Writer;
 use bunko_errors::Failure;
 use bunko_request::facts::{CommandFacts, Databases, Queueing};

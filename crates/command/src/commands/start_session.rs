@@ -4,10 +4,10 @@ use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
+use bunko_access::random_uuid;
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
 use bunko_request::facts::ANY_FIELDS;
 use bunko_request::facts::CommandFacts;
-use bunko_session::sessions::id::random_uuid;
 use bunko_session::sessions::{SESSION_TIMEOUT_MINUTES, SessionId};
 use std::time::Instant;
 

@@ -1,8 +1,7 @@
 //! `update`: changes documents, or inserts one if none matches.
 
 use super::insert::{check_batch_size, write_errors};
-use crate::access_control::is_on_users;
-use crate::authorization::{Privileges, writes};
+use crate::authorization::Privileges;
 use crate::collation_option::Collation;
 use crate::collection_uuid;
 use crate::command_entry::Command;
@@ -17,6 +16,8 @@ use crate::time_series;
 use crate::update_stages::own_fault;
 use crate::write_statement::{StatementBatch, check_modification, refuse_long_batch, refuse_scripts, run_each};
 use bunko_aggregate::is_known_stage;
+use bunko_authority::is_on_users;
+use bunko_authority::privileges::writes;
 use bunko_bson::{DocumentRef, Value, ValueRef, Writer};
 use bunko_catalog::Outcome;
 use bunko_errors::{ErrorCode, Failure, Result};

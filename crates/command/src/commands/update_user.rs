@@ -1,16 +1,18 @@
 //! `updateUser`: changes some fields of a user.
 //! Source: MongoDB manual 8.2, "updateUser".
 
-use crate::access_control::{
-    DATABASE, USERS, UserFields, begin_change, check_grantable, documents_of, find_user, mechanisms_of,
-    name_of_argument, user_not_found, with_field,
-};
-use crate::audit::{Account, AuditEvent, PasswordNote};
-use crate::authorization::{Privileges, users};
+use crate::access_control::{begin_change, with_field};
+use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::stored_settings;
+use bunko_authority::audit::{Account, AuditEvent, PasswordNote};
+use bunko_authority::privileges::users;
+use bunko_authority::{
+    DATABASE, USERS, UserFields, check_grantable, documents_of, find_user, mechanisms_of, name_of_argument,
+    user_not_found,
+};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_errors::{Failure, Result};
 use bunko_request::facts::{Changes, CommandFacts, Compression, Secrets, WriteConcernUse};
@@ -62,7 +64,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     if let Some(restrictions) = fields.restrictions {
         set("authenticationRestrictions", Some(restrictions.into()).filter(|_| !restrictions.is_empty()));
     }
-    if let Some(credentials) = fields.credentials(invocation, &name.name)? {
+    if let Some(credentials) = fields.credentials(&invocation.service.authority, &name.name)? {
         set("credentials", Some((&credentials).into()));
     } else if fields.mechanisms.is_some() {
         let credentials = narrowed(document.as_ref(), &fields)?;

@@ -2,12 +2,14 @@
 //! Source: MongoDB manual 8.2, "usersInfo".
 
 use super::create_role::privilege_documents;
-use crate::access_control::{Role, all_inherited, documents_of, find_user, mechanisms_of, users_where};
-use crate::authorization::{Privileges, users};
+use crate::access_control::users_where;
+use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::{Name, Privilege, add, names_of};
+use bunko_authority::privileges::users;
+use bunko_authority::{Role, all_inherited, documents_of, find_user, mechanisms_of};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::parse_filter;

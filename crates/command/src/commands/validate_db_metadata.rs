@@ -1,9 +1,10 @@
 //! `validateDBMetadata`: lists the indexes that a strict client of the Stable API could not have created.
 
-use crate::authorization::{Privileges, administration};
+use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
+use bunko_authority::privileges::administration;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer};
 use bunko_catalog::Collection;
 use bunko_errors::{ErrorCode, Failure};

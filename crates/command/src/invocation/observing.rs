@@ -1,7 +1,7 @@
 //! Facts of a command that are gathered while it runs and reported when it is over.
 
 use super::Invocation;
-use crate::access_control::Shown;
+use bunko_authority::Shown;
 use bunko_bson::DocumentBuf;
 use bunko_catalog::Namespace;
 use bunko_errors::ErrorCode;
@@ -103,7 +103,7 @@ impl<'a> Invocation<'a> {
             peer: &connection.peer,
             ip: connection.peer.ip(),
             application: connection.application(),
-            user: connection.user.as_ref().map(|user| &user.name),
+            user: connection.user().map(|user| &user.name),
             protocol: if self.request.message.is_some() { "op_msg" } else { "op_query" },
             request_bytes: self.request.body.len_bytes(),
             ended_ms: self.service.world.now_ms(),

@@ -2,7 +2,6 @@
 //! reads, and the wait after a conflict with another transaction.
 
 use super::Invocation;
-use crate::authorization::cursors::owner_of;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Namespace, RetryableWrite, Return, StateAsked, Transaction, Turn};
 use bunko_errors::{Failure, Result};
@@ -60,7 +59,7 @@ impl Invocation<'_> {
             read_concern: read_concern.map(DocumentRef::to_owned),
             connection: self.connection.id,
             client: self.connection.peer,
-            owner: owner_of(self),
+            owner: self.service.authority.owner(self.connection),
         });
     }
 

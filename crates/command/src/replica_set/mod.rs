@@ -15,10 +15,11 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ObjectId, Timestamp, ValueR
 use bunko_catalog::stored_document::Stamps;
 use bunko_catalog::{Namespace, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::Peer;
 use bunko_request::Request;
 use bunko_request::deployment::Deployment;
-use bunko_session::Peer;
-use bunko_settings::{default_concerns, find_stored};
+use bunko_settings::default_concerns;
+use bunko_settings::find_stored;
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
 //! `$collStats`: the statistics of `collStats`, latencies of operations on the collection, and its number of scans.
 
 use super::{Source, SourceStage, Surroundings};
-use crate::authorization::StagePrivileges;
 use crate::collection_statistics::{CollectionStatistics, smallest_integer};
 use crate::time_series::{self, Series};
 use crate::unstored::Unstored;
 use bunko_access::Action;
+use bunko_authority::privileges::pipelines::StagePrivileges;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};

@@ -1,10 +1,12 @@
 //! `$currentOp`: the running operations as in `currentOp`, but as documents of a pipeline.
 
 use super::{Source, SourceStage};
-use crate::authorization::{Asker, PipelinePlace, StagePrivileges, has_on};
 use crate::invocation::Invocation;
 use crate::operation_description::{LargeCommands, describe, describe_idle_sessions, describe_told};
 use bunko_access::{Action, Name};
+use bunko_authority::Asker;
+use bunko_authority::privileges::has_on;
+use bunko_authority::privileges::pipelines::{PipelinePlace, StagePrivileges};
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};

@@ -1,10 +1,10 @@
 //! `$indexStats`: how often each index was used since the server started.
 
 use super::{Source, SourceStage, Surroundings};
-use crate::authorization::StagePrivileges;
 use crate::pipeline_sources::{Below, resolve};
 use crate::time_series;
 use bunko_access::Action;
+use bunko_authority::privileges::pipelines::StagePrivileges;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{IndexState, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};

@@ -5,11 +5,12 @@
 //! `InvalidNamespace` without a collection on another database, 40602 on a view, whose own stages come first.
 
 use super::{Source, SourceStage, Surroundings};
-use crate::authorization::{Asker, StagePrivileges};
 use crate::oplog_view;
 use crate::session_collections;
 use crate::time_series;
 use bunko_access::Action;
+use bunko_authority::Asker;
+use bunko_authority::privileges::pipelines::StagePrivileges;
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::{Answers, Catalog, Collection, Index, IndexState, Namespace, ViewDefinition};
 use bunko_errors::{ErrorCode, Failure, Result};

@@ -5,10 +5,11 @@
 //! `TypeMismatch`, `InvalidOptions` for a read concern other than `local`.
 
 use super::{Source, SourceStage};
-use crate::authorization::{Asker, PipelinePlace, StagePrivileges};
 use crate::invocation::Invocation;
 use crate::time_series;
 use bunko_access::Action;
+use bunko_authority::Asker;
+use bunko_authority::privileges::pipelines::{PipelinePlace, StagePrivileges};
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, ValueRef};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};

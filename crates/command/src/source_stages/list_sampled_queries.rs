@@ -3,9 +3,9 @@
 //! Source: MongoDB manual, "`$listSampledQueries` (aggregation)".
 
 use super::{Source, SourceStage};
-use crate::authorization::StagePrivileges;
 use crate::invocation::Invocation;
 use bunko_access::Action;
+use bunko_authority::privileges::pipelines::StagePrivileges;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;

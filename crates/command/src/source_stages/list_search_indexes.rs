@@ -1,8 +1,8 @@
 //! `$listSearchIndexes`: the search indexes of a collection, of both types.
 
 use super::{Source, SourceStage, Surroundings};
-use crate::authorization::StagePrivileges;
 use bunko_access::Action;
+use bunko_authority::privileges::pipelines::StagePrivileges;
 use bunko_bson::{ArrayBuf, DocumentBuf, ObjectId, ValueRef};
 use bunko_catalog::{Collection, Namespace, SearchIndex, SearchIndexStanding};
 use bunko_errors::{ErrorCode, Failure, Result};

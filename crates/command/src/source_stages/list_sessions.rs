@@ -4,10 +4,12 @@
 use super::{Source, SourceStage};
 
 use crate::authorization::own_sessions::Reach;
-use crate::authorization::{Asker, PipelinePlace, StagePrivileges, has_on};
 use crate::invocation::Invocation;
 use crate::session_collections::describe_session;
 use bunko_access::{Action, Name};
+use bunko_authority::Asker;
+use bunko_authority::privileges::has_on;
+use bunko_authority::privileges::pipelines::{PipelinePlace, StagePrivileges};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};

@@ -15,9 +15,10 @@ mod query_settings;
 mod query_stats;
 mod surroundings;
 
-use crate::authorization::StagePrivileges;
+use crate::change_stream;
 use crate::invocation::Invocation;
 use crate::unstored::Unstored;
+use bunko_authority::privileges::pipelines::StagePrivileges;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, Element, ValueRef};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -176,6 +177,12 @@ pub(crate) fn inside(
         documents(&surroundings, &namespace, specification)
     });
     Ok(Some(bunko_aggregate::SourceStage { name: entry.facts.name, documents }))
+}
+
+/// The privileges that a pipeline beginning with a stage needs for its source; `None` if the stage is no source.
+pub(crate) fn privileges_of(stage: &str) -> Option<StagePrivileges> {
+    let own = find(stage).map(|stage| stage.privileges);
+    own.or_else(|| (stage == change_stream::STAGE).then_some(StagePrivileges::By(change_stream::may_open)))
 }
 
 /// The source stage of that name, if there is one.

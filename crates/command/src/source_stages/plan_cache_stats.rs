@@ -4,10 +4,10 @@
 //! a time series.
 
 use super::{Source, SourceStage, Surroundings};
-use crate::authorization::StagePrivileges;
 use crate::pipeline_sources::{Below, resolve};
 use crate::time_series;
 use bunko_access::Action;
+use bunko_authority::privileges::pipelines::StagePrivileges;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::{CachedPlan, Namespace};

@@ -4,10 +4,10 @@
 //! `IDLUnknownField`, `TypeMismatch`.
 
 use super::{Source, SourceStage};
-use crate::authorization::StagePrivileges;
 use crate::commands;
 use crate::invocation::Invocation;
 use bunko_access::Action;
+use bunko_authority::privileges::pipelines::StagePrivileges;
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};

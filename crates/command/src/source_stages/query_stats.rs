@@ -5,9 +5,9 @@
 //! `IDLUnknownField`, `IDLFailedToParse`, `TypeMismatch` and `BadValue` for its fields.
 
 use super::{Source, SourceStage};
-use crate::authorization::StagePrivileges;
 use crate::invocation::Invocation;
 use bunko_access::Action;
+use bunko_authority::privileges::pipelines::StagePrivileges;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};

@@ -15,6 +15,7 @@ mod same_name;
 mod scripts;
 mod server;
 mod shared_streams;
+mod shown_commands;
 mod snapshot_reads;
 mod sync_latencies;
 mod targets;

@@ -2,11 +2,11 @@
 
 use super::source::CursorSource;
 use super::told::{CursorOrigin, CursorProgress};
-use crate::Peer;
 use crate::operations::Context;
 use crate::sessions::SessionId;
 use bunko_bson::DocumentBuf;
 use bunko_catalog::Namespace;
+use bunko_request::Peer;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

@@ -14,7 +14,7 @@ pub(super) const CURSORS_MAX: usize = 100_000;
 /// a user may have no more cursors than are still free.
 const CLIENT_CURSORS_MAX: usize = 25_000;
 
-/// A user ([`NOBODY`] if there are no users) and a [`network`](crate::Peer::network), which is `None` for
+/// A user ([`NOBODY`] if there are no users) and a [`network`](bunko_request::Peer::network), which is `None` for
 /// clients on a Unix domain socket.
 type Client = (Digest, Option<IpAddr>);
 
@@ -62,7 +62,7 @@ impl CursorShares {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Peer;
+    use bunko_request::Peer;
     use std::net::SocketAddr;
 
     fn of(user: Digest, address: &str) -> Client {

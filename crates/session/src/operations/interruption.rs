@@ -96,10 +96,10 @@ impl bunko_operation::Interruption for Interruption {
 mod tests {
     use super::super::{Beginning, Operations};
     use super::*;
-    use crate::Peer;
     use crate::sessions::SessionId;
     use bunko_bson::DocumentBuf;
     use bunko_operation::Interruption as _;
+    use bunko_request::Peer;
     use bunko_request::facts::{Changes, CommandFacts};
     use std::time::Duration;
 

@@ -13,9 +13,10 @@ pub use interruption::{Interruption, at_shutdown};
 pub use slot::{Absence, Beginning, Observed, RunningOperation};
 
 use crate::sessions::SessionId;
-use crate::{Owner, Peer};
 use bunko_access::Name;
+use bunko_access::Owner;
 use bunko_bson::DocumentBuf;
+use bunko_request::Peer;
 use bunko_request::facts::CommandFacts;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;

@@ -1,9 +1,10 @@
 //! The operation that one connection runs.
 
 use crate::sessions::SessionId;
-use crate::{Owner, Peer};
 use bunko_access::Name;
+use bunko_access::Owner;
 use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_request::Peer;
 use bunko_request::facts::CommandFacts;
 use bunko_store::Bell;
 use parking_lot::Mutex;

@@ -1,8 +1,9 @@
 //! The open transactions, and counts of all.
 
 use crate::sessions::{Session, SessionId};
-use crate::{Owner, Peer};
+use bunko_access::Owner;
 use bunko_bson::DocumentBuf;
+use bunko_request::Peer;
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 use std::collections::HashMap;

@@ -11,16 +11,17 @@ mod delta;
 mod documents;
 mod entry;
 
-use crate::access_control::has_entry_of_users;
-use crate::authorization::{Privileges, administration};
+use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
+use bunko_authority::privileges::administration;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{Changes, CommandFacts, Databases, Secrets, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
+use bunko_request::secret_names::is_of_users;
 use documents::Documents;
 use entry::{Entry, Place};
 use std::sync::Arc;
@@ -47,6 +48,19 @@ pub(crate) const COMMAND: Command = Command {
     run,
     ..Command::PLAIN
 };
+
+/// Whether one of the entries may write documents of users.
+fn has_entry_of_users(_: &str, body: DocumentRef<'_>) -> bool {
+    body.first().and_then(|first| first.value.as_array()).is_some_and(are_about_users)
+}
+
+/// Whether one of the entries is about users: by its namespace, or because it contains such entries.
+fn are_about_users(entries: ArrayRef<'_>) -> bool {
+    entries.iter().filter_map(ValueRef::as_document).any(|entry| {
+        let inner = entry.get("o").and_then(ValueRef::as_document).and_then(|o| o.get(COMMAND.name)?.as_array());
+        entry.get("ns").and_then(ValueRef::as_str).is_some_and(is_of_users) || inner.is_some_and(are_about_users)
+    })
+}
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     // `allowAtomic` allows an atomic run but does not require one, so it has no effect.

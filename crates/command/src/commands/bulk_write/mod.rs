@@ -11,8 +11,7 @@ pub(super) use explained::OnlyOperation;
 pub(super) use operation::Action;
 
 use super::insert::check_batch_size;
-use crate::access_control::has_namespace_of_users;
-use crate::authorization::{Privileges, writes};
+use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::document_list::{parse_batch_size, write_document_list};
@@ -25,6 +24,8 @@ use crate::target::WriteTarget;
 use crate::time_series;
 use crate::update_stages::own_fault;
 use crate::write_statement::{WriteOptions, is_interruption, refuse_long_batch, refuse_scripts};
+use bunko_authority::has_namespace_of_users;
+use bunko_authority::privileges::writes;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Value, Writer};
 use bunko_catalog::stored_document::{EmptyTimestamps, for_insert};
 use bunko_catalog::{Namespace, Order, Outcome};

@@ -2,7 +2,7 @@
 
 mod index;
 
-use crate::authorization::{Privileges, collections};
+use crate::authorization::Privileges;
 use crate::capped_options;
 use crate::collection_options::pre_and_post_images;
 use crate::collection_uuid;
@@ -10,10 +10,12 @@ use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::expiry_option::{self, CollectionState, Expiry};
 use crate::invocation::Invocation;
+use crate::source_stages::privileges_of;
 use crate::target::Target;
 use crate::time_series;
 use crate::validation_options::ValidationOptions;
 use crate::view_definition;
+use bunko_authority::privileges::collections;
 use bunko_bson::{DocumentBuf, DocumentRef, Type, ValueRef, Writer};
 use bunko_catalog::{Conversion, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -53,7 +55,7 @@ pub(crate) const COMMAND: Command = Command {
         stable_api: Stability::Version1 { fields_outside: &["changeStreamPreAndPostImages", "dryRun"] },
         ..CommandFacts::PLAIN
     },
-    privileges: Privileges::By(collections::modify),
+    privileges: Privileges::By(|asker, request| collections::modify(asker, request, privileges_of)),
     run,
     ..Command::PLAIN
 };

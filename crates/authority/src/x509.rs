@@ -4,43 +4,51 @@
 //! user of `$external` whose name is the certificate's subject.
 //! Source: MongoDB authentication specification, "MONGODB-X509".
 
-use super::logged_in::LoggedIn;
-use super::login::{admitted, failed, log_in, log_refusal, log_unavailable};
-use crate::connection::ClientConnection;
-use crate::invocation::Invocation;
-use crate::service::Service;
+use crate::access_control::EXTERNAL_DATABASE;
+use crate::admission::{admitted, failed, log_in, log_refusal, log_unavailable};
+use crate::authority::Authority;
+use crate::client::Client;
+use crate::logged_in::LoggedIn;
 use bunko_access::Name;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::Fields;
 
-/// The database of users whose credentials are elsewhere. Only their rights are stored.
-pub(crate) const EXTERNAL_DATABASE: &str = "$external";
 const MECHANISM: &str = "MONGODB-X509";
 
-/// Runs `authenticate`.
+/// Runs `authenticate` on a database.
 /// # Errors
 /// `AuthenticationFailed`, also for other mechanisms; `ProtocolError` for a database other than `$external`.
-pub(crate) fn authenticate(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<()> {
-    invocation.connection.login = None;
-    let mechanism = invocation.string("mechanism")?.ok_or_else(|| {
+pub fn authenticate(
+    authority: &Authority,
+    client: &mut Client,
+    fields: &Fields<'_>,
+    database: &str,
+    reply: &mut Writer<'_>,
+) -> Result<()> {
+    client.login = None;
+    let mechanism = fields.string("mechanism")?.ok_or_else(|| {
         let message = "BSON field 'authenticate.mechanism' is missing but a required field";
         Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
     })?;
-    if mechanism != MECHANISM || !invocation.service.access.has_mechanism(MECHANISM) {
+    if mechanism != MECHANISM || !authority.access.has_mechanism(MECHANISM) {
         // The other mechanisms use `saslStart`.
-        log_unavailable(invocation.service, invocation.connection, invocation.request.database, mechanism);
+        log_unavailable(authority, client, database, mechanism);
         return Err(failed());
     }
-    let user = invocation.string("user")?;
-    let proved = prove(invocation.service, invocation.connection, invocation.request.database, user)?;
-    finish(invocation.service, invocation.connection, proved, reply)
+    let user = fields.string("user")?;
+    let proved = prove(authority, client, database, user)?;
+    let name = proved.name.clone();
+    log_in(authority, client, proved, MECHANISM)?;
+    write(reply, &name);
+    Ok(())
 }
 
 /// Logs in by the `authenticate` that a `hello` carries. A refusal adds nothing to the reply: the client then sends the
 /// command itself and gets the error.
-pub(super) fn authenticate_in_hello(
-    service: &Service,
-    connection: &mut ClientConnection,
+pub(crate) fn authenticate_in_hello(
+    authority: &Authority,
+    client: &mut Client,
     first: DocumentRef<'_>,
     reply: &mut Writer<'_>,
 ) {
@@ -49,26 +57,14 @@ pub(super) fn authenticate_in_hello(
     let is_sound = text("mechanism") == Some(MECHANISM) && first.get("user").is_none_or(|user| user.as_str().is_some());
     // Drivers may leave out `db`, as `$external` is the only database for this mechanism.
     let database = first.get("db").map_or(Some(EXTERNAL_DATABASE), ValueRef::as_str);
-    let Some(database) = database.filter(|_| is_sound && service.access.has_mechanism(MECHANISM)) else { return };
-    let Ok(proved) = prove(service, connection, database, text("user")) else { return };
+    let Some(database) = database.filter(|_| is_sound && authority.access.has_mechanism(MECHANISM)) else { return };
+    let Ok(proved) = prove(authority, client, database, text("user")) else { return };
     let name = proved.name.clone();
-    if log_in(service, connection, proved, MECHANISM).is_ok() {
+    if log_in(authority, client, proved, MECHANISM).is_ok() {
         reply.begin_document("speculativeAuthenticate");
         write(reply, &name);
         reply.end();
     }
-}
-
-fn finish(
-    service: &Service,
-    connection: &mut ClientConnection,
-    proved: LoggedIn,
-    reply: &mut Writer<'_>,
-) -> Result<()> {
-    let name = proved.name.clone();
-    log_in(service, connection, proved, MECHANISM)?;
-    write(reply, &name);
-    Ok(())
 }
 
 fn write(reply: &mut Writer<'_>, name: &Name) {
@@ -76,16 +72,16 @@ fn write(reply: &mut Writer<'_>, name: &Name) {
 }
 
 /// The user that the connection's certificate names. `asked` is the name that the client gives, if any.
-fn prove(service: &Service, connection: &ClientConnection, database: &str, asked: Option<&str>) -> Result<LoggedIn> {
+fn prove(authority: &Authority, client: &Client, database: &str, asked: Option<&str>) -> Result<LoggedIn> {
     if database != EXTERNAL_DATABASE {
         let message = "X.509 authentication must always use the $external database.";
         return Err(Failure::new(ErrorCode::PROTOCOL_ERROR, message));
     }
     let refuse = |name: &str, reason| {
-        log_refusal(service, connection, &Name::new(name, database), MECHANISM, reason);
+        log_refusal(authority, client, &Name::new(name, database), MECHANISM, reason);
         failed()
     };
-    let subject = connection.certificate_subject.as_deref().filter(|subject| !subject.is_empty());
+    let subject = client.certificate_subject.as_deref().filter(|subject| !subject.is_empty());
     let subject = subject.ok_or_else(|| {
         refuse(asked.unwrap_or_default(), "the client showed no certificate by TLS, or one without a subject")
     })?;
@@ -93,6 +89,6 @@ fn prove(service: &Service, connection: &ClientConnection, database: &str, asked
         Some(other) if !other.is_empty() && other != subject => {
             Err(refuse(other, "the client's certificate names another user"))
         }
-        _ => admitted(service, connection, &Name::new(subject, database), MECHANISM),
+        _ => admitted(authority, client, &Name::new(subject, database), MECHANISM),
     }
 }

@@ -5,13 +5,9 @@
 //! Source: MongoDB manual 8.2, "auditConfig" and "Configure Audit Filters at Runtime".
 
 use super::{Audit, Sink};
-use crate::connection::ClientConnection;
-use crate::service::Service;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_matcher::Filter;
-use bunko_settings::cluster_parameters::{AUDIT_CONFIG, COLLECTION, DATABASE};
-use bunko_settings::find_stored;
 use std::sync::atomic::Ordering;
 
 /// The source of the choice of events.
@@ -24,7 +20,7 @@ pub enum Configuration {
 
 /// The choice of events to write.
 #[derive(Default)]
-pub(super) struct Choice {
+pub(crate) struct Choice {
     filter: Option<(DocumentBuf, Filter)>,
 }
 
@@ -82,43 +78,14 @@ impl Audit {
         let filter = ValueRef::Document(filter);
         Some(DocumentBuf::new().with("filter", filter).with("auditAuthorizationSuccess", successes))
     }
-}
-
-impl Service {
-    /// Applies the choice that clients stored before the server was started.
-    pub(super) fn load_audit_configuration(&self) -> Result<()> {
-        let Some(sink) = self.audit.sink.as_ref().filter(|sink| sink.is_configurable) else { return Ok(()) };
-        match find_stored(&self.catalog, DATABASE, COLLECTION, AUDIT_CONFIG)? {
-            Some(kept) => self.choose_events(sink, kept.as_ref()).map(drop),
-            None => Ok(()),
-        }
-    }
-
-    /// Applies a new value of the cluster parameter and writes an event about it, if the old or the new choice includes
-    /// that event. The log therefore cannot be switched off unnoticed.
-    /// # Errors
-    /// If the filter is malformed.
-    pub(crate) fn configure_audit(&self, connection: &ClientConnection, value: DocumentRef<'_>) -> Result<()> {
-        let Some(sink) = &self.audit.sink else { return Ok(()) };
-        let previous = self.audit.configuration().unwrap_or_default();
-        let before = self.choose_events(sink, value)?;
-        let config = self.audit.configuration().unwrap_or_default();
-        let param = DocumentBuf::new().with("previous", &previous).with("config", &config);
-        let event = self.event(Some(connection), "auditConfigure", &param, 0);
-        let is_chosen = before.includes(event.as_ref()) || sink.choice.read().includes(event.as_ref());
-        if is_chosen {
-            (sink.write)(event.as_ref());
-        }
-        Ok(())
-    }
 
     /// Applies a value from now on. Returns the choice before.
-    fn choose_events(&self, sink: &Sink, value: DocumentRef<'_>) -> Result<Choice> {
+    pub(super) fn choose_events(&self, sink: &Sink, value: DocumentRef<'_>) -> Result<Choice> {
         let filter = value.get("filter").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
         let choice = Choice::of(filter.to_owned())?;
         let before = std::mem::replace(&mut *sink.choice.write(), choice);
         let successes = matches!(value.get("auditAuthorizationSuccess"), Some(ValueRef::Boolean(true)));
-        self.audit.notes_successes.store(successes, Ordering::Relaxed);
+        self.notes_successes.store(successes, Ordering::Relaxed);
         Ok(before)
     }
 }

@@ -1,23 +1,23 @@
 //! The user that a connection is logged in as, and the rights of that user.
 
-use super::KnownRights;
-use super::roles::all_inherited;
-use super::users::find_user;
-use crate::service::Service;
-use bunko_access::{ActionSet, Authorization, Name, Privilege, Restrictions, add, names_of};
+use crate::authority::Authority;
+use crate::known_rights::KnownRights;
+use crate::roles::all_inherited;
+use crate::users::find_user;
+use bunko_access::{ActionSet, Authorization, Name, Owner, Privilege, Restrictions, add, names_of};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::Result;
-use bunko_session::sessions::id::Digest;
 use std::iter;
 use std::net::IpAddr;
 use std::sync::Arc;
 
 /// A user who has proved their identity.
 #[derive(Debug)]
-pub(crate) struct LoggedIn {
+pub struct LoggedIn {
+    /// The user's name and database.
     pub name: Name,
     /// Digest of the name, by which the user's sessions are found.
-    pub digest: Digest,
+    pub digest: [u8; 32],
     /// The `userId` of the user's document. A user who is dropped and created again has another one.
     pub id: Option<Arc<[u8]>>,
     /// Privileges as of `generation`.
@@ -38,8 +38,8 @@ impl LoggedIn {
     /// Reads the rights of the user whose document is `user`.
     /// # Errors
     /// Errors of reading roles.
-    pub fn read(service: &Service, name: &Name, user: DocumentRef<'_>, generation: u64) -> Result<Self> {
-        let roles = all_inherited(&service.catalog, &names_of(user, "roles", "role"))?;
+    pub fn read(authority: &Authority, name: &Name, user: DocumentRef<'_>, generation: u64) -> Result<Self> {
+        let roles = all_inherited(&authority.catalog, &names_of(user, "roles", "role"))?;
         let mut privileges = Vec::new();
         for privilege in roles.iter().flat_map(|role| &role.privileges) {
             add(&mut privileges, privilege.clone());
@@ -71,21 +71,21 @@ impl LoggedIn {
     /// The current rights of the user of that name; `None` if there is no such user.
     /// # Errors
     /// Errors of reading users and roles.
-    pub fn of(service: &Service, name: &Name) -> Result<Option<Self>> {
-        let generation = service.access.generation();
-        let Some(user) = find_user(&service.catalog, name)? else { return Ok(None) };
-        Self::read(service, name, user.as_ref(), generation).map(Some)
+    pub fn of(authority: &Authority, name: &Name) -> Result<Option<Self>> {
+        let generation = authority.access.generation();
+        let Some(user) = find_user(&authority.catalog, name)? else { return Ok(None) };
+        Self::read(authority, name, user.as_ref(), generation).map(Some)
     }
 
     /// The user with current rights, read again if users or roles may have changed since. `None` if the user was
     /// dropped or may no longer log in from that address.
     /// # Errors
     /// Errors of reading users and roles.
-    pub fn renewed(self, service: &Service, source: Option<IpAddr>) -> Result<Option<Self>> {
-        if self.is_current(service) {
+    pub fn renewed(self, authority: &Authority, source: Option<IpAddr>) -> Result<Option<Self>> {
+        if self.is_current(authority) {
             return Ok(Some(self));
         }
-        let now = Self::of(service, &self.name)?.filter(|now| now.id == self.id);
+        let now = Self::of(authority, &self.name)?.filter(|now| now.id == self.id);
         if now.as_ref().is_some_and(|now| !now.may_come_from(source)) {
             tracing::info!(target: "ACCESS", user = self.name.name, db = self.name.database, "Logged out: authentication restrictions are not met any more");
             return Ok(None);
@@ -99,8 +99,30 @@ impl LoggedIn {
     }
 
     /// Whether the rights are of the current generation, so that [`Self::renewed`] has nothing to read.
-    pub fn is_current(&self, service: &Service) -> bool {
-        service.access.generation() == self.generation
+    pub fn is_current(&self, authority: &Authority) -> bool {
+        authority.access.generation() == self.generation
+    }
+
+    /// The user, connected from that address, as owner of what they begin now.
+    pub fn as_owner(&self, source: Option<IpAddr>) -> Owner {
+        let (name, privileges) = (self.name.clone(), Arc::clone(&self.privileges));
+        Owner { name, digest: self.digest, id: self.id.clone(), privileges, source }
+    }
+
+    /// Whether the owner is this user, and not another user of the same name.
+    pub fn is_owner(&self, owner: &Owner) -> bool {
+        self.name == owner.name && self.id == owner.id
+    }
+
+    /// Whether the owner is this user, who still has all their privileges from then and may still connect from that
+    /// address.
+    pub fn is_still_owner(&self, owner: &Owner) -> bool {
+        let keeps = |before: &Privilege| {
+            let now = self.privileges.iter().find(|now| now.resource == before.resource);
+            now.is_some_and(|now| before.actions.without(now.actions).is_empty())
+        };
+        let is_as_before = || Arc::ptr_eq(&owner.privileges, &self.privileges) || owner.privileges.iter().all(keeps);
+        self.is_owner(owner) && self.may_come_from(owner.source) && is_as_before()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Fields that several commands about users and roles have.
 
-use super::roles::{all_inherited, find_role, reserved_role};
+use crate::roles::{all_inherited, find_role, reserved_role};
 use bunko_access::{Name, Privilege, Restrictions, add};
 use bunko_bson::number::Number;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
@@ -14,7 +14,7 @@ const NAMED_MAX: usize = 10_000;
 /// The role names in a field, each once.
 /// # Errors
 /// `TypeMismatch`, `BadValue`.
-pub(crate) fn role_names(fields: &Fields<'_>, field: &str, database: &str) -> Result<Option<Vec<Name>>> {
+pub fn role_names(fields: &Fields<'_>, field: &str, database: &str) -> Result<Option<Vec<Name>>> {
     let Some(array) = fields.array(field)? else { return Ok(None) };
     check_count(field, array)?;
     let mut names = Vec::new();
@@ -30,7 +30,7 @@ pub(crate) fn role_names(fields: &Fields<'_>, field: &str, database: &str) -> Re
 /// The field `privileges`, with each resource once.
 /// # Errors
 /// `TypeMismatch`, `IDLFailedToParse`, `BadValue`.
-pub(crate) fn privileges(fields: &Fields<'_>) -> Result<Option<Vec<Privilege>>> {
+pub fn privileges(fields: &Fields<'_>) -> Result<Option<Vec<Privilege>>> {
     let Some(array) = fields.array("privileges")? else { return Ok(None) };
     check_count("privileges", array)?;
     let mut privileges = Vec::new();
@@ -106,7 +106,7 @@ fn check_restriction_types(fields: &Fields<'_>, place: &str, value: ValueRef<'_>
 /// The field `authenticationRestrictions`.
 /// # Errors
 /// `TypeMismatch`, `IDLUnknownField`, `BadValue`; `CommandNotSupported` for addresses of the server.
-pub(crate) fn restrictions<'a>(fields: &Fields<'a>) -> Result<Option<ArrayRef<'a>>> {
+pub fn restrictions<'a>(fields: &Fields<'a>) -> Result<Option<ArrayRef<'a>>> {
     const FIELD: &str = "authenticationRestrictions";
     let Some(array) = fields.array(FIELD)? else { return Ok(None) };
     check_count(FIELD, array)?;
@@ -135,7 +135,7 @@ fn invalid(fields: &Fields<'_>, field: &str, error: &str) -> Failure {
 /// Refuses roles that do not exist.
 /// # Errors
 /// `RoleNotFound`.
-pub(crate) fn check_exist(catalog: &Catalog, roles: &[Name]) -> Result<()> {
+pub fn check_exist(catalog: &Catalog, roles: &[Name]) -> Result<()> {
     for role in roles {
         if find_role(catalog, role)?.is_none() {
             return Err(Failure::new(ErrorCode::ROLE_NOT_FOUND, format!("Could not find role: {role}")));
@@ -148,7 +148,7 @@ pub(crate) fn check_exist(catalog: &Catalog, roles: &[Name]) -> Result<()> {
 /// inherit.
 /// # Errors
 /// `RoleNotFound`, `InvalidRoleModification`.
-pub(crate) fn check_grantable(catalog: &Catalog, roles: &[Name], to: Option<&Name>) -> Result<()> {
+pub fn check_grantable(catalog: &Catalog, roles: &[Name], to: Option<&Name>) -> Result<()> {
     if let Some(role) = roles.iter().find(|role| **role == reserved_role()) {
         return Err(refused(format!("{role} is for the members of a cluster and cannot be granted")));
     }
@@ -173,7 +173,7 @@ pub(crate) fn check_grantable(catalog: &Catalog, roles: &[Name], to: Option<&Nam
 /// Refuses privileges that the role `to` may not have.
 /// # Errors
 /// `InvalidRoleModification`.
-pub(crate) fn check_privileges_grantable(privileges: &[Privilege], to: &Name) -> Result<()> {
+pub fn check_privileges_grantable(privileges: &[Privilege], to: &Name) -> Result<()> {
     if to.database == "admin" || privileges.iter().all(|privilege| privilege.resource.is_within(&to.database)) {
         return Ok(());
     }
@@ -190,7 +190,7 @@ fn refused(message: String) -> Failure {
 /// The name of a user or role of `database`, from the command's first value.
 /// # Errors
 /// `TypeMismatch`, `IDLFailedToParse`.
-pub(crate) fn name_of_argument(fields: &Fields<'_>, database: &str) -> Result<Name> {
+pub fn name_of_argument(fields: &Fields<'_>, database: &str) -> Result<Name> {
     let argument = fields.body.first().map_or(ValueRef::Null, |first| first.value);
     if argument.is_nullish() {
         let message = format!("BSON field '{0}.{0}' is missing but a required field", fields.command);
@@ -203,7 +203,7 @@ pub(crate) fn name_of_argument(fields: &Fields<'_>, database: &str) -> Result<Na
 /// The name of the `User` or `Role` that a command creates.
 /// # Errors
 /// As [`name_of_argument`]; `BadValue` if it is empty or contains null characters.
-pub(crate) fn name_to_create(fields: &Fields<'_>, kind: &str, database: &str) -> Result<Name> {
+pub fn name_to_create(fields: &Fields<'_>, kind: &str, database: &str) -> Result<Name> {
     let name = name_of_argument(fields, database)?;
     let lower = kind.to_lowercase();
     if name.name.is_empty() {

@@ -1,18 +1,21 @@
 //! The fields of `createUser` and `updateUser`.
 
-use super::role_fields::{restrictions, role_names};
-use super::x509::EXTERNAL_DATABASE;
-use crate::invocation::Invocation;
+use crate::access_control::EXTERNAL_DATABASE;
+use crate::authority::Authority;
+use crate::role_fields::{restrictions, role_names};
 use bunko_access::{Mechanism, Name, ScramCredential};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef};
 use bunko_errors::{Failure, Result};
-use bunko_request::fields::elements;
+use bunko_request::fields::{Fields, elements};
 use std::sync::atomic::Ordering;
 
 /// The fields that a command sets. The type has no `Debug`, so that a password cannot be printed.
-pub(crate) struct UserFields<'a> {
+pub struct UserFields<'a> {
+    /// The `roles` of the command, if given.
     pub roles: Option<Vec<Name>>,
+    /// The `customData` of the command, if given.
     pub custom_data: Option<DocumentRef<'a>>,
+    /// The `authenticationRestrictions` of the command, if given.
     pub restrictions: Option<ArrayRef<'a>>,
     /// The `mechanisms` of the command, if given.
     pub mechanisms: Option<Vec<Mechanism>>,
@@ -30,28 +33,28 @@ impl<'a> UserFields<'a> {
     /// Reads the fields.
     /// # Errors
     /// `TypeMismatch`, `BadValue`. No message contains a password.
-    pub fn parse(invocation: &Invocation<'a>, database: &str) -> Result<Self> {
-        let text = invocation.string("pwd")?;
+    pub fn parse(fields: &Fields<'a>, database: &str) -> Result<Self> {
+        let text = fields.string("pwd")?;
         if text == Some("") {
             return Err(Failure::bad_value("Password cannot be empty"));
         }
-        let is_plain = invocation.boolean("digestPassword", true)?;
-        let fields = Self {
-            roles: role_names(invocation, "roles", database)?,
-            custom_data: invocation.document("customData")?,
-            restrictions: restrictions(invocation)?,
-            mechanisms: mechanisms(invocation)?,
+        let is_plain = fields.boolean("digestPassword", true)?;
+        let parsed = Self {
+            roles: role_names(fields, "roles", database)?,
+            custom_data: fields.document("customData")?,
+            restrictions: restrictions(fields)?,
+            mechanisms: mechanisms(fields)?,
             password: text.map(if is_plain { Password::Plain } else { Password::Digested }),
         };
         if database == EXTERNAL_DATABASE {
-            fields.refuse_passwords()?;
+            parsed.refuse_passwords()?;
         }
         let has_sha_256 =
-            fields.mechanisms.as_ref().is_none_or(|mechanisms| mechanisms.contains(&Mechanism::ScramSha256));
+            parsed.mechanisms.as_ref().is_none_or(|mechanisms| mechanisms.contains(&Mechanism::ScramSha256));
         if !is_plain && has_sha_256 {
             return Err(Failure::bad_value("Use of SCRAM-SHA-256 requires undigested passwords"));
         }
-        Ok(fields)
+        Ok(parsed)
     }
 
     /// Refuses a password and mechanisms for a user of `$external`, whose credentials the server does not have.
@@ -84,13 +87,12 @@ impl<'a> UserFields<'a> {
     /// The credentials of the password for each mechanism, as `system.users` has them.
     /// # Errors
     /// `BadValue` for a password with characters that SASLprep prohibits.
-    pub fn credentials(&self, invocation: &Invocation<'_>, user: &str) -> Result<Option<DocumentBuf>> {
+    pub fn credentials(&self, authority: &Authority, user: &str) -> Result<Option<DocumentBuf>> {
         let Some(password) = self.password else { return Ok(None) };
-        let service = invocation.service;
         let mut credentials = DocumentBuf::new();
         for &mechanism in self.mechanisms.as_deref().unwrap_or(&[Mechanism::ScramSha1, Mechanism::ScramSha256]) {
-            let iterations = service.access.iterations(mechanism).load(Ordering::Relaxed) as u32;
-            let random = || (service.world.random)().to_le_bytes();
+            let iterations = authority.access.iterations(mechanism).load(Ordering::Relaxed) as u32;
+            let random = || (authority.random)().to_le_bytes();
             let salt = std::iter::repeat_with(random).flatten().take(mechanism.salt_bytes()).collect();
             let of = |prepared: &str| ScramCredential::of_password(mechanism, prepared, salt, iterations);
             let credential = match (mechanism, password) {
@@ -107,12 +109,12 @@ impl<'a> UserFields<'a> {
     }
 }
 
-fn mechanisms(invocation: &Invocation<'_>) -> Result<Option<Vec<Mechanism>>> {
-    let Some(names) = invocation.array("mechanisms")? else { return Ok(None) };
+fn mechanisms(fields: &Fields<'_>) -> Result<Option<Vec<Mechanism>>> {
+    let Some(names) = fields.array("mechanisms")? else { return Ok(None) };
     let mut mechanisms = Vec::new();
     for (index, value) in elements(names) {
         let place = format!("mechanisms.{index}");
-        let name = value.as_str().ok_or_else(|| invocation.mismatch(&place, value, "type 'string'"))?;
+        let name = value.as_str().ok_or_else(|| fields.mismatch(&place, value, "type 'string'"))?;
         let mechanism = Mechanism::named(name);
         let mechanism = mechanism.ok_or_else(|| Failure::bad_value(format!("Unknown auth mechanism '{name}'")))?;
         if !mechanisms.contains(&mechanism) {

@@ -1,6 +1,6 @@
 //! The user for whom the server keeps something.
 
-use bunko_access::{Name, Privilege};
+use crate::{Name, Privilege};
 use std::net::IpAddr;
 use std::sync::Arc;
 

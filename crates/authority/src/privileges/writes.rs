@@ -1,6 +1,7 @@
 //! Privileges for commands that write documents.
 
-use super::{Asker, argument, entries, has_on, split};
+use super::asker::Asker;
+use super::request::{argument, entries, has_on, split};
 use bunko_access::Action;
 use bunko_bson::{ValueRef, number};
 use bunko_request::Request;
@@ -12,11 +13,13 @@ pub(super) fn may_bypass(asker: &Asker<'_>, request: &Request<'_>, database: &st
         || !has_on(request.body, "bypassDocumentValidation")
 }
 
-pub(crate) fn insert(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+/// `insert`.
+pub fn insert(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     asker.on_named(request, Action::Insert) && may_bypass_on_named(asker, request)
 }
 
-pub(crate) fn update(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+/// `update`: an upsert also inserts.
+pub fn update(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let upserts = || entries(request, "updates").into_iter().any(|update| has_on(update, "upsert"));
     // The privilege to insert is checked before the search for upserts, which it makes unnecessary.
     asker.on_named(request, Action::Update)
@@ -28,11 +31,13 @@ fn may_bypass_on_named(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     may_bypass(asker, request, request.database, argument(request))
 }
 
-pub(crate) fn delete(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+/// `delete`.
+pub fn delete(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     asker.on_named(request, Action::Remove)
 }
 
-pub(crate) fn find_and_modify(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+/// `findAndModify`.
+pub fn find_and_modify(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let removes = has_on(request.body, "remove");
     let may = |is_needed: bool, action| !is_needed || asker.on_named(request, action);
     asker.on_named(request, Action::Find)
@@ -42,8 +47,8 @@ pub(crate) fn find_and_modify(asker: &Asker<'_>, request: &Request<'_>) -> bool 
         && may_bypass_on_named(asker, request)
 }
 
-/// Checks each operation on the namespace that it names.
-pub(crate) fn bulk_write(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+/// `bulkWrite`: checks each operation on the namespace that it names.
+pub fn bulk_write(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let namespaces: Vec<_> = entries(request, "nsInfo")
         .into_iter()
         .map(|info| split(info.get("ns").and_then(ValueRef::as_str).unwrap_or_default()))

@@ -1,7 +1,8 @@
 //! Privileges for commands about users and roles. A user grants only in databases where they have the privilege to
 //! grant.
 
-use super::{Asker, argument, has_on, split};
+use super::asker::Asker;
+use super::request::{argument, has_on, split};
 use bunko_access::{Action, Name, Privilege, Resource};
 use bunko_bson::{ArrayRef, ValueRef, number};
 use bunko_request::Request;
@@ -39,7 +40,8 @@ fn may_restrict(asker: &Asker<'_>, request: &Request<'_>) -> bool {
         || asker.on_database(request.database, Action::SetAuthenticationRestriction)
 }
 
-pub(crate) fn create_user(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+/// `createUser`.
+pub fn create_user(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     asker.on_database(request.database, Action::CreateUser)
         && on_roles(asker, request, Action::GrantRole)
         && may_restrict(asker, request)
@@ -47,7 +49,7 @@ pub(crate) fn create_user(asker: &Asker<'_>, request: &Request<'_>) -> bool {
 
 /// `updateUser`: setting roles also takes away the old ones. A user may change their own password or data with
 /// privileges of their own.
-pub(crate) fn update_user(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+pub fn update_user(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let is_own = asker.is(&Name::new(argument(request), request.database));
     let sets = |field: &str| request.body.get(field).is_some_and(|value| !value.is_nullish());
     let may =
@@ -60,35 +62,40 @@ pub(crate) fn update_user(asker: &Asker<'_>, request: &Request<'_>) -> bool {
         && may_restrict(asker, request)
 }
 
-pub(crate) fn create_role(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+/// `createRole`.
+pub fn create_role(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     asker.on_database(request.database, Action::CreateRole)
         && on_roles(asker, request, Action::GrantRole)
         && on_privileges(asker, request, Action::GrantRole)
         && may_restrict(asker, request)
 }
 
-pub(crate) fn update_role(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+/// `updateRole`: setting roles or privileges also takes away the old ones.
+pub fn update_role(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     asker.on_all_databases(Action::RevokeRole)
         && on_roles(asker, request, Action::GrantRole)
         && on_privileges(asker, request, Action::GrantRole)
         && may_restrict(asker, request)
 }
 
-pub(crate) fn grant_roles(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+/// `grantRolesToUser`, `grantRolesToRole`.
+pub fn grant_roles(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     asker.user().is_some() && on_roles(asker, request, Action::GrantRole)
 }
 
-pub(crate) fn revoke_roles(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+/// `revokeRolesFromUser`, `revokeRolesFromRole`.
+pub fn revoke_roles(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     asker.user().is_some() && on_roles(asker, request, Action::RevokeRole)
 }
 
-pub(crate) fn grant_privileges(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+/// `grantPrivilegesToRole`.
+pub fn grant_privileges(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     asker.user().is_some() && on_privileges(asker, request, Action::GrantRole)
 }
 
 /// `_mergeAuthzCollections`: needs the privileges to create any user or role, and to read the temporary collections of
 /// the dump.
-pub(crate) fn merge(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+pub fn merge(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let may_read = |option: &str| {
         let named = request.body.iter().filter(|field| field.name == option).filter_map(|field| field.value.as_str());
         named.filter(|named| !named.is_empty()).all(|named| {
@@ -103,12 +110,13 @@ pub(crate) fn merge(asker: &Asker<'_>, request: &Request<'_>) -> bool {
         && may_read("tempRolesCollection")
 }
 
-pub(crate) fn revoke_privileges(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+/// `revokePrivilegesFromRole`.
+pub fn revoke_privileges(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     asker.user().is_some() && on_privileges(asker, request, Action::RevokeRole)
 }
 
 /// `usersInfo`: users of databases whose users the client may see, and the client's own user.
-pub(crate) fn users_info(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+pub fn users_info(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let is_visible = |name: &Name| asker.on_database(&name.database, Action::ViewUser) || asker.is(name);
     match request.argument() {
         ValueRef::Document(all) if all.get("forAllDBs").is_some() => asker.on_all_databases(Action::ViewUser),
@@ -117,7 +125,7 @@ pub(crate) fn users_info(asker: &Asker<'_>, request: &Request<'_>) -> bool {
 }
 
 /// `rolesInfo`: roles of databases whose roles the client may see, and the client's own roles.
-pub(crate) fn roles_info(asker: &Asker<'_>, request: &Request<'_>) -> bool {
+pub fn roles_info(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let is_visible = |name: &Name| asker.on_database(&name.database, Action::ViewRole) || asker.has_role(name);
     let value = request.argument();
     may_see(asker, request, value, "role", (Action::ViewRole, &is_visible))
