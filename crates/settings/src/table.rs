@@ -40,7 +40,7 @@ macro_rules! scram_iterations {
     ($name:literal, $mechanism:expr) => {
         Parameter::settable(
             $name,
-            |owners| Ok(Value::Int32(owners.iterations($mechanism).load(Ordering::Relaxed))),
+            |owners| Ok(Value::Int32(owners.authority().access.iterations($mechanism).load(Ordering::Relaxed))),
             |owners, value| write_iterations(owners, $name, $mechanism, value),
         )
     };
@@ -60,12 +60,12 @@ pub const PARAMETERS: &[Parameter] = &[
     ),
     Parameter::settable(
         "auditAuthorizationSuccess",
-        |owners| Ok(Value::Boolean(owners.audits_successes())),
-        |owners, value| owners.set_audits_successes(truth(value)),
+        |owners| Ok(Value::Boolean(owners.authority().audit.chooses_successes())),
+        |owners, value| owners.authority().audit.choose_successes(truth(value)),
     ),
     Parameter::settable(
         LOGIN_DELAY,
-        |owners| Ok(Value::Int32(owners.login_delay().as_millis() as i32)),
+        |owners| Ok(Value::Int32(owners.authority().access.failure_delay().as_millis() as i32)),
         write_login_delay,
     ),
     Parameter::fixed("authSchemaVersion", |_| Ok(Value::Int32(5))),

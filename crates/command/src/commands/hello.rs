@@ -66,6 +66,8 @@ struct HelloRequest<'a> {
     max_await_ms: Option<u64>,
     /// Names of the compressors that the client has.
     compressors: Option<Vec<&'a str>>,
+    /// The first command of a login.
+    first_of_login: Option<DocumentRef<'a>>,
 }
 
 impl<'a> HelloRequest<'a> {
@@ -79,6 +81,7 @@ impl<'a> HelloRequest<'a> {
             topology_version: fields.document("topologyVersion")?,
             max_await_ms: fields.size("maxAwaitTimeMS")?,
             compressors: compressors.map(|names| fields.texts("compression", names)).transpose()?,
+            first_of_login: fields.document("speculativeAuthenticate")?,
         })
     }
 }
@@ -126,7 +129,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if let Some(wanted) = request.compressors {
         agree_on_compression(invocation, wanted, reply);
     }
-    offer_login(invocation, reply)?;
+    offer_login(invocation, request.first_of_login, reply)?;
     Ok(())
 }
 
@@ -183,10 +186,14 @@ fn agree_on_compression(invocation: &mut Invocation<'_>, wanted: Vec<&str>, repl
 }
 
 /// Appends the mechanisms of the user that the client asks about, and the answer to the first message of its login.
-fn offer_login(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Failure> {
+fn offer_login(
+    invocation: &mut Invocation<'_>,
+    first: Option<DocumentRef<'_>>,
+    reply: &mut Writer<'_>,
+) -> Result<(), Failure> {
     let authority = &invocation.service.authority;
     offer_mechanisms(authority, invocation, invocation.request.database, reply)?;
-    let Some(body) = invocation.document("speculativeAuthenticate")? else { return Ok(()) };
+    let Some(body) = first else { return Ok(()) };
     let first = match body.first().map_or("", |first| first.name) {
         name if name == AUTHENTICATE.name => FirstMessage::Authenticate(body),
         name if name == SASL_START.name => FirstMessage::SaslStart(Fields::new(SASL_START.name, body)),

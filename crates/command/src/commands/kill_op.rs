@@ -27,38 +27,38 @@ pub(super) const COMMAND: Command = Command {
 
 /// Any operation, or the user's own.
 fn may_kill(service: &Service, asker: &Asker<'_>, request: &Request<'_>) -> bool {
-    let operation = request.body.get("op").and_then(number::as_i64_exact).and_then(|id| u32::try_from(id).ok());
     let is_own = || {
-        let user = operation.and_then(|id| service.operations.user_of(id));
+        let user = parse_operation(request).ok().and_then(|id| service.operations.user_of(id));
         user.is_some_and(|user| asker.is(&user))
     };
     asker.on_cluster(Action::KillOp) || is_own()
 }
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let value = invocation
-        .request
-        .body
-        .get("op")
-        .ok_or_else(|| Failure::new(ErrorCode::NO_SUCH_KEY, "Missing expected field \"op\""))?;
+    let operation = parse_operation(&invocation.request)?;
+    invocation.service.operations.kill(operation);
+    reply.append("info", "attempting to kill op");
+    Ok(())
+}
+
+/// The id of the operation that is asked to stop.
+fn parse_operation(request: &Request<'_>) -> Result<u32, Failure> {
+    let value =
+        request.body.get("op").ok_or_else(|| Failure::new(ErrorCode::NO_SUCH_KEY, "Missing expected field \"op\""))?;
     if !value.is_number() {
         return Err(Failure::type_mismatch(format!(
             "Expected field \"op\" to have numeric type, but found {}",
             value.kind().alias()
-        ))
-        .into());
+        )));
     }
-    let opid = number::as_i64_exact(value).ok_or_else(|| {
+    let id = number::as_i64_exact(value).ok_or_else(|| {
         Failure::bad_value("Expected field \"op\" to have a value exactly representable as a 64-bit integer")
     })?;
-    if i32::try_from(opid).is_err() {
+    if i32::try_from(id).is_err() {
         return Err(Failure::new(
             ErrorCode(26823),
-            format!("invalid op : {opid}. Op ID cannot be represented with 32 bits"),
-        )
-        .into());
+            format!("invalid op : {id}. Op ID cannot be represented with 32 bits"),
+        ));
     }
-    invocation.service.operations.kill(opid as u32);
-    reply.append("info", "attempting to kill op");
-    Ok(())
+    Ok(id as u32)
 }

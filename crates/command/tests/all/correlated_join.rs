@@ -59,7 +59,7 @@ fn a_correlated_equality_joins_as_a_condition_without_bounds_does() {
         for collection in ["left", "plain", "keyed", "hashed", "narrow", "collated"] {
             let mut documents = String::new();
             for (number, value) in VALUES.iter().enumerate() {
-                let has_array = value.contains("[");
+                let has_array = value.contains('[');
                 if !(has_array && ["hashed", "narrow"].contains(&collection)) {
                     write!(documents, "{{_id: {number}, n: {number}, {value}}},").expect("a string");
                 }

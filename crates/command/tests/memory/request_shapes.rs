@@ -46,7 +46,7 @@ const SHAPES: &[Shape] = &[
     shape("{find: 't', filter: {$or: '@equalities'}}", 48),
     shape("{find: 't', filter: {$or: '@conditions'}}", 142),
     shape("{find: 't', filter: {$and: '@equalities'}}", 34),
-    shape("{find: 't', filter: {$nor: '@equalities'}}", 23),
+    shape("{find: 't', filter: {$nor: '@equalities'}}", 48),
     shape("{find: 't', filter: {$and: '@empty'}}", 35),
     shape("{find: 't', filter: '@operators'}", 28),
     shape("{find: 't', filter: {$text: {$search: '@text'}}}", 22),
