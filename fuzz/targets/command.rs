@@ -7,8 +7,9 @@ mod shape;
 
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Catalog;
-use bunko_command::{ClientConnection, Facts, Halt, LogLines, Peer, Process, Request, RunOn, Service, World};
+use bunko_command::{ClientConnection, Facts, Halt, Peer, Process, Request, RunOn, Service, World};
 use bunko_memory::MemoryOptions;
+use bunko_observe::LogLines;
 use bunko_operation::MemoryLimits;
 use bunko_store::{EngineTable, Store, StoreOptions};
 use bunko_wire::{Codec, Message, OpCode, split_frame};
@@ -108,14 +109,14 @@ fn run(
     let reply = DocumentBuf::parse(reply).expect("the reply is well formed");
     let is_ok = matches!(reply.as_ref().get("ok"), Some(ValueRef::Double(1.0) | ValueRef::Int32(1)));
     assert!(!(is_guarded && is_ok) || BEFORE_LOGIN.contains(&name), "{name} ran before a login: {body:?}");
-    assert!(!is_guarded || service.asks_for_login(connection), "somebody is logged in");
+    assert!(!is_guarded || service.authority.asks_for_login(connection), "somebody is logged in");
 }
 
 impl Server {
     fn start() -> Self {
         let guarded = service();
         guarded.make_root_user("root", "secret").expect("the first user");
-        guarded.enforce_access();
+        guarded.authority.access.enforce();
         Self { open: service(), guarded, inputs: 0 }
     }
 }
