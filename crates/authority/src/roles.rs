@@ -76,7 +76,7 @@ pub fn find_role(catalog: &Catalog, name: &Name) -> Result<Option<Role>> {
 
 /// The given roles and all that they inherit, each once. A role that no longer exists is left out.
 /// # Errors
-/// Errors of reading roles; `BadValue` above [`INHERITED_MAX`] roles.
+/// Errors of reading roles; `BadValue` above `INHERITED_MAX` roles.
 pub fn all_inherited(catalog: &Catalog, roles: &[Name]) -> Result<Vec<Role>> {
     let mut waiting: Vec<Name> = roles.iter().rev().cloned().collect();
     let mut met = std::collections::BTreeSet::new();

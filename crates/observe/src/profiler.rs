@@ -1,6 +1,6 @@
 //! Decides which finished operations are recorded: in the log, and in a database's `system.profile`.
 //!
-//! `system.profile` is capped at [`PROFILE_BYTES_MAX`]: it always has the newest operations, and loses the oldest.
+//! `system.profile` is capped at `PROFILE_BYTES_MAX`: it always has the newest operations, and loses the oldest.
 //! MongoDB records operations that work with a collection, among them reads of `system.profile` itself, and each
 //! statement of a command separately.
 
