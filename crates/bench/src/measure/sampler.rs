@@ -5,9 +5,7 @@ use crate::server::{Probe, StatusReading};
 use bunko_host::ProcessReading;
 use bunko_report::result::ServerSample;
 use std::path::PathBuf;
-use std::sync::Condvar;
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const PERIOD: Duration = Duration::from_secs(1);

@@ -28,8 +28,7 @@ use bunko_authority::privileges::pipelines;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Type, ValueRef, Writer, number};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure};
-use bunko_request::counted_as::Opcounter;
-use bunko_request::counted_as::OperationClass;
+use bunko_request::counted_as::{Opcounter, OperationClass};
 use bunko_request::facts::{
     Changes, CommandFacts, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, Stability, TimeLimit,
     TransactionUse, UnstoredUse, WriteConcernUse,

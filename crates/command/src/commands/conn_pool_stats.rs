@@ -6,8 +6,7 @@ use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
-use bunko_request::facts::ANY_FIELDS;
-use bunko_request::facts::CommandFacts;
+use bunko_request::facts::{ANY_FIELDS, CommandFacts};
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts { name: "connPoolStats", fields: ANY_FIELDS, ..CommandFacts::PLAIN },

@@ -21,9 +21,7 @@ use bunko_bson::{DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::Outcome;
 use bunko_errors::{Failure, Result};
 use bunko_query::write::{DeleteStatement, Writes};
-use bunko_request::counted_as::Opcounter;
-use bunko_request::counted_as::OperationClass;
-use bunko_request::counted_as::UsageKind;
+use bunko_request::counted_as::{Opcounter, OperationClass, UsageKind};
 use bunko_request::facts::{
     Changes, CommandFacts, EncryptionUse, ExplainedWrite, Explanation, Profiling, Retry, Secrets, Stability,
     TransactionUse, WriteConcernUse,

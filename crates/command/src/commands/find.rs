@@ -23,9 +23,7 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_observe::observation::IdLookup;
 use bunko_operation::{DiskUse, Examined, OperationContext};
 use bunko_query::{FindQuery, QueryScope, ResumableScan, fetch_by_id, id_lookup, plan};
-use bunko_request::counted_as::Opcounter;
-use bunko_request::counted_as::OperationClass;
-use bunko_request::counted_as::UsageKind;
+use bunko_request::counted_as::{Opcounter, OperationClass, UsageKind};
 use bunko_request::facts::{
     CommandFacts, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, Stability, TimeLimit, TransactionUse,
     UnstoredUse,

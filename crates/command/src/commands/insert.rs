@@ -19,9 +19,7 @@ use bunko_catalog::{Catalog, Inserted, Namespace, Order};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_observe::observation::WriteCounts;
 use bunko_operation::OperationSource;
-use bunko_request::counted_as::Opcounter;
-use bunko_request::counted_as::OperationClass;
-use bunko_request::counted_as::UsageKind;
+use bunko_request::counted_as::{Opcounter, OperationClass, UsageKind};
 use bunko_request::facts::{
     Changes, CommandFacts, EncryptionUse, InvalidDocuments, Retry, Secrets, Stability, TransactionUse, WriteConcernUse,
 };

@@ -8,8 +8,7 @@ use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::Failure;
-use bunko_request::facts::ANY_FIELDS;
-use bunko_request::facts::CommandFacts;
+use bunko_request::facts::{ANY_FIELDS, CommandFacts};
 use bunko_request::fields::wrong_type;
 use bunko_session::sessions::SessionPattern;
 

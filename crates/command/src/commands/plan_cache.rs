@@ -10,8 +10,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, INDEX_FILTERS_MAX, IndexFilter};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::QueryShape;
-use bunko_request::facts::ANY_FIELDS;
-use bunko_request::facts::CommandFacts;
+use bunko_request::facts::{ANY_FIELDS, CommandFacts};
 use bunko_request::fields::Fields;
 use std::sync::Arc;
 

@@ -7,8 +7,7 @@ use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_observe::Latency;
-use bunko_request::counted_as::OperationClass;
-use bunko_request::counted_as::UsageKind;
+use bunko_request::counted_as::{OperationClass, UsageKind};
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases, Queueing};
 
 pub(super) const COMMAND: Command = Command {

@@ -22,9 +22,7 @@ use bunko_bson::{DocumentRef, Value, ValueRef, Writer};
 use bunko_catalog::Outcome;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::write::{UpdateStatement, Upsert, Writes};
-use bunko_request::counted_as::Opcounter;
-use bunko_request::counted_as::OperationClass;
-use bunko_request::counted_as::UsageKind;
+use bunko_request::counted_as::{Opcounter, OperationClass, UsageKind};
 use bunko_request::facts::{
     Changes, CommandFacts, EncryptionUse, ExplainedWrite, Explanation, OwnTime, Profiling, Retry, Secrets, Stability,
     TransactionUse, WriteConcernUse,

@@ -56,8 +56,7 @@ use insert::Form;
 use resume::{Begun, ResumeLog};
 use run::Run;
 use source::{Input, Opened};
-use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Instant;
 use target::{Role, Target, TargetDescription};
 

@@ -33,8 +33,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_observe::observation::WriteCounts;
 use bunko_query::QueryScope;
 use bunko_query::write::{DeleteStatement, Express, LastSearch, UpdateOutcome, UpdateStatement, Upsert, Writes};
-use bunko_request::counted_as::Opcounter;
-use bunko_request::counted_as::OperationClass;
+use bunko_request::counted_as::{Opcounter, OperationClass};
 use bunko_request::facts::{
     Changes, CommandFacts, Databases, ExplainedWrite, Explanation, OwnTime, Profiling, Retry, Secrets, Stability,
     TransactionUse, WriteConcernUse,
