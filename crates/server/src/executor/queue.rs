@@ -4,7 +4,7 @@
 //! (`Haste` of `catalog`). It is heavy if it moved many bytes when it last ran: hundreds of clients that read large
 //! batches would keep each small request waiting for a turn of them all.
 
-use super::task::{Task, Weight};
+use super::task::Task;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl Queue {
     pub fn push(&mut self, task: Arc<Task>) {
         let queue = if task.haste.is_on() {
             &mut self.hurried
-        } else if task.weight() == Weight::Heavy {
+        } else if task.is_heavy() {
             &mut self.heavy
         } else {
             &mut self.others

@@ -32,20 +32,11 @@ pub(super) struct Task {
     pub id: u64,
     pub socket: Arc<Socket>,
     pub haste: Arc<Haste>,
-    /// Whether its last run moved [`HEAVY_BYTES`].
+    /// See [`Self::is_heavy`].
     is_heavy: AtomicBool,
     state: AtomicU8,
     work: Mutex<Option<Work>>,
     executor: Arc<Executor>,
-}
-
-/// The bytes that a run of a task is expected to move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Weight {
-    /// Fewer than [`HEAVY_BYTES`].
-    Light,
-    /// More.
-    Heavy,
 }
 
 /// The result of running a task.
@@ -85,15 +76,15 @@ impl Task {
         previous == Ok(IDLE)
     }
 
-    /// The weight of its last run.
-    pub fn weight(&self) -> Weight {
-        if self.is_heavy.load(Ordering::Relaxed) { Weight::Heavy } else { Weight::Light }
+    /// Whether its last run moved [`HEAVY_BYTES`].
+    pub fn is_heavy(&self) -> bool {
+        self.is_heavy.load(Ordering::Relaxed)
     }
 
     /// Notes that a run moved so many bytes.
     pub fn weigh(&self, moved: usize) {
         let is_heavy = moved >= HEAVY_BYTES;
-        if is_heavy != self.is_heavy.load(Ordering::Relaxed) {
+        if is_heavy != self.is_heavy() {
             self.is_heavy.store(is_heavy, Ordering::Relaxed);
         }
     }
