@@ -14,6 +14,15 @@ use bunko_request::fields::Fields;
 use bunko_update::Targets;
 use std::cell::LazyCell;
 
+/// Fields of `update`, `delete` and `findAndModify` that only MongoDB's servers send each other.
+pub(crate) const INTERNAL_FIELDS: &[&str] = &[
+    "$_isClusterQueryWithoutShardKeyCmd",
+    "isTimeseriesNamespace",
+    "legacyRuntimeConstants",
+    "runtimeConstants",
+    "sampleId",
+];
+
 /// Records that a command may examine on a thread that others wait for: about 2 ms.
 const RECORDS_SHORT_MAX: u64 = 2000;
 

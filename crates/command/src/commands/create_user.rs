@@ -15,19 +15,22 @@ use bunko_authority::{
 use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{Changes, CommandFacts, Compression, Secrets, WriteConcernUse};
-use bunko_request::field_kinds::{Kind, field};
+use bunko_request::field_kinds::{Field, Kind, field};
+
+/// Fields of `createUser` and `updateUser`.
+pub(super) const USER_FIELDS: &[Field] = &[
+    field("pwd", Kind::Text),
+    field("customData", Kind::Object),
+    field("roles", Kind::Array),
+    field("digestPassword", Kind::BooleanLike),
+    field("authenticationRestrictions", Kind::Array),
+    field("mechanisms", Kind::Texts),
+];
 
 pub(crate) const COMMAND: Command = Command {
     facts: CommandFacts {
         name: "createUser",
-        fields: &[
-            field("pwd", Kind::Text),
-            field("customData", Kind::Object),
-            field("roles", Kind::Array),
-            field("digestPassword", Kind::BooleanLike),
-            field("authenticationRestrictions", Kind::Array),
-            field("mechanisms", Kind::Texts),
-        ],
+        fields: USER_FIELDS,
         changes: Changes::Other,
         write_concern: WriteConcernUse::Taken,
         compression: Compression::Never,

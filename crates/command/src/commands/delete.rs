@@ -13,7 +13,7 @@ use crate::statement_note::{Statement, StatementClock};
 use crate::system_namespace::{Creation, check_writable};
 use crate::target::WriteTarget;
 use crate::time_series;
-use crate::write_statement::{StatementBatch, refuse_long_batch, refuse_scripts, run_each};
+use crate::write_statement::{INTERNAL_FIELDS, StatementBatch, refuse_long_batch, refuse_scripts, run_each};
 use bunko_authority::is_on_users;
 use bunko_authority::privileges::writes;
 use bunko_bson::text::ValueText;
@@ -48,13 +48,7 @@ pub(super) const COMMAND: Command = Command {
         usage: UsageKind::Remove,
         opcounter: Opcounter::ByStatement,
         encryption: EncryptionUse::Allowed,
-        internal_fields: &[
-            "$_isClusterQueryWithoutShardKeyCmd",
-            "isTimeseriesNamespace",
-            "legacyRuntimeConstants",
-            "runtimeConstants",
-            "sampleId",
-        ],
+        internal_fields: INTERNAL_FIELDS,
         ..CommandFacts::PLAIN
     },
     privileges: Privileges::By(writes::delete),

@@ -12,7 +12,7 @@ use crate::system_namespace::{Creation, check_writable};
 use crate::target::WriteTarget;
 use crate::time_series;
 use crate::update_stages::own_fault;
-use crate::write_statement::{WriteOptions, check_modification, refuse_long_batch};
+use crate::write_statement::{INTERNAL_FIELDS, WriteOptions, check_modification, refuse_long_batch};
 use bunko_authority::is_on_users;
 use bunko_authority::privileges::writes;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
@@ -67,13 +67,7 @@ pub(super) const COMMAND: Command = Command {
         class: OperationClass::Write,
         own_time: OwnTime::Shown,
         encryption: EncryptionUse::Allowed,
-        internal_fields: &[
-            "$_isClusterQueryWithoutShardKeyCmd",
-            "isTimeseriesNamespace",
-            "legacyRuntimeConstants",
-            "runtimeConstants",
-            "sampleId",
-        ],
+        internal_fields: INTERNAL_FIELDS,
         ..CommandFacts::PLAIN
     },
     privileges: Privileges::By(writes::find_and_modify),

@@ -14,7 +14,9 @@ use crate::system_namespace::{Creation, check_writable};
 use crate::target::WriteTarget;
 use crate::time_series;
 use crate::update_stages::own_fault;
-use crate::write_statement::{StatementBatch, check_modification, refuse_long_batch, refuse_scripts, run_each};
+use crate::write_statement::{
+    INTERNAL_FIELDS, StatementBatch, check_modification, refuse_long_batch, refuse_scripts, run_each,
+};
 use bunko_aggregate::is_known_stage;
 use bunko_authority::is_on_users;
 use bunko_authority::privileges::writes;
@@ -59,13 +61,7 @@ pub(super) const COMMAND: Command = Command {
         opcounter: Opcounter::ByStatement,
         own_time: OwnTime::Shown,
         encryption: EncryptionUse::Allowed,
-        internal_fields: &[
-            "$_isClusterQueryWithoutShardKeyCmd",
-            "isTimeseriesNamespace",
-            "legacyRuntimeConstants",
-            "runtimeConstants",
-            "sampleId",
-        ],
+        internal_fields: INTERNAL_FIELDS,
         ..CommandFacts::PLAIN
     },
     privileges: Privileges::By(writes::update),

@@ -1,6 +1,7 @@
 //! `updateUser`: changes some fields of a user.
 //! Source: MongoDB manual 8.2, "updateUser".
 
+use super::create_user::USER_FIELDS;
 use crate::access_control::{begin_change, with_field};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
@@ -16,19 +17,11 @@ use bunko_authority::{
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_errors::{Failure, Result};
 use bunko_request::facts::{Changes, CommandFacts, Compression, Secrets, WriteConcernUse};
-use bunko_request::field_kinds::{Kind, field};
 
 pub(crate) const COMMAND: Command = Command {
     facts: CommandFacts {
         name: "updateUser",
-        fields: &[
-            field("pwd", Kind::Text),
-            field("customData", Kind::Object),
-            field("roles", Kind::Array),
-            field("digestPassword", Kind::BooleanLike),
-            field("authenticationRestrictions", Kind::Array),
-            field("mechanisms", Kind::Texts),
-        ],
+        fields: USER_FIELDS,
         changes: Changes::Other,
         write_concern: WriteConcernUse::Taken,
         compression: Compression::Never,
