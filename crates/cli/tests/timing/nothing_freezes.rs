@@ -133,7 +133,7 @@ fn hundreds_of_long_commands_leave_the_processors_to_small_ones() {
     let _alone = alone();
     const HOSTILE: usize = 300;
     /// It would be about a hundred milliseconds if all commands had equal priority.
-    const MEDIAN: Duration = Duration::from_millis(80);
+    const MEDIAN: Duration = Duration::from_millis(40);
     let running = with_many();
     let hostile = format!("{{find: 'many', projection: {{a: {HARD}}}}}");
     let hostile: Vec<_> = (0..HOSTILE).map(|_| start(&running, &hostile)).collect();

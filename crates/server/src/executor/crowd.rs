@@ -1,9 +1,10 @@
 //! Requests that compete with long commands for processors.
 //!
 //! While they do, each thread of a long command or of background work rests for 0.2 ms after 0.1 ms of work, or after
-//! 0.7 ms if its command has changed nothing: in `OperationContext::check`, between changes, and in `Pace::step` of `store`. The
-//! thread that moves documents out of full segments stops resting once too many segments are full or a command waits
-//! for it (`Haste::AtOnce` of `store`). Writers do not wait for that thread, so nothing else would bound the log.
+//! 0.7 ms if its command has changed nothing: in `OperationContext::check`, between changes, and in `Pace::step` of
+//! `store`. Many threads do not rest, because their rests would leave no processor free. The thread that moves documents
+//! out of full segments stops resting once too many segments are full or a command waits for it (`Haste::AtOnce` of
+//! `store`). Writers do not wait for that thread, so nothing else would bound the log.
 
 use bunko_host::{Crowding, usable_processors};
 use bunko_store::busy_threads;
@@ -12,6 +13,10 @@ use bunko_store::busy_threads;
 const LOOKS: u32 = 5;
 /// Looks after the last crowded one until the throttling ends: one long command often follows another.
 const LOOKS_AFTER: u32 = 50;
+
+/// Long-working threads for each processor up to which they rest. A thread that only reads works for an eighth of the
+/// time, so more of them take all processors in spite of their rests, and each of their wake-ups delays a request.
+const RESTING_PER_PROCESSOR: usize = 8;
 
 /// Makes long-working threads pause now and then, while they occupy all processors but one and requests arrive.
 #[derive(Default)]
@@ -28,8 +33,8 @@ impl Crowd {
     pub fn look(&mut self, (running, begun): (usize, u64), served: u64) {
         // The usable processors may change, so they are read each time. One free processor is not enough: the kernel
         // does not always put a woken thread there.
-        let is_crowded =
-            self.signs.say_so((running, begun), served) && running + busy_threads() + 1 >= usable_processors().len();
+        let may_help = do_rests_help(running + busy_threads(), usable_processors().len());
+        let is_crowded = self.signs.say_so((running, begun), served) && may_help;
         self.note(is_crowded);
     }
 
@@ -42,6 +47,11 @@ impl Crowd {
             self.crowding.take_if(|_| self.looks > LOOKS_AFTER);
         }
     }
+}
+
+/// Whether so many long-working threads delay requests, and leave a processor free while they rest.
+fn do_rests_help(working: usize, processors: usize) -> bool {
+    working + 1 >= processors && working <= processors * RESTING_PER_PROCESSOR
 }
 
 /// The state of earlier looks.
@@ -82,6 +92,12 @@ mod tests {
         }
         crowd.note(false);
         assert!(crowd.crowding.is_none());
+    }
+
+    #[test]
+    fn neither_few_threads_rest_nor_many() {
+        let resting: Vec<_> = (0..40).filter(|&working| do_rests_help(working, 2)).collect();
+        assert_eq!(resting, (1..=16).collect::<Vec<_>>());
     }
 
     #[test]
