@@ -319,8 +319,8 @@ impl Collection {
         if room == Room::NotFound {
             let bytes = state.table.bytes();
             tracing::warn!(
-                collection = %self.namespace(), kind = D::NAME, bytes, bytes_max = memory.bytes_max(),
-                "a search index finds no room in memory: each search looks at all documents"
+                target: "INDEX", id = 148, collection = %self.namespace(), kind = D::NAME, bytes, bytes_max = memory.bytes_max(),
+                "A search index finds no room in memory: each search looks at all documents"
             );
             // 0 would mean that it was not refused.
             table.refused_bytes.store(bytes.max(1), Ordering::Relaxed);

@@ -1,5 +1,4 @@
-//! All settings: one table for files, flags, `--print-config` and `getCmdLineOpts`. docs/reference/settings.md lists
-//! them, too.
+//! All settings: one table for files, flags, `--print-config`, `getCmdLineOpts` and docs/reference/settings.md.
 
 mod logging;
 mod network;
@@ -458,17 +457,6 @@ mod tests {
             let flags = [setting.flag].into_iter().chain(setting.mongod_flag).chain(setting.negations.iter().copied());
             for name in flags.map(|flag| format!("--{flag}")).chain(setting.keys.iter().map(|key| (*key).to_owned())) {
                 assert!(names.insert(name.clone()), "{name} is taken twice");
-            }
-        }
-    }
-
-    #[test]
-    fn every_setting_is_documented() {
-        let documentation = include_str!("../../../../docs/reference/settings.md");
-        for setting in SETTINGS {
-            let flags = [setting.flag].into_iter().chain(setting.mongod_flag).chain(setting.negations.iter().copied());
-            for name in flags.map(|flag| format!("--{flag}")).chain(setting.keys.iter().map(|key| (*key).to_owned())) {
-                assert!(documentation.contains(&format!("`{name}`")), "`{name}` is not in docs/reference/settings.md");
             }
         }
     }

@@ -371,6 +371,7 @@ fn check_gathered(accumulator: &str, bytes: usize, value: ValueRef<'_>) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bunko_testkit::handbook::{check, paragraph};
 
     #[test]
     fn every_accumulator_has_its_script() {
@@ -378,5 +379,10 @@ mod tests {
             let script = format!("{}/tests/scripts/accumulators/{}", env!("CARGO_MANIFEST_DIR"), &kind.name[1..]);
             assert!(std::path::Path::new(&script).is_file(), "{} lacks {script}", kind.name);
         }
+    }
+
+    #[test]
+    fn the_handbook_lists_every_accumulator() {
+        check("reference/compatibility.md", "accumulators", &paragraph(KINDS.iter().map(|kind| kind.name)));
     }
 }

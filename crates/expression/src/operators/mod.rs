@@ -384,6 +384,7 @@ fn accumulate<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bunko_testkit::handbook::{check, paragraph};
 
     #[test]
     fn every_operator_has_its_script() {
@@ -398,5 +399,11 @@ mod tests {
         for (index, operator) in OPERATORS.iter().enumerate() {
             assert!(OPERATORS[..index].iter().all(|other| other.name != operator.name), "{}", operator.name);
         }
+    }
+
+    #[test]
+    fn the_handbook_lists_every_operator() {
+        let names = OPERATORS.iter().map(|operator| operator.name);
+        check("reference/compatibility.md", "expressions", &paragraph(names));
     }
 }

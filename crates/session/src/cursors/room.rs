@@ -27,7 +27,7 @@ impl CursorStore {
             // Past states for later snapshot reads go first: no cursor reads them now.
             let forgotten = past.forget_oldest();
             if forgotten > 0 {
-                tracing::warn!(target: "QUERY", engine, place = ?kept.place, keptBytes = kept.bytes, maxBytes = limit.unwrap_or(kept.bytes_max), forgotten, "Gave up states of snapshot reads: what was replaced and is kept for them takes too much");
+                tracing::warn!(target: "QUERY", id = 146, engine, place = ?kept.place, keptBytes = kept.bytes, maxBytes = limit.unwrap_or(kept.bytes_max), forgotten, "Forgot past states for snapshot reads: the replaced data that they keep take too much room");
                 continue;
             }
             let oldest = self.by_age();
@@ -39,7 +39,7 @@ impl CursorStore {
             }
             let part = oldest.iter().take(oldest.len().div_ceil(CLOSED_PART));
             let closed = self.close_for_room(part.map(|(_, id)| *id));
-            tracing::warn!(target: "QUERY", engine, place = ?kept.place, keptBytes = kept.bytes, maxBytes = limit.unwrap_or(kept.bytes_max), closed, "Closed idle cursors: what was replaced and is kept for them takes too much");
+            tracing::warn!(target: "QUERY", id = 147, engine, place = ?kept.place, keptBytes = kept.bytes, maxBytes = limit.unwrap_or(kept.bytes_max), closed, "Closed idle cursors: the replaced data that they keep take too much room");
         }
     }
 
