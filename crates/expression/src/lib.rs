@@ -69,7 +69,7 @@ pub use field_path::FieldPath;
 pub use folding::ConstantFailure;
 pub use implied::{FieldComparison, ImpliedComparison};
 pub use made::{check_depth, check_document_bytes};
-pub use metadata::{AtHand, HELD_FIELD, Offered, held};
+pub use metadata::{CurrentMetadata, HELD_FIELD, Offered, held};
 pub use number::{Number, Operand};
 pub use path_slots::{PathSlots, PathValues};
 pub use projection::{OtherFields, PathChange, PathChanges, Projection};

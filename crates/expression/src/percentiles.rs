@@ -60,12 +60,12 @@ impl Digest {
 
 /// Where an operator stands: what is no document has another code in each place.
 #[derive(Clone, Copy)]
-pub(crate) enum Place {
+pub(crate) enum UsedAs {
     Accumulator,
     Expression,
 }
 
-impl Place {
+impl UsedAs {
     fn code(self, accumulator: i32, expression: i32) -> ErrorCode {
         ErrorCode(if let Self::Accumulator = self { accumulator } else { expression })
     }
@@ -75,7 +75,7 @@ impl Place {
 /// # Errors
 /// 7436100 or 7436201 for no document, `IDLFailedToParse` and `IDLUnknownField` for its fields, `BadValue` for another
 /// method.
-pub(crate) fn parse_median(value: ValueRef<'_>, scope: &ParseScope, place: Place) -> Result<Expression> {
+pub(crate) fn parse_median(value: ValueRef<'_>, scope: &ParseScope, place: UsedAs) -> Result<Expression> {
     let Some(arguments) = value.as_document() else {
         let message = format!("specification must be an object; found $median: {}", ValueText(value));
         return Err(Failure::new(place.code(7_436_100, 7_436_201), message));
@@ -92,7 +92,7 @@ pub(crate) fn parse_median(value: ValueRef<'_>, scope: &ParseScope, place: Place
 pub(crate) fn parse_percentile(
     value: ValueRef<'_>,
     scope: &ParseScope,
-    place: Place,
+    place: UsedAs,
 ) -> Result<(Expression, Arc<[f64]>)> {
     let Some(arguments) = value.as_document() else {
         let message = format!("specification must be an object; found $percentile: {}", ValueText(value));

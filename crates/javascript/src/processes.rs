@@ -43,16 +43,16 @@ pub struct Workers {
     program: PathBuf,
     arguments: Vec<OsString>,
     most: usize,
-    state: Mutex<State>,
-    /// Told to the thread that starts and reaps processes.
+    state: Mutex<SpareProcesses>,
+    /// Wakes the thread that starts and reaps processes.
     wanted: Condvar,
-    /// Told to operations that wait.
+    /// Wakes operations that wait.
     given: Condvar,
     held_bytes: AtomicU64,
 }
 
 #[derive(Default)]
-struct State {
+struct SpareProcesses {
     has_thread: bool,
     /// Processes that wait for an operation.
     spares: Vec<Process>,
@@ -153,7 +153,7 @@ impl Workers {
         self.given.notify_all();
     }
 
-    fn start_thread(self: &Arc<Self>, state: &mut State) -> Result<()> {
+    fn start_thread(self: &Arc<Self>, state: &mut SpareProcesses) -> Result<()> {
         if state.has_thread {
             return Ok(());
         }
@@ -204,7 +204,7 @@ impl Workers {
     }
 }
 
-impl State {
+impl SpareProcesses {
     /// Takes a spare process that still runs, unless operations have `most` of them and none is idle.
     fn pop(&mut self, most: usize) -> Option<Process> {
         if self.lives.len() >= most {

@@ -2,7 +2,7 @@
 //! read and has no row here is an error too.
 
 use crate::reader::tests::ASKED;
-use crate::{Asked, Definition, Documents, Search, SearchQuery, VectorDefinition};
+use crate::{SearchStage, Definition, Documents, Search, SearchQuery, VectorDefinition};
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
@@ -74,9 +74,9 @@ fn found((definition, query): (&str, &str)) -> Result<String> {
     let parse = |text: &str| parse_document(text).unwrap_or_else(|error| panic!("{error}: {text}"));
     let mut documents = Scanned(DOCUMENTS.iter().map(|document| parse(document)).collect());
     let definition = Arc::new(Definition::parse(parse(definition).as_ref(), "definition")?);
-    let query = SearchQuery::parse(parse(query).as_ref(), Asked::Documents)?;
+    let query = SearchQuery::parse(parse(query).as_ref(), SearchStage::Documents)?;
     let search = Search::new(query, &definition, OperationContext::unlimited())?;
-    let found = search.run(&mut documents, Asked::Documents)?;
+    let found = search.run(&mut documents, SearchStage::Documents)?;
     let mut told = format!("{:?}", found.metadata);
     for hit in found.hits {
         let document = documents.0[hit.record as usize - 1].clone();

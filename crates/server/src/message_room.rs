@@ -49,30 +49,30 @@ impl Cost {
     }
 
     /// Room for it, where there is room now.
-    pub fn draw(&self, memory: &Arc<ServerMemory>) -> Option<Place> {
+    pub fn draw(&self, memory: &Arc<ServerMemory>) -> Option<RoomTaken> {
         memory.draw(self.bytes, Purpose::Message).map(|draw| self.place(draw))
     }
 
     /// Bytes that a place is short of.
-    pub fn missing(&self, place: Option<&Place>) -> u64 {
+    pub fn missing(&self, place: Option<&RoomTaken>) -> u64 {
         self.bytes.saturating_sub(place.map_or(0, |place| place.draw.bytes()))
     }
 
     /// Room for it: the bytes that were drawn.
-    pub fn place(&self, draw: Draw) -> Place {
-        Place { draw, execution: self.execution, is_whole: true }
+    pub fn place(&self, draw: Draw) -> RoomTaken {
+        RoomTaken { draw, execution: self.execution, is_whole: true }
     }
 }
 
 /// Room that a message has.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct RoomTaken {
     draw: Draw,
     execution: u64,
     is_whole: bool,
 }
 
-impl Place {
+impl RoomTaken {
     /// Bytes that were drawn for the command while it runs.
     pub fn execution(&self) -> u64 {
         self.execution

@@ -96,7 +96,7 @@ pub fn list<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
 /// # Panics
 /// If they differ, or the page has no such part.
 pub fn check(page: &str, name: &str, text: &str) {
-    Part::open(page, name).check(text);
+    PagePart::open(page, name).check(text);
 }
 
 /// As `check`, for a table.
@@ -112,14 +112,14 @@ pub fn check_table(page: &str, name: &str, table: &Table) {
 /// # Panics
 /// As `check`, and for a row without prose.
 pub fn check_table_with_prose(page: &str, name: &str, table: Table, heading: &'static str) {
-    let part = Part::open(page, name);
+    let part = PagePart::open(page, name);
     let (table, missing) = table.with_prose(heading, part.old());
     part.check(&table.text());
     assert!(missing.is_empty(), "docs/{page}: the column '{heading}' says nothing about {}", missing.join(", "));
 }
 
 /// A page that was read, and the place of a part in it.
-struct Part<'n> {
+struct PagePart<'n> {
     name: &'n str,
     path: PathBuf,
     page: String,
@@ -127,7 +127,7 @@ struct Part<'n> {
     end: usize,
 }
 
-impl<'n> Part<'n> {
+impl<'n> PagePart<'n> {
     fn open(page: &str, name: &'n str) -> Self {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(page);
         let page = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

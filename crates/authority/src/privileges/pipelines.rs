@@ -152,9 +152,9 @@ pub enum StagePrivileges {
     Actions(&'static [Action]),
     /// The actions on its collection. If it has none, the function decides.
     ActionsOr {
-        /// On its collection.
+        /// The actions on the collection.
         actions: &'static [Action],
-        /// Without a collection.
+        /// Decides for a pipeline without a collection.
         without_collection: fn(&Asker<'_>) -> bool,
     },
     /// The action on the server as a whole.

@@ -18,7 +18,7 @@
 use super::{Ended, STEPS_MAX, Session};
 use crate::acknowledge::let_the_ready_run;
 use crate::execute::refuse_for_memory;
-use crate::message_room::{Cost, Place};
+use crate::message_room::{Cost, RoomTaken};
 use crate::scratch;
 use crate::socket::Next;
 use crate::stream::Stream;
@@ -82,7 +82,7 @@ impl Session {
 
     /// Waits until there is room for a message.
     pub(super) async fn find_room(&mut self, cost: &Cost) -> Result<Room, Ended> {
-        if self.place.as_ref().is_some_and(Place::is_whole) {
+        if self.place.as_ref().is_some_and(RoomTaken::is_whole) {
             return Ok(Room::Found);
         }
         let memory = &self.service.facts.memory_limits.server;

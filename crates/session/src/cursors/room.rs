@@ -6,7 +6,7 @@
 
 use super::store::CursorStore;
 use bunko_catalog::Catalog;
-use bunko_store::{KeptForViews, Lsn, Place};
+use bunko_store::{KeptForViews, Lsn, Medium};
 
 /// The divisor for how many cursors are closed before the room is checked again.
 const CLOSED_PART: usize = 8;
@@ -34,7 +34,7 @@ impl CursorStore {
             // On disk, everything replaced since the oldest snapshot is kept. If a transaction or a long command holds
             // that snapshot, closing cursors would not help.
             let is_theirs = oldest.first().is_some_and(|(lsn, _)| *lsn <= catalog.store().oldest_snapshot());
-            if oldest.is_empty() || kept.place == Place::Disk && !is_theirs {
+            if oldest.is_empty() || kept.place == Medium::Disk && !is_theirs {
                 return;
             }
             let part = oldest.iter().take(oldest.len().div_ceil(CLOSED_PART));
