@@ -151,7 +151,7 @@ fn serve(
     catalog.stop_builds();
     store.end_waiting();
     if server.stop() == Stopped::StillWorking || !has_ended(&builds) || !has_ended(&expiry) {
-        tracing::error!(target: "CONTROL", id = 23139, ctx = "main", "Something does not end: stopping without a checkpoint, so that the next start recovers");
+        tracing::error!(target: "CONTROL", id = 23139, ctx = "main", "Operations or threads do not end: stopping without a checkpoint; the next start recovers");
         log.flush();
         std::process::exit(exit_status::ABRUPT.number.into());
     }

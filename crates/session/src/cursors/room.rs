@@ -8,7 +8,7 @@ use super::store::CursorStore;
 use bunko_catalog::Catalog;
 use bunko_store::{KeptForViews, Lsn, Medium};
 
-/// The divisor for how many cursors are closed before the room is checked again.
+/// One in this many idle cursors is closed, the oldest, before the room is checked again.
 const CLOSED_PART: usize = 8;
 
 impl CursorStore {
