@@ -16,7 +16,7 @@ pub struct SequenceToken {
 }
 
 impl SequenceToken {
-    /// As clients keep it.
+    /// The text of the token, as clients receive and return it.
     pub fn to_text(&self) -> String {
         let keys: ArrayBuf = self.keys.iter().collect();
         let document = DocumentBuf::new()

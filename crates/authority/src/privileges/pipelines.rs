@@ -24,7 +24,7 @@ impl Validation {
     }
 }
 
-/// `aggregate`.
+/// Whether the client may run this `aggregate`.
 pub fn aggregate(asker: &Asker<'_>, request: &Request<'_>, stages: StageTable) -> bool {
     let pipeline = request.body.get("pipeline").and_then(ValueRef::as_array).unwrap_or(ArrayRef::EMPTY);
     let check = PipelineCheck { asker, database: request.database, stages, validation: Validation::of(request) };
