@@ -62,7 +62,7 @@ fn name_apart(groups: &mut [Group<'_>]) {
 }
 
 impl Group<'_> {
-    /// Of the newest report.
+    /// The scenario of the newest report.
     fn scenario(&self) -> &ScenarioRecord {
         &self.members[self.members.len() - 1].1.scenario
     }

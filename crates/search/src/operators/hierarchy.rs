@@ -12,7 +12,7 @@ use bunko_errors::{Failure, Result};
 #[derive(Debug)]
 struct Hierarchy {
     name: &'static str,
-    /// That of the ancestor.
+    /// The path of the ancestor.
     path: Option<String>,
 }
 

@@ -49,7 +49,7 @@ impl Crowd {
 struct Signs {
     begun: u64,
     served: u64,
-    /// Looks since the last request.
+    /// Number of looks since the last request.
     looks: u32,
 }
 
