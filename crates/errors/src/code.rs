@@ -15,7 +15,7 @@ macro_rules! codes {
 
             /// All named codes.
             #[cfg(test)]
-            const NAMED: &[(i32, &str)] = &[$(($number, $name),)*];
+            const NAMED: &'static [(i32, &'static str)] = &[$(($number, $name),)*];
 
             /// The name of a named code.
             fn known_name(self) -> Option<&'static str> {

@@ -99,8 +99,7 @@ fn transaction(command: &Command) -> &'static str {
         TransactionUse::Refused => "",
         TransactionUse::Anywhere => "yes",
         TransactionUse::NotFirst => "not as the first",
-        TransactionUse::Commits => "ends it",
-        TransactionUse::Aborts => "ends it",
+        TransactionUse::Commits | TransactionUse::Aborts => "ends it",
     }
 }
 
