@@ -86,7 +86,7 @@ pub(crate) fn convert(value: ValueRef<'_>, target: Type) -> Result<Value> {
 
 /// The number that binary data is the bytes of.
 /// # Errors
-/// `ConversionFailure` where no number of that type has so many bytes.
+/// `ConversionFailure` if no number of that type has this many bytes.
 pub(crate) fn from_bytes(bytes: &[u8], target: Type, order: ByteOrder) -> Result<Value> {
     binary_number::read(bytes, target, order).ok_or_else(|| {
         let (length, to) = (bytes.len(), target.alias());

@@ -1,5 +1,5 @@
-//! Every setting of a search and of its index changes what is found, or is refused as not supported yet. A setting that is
-//! read and has no row here is an error too.
+//! Every setting of a search and of its index changes the result, or is refused as not supported yet. A setting that the
+//! code reads and that has no row here is an error too.
 
 use crate::reader::tests::ASKED;
 use crate::{SearchStage, Definition, Documents, Search, SearchQuery, VectorDefinition};
@@ -23,8 +23,8 @@ const DOCUMENTS: [&str; 6] = [
 
 const PLAIN: &str = "{mappings: {dynamic: true}}";
 
-/// Settings that say how several search nodes share their work, or what is noted of a search: one process answers every
-/// search with exact counts. MongoDB finds the same with them too.
+/// Settings about the work of several search nodes, and about notes on searches. Here one process answers every search
+/// with exact counts. They do not change the results of MongoDB either.
 const OF_SEARCH_NODES: &str = "concurrent tracking searchTerms searchNodePreference key threshold index";
 
 /// Names of parts of other settings.

@@ -1,4 +1,4 @@
-//! Classes of the conditions on one path, by what they can be satisfied by.
+//! Classes of the conditions on one path, by the values that can satisfy them.
 
 use bunko_bson::{DocumentRef, ValueRef};
 

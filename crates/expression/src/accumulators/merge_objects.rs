@@ -22,8 +22,8 @@ pub(crate) fn make(engine: Engine) -> Box<dyn Accumulator> {
     Box::new(Merged { engine, ..Merged::default() })
 }
 
-/// Fields as they came, names doubled. They are tidied up whenever they have become twice as much, so that each
-/// document costs what it adds and not what is there.
+/// Fields in the order of arrival, with repeated names. Repeated names are removed whenever the size has doubled, so
+/// that a document costs time for its own fields and not for all fields.
 #[derive(Default)]
 struct Merged {
     fields: DocumentBuf,

@@ -17,7 +17,7 @@ pub(crate) enum Which {
     Greatest,
 }
 
-/// The values kept, and in what order they come out.
+/// The kept values, and their order in the result.
 pub(crate) struct KeptValues {
     count: usize,
     which: Which,

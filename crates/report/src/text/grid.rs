@@ -47,7 +47,7 @@ impl Grid {
     }
 
     /// An empty line and the table, at most `width_max` characters wide; if it is wider, several, each of which begins
-    /// with the first `names` columns. Names share half of the width, and text in the others has what they leave.
+    /// with the first `names` columns. Names share half of the width; texts in other columns share the rest.
     pub(super) fn lines(mut self, names: usize, width_max: usize) -> Vec<String> {
         let names = names.min(self.columns.len());
         let (names, figures) = self.columns.split_at_mut(names);
@@ -109,7 +109,7 @@ impl GridColumn {
         self.cells[0].chars().count()
     }
 
-    /// Shortens what is longer, and says so by an ellipsis.
+    /// Shortens longer cells, with an ellipsis at the end.
     fn clip(&mut self, width: usize) {
         for cell in &mut self.cells {
             let is_longer = cell.trim_end().chars().count() > width;

@@ -10,7 +10,7 @@ pub(super) struct PostingList {
 }
 
 impl PostingList {
-    /// Adds a row behind all others; how many bytes more it takes.
+    /// Appends a row, and returns how many bytes the list grew by.
     pub fn push(&mut self, row: u32) -> usize {
         let before = self.gaps.capacity();
         let mut gap = row - self.last;

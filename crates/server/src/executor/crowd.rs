@@ -1,9 +1,10 @@
 //! Requests that compete with long commands for processors.
 //!
 //! While they do, each thread of a long command or of background work rests for 0.2 ms after 0.1 ms of work, or after
-//! 0.7 ms if its command has changed nothing: in `OperationContext::check`, between changes, and in `Pace::step` of `store`. The
-//! thread that moves documents out of full segments stops resting once too many segments are full or a command waits
-//! for it (`Haste::AtOnce` of `store`). Writers do not wait for that thread, so nothing else would bound the log.
+//! 0.7 ms if its command has changed nothing: in `OperationContext::check`, between changes, and in `Pace::step` of
+//! `store`. The thread that moves documents out of full segments stops resting once too many segments are full or a
+//! command waits for it (`Urgency::AtOnce` of `store`). Writers do not wait for that thread, so nothing else would bound
+//! the log.
 
 use bunko_host::{Crowding, usable_processors};
 use bunko_store::busy_threads;
