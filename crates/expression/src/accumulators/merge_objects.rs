@@ -1,4 +1,4 @@
-//! `$mergeObjects`: the fields of documents, a later one's value for a name winning.
+//! `$mergeObjects`: the fields of all documents; of equal names, the last value counts.
 
 use super::{Accumulator, Form, Kind, Strings};
 use crate::printed::printed;
@@ -14,10 +14,10 @@ pub(super) const KIND: Kind = Kind {
     make: |settings| make(settings.engine),
 };
 
-/// So many bytes of fields are not tidied up before the end.
+/// Up to this many bytes, repeated names are removed only at the end.
 const UNTIDY_BYTES: usize = 4096;
 
-/// A new one.
+/// Makes the accumulator.
 pub(crate) fn make(engine: Engine) -> Box<dyn Accumulator> {
     Box::new(Merged { engine, ..Merged::default() })
 }
@@ -59,7 +59,7 @@ impl Accumulator for Merged {
     }
 }
 
-/// Each name once, where it first stands, with its last value.
+/// The fields with each name once: at its first place, with its last value.
 fn tidied(fields: DocumentRef<'_>) -> DocumentBuf {
     let mut kept: Vec<Element<'_>> = Vec::new();
     let mut positions = BTreeMap::new();
