@@ -5,7 +5,7 @@ use super::measurement::{self, RunShare};
 use super::worker::Worker;
 use crate::result::{Outcome, Run};
 
-/// The starting signals of one run may lie so far apart, by the server's clock: the seconds of all workers are added.
+/// Longest time between the starting signals of one run, by the server's clock: the seconds of all workers are added.
 pub(super) const STARTS_APART_MS_MAX: f64 = 1_000.0;
 
 /// The sum of a run's shares; `label` names it in refusals.

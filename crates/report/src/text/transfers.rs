@@ -49,7 +49,7 @@ fn add_names(grid: &mut Grid, report: &Report, summaries: &[StepSummary<'_>]) {
     }
 }
 
-/// A setting's last name, where no other setting ends in it.
+/// The last part of a setting's name, unless another setting ends in it too.
 fn heading<'s>(setting: &'s str, settings: &[&str]) -> &'s str {
     let last = |setting: &'s str| setting.rsplit('.').next().unwrap_or(setting);
     let of_setting = last(setting);
