@@ -137,7 +137,8 @@ impl<'v, 'w, 'd> ArrayWalk<'v, 'w, 'd> {
         for (field, place) in places.iter_mut().enumerate() {
             if let WalkPosition::Array(met) = *place {
                 self.multikey.note(field, met.component);
-                *place = if met.below.is_none() { WalkPosition::Value(ValueRef::Undefined) } else { WalkPosition::Missing };
+                *place =
+                    if met.below.is_none() { WalkPosition::Value(ValueRef::Undefined) } else { WalkPosition::Missing };
             }
         }
         self.show(&places)

@@ -4,7 +4,7 @@
 
 use crate::capped::Cap;
 use crate::insert::BATCH_COUNT_MAX;
-use crate::new_documents::{NewDocuments, InsertedInto};
+use crate::new_documents::{InsertedInto, NewDocuments};
 use crate::transaction::{announce, exclude_all};
 use crate::user_writes;
 use crate::validator::without_validator;

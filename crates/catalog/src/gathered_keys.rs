@@ -158,7 +158,13 @@ impl Gathered {
 
     fn push(&mut self, position: usize, place: Range<usize>, record: RecordId) {
         let head = head_of(&self.bytes[place.clone()]);
-        self.keys.push(FoundKey { index: position as u32, length: place.len() as u32, start: place.start, head, record });
+        self.keys.push(FoundKey {
+            index: position as u32,
+            length: place.len() as u32,
+            start: place.start,
+            head,
+            record,
+        });
     }
 }
 

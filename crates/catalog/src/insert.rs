@@ -1,6 +1,6 @@
 //! Inserts documents in batches, into plain and capped collections.
 
-use crate::new_documents::{NewDocuments, InsertedInto};
+use crate::new_documents::{InsertedInto, NewDocuments};
 use crate::user_writes;
 use crate::waiting::lock;
 use crate::{Catalog, Collection, Inserted, Namespace, Order};

@@ -161,7 +161,9 @@ impl<'d> NewDocuments<'d> {
     ) -> Result<()> {
         let (records, record) = (attempt.collection.records, self.record(position));
         match self.place {
-            InsertedInto::Log | InsertedInto::Copies => effects.batch.insert_record(records, record, &*self.documents[position]),
+            InsertedInto::Log | InsertedInto::Copies => {
+                effects.batch.insert_record(records, record, &*self.documents[position])
+            }
             InsertedInto::Staged { locations, .. } => effects.batch.place_record(records, record, locations[position]),
         }
         for entry in own {

@@ -164,7 +164,11 @@ impl<'a> Search<'a, 'a> {
     }
 
     /// Visits the matches one after the other, until there is none or the visitor fails.
-    pub(crate) fn each(&self, operation: &OperationContext, mut visit: impl FnMut(RegexMatch) -> Result<()>) -> Result<()> {
+    pub(crate) fn each(
+        &self,
+        operation: &OperationContext,
+        mut visit: impl FnMut(RegexMatch) -> Result<()>,
+    ) -> Result<()> {
         let text = self.text();
         let pattern = self.pattern()?;
         let mut from = TextPosition::default();
@@ -184,7 +188,12 @@ impl<'a> Search<'a, 'a> {
     }
 
     /// The first match from a place on.
-    fn find_at(&self, pattern: &Pattern, from: TextPosition, operation: &OperationContext) -> Result<Option<RegexMatch>> {
+    fn find_at(
+        &self,
+        pattern: &Pattern,
+        from: TextPosition,
+        operation: &OperationContext,
+    ) -> Result<Option<RegexMatch>> {
         let text = self.text();
         let groups = pattern.0.find(text, from.byte, |steps| operation.work(steps));
         let groups = groups.map_err(|stopped| self.stopped(stopped))?;

@@ -19,7 +19,7 @@
 //! **Invariant:** an extent is durable before its segments are left, and never changes.
 //! **Invariant:** only documents to which the oldest view does not lead, by durable records, are left behind.
 
-use crate::accounts::{Accounts, Share, Balances};
+use crate::accounts::{Accounts, Balances, Share};
 use crate::compression::Compression;
 use crate::cooling::{self, Cooling};
 use crate::documents::Documents;

@@ -3,7 +3,7 @@
 use crate::arrangement::Arrangement;
 use crate::committed::Committed;
 use crate::memtable::{IndexKey, Record};
-use crate::merge::{Memory, Tree, NextEntry, in_memory};
+use crate::merge::{Memory, NextEntry, Tree, in_memory};
 use crate::page::Slot;
 use crate::stored;
 use crate::tree_walk::TreeWalk;

@@ -12,7 +12,7 @@ use crate::writer::{Writer, Written};
 use arc_swap::ArcSwap;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_store::{
-    Added, Effects, Effort, Engine, EngineKind, KeptForViews, KeyspaceId, KeyspaceStatistics, Lsn, Opening, Medium,
+    Added, Effects, Effort, Engine, EngineKind, KeptForViews, KeyspaceId, KeyspaceStatistics, Lsn, Medium, Opening,
     Reclaimed, RecoveredLog, Result, Space, StorageError, Survival, View,
 };
 use bunko_versions::Views;

@@ -4,7 +4,8 @@ use crate::{QuerySettings, planner};
 use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_expression::{
-    CurrentMetadata, Builtins, ConstantFailure, EvaluationContext, Expression, FieldComparison, Offered, ParseScope, Variables,
+    Builtins, ConstantFailure, CurrentMetadata, EvaluationContext, Expression, FieldComparison, Offered, ParseScope,
+    Variables,
 };
 use bunko_javascript::{Function, Scripts};
 use bunko_matcher::{Comparison, ExprComparison, ExprCompiler, ExprPredicate, Filter};

@@ -39,9 +39,9 @@ pub use definition::{
 };
 pub use index_definition::SearchIndexDefinition;
 pub use postings::Postings;
-pub use query::{SearchStage, SearchQuery, has_true};
+pub use query::{SearchQuery, SearchStage, has_true};
 pub use reader::{Reader, Refusal};
 pub use schema::Schema;
-pub use search::{Documents, FOUND_BYTES_MAX, SearchResult, Hit, Search, Shown, metadata_of_nothing};
+pub use search::{Documents, FOUND_BYTES_MAX, Hit, Search, SearchResult, Shown, metadata_of_nothing};
 pub use token::SequenceToken;
 pub use vector_definition::{Similarity, VectorDefinition, VectorField};

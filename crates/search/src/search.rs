@@ -7,7 +7,7 @@
 use crate::evaluation::Evaluation;
 use crate::operators::UseOfPostings;
 use crate::postings::{Postings, Rows};
-use crate::query::{SearchStage, From};
+use crate::query::{From, SearchStage};
 use crate::schema::Schema;
 use crate::token::SequenceToken;
 use crate::unit::{Child, Unit};

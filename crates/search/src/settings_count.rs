@@ -2,7 +2,7 @@
 //! code reads and that has no row here is an error too.
 
 use crate::reader::tests::ASKED;
-use crate::{SearchStage, Definition, Documents, Search, SearchQuery, VectorDefinition};
+use crate::{Definition, Documents, Search, SearchQuery, SearchStage, VectorDefinition};
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;

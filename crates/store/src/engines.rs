@@ -337,12 +337,15 @@ impl Engines {
         Ok(())
     }
 
-    fn parts<'a>(&'a self, others: &'a Others) -> impl Iterator<Item = (&'a Arc<dyn Engine>, Survival, EngineSelection<'a>)> {
+    fn parts<'a>(
+        &'a self,
+        others: &'a Others,
+    ) -> impl Iterator<Item = (&'a Arc<dyn Engine>, Survival, EngineSelection<'a>)> {
         let own = (&self.own, self.table.own.survival, EngineSelection { others, engine: None });
         let rest = others.engines.iter().enumerate();
-        std::iter::once(own).chain(
-            rest.map(move |(index, opened)| (&opened.engine, opened.survival, EngineSelection { others, engine: Some(index) })),
-        )
+        std::iter::once(own).chain(rest.map(move |(index, opened)| {
+            (&opened.engine, opened.survival, EngineSelection { others, engine: Some(index) })
+        }))
     }
 
     /// Sum of a figure over all engines.

@@ -8,7 +8,7 @@ mod pattern;
 #[cfg(test)]
 mod tests;
 
-use pattern::{PatternPiece, Parts, Wildcards};
+use pattern::{Parts, PatternPiece, Wildcards};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -120,7 +120,8 @@ impl Filter {
     #[must_use]
     pub fn with(mut self, database: Option<&str>, collection: Option<&str>) -> Self {
         if database.is_some() || collection.is_some() {
-            let side = |name: Option<&str>| name.map_or(PatternPiece::Asterisk, |name| PatternPiece::Literal(name.to_owned()));
+            let side =
+                |name: Option<&str>| name.map_or(PatternPiece::Asterisk, |name| PatternPiece::Literal(name.to_owned()));
             let parts = vec![side(database), PatternPiece::Literal(".".to_owned()), side(collection)];
             self.include.push(Parts::new(parts));
         }
@@ -223,7 +224,8 @@ impl Rename {
             PatternPiece::Literal(text) => Ok(Substitute::Literal(text.clone())),
             PatternPiece::Asterisk => Ok(Substitute::Capture(asterisks.next().expect("both have equally many"))),
             PatternPiece::Variable(name) => {
-                let known = from.captures_where(|part| matches!(part, PatternPiece::Variable(other) if other == name)).next();
+                let known =
+                    from.captures_where(|part| matches!(part, PatternPiece::Variable(other) if other == name)).next();
                 known.map(Substitute::Capture).ok_or_else(|| PatternError::UnknownVariable {
                     from: from_text.to_owned(),
                     to: to_text.to_owned(),

@@ -7,7 +7,9 @@ use crate::{DocumentStream, Environment, Searched, SourceName};
 use bunko_bson::{DocumentBuf, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Offered};
-use bunko_search::{SearchStage, Hit, Search, SearchIndexDefinition, SearchQuery, Shown, has_true, metadata_of_nothing};
+use bunko_search::{
+    Hit, Search, SearchIndexDefinition, SearchQuery, SearchStage, Shown, has_true, metadata_of_nothing,
+};
 use std::sync::Arc;
 
 pub(super) const DOCUMENTS: Definition = Definition {

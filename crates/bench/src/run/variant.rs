@@ -3,7 +3,7 @@
 use super::settled::SettledPhase;
 use super::transfer::Archive;
 use super::workers::{Rendezvous, WorkerPosition, server_time};
-use super::{Round, Plan, RunOptions, durability};
+use super::{Plan, Round, RunOptions, durability};
 use crate::BenchError;
 use crate::clock;
 use crate::database::{self, Collections};

@@ -46,7 +46,8 @@ fn only(setting: &Setting) -> Option<(&'static str, &'static str)> {
 
 /// Keys, our flags, and mongod's flags with the same meaning.
 fn names(setting: &Setting) -> [String; 3] {
-    let (ours, mongods): (Vec<&str>, Vec<&str>) = setting.negations.iter().copied().partition(|name| name.contains('-'));
+    let (ours, mongods): (Vec<&str>, Vec<&str>) =
+        setting.negations.iter().copied().partition(|name| name.contains('-'));
     let flags = |names: Vec<&str>| names.iter().map(|name| format!("`--{name}`")).collect::<Vec<_>>().join(", ");
     let ours = [setting.flag].into_iter().chain(ours).collect();
     [list(setting.keys.iter().copied()), flags(ours), flags(setting.mongod_flag.into_iter().chain(mongods).collect())]

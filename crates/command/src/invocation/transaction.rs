@@ -7,7 +7,7 @@ use bunko_catalog::{Namespace, RetryableWrite, Return, StateAsked, Transaction, 
 use bunko_errors::{Failure, Result};
 use bunko_operation::UnitOfWork;
 use bunko_session::awaiting::Await;
-use bunko_session::sessions::{NumberedCommand, CheckedOut};
+use bunko_session::sessions::{CheckedOut, NumberedCommand};
 use bunko_session::transactions::{CONFLICT_LOOK, CONFLICT_WAIT_MAX, Entry, Fate, TransactionPart};
 use bunko_store::Lsn;
 use std::sync::Arc;

@@ -8,7 +8,9 @@ use bunko_request::counted_as::OperationClass;
 use bunko_request::facts::{Explanation, ReadConcernUse, Retry, Stability, WriteConcernUse};
 use bunko_request::field_kinds::{NOT_NEGATIVE, POSITIVE};
 use bunko_settings::{PARAMETERS, Parameter};
-use bunko_stages::{ApiUse, ConcernUse, FacetUse, Nesting, Place, STAGES, Source, Stage, StreamUse, Subject, UpdateUse};
+use bunko_stages::{
+    ApiUse, ConcernUse, FacetUse, Nesting, Place, STAGES, Source, Stage, StreamUse, Subject, UpdateUse,
+};
 use bunko_testkit::handbook::{Table, check_table, check_table_with_prose, list};
 
 const COMMANDS_PAGE: &str = "reference/commands.md";
@@ -169,8 +171,14 @@ fn values(kind: Kind) -> String {
 #[test]
 fn the_page_of_stages_says_where_each_may_stand() {
     let mut places = Table::new(&["Stage", "In a pipeline", "Inside `$facet`", "Inside other stages"]);
-    let mut uses =
-        Table::new(&["Stage", "Read concern", "In a transaction", "Stable API", "In updates", "Behind `$changeStream`"]);
+    let mut uses = Table::new(&[
+        "Stage",
+        "Read concern",
+        "In a transaction",
+        "Stable API",
+        "In updates",
+        "Behind `$changeStream`",
+    ]);
     for stage in STAGES {
         places.push([
             list([stage.name]),

@@ -4,7 +4,7 @@
 
 use super::FieldOperator;
 use crate::expression::Expression;
-use crate::parse::{Operand, Parser, FilterUse};
+use crate::parse::{FilterUse, Operand, Parser};
 use crate::path::Path;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef};

@@ -5,7 +5,7 @@
 
 use super::TopLevelOperator;
 use crate::expression::Expression;
-use crate::parse::{Level, Parser, FilterUse};
+use crate::parse::{FilterUse, Level, Parser};
 use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;

@@ -129,6 +129,10 @@ fn server_samples(observer: &RunShare<'_>) -> Vec<ServerSample> {
 }
 
 /// A figure of the server: from the observer, or from the first worker that has it.
-fn observed<T>(parts: &[RunShare<'_>], observer: &RunShare<'_>, figure: impl Fn(&Measurement) -> Option<T>) -> Option<T> {
+fn observed<T>(
+    parts: &[RunShare<'_>],
+    observer: &RunShare<'_>,
+    figure: impl Fn(&Measurement) -> Option<T>,
+) -> Option<T> {
     figure(observer.measurement).or_else(|| parts.iter().find_map(|part| figure(part.measurement)))
 }

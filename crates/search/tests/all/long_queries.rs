@@ -4,7 +4,7 @@
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{Interruption, MemoryLimits, OperationContext};
-use bunko_search::{SearchStage, Definition, Documents, Postings, Schema, Search, SearchIndexDefinition, SearchQuery};
+use bunko_search::{Definition, Documents, Postings, Schema, Search, SearchIndexDefinition, SearchQuery, SearchStage};
 use bunko_testkit::shell::parse_document;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -4,7 +4,7 @@
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
-use bunko_search::{SearchStage, Documents, Postings, Schema, Search, SearchIndexDefinition, SearchQuery};
+use bunko_search::{Documents, Postings, Schema, Search, SearchIndexDefinition, SearchQuery, SearchStage};
 use bunko_testkit::random::Random;
 use bunko_testkit::shell::parse_document;
 use std::collections::BTreeMap;

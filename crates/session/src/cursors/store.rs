@@ -155,7 +155,9 @@ impl CursorStore {
                     cursor.namespace
                 ),
             )),
-            CursorState::Waiting(cursor) if cursor.session != session => Err(other_session(id, cursor.session, session)),
+            CursorState::Waiting(cursor) if cursor.session != session => {
+                Err(other_session(id, cursor.session, session))
+            }
             CursorState::Waiting(cursor) if cursor.transaction != transaction => {
                 Err(other_transaction(id, cursor.transaction, transaction))
             }
@@ -384,7 +386,9 @@ impl CursorStore {
         let mut slots = self.slots.lock();
         let over: Vec<i64> = slots
             .iter()
-            .filter_map(|(id, slot)| matches!(&slot.state, CursorState::Waiting(cursor) if is_over(cursor)).then_some(*id))
+            .filter_map(|(id, slot)| {
+                matches!(&slot.state, CursorState::Waiting(cursor) if is_over(cursor)).then_some(*id)
+            })
             .collect();
         let removed: Vec<_> = over.iter().filter_map(|id| slots.remove(id)).collect();
         drop(slots);

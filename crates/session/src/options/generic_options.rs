@@ -2,7 +2,7 @@
 
 use super::read_concern::ReadConcern;
 use crate::sessions::{NamedSession, SessionId, id};
-use crate::transactions::{TransactionPart, TransactionFields};
+use crate::transactions::{TransactionFields, TransactionPart};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Element, Timestamp, Value, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};

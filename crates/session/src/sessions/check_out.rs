@@ -4,7 +4,7 @@ use super::asked::NumberedCommand;
 use super::last_write::LastWrite;
 use super::session::Session;
 use super::standing::{Held, Standing};
-use crate::transactions::{Fate, Open, TransactionPart, TransactionContext};
+use crate::transactions::{Fate, Open, TransactionContext, TransactionPart};
 use bunko_catalog::{RetryableWrite, Transaction};
 use bunko_errors::Result;
 use bunko_operation::{OperationSource, UnitOfWork};

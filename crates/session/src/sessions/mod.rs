@@ -287,8 +287,9 @@ mod tests {
         let sessions = SessionTable::new(began, WriteHistories::default());
         let operation = OperationContext::unlimited();
         let session = sessions.touch(ONE, began).expect("the first");
-        let take =
-            |number| session.take(NumberedCommand { number, part: None }, &*operation).expect("in time").expect("not over");
+        let take = |number| {
+            session.take(NumberedCommand { number, part: None }, &*operation).expect("in time").expect("not over")
+        };
         assert_eq!(session.last_write(), None);
         let at_work = take(5);
         let first = LastWrite::retryable(5, bunko_store::Lsn(64));

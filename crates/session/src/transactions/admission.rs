@@ -74,7 +74,8 @@ impl TransactionFields {
             (None, Some(true)) => refuse("'startTransaction' field requires 'autocommit' field to also be specified"),
             (None, None) => Ok(None),
             (Some(false), starts) => {
-                let part = part_of(command, if starts.is_some() { TransactionPart::First } else { TransactionPart::Later })?;
+                let part =
+                    part_of(command, if starts.is_some() { TransactionPart::First } else { TransactionPart::Later })?;
                 check_target(command, request)?;
                 Ok(Some(part))
             }

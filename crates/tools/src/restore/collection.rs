@@ -3,7 +3,7 @@
 use super::insert::{Journal, concern};
 use super::options::{CollectionOptions, Existing, Uuids};
 use super::run::Run;
-use super::target::{Role, RestoredNamespace};
+use super::target::{RestoredNamespace, Role};
 use crate::progress::Activity;
 use crate::{Link, ToolError};
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, ValueRef};
@@ -44,7 +44,11 @@ fn refused(run: &Run<'_>, target: &RestoredNamespace, command: &str, refusal: Co
 }
 
 /// The command that creates a target, and the database that it goes to.
-fn creation(target: &RestoredNamespace, options: CollectionOptions, uuids: Uuids) -> Result<(String, DocumentBuf), ToolError> {
+fn creation(
+    target: &RestoredNamespace,
+    options: CollectionOptions,
+    uuids: Uuids,
+) -> Result<(String, DocumentBuf), ToolError> {
     let mut create = DocumentBuf::new().with("create", &target.collection);
     // A view or a time series without its options would be a collection.
     if options == CollectionOptions::Restore || matches!(target.role, Role::View | Role::TimeSeries) {

@@ -3,7 +3,7 @@
 use super::indexes::wanted;
 use super::options::{IndexVersion, Indexes};
 use super::run::Run;
-use super::target::{Role, RestoredNamespace};
+use super::target::{RestoredNamespace, Role};
 use crate::cursor::collect;
 use crate::verify::{self, CollectionSum, normalised};
 use crate::{Link, ToolError};

@@ -6,7 +6,7 @@ use super::options::{Existing, Mode, ObjectCheck, Verify};
 use super::pool::Loan;
 use super::resume::{Before, ResumeLog};
 use super::run::Run;
-use super::target::{Role, RestoredNamespace};
+use super::target::{RestoredNamespace, Role};
 use crate::{Link, ToolError};
 use bunko_archive::each_document;
 use bunko_bson::DocumentRef;
@@ -58,7 +58,12 @@ impl<'r> Feed<'r> {
     }
 
     /// Takes the next documents of a target.
-    pub(super) fn documents(&mut self, target: &Arc<RestoredNamespace>, part: Loan, place: PartEnd<'_>) -> Result<(), ToolError> {
+    pub(super) fn documents(
+        &mut self,
+        target: &Arc<RestoredNamespace>,
+        part: Loan,
+        place: PartEnd<'_>,
+    ) -> Result<(), ToolError> {
         let run = self.run;
         if run.options.object_check == ObjectCheck::Deep {
             check(&part.documents().bytes, place)?;

@@ -102,7 +102,12 @@ fn create(
     Ok(run.command(link, Activity::BuildIndexes, namespace, &command)?.map(|_| ()))
 }
 
-fn refused(run: &Run<'_>, target: &RestoredNamespace, index: &DocumentBuf, refusal: CommandError) -> Result<(), ToolError> {
+fn refused(
+    run: &Run<'_>,
+    target: &RestoredNamespace,
+    index: &DocumentBuf,
+    refusal: CommandError,
+) -> Result<(), ToolError> {
     let name = index.as_ref().get("name").and_then(ValueRef::as_str).unwrap_or("without a name");
     target.note_index_refused(format!("{name}: {refusal}"));
     if run.options.stops_on_error() {

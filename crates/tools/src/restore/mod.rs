@@ -44,7 +44,7 @@ pub use options::{
     ArchiveSource, Bulk, CollectionOptions, Existing, IndexVersion, Indexes, InsertionOrder, Mode, ObjectCheck,
     OnError, Oplog, RestoreOptions, Resume, ResumeFile, Source, UsersAndRoles, Uuids, Validation, Verify,
 };
-pub use summary::{NamespaceSummary, RestoreError, RestoreSummary, NamespaceOutcome};
+pub use summary::{NamespaceOutcome, NamespaceSummary, RestoreError, RestoreSummary};
 
 use crate::error::{OUT_OF_DISK_SPACE, is_full};
 use crate::progress::Progress;
@@ -58,7 +58,7 @@ use run::Run;
 use source::{Input, Opened};
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
-use target::{Role, RestoredNamespace, TargetDescription};
+use target::{RestoredNamespace, Role, TargetDescription};
 
 /// Most attempts: a restore is resumed from its state if the server was restarted.
 const ATTEMPTS_MAX: u32 = 5;

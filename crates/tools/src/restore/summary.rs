@@ -125,7 +125,10 @@ impl NamespaceOutcome {
 
 impl NamespaceSummary {
     fn is_clean(&self) -> bool {
-        self.failures == 0 && self.state == NamespaceOutcome::Restored && self.errors.is_empty() && self.indexes_refused.is_empty()
+        self.failures == 0
+            && self.state == NamespaceOutcome::Restored
+            && self.errors.is_empty()
+            && self.indexes_refused.is_empty()
     }
 
     fn to_json(&self) -> Value {

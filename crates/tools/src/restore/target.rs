@@ -2,7 +2,7 @@
 
 use super::earlier::Earlier;
 use super::ledger::Ledger;
-use super::summary::{NamespaceSummary, NamespaceOutcome};
+use super::summary::{NamespaceOutcome, NamespaceSummary};
 use crate::progress::Counts;
 use crate::verify::DocumentSum;
 use bunko_archive::metadata::Metadata;

@@ -6,7 +6,7 @@
 use super::options::{Existing, RestoreOptions, UsersAndRoles};
 use super::plan::{ADMIN, ROLES_WAIT, USERS_WAIT};
 use super::run::Run;
-use super::target::{Role, RestoredNamespace, TargetDescription};
+use super::target::{RestoredNamespace, Role, TargetDescription};
 use crate::ToolError;
 use crate::progress::Activity;
 use bunko_bson::DocumentBuf;

@@ -449,6 +449,10 @@ mod tests {
 
     #[test]
     fn the_handbook_lists_every_function() {
-        check("reference/compatibility.md", "functions of windows", &paragraph(FUNCTIONS.iter().map(|entry| entry.name)));
+        check(
+            "reference/compatibility.md",
+            "functions of windows",
+            &paragraph(FUNCTIONS.iter().map(|entry| entry.name)),
+        );
     }
 }

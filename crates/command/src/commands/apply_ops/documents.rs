@@ -99,7 +99,13 @@ impl<'s> Documents<'s> {
     /// Changes the document with that `_id`.
     /// # Errors
     /// `NamespaceNotFound`; `UnknownError` if there is no such document and `upsert` is off.
-    pub fn update(&mut self, place: &NamedCollection, id: ValueRef<'_>, change: &Change<'_>, upsert: Upsert) -> Result<()> {
+    pub fn update(
+        &mut self,
+        place: &NamedCollection,
+        id: ValueRef<'_>,
+        change: &Change<'_>,
+        upsert: Upsert,
+    ) -> Result<()> {
         self.counters.note_updates(1, 0);
         for _ in 0..ATTEMPTS_MAX {
             let found = match self.collection(place) {

@@ -16,7 +16,7 @@ use super::options::{Indexes, Oplog, RestoreOptions};
 use super::run::Run;
 use super::source::{File, Input, OplogOfDump, Stream, refuse_unfinished_file};
 use super::summary::RestoreSummary;
-use super::target::{Role, RestoredNamespace, TargetDescription};
+use super::target::{RestoredNamespace, Role, TargetDescription};
 use crate::progress::Activity;
 use crate::{Link, ToolError};
 use apply::Applier;

@@ -8,7 +8,7 @@ use super::super::target::BUCKETS_PREFIX;
 use super::{Input as AnyInput, Opened, OplogOfDump, STDIN, Stream, activity, broken_input, target};
 use crate::ToolError;
 use crate::progress::Progress;
-use bunko_archive::archive::{ArchiveError, NamespaceEntry, ArchivePiece, Prelude, Reader, Reason};
+use bunko_archive::archive::{ArchiveError, ArchivePiece, NamespaceEntry, Prelude, Reader, Reason};
 use bunko_archive::compression;
 use bunko_archive::metadata::Metadata;
 use bunko_archive::{Documents, index};
