@@ -1,7 +1,7 @@
 //! Arbitrary input of `bunko restore`: an archive or a .bson file, compressed or not, and a collection's metadata.
 #![no_main]
 
-use bunko_archive::archive::{Part, Reader};
+use bunko_archive::archive::{ArchivePiece, Reader};
 use bunko_archive::metadata::Metadata;
 use bunko_archive::{bson_file, compression};
 use libfuzzer_sys::fuzz_target;
@@ -40,7 +40,7 @@ fn read_archive(input: &[u8]) {
     drop(prelude.encode());
     let mut count = 0;
     while let Ok(Some(part)) = reader.next(Vec::new()) {
-        if let Part::Documents { documents, .. } = part {
+        if let ArchivePiece::Documents { documents, .. } = part {
             assert_eq!(documents.iter().count(), documents.count);
             count += documents.bytes.len();
         }

@@ -6,7 +6,7 @@ mod dependency_arrows;
 mod field_lookups;
 mod file_length;
 mod function_length;
-mod log_ids;
+mod log_lines;
 mod module_circles;
 mod paths_in_docs;
 mod plain_words;
@@ -25,7 +25,7 @@ const CHECKS: &[Check] = &[
     dependency_arrows::check,
     field_lookups::check,
     file_length::check,
-    log_ids::check,
+    log_lines::check,
     registries::check,
     paths_in_docs::check,
     room_names::check,

@@ -3,7 +3,7 @@
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::Result;
-use bunko_expression::{AtHand, Offered, SortPattern};
+use bunko_expression::{CurrentMetadata, Offered, SortPattern};
 use std::sync::Arc;
 
 /// The way metadata passes a stage.
@@ -78,7 +78,7 @@ impl DocumentStream for TellingSortKeys {
 /// Stores the metadata at hand inside each document.
 pub(crate) struct Holding {
     pub(crate) input: Box<dyn DocumentStream>,
-    pub(crate) at_hand: Arc<AtHand>,
+    pub(crate) at_hand: Arc<CurrentMetadata>,
 }
 
 impl DocumentStream for Holding {
@@ -96,7 +96,7 @@ impl DocumentStream for Holding {
 /// Takes the metadata out of each document and puts it at hand.
 pub(crate) struct Releasing {
     pub(crate) input: Box<dyn DocumentStream>,
-    pub(crate) at_hand: Arc<AtHand>,
+    pub(crate) at_hand: Arc<CurrentMetadata>,
 }
 
 impl DocumentStream for Releasing {

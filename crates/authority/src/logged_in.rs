@@ -87,7 +87,7 @@ impl LoggedIn {
         }
         let now = Self::of(authority, &self.name)?.filter(|now| now.id == self.id);
         if now.as_ref().is_some_and(|now| !now.may_come_from(source)) {
-            tracing::info!(target: "ACCESS", user = self.name.name, db = self.name.database, "Logged out: authentication restrictions are not met any more");
+            tracing::info!(target: "ACCESS", id = 142, user = self.name.name, db = self.name.database, "Logged out: authentication restrictions are not met any more");
             return Ok(None);
         }
         Ok(now)

@@ -15,7 +15,7 @@ pub(crate) struct ArrayWalk<'v, 'w, 'd> {
 
 /// The position of the walk on one path.
 #[derive(Clone, Copy)]
-enum Place<'p, 'd> {
+enum WalkPosition<'p, 'd> {
     /// At the end of the path.
     Value(ValueRef<'d>),
     /// The path leads nowhere.
@@ -54,22 +54,22 @@ impl<'p> Rest<'p> {
     }
 
     /// Follows the path from `document` to its end or to the first array.
-    fn follow<'d>(self, document: DocumentRef<'d>) -> Place<'p, 'd> {
+    fn follow<'d>(self, document: DocumentRef<'d>) -> WalkPosition<'p, 'd> {
         let (name, below) = self.split();
         // The name in the document lives as long as the document.
         match document.iter().find(|field| field.name == name) {
             Some(field) => Self::go_on(field.name, field.value, self.behind, below),
-            None => Place::Missing,
+            None => WalkPosition::Missing,
         }
     }
 
     /// Continues from the value of a component.
-    fn go_on<'d>(name: &'d str, value: ValueRef<'d>, component: usize, below: Option<Self>) -> Place<'p, 'd> {
+    fn go_on<'d>(name: &'d str, value: ValueRef<'d>, component: usize, below: Option<Self>) -> WalkPosition<'p, 'd> {
         match (value, below) {
-            (ValueRef::Array(array), below) => Place::Array(Met { array, name, component, below }),
-            (value, None) => Place::Value(value),
+            (ValueRef::Array(array), below) => WalkPosition::Array(Met { array, name, component, below }),
+            (value, None) => WalkPosition::Value(value),
             (ValueRef::Document(inner), Some(below)) => below.follow(inner),
-            (_, Some(_)) => Place::Missing,
+            (_, Some(_)) => WalkPosition::Missing,
         }
     }
 }
@@ -98,21 +98,21 @@ impl<'v, 'w, 'd> ArrayWalk<'v, 'w, 'd> {
         document: DocumentRef<'d>,
         visit: &'v mut Visit<'w, 'd>,
     ) -> Result<Multikey> {
-        let places: Vec<_> = paths.map(|path| Place::Above(Rest { path, behind: 0 })).collect();
+        let places: Vec<_> = paths.map(|path| WalkPosition::Above(Rest { path, behind: 0 })).collect();
         let mut walk = Self { visit, multikey: Multikey::default() };
         walk.document(places, document)?;
         Ok(walk.multikey)
     }
 
-    fn document(&mut self, mut places: Vec<Place<'_, 'd>>, document: DocumentRef<'d>) -> Result<()> {
+    fn document(&mut self, mut places: Vec<WalkPosition<'_, 'd>>, document: DocumentRef<'d>) -> Result<()> {
         let mut met: Option<Met<'_, 'd>> = None;
         for place in &mut places {
-            if let Place::Above(rest) = *place {
+            if let WalkPosition::Above(rest) = *place {
                 *place = rest.follow(document);
             }
             match (&met, &*place) {
-                (None, Place::Array(first)) => met = Some(*first),
-                (Some(first), Place::Array(other)) if !first.is(other) => {
+                (None, WalkPosition::Array(first)) => met = Some(*first),
+                (Some(first), WalkPosition::Array(other)) if !first.is(other) => {
                     return Err(parallel_arrays(other.name, first.name));
                 }
                 _ => {}
@@ -125,31 +125,32 @@ impl<'v, 'w, 'd> ArrayWalk<'v, 'w, 'd> {
         }
     }
 
-    fn show(&mut self, places: &[Place<'_, 'd>]) -> Result<()> {
+    fn show(&mut self, places: &[WalkPosition<'_, 'd>]) -> Result<()> {
         (self.visit)(&mut places.iter().map(|place| match place {
-            Place::Value(value) => Some(*value),
-            Place::Missing | Place::Above(_) | Place::Array(_) => None,
+            WalkPosition::Value(value) => Some(*value),
+            WalkPosition::Missing | WalkPosition::Above(_) | WalkPosition::Array(_) => None,
         }))
     }
 
     /// At an empty array, a path that ends there has the value undefined; a path through it is missing.
-    fn empty_array(&mut self, mut places: Vec<Place<'_, 'd>>) -> Result<()> {
+    fn empty_array(&mut self, mut places: Vec<WalkPosition<'_, 'd>>) -> Result<()> {
         for (field, place) in places.iter_mut().enumerate() {
-            if let Place::Array(met) = *place {
+            if let WalkPosition::Array(met) = *place {
                 self.multikey.note(field, met.component);
-                *place = if met.below.is_none() { Place::Value(ValueRef::Undefined) } else { Place::Missing };
+                *place =
+                    if met.below.is_none() { WalkPosition::Value(ValueRef::Undefined) } else { WalkPosition::Missing };
             }
         }
         self.show(&places)
     }
 
-    fn elements(&mut self, places: &[Place<'_, 'd>], array: ArrayRef<'d>) -> Result<()> {
+    fn elements(&mut self, places: &[WalkPosition<'_, 'd>], array: ArrayRef<'d>) -> Result<()> {
         let mut positioned: Vec<&str> = Vec::new();
         let mut is_walked = false;
         // Places inside the array for the paths that name a position in it; the others depend on each element.
         let mut inside = places.to_vec();
         for (field, place) in inside.iter_mut().enumerate() {
-            let Place::Array(met) = *place else { continue };
+            let WalkPosition::Array(met) = *place else { continue };
             if let Some((name, value)) = met.positioned() {
                 let (_, below) = met.below.map_or(("", None), Rest::split);
                 *place = Rest::go_on(name, value, met.component + 1, below);
@@ -169,19 +170,19 @@ impl<'v, 'w, 'd> ArrayWalk<'v, 'w, 'd> {
         for element in array.iter() {
             at_element.clone_from(&inside);
             for (now, before) in at_element.iter_mut().zip(places) {
-                if let (Place::Array(now_met), Place::Array(met)) = (&*now, before)
+                if let (WalkPosition::Array(now_met), WalkPosition::Array(met)) = (&*now, before)
                     && now_met.is(met)
                 {
                     *now = match met.below {
-                        None => Place::Value(element),
-                        Some(below) if element.as_document().is_some() => Place::Above(below),
-                        Some(_) => Place::Missing,
+                        None => WalkPosition::Value(element),
+                        Some(below) if element.as_document().is_some() => WalkPosition::Above(below),
+                        Some(_) => WalkPosition::Missing,
                     };
                 }
             }
             match element {
                 ValueRef::Document(document) => self.document(at_element.clone(), document)?,
-                _ if at_element.iter().all(|place| matches!(place, Place::Value(_) | Place::Missing)) => {
+                _ if at_element.iter().all(|place| matches!(place, WalkPosition::Value(_) | WalkPosition::Missing)) => {
                     self.show(&at_element)?;
                 }
                 _ => self.document(at_element.clone(), DocumentRef::EMPTY)?,

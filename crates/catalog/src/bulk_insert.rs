@@ -6,7 +6,7 @@
 //! stages nothing, or the log is kept as a history, which must have all documents, this is a plain insert.
 
 use crate::insert::BATCH_COUNT_MAX;
-use crate::new_documents::{NewDocuments, Place};
+use crate::new_documents::{InsertedInto, NewDocuments};
 use crate::user_writes;
 use crate::waiting::share;
 use crate::{Catalog, Collection, Inserted, Namespace, Order, from_storage};
@@ -84,7 +84,8 @@ impl Catalog {
         while placed.tried < documents.len() && !placed.is_stopped {
             let first = placed.tried;
             let end = documents.len().min(first + BATCH_COUNT_MAX);
-            let place = Place::Staged { first_record: record(first), locations: &staged.locations()[first..end] };
+            let place =
+                InsertedInto::Staged { first_record: record(first), locations: &staged.locations()[first..end] };
             let mut documents = NewDocuments::new(&documents[first..end], (first, order), place);
             let part = match self.write(collection, operation, &mut documents) {
                 Ok(Some(part)) => part,

@@ -4,7 +4,7 @@
 
 use crate::capped::Cap;
 use crate::insert::BATCH_COUNT_MAX;
-use crate::new_documents::{NewDocuments, Place};
+use crate::new_documents::{InsertedInto, NewDocuments};
 use crate::transaction::{announce, exclude_all};
 use crate::user_writes;
 use crate::validator::without_validator;
@@ -63,7 +63,7 @@ impl Catalog {
         let source = self.collection(copy.from).ok_or_else(|| not_found(copy.from))?;
         let _no_writer = exclude_all(&source, operation)?;
         let (target, _) = self.create_under(&mut changes, copy.temporary, unvalidated(copy, &source))?;
-        let outcome = self.copy_newest(&source, &target, Place::Copies, operation).and_then(|_| {
+        let outcome = self.copy_newest(&source, &target, InsertedInto::Copies, operation).and_then(|_| {
             let _no_writer_either = exclude_all(&target, operation)?;
             self.commit_rename(&target, Some(&source), copy.to, Some(&copy.options))
         });
@@ -90,7 +90,7 @@ impl Catalog {
         let (target, created) = self.create(copy.to, options, operation)?;
         // The source's documents are copied as they are.
         operation.operation().bypass_validation();
-        match self.copy_newest(&source, &target, Place::Copies, operation) {
+        match self.copy_newest(&source, &target, InsertedInto::Copies, operation) {
             Ok(copied) => Ok(copied.unwrap_or(created)),
             Err(failure) => {
                 if self.collection(copy.to).is_some_and(|present| Arc::ptr_eq(&present, &target)) {
@@ -111,12 +111,12 @@ impl Catalog {
     }
 
     /// Copies the newest documents of one collection into another, as many as that may hold. Change streams report
-    /// documents in [`Place::Log`] as inserts. Returns the place of the last insert in the log.
+    /// documents in [`InsertedInto::Log`] as inserts. Returns the place of the last insert in the log.
     pub(crate) fn copy_newest(
         &self,
         source: &Collection,
         target: &Collection,
-        place: Place<'_>,
+        place: InsertedInto<'_>,
         operation: &dyn OperationSource,
     ) -> Result<Option<Lsn>> {
         let snapshot = source.snapshot();

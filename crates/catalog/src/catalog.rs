@@ -453,14 +453,13 @@ fn id_spec(options: DocumentRef<'_>) -> IndexSpec {
 /// The difference between a new set of indexes and the previous one.
 #[derive(Clone, Copy)]
 pub(crate) enum Difference<'a> {
-    /// No index more or less: these were being built and are now complete, if no unique key occurs twice.
+    /// The build of these indexes is complete, if no unique key occurs twice.
     Built(&'a [Arc<Index>], &'a IndexBuild),
     Created(&'a [Arc<Index>]),
     Dropped(&'a [Arc<Index>]),
     /// The first are replaced by the second, which have the same specifications and no keys.
     Replaced(&'a [Arc<Index>], &'a [Arc<Index>]),
-    /// No index more or less: one has a new specification. The oplog gets this command, and the options before the
-    /// change.
+    /// One index has a new specification. The oplog gets this command, and the options before the change.
     Respecified(&'a DocumentBuf, &'a DocumentBuf),
 }
 

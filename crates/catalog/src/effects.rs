@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// The locks of all records and unique keys are held.
 pub(crate) struct Effects<'d, 'a> {
     pub batch: Batch<'d>,
-    /// Told to the builds once the batch is committed.
+    /// Notes that the index builds receive once the batch is committed.
     pub notes: BuildNotes<'a>,
     latest: &'a dyn View,
     indexes: &'a [Arc<Index>],

@@ -71,7 +71,7 @@ pub(crate) struct FollowingTables<D: Derived>(Mutex<Vec<Arc<FollowingTable<D>>>>
 pub(crate) struct FollowingTable<D: Derived> {
     version: SearchIndexVersion,
     pub definition: D::Definition,
-    pub state: RwLock<State<D>>,
+    pub state: RwLock<FollowingState<D>>,
     /// Size of the table in bytes.
     bytes: AtomicUsize,
     /// Memory drawn from the server's budget.
@@ -84,7 +84,7 @@ pub(crate) struct FollowingTable<D: Derived> {
 }
 
 #[derive(Debug)]
-pub(crate) struct State<D> {
+pub(crate) struct FollowingState<D> {
     pub table: D,
     /// Changes of the record store; `None` while the table is empty.
     changed: Option<Arc<ChangedRecords>>,
@@ -160,7 +160,7 @@ impl<D: Derived> TableMemory<D> {
                 && is_idle
                 && let Some(mut state) = other.state.try_write()
             {
-                uncounted(|| *state = State::empty(&other.definition));
+                uncounted(|| *state = FollowingState::empty(&other.definition));
                 other.note_bytes(0);
                 total -= own as u64;
             }
@@ -207,7 +207,7 @@ impl<D: Derived> FollowingTables<D> {
         let definition = definition();
         let table = Arc::new(FollowingTable {
             version,
-            state: RwLock::new(State::empty(&definition)),
+            state: RwLock::new(FollowingState::empty(&definition)),
             definition,
             bytes: AtomicUsize::new(0),
             drawn: Mutex::default(),
@@ -247,7 +247,7 @@ impl<D: Derived> FollowingTable<D> {
     }
 }
 
-impl<D: Derived> State<D> {
+impl<D: Derived> FollowingState<D> {
     fn empty(definition: &D::Definition) -> Self {
         Self { table: D::empty(definition), changed: None, next: Some(RecordId::FIRST), pending: Vec::new() }
     }
@@ -319,12 +319,12 @@ impl Collection {
         if room == Room::NotFound {
             let bytes = state.table.bytes();
             tracing::warn!(
-                collection = %self.namespace(), kind = D::NAME, bytes, bytes_max = memory.bytes_max(),
-                "a search index finds no room in memory: each search looks at all documents"
+                target: "INDEX", id = 148, collection = %self.namespace(), kind = D::NAME, bytes, bytes_max = memory.bytes_max(),
+                "A search index finds no room in memory: each search looks at all documents"
             );
             // 0 would mean that it was not refused.
             table.refused_bytes.store(bytes.max(1), Ordering::Relaxed);
-            uncounted(|| *state = State::empty(&table.definition));
+            uncounted(|| *state = FollowingState::empty(&table.definition));
             table.note_bytes(0);
             return Ok(None);
         }
@@ -337,7 +337,7 @@ impl Collection {
     /// kept.
     fn take_in<D: Derived>(
         &self,
-        state: &mut State<D>,
+        state: &mut FollowingState<D>,
         snapshot: &Snapshot,
         table: &FollowingTable<D>,
         memory: &TableMemory<D>,

@@ -20,7 +20,7 @@ const HELD_PER_BYTE: u64 = 3;
 
 /// A record's key found by the builder.
 #[derive(Clone, Copy)]
-pub(crate) struct Found {
+pub(crate) struct FoundKey {
     /// The position of the key's index.
     pub index: u32,
     length: u32,
@@ -49,7 +49,7 @@ pub(crate) struct Gathered {
     /// No more keys are derived beyond this many bytes.
     bytes_max: usize,
     bytes: Vec<u8>,
-    keys: Vec<Found>,
+    keys: Vec<FoundKey>,
     /// Arrays and types that are new to an index, by its position.
     pub grown: Vec<(usize, Multikey)>,
     /// Records whose keys cannot be derived.
@@ -60,7 +60,7 @@ pub(crate) struct Gathered {
     of_document: Vec<Range<usize>>,
 }
 
-impl Found {
+impl FoundKey {
     /// Length of the key in bytes.
     pub fn length(&self) -> usize {
         self.length as usize
@@ -108,12 +108,12 @@ impl Gathered {
     }
 
     /// The keys, in order if they were sorted.
-    pub fn keys(&self) -> &[Found] {
+    pub fn keys(&self) -> &[FoundKey] {
         &self.keys
     }
 
     /// A key as it is stored in the index.
-    pub fn of(&self, found: &Found) -> &[u8] {
+    pub fn of(&self, found: &FoundKey) -> &[u8] {
         found.key(&self.bytes)
     }
 
@@ -158,7 +158,13 @@ impl Gathered {
 
     fn push(&mut self, position: usize, place: Range<usize>, record: RecordId) {
         let head = head_of(&self.bytes[place.clone()]);
-        self.keys.push(Found { index: position as u32, length: place.len() as u32, start: place.start, head, record });
+        self.keys.push(FoundKey {
+            index: position as u32,
+            length: place.len() as u32,
+            start: place.start,
+            head,
+            record,
+        });
     }
 }
 

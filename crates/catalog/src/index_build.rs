@@ -17,7 +17,7 @@
 use crate::building::{BuildNotes, IndexBuild, aborted};
 use crate::catalog::Difference;
 use crate::duplicate_key::duplicate_key;
-use crate::gathered_keys::{Found, Gathered, NextKeys};
+use crate::gathered_keys::{FoundKey, Gathered, NextKeys};
 use crate::transaction::announce;
 use crate::waiting::{lock_stripes, share};
 use crate::write::{key_stripe, record_stripe};
@@ -202,7 +202,7 @@ impl Catalog {
             gathered.sort();
             let mut rest = gathered.keys();
             while !rest.is_empty() {
-                let (step, later) = rest.split_at(step_length(rest.iter().map(Found::length)));
+                let (step, later) = rest.split_at(step_length(rest.iter().map(FoundKey::length)));
                 self.check_build(build, operation)?;
                 self.put_step(collection, built, build, (&gathered, step), operation)?;
                 if operation.operation().place() == Place::OwnThread {
@@ -256,7 +256,7 @@ impl Catalog {
         collection: &Collection,
         built: &[Arc<Index>],
         build: &IndexBuild,
-        (gathered, step): (&Gathered, &[Found]),
+        (gathered, step): (&Gathered, &[FoundKey]),
         operation: &dyn OperationSource,
     ) -> Result<()> {
         if planted::active(Bug::ChangedRecordBuilt) {

@@ -1,6 +1,6 @@
 //! Inserts documents in batches, into plain and capped collections.
 
-use crate::new_documents::{NewDocuments, Place};
+use crate::new_documents::{InsertedInto, NewDocuments};
 use crate::user_writes;
 use crate::waiting::lock;
 use crate::{Catalog, Collection, Inserted, Namespace, Order};
@@ -90,7 +90,7 @@ impl Catalog {
         match collection.cap() {
             Some(_) => self.insert_capped(&collection, batch, first, order, operation),
             None => {
-                let mut documents = NewDocuments::new(batch, (first, order), Place::Log);
+                let mut documents = NewDocuments::new(batch, (first, order), InsertedInto::Log);
                 let inserted = self.write(&collection, operation, &mut documents)?;
                 Ok(inserted.map(|inserted| (inserted, batch.len())))
             }
@@ -115,7 +115,7 @@ impl Catalog {
                 operation.operation().note_change();
             }
             let document = std::slice::from_ref(document);
-            let mut document = NewDocuments::new(document, (offset + position, order), Place::Log);
+            let mut document = NewDocuments::new(document, (offset + position, order), InsertedInto::Log);
             match self.write(collection, operation, &mut document) {
                 Ok(Some(part)) => inserted.add(part),
                 Ok(None) if position == 0 => return Ok(None),

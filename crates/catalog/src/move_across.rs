@@ -5,7 +5,7 @@
 //! If the server is killed before that step, the source and a collection with the temporary name exist; right after it,
 //! both the source and the copy do.
 
-use crate::new_documents::Place;
+use crate::new_documents::InsertedInto;
 use crate::rename::source_not_found;
 use crate::transaction::{announce, exclude_all};
 use crate::user_writes;
@@ -92,7 +92,7 @@ impl Catalog {
             if specs_of(source)?.len() != specs.len() {
                 return Err(changed(moved.from));
             }
-            self.copy_newest(source, copy, Place::Log, operation)?;
+            self.copy_newest(source, copy, InsertedInto::Log, operation)?;
             let _none_to_the_copy = exclude_all(copy, operation)?;
             let _none_to_the_target = target.as_ref().map(|target| exclude_all(target, operation)).transpose()?;
             copy.set_search_indexes((*source.search_indexes()).clone());

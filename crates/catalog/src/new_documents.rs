@@ -61,7 +61,7 @@ impl Inserted {
 
 /// Where the inserted documents are stored.
 #[derive(Clone, Copy)]
-pub(crate) enum Place<'l> {
+pub(crate) enum InsertedInto<'l> {
     /// In the log.
     Log,
     /// In the log, as copies of another collection's documents.
@@ -81,7 +81,7 @@ pub(crate) struct NewDocuments<'d> {
     /// The position of the first document in the input.
     offset: usize,
     order: Order,
-    place: Place<'d>,
+    place: InsertedInto<'d>,
     /// The record of the first document; the others follow.
     first_record: RecordId,
     keys: KeyList,
@@ -92,7 +92,7 @@ pub(crate) struct NewDocuments<'d> {
 }
 
 impl<'d> NewDocuments<'d> {
-    pub fn new(documents: &'d [Cow<'d, [u8]>], (offset, order): (usize, Order), place: Place<'d>) -> Self {
+    pub fn new(documents: &'d [Cow<'d, [u8]>], (offset, order): (usize, Order), place: InsertedInto<'d>) -> Self {
         Self {
             documents,
             offset,
@@ -161,8 +161,10 @@ impl<'d> NewDocuments<'d> {
     ) -> Result<()> {
         let (records, record) = (attempt.collection.records, self.record(position));
         match self.place {
-            Place::Log | Place::Copies => effects.batch.insert_record(records, record, &*self.documents[position]),
-            Place::Staged { locations, .. } => effects.batch.place_record(records, record, locations[position]),
+            InsertedInto::Log | InsertedInto::Copies => {
+                effects.batch.insert_record(records, record, &*self.documents[position])
+            }
+            InsertedInto::Staged { locations, .. } => effects.batch.place_record(records, record, locations[position]),
         }
         for entry in own {
             let (index, key) = (&*attempt.indexes[entry.index], self.keys.of(entry));
@@ -240,8 +242,8 @@ impl<'d> Statement<'d> for NewDocuments<'d> {
     fn prepare(&mut self, attempt: &Attempt<'_>, stripes: &mut Vec<usize>) -> Result<()> {
         let (collection, indexes) = (attempt.collection, attempt.indexes);
         self.first_record = match self.place {
-            Place::Log | Place::Copies => collection.take_record_ids(self.documents.len() as u64),
-            Place::Staged { first_record, .. } => first_record,
+            InsertedInto::Log | InsertedInto::Copies => collection.take_record_ids(self.documents.len() as u64),
+            InsertedInto::Staged { first_record, .. } => first_record,
         };
         self.derive_keys(attempt)?;
         stripes.extend(self.unique_keys(indexes).map(|key| key.stripe()));
@@ -263,7 +265,7 @@ impl<'d> Statement<'d> for NewDocuments<'d> {
     }
 
     fn effects<'a>(&mut self, attempt: &Attempt<'a>) -> Result<Option<Effects<'d, 'a>>> {
-        let is_copy = matches!(self.place, Place::Copies);
+        let is_copy = matches!(self.place, InsertedInto::Copies);
         let batch_of = if is_copy { notes::batch_of_copies } else { notes::batch_of };
         let mut effects = attempt.effects(batch_of(attempt.collection));
         let refused = std::mem::take(&mut self.refused);

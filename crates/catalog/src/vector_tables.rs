@@ -96,7 +96,10 @@ impl VectorMemory {
             is_growing.store(false, Ordering::Release);
         };
         if let Err(error) = std::thread::Builder::new().name("vector-graph".to_owned()).spawn(grow) {
-            tracing::warn!(%error, "no thread to build a graph of vectors: all of them are looked at");
+            tracing::warn!(
+                target: "INDEX", id = 149, %error,
+                "A graph of vectors gets no thread to build it: each search looks at all vectors"
+            );
             self.is_growing.store(false, Ordering::Release);
         }
     }

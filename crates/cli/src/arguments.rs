@@ -2,6 +2,7 @@
 
 use crate::bench::BenchCommand;
 use crate::configuration::{ServeArguments, refusal_of_flag};
+use crate::exit_status;
 use crate::tools::{DumpArguments, RestoreArguments};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
@@ -19,13 +20,16 @@ pub struct Arguments {
 #[derive(Subcommand)]
 pub enum Command {
     /// Start a server
+    #[command(after_help = exit_status::help(exit_status::OF_SERVE))]
     Serve(ServeArguments),
     /// Measure this server, or any server of the MongoDB wire protocol
-    #[command(subcommand)]
+    #[command(subcommand, after_help = exit_status::help(exit_status::OF_BENCH))]
     Bench(Box<BenchCommand>),
     /// Write a database, or a whole server, to files or an archive
+    #[command(after_help = exit_status::help(exit_status::OF_TOOLS))]
     Dump(Box<DumpArguments>),
     /// Read a dump back, ours or mongodump's
+    #[command(after_help = exit_status::help(exit_status::OF_TOOLS))]
     Restore(Box<RestoreArguments>),
 }
 

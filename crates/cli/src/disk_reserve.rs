@@ -26,11 +26,15 @@ fn bytes_of(filesystem_bytes: u64) -> u64 {
 fn tell(reserve: DiskReserve) {
     let DiskReserve { bytes, whole_bytes } = reserve;
     if reserve.is_in_use() {
-        let said = "The disk is full: deletes, drops and compact go on with the reserve, other writes are refused";
-        tracing::warn!(target: "STORAGE", id = 109, ctx = "disk", reserveBytes = bytes, wholeBytes = whole_bytes, "{said}");
+        tracing::warn!(
+            target: "STORAGE", id = 109, ctx = "disk", reserveBytes = bytes, wholeBytes = whole_bytes,
+            "The disk is full: deletes, drops and compact go on with the reserve, other writes are refused"
+        );
     } else {
-        let said = "The disk has room again: all writes are taken";
-        tracing::info!(target: "STORAGE", id = 110, ctx = "disk", reserveBytes = bytes, "{said}");
+        tracing::info!(
+            target: "STORAGE", id = 110, ctx = "disk", reserveBytes = bytes,
+            "The disk has room again: all writes are taken"
+        );
     }
 }
 

@@ -16,6 +16,7 @@ mod configuration;
 mod console;
 mod disk_reserve;
 mod embedded;
+mod exit_status;
 mod file_modes;
 mod first_user;
 mod key_file;

@@ -8,6 +8,7 @@ use crate::configuration::{
     self, Configuration, ReplicaSetSettings, ServeArguments, Settings, TestCommands, shown_arguments,
 };
 use crate::disk_reserve;
+use crate::exit_status;
 use crate::file_modes::warn_of_open_files;
 use crate::key_file;
 use crate::log_file::LogOutput;
@@ -39,16 +40,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tracing_subscriber::layer::SubscriberExt;
 
-/// Exit status for a wrong configuration, as mongod's, and for wrong flags.
-const CONFIGURATION_WRONG_STATUS: u8 = 2;
-/// Exit status if the data directory cannot be made, as mongod's (`NonExistentPath`).
-const MISSING_PATH_STATUS: u8 = 100;
 /// Most memory that one operation may hold, in bytes.
 const OPERATION_BYTES_MAX: u64 = 512 << 20;
-/// Exit status after a failed write or sync of the log, as mongod's after an abrupt end.
-const LOG_FAILED_STATUS: i32 = 14;
-/// Exit status if a thread did not end at shutdown, as mongod's after an abrupt end.
-const ABRUPT_STATUS: i32 = 14;
 
 /// Runs a server until it is told to stop.
 /// # Errors
@@ -59,7 +52,7 @@ pub fn run(arguments: &ServeArguments) -> Result<ExitCode, String> {
         Ok(read) => read,
         Err(message) => {
             eprintln!("bunko: {message}");
-            return Ok(ExitCode::from(CONFIGURATION_WRONG_STATUS));
+            return Ok(ExitCode::from(exit_status::WRONG_CONFIGURATION.number));
         }
     };
     if arguments.print_config {
@@ -70,7 +63,7 @@ pub fn run(arguments: &ServeArguments) -> Result<ExitCode, String> {
         Ok(access) => start(&Arc::new(settings), &access),
         Err(message) => {
             eprintln!("bunko: {message}");
-            Ok(ExitCode::from(CONFIGURATION_WRONG_STATUS))
+            Ok(ExitCode::from(exit_status::WRONG_CONFIGURATION.number))
         }
     }
 }
@@ -93,7 +86,7 @@ fn start(settings: &Arc<Settings>, access: &Access) -> Result<ExitCode, String> 
     match outcome {
         Err(message) if is_missing => {
             eprintln!("bunko: {message}");
-            Ok(ExitCode::from(MISSING_PATH_STATUS))
+            Ok(ExitCode::from(exit_status::MISSING_PATH.number))
         }
         outcome => outcome,
     }
@@ -158,9 +151,9 @@ fn serve(
     catalog.stop_builds();
     store.end_waiting();
     if server.stop() == Stopped::StillWorking || !has_ended(&builds) || !has_ended(&expiry) {
-        tracing::error!(target: "CONTROL", id = 23139, ctx = "main", "Something does not end: stopping without a checkpoint, so that the next start recovers");
+        tracing::error!(target: "CONTROL", id = 23139, ctx = "main", "Operations or threads do not end: stopping without a checkpoint; the next start recovers");
         log.flush();
-        std::process::exit(ABRUPT_STATUS);
+        std::process::exit(exit_status::ABRUPT.number.into());
     }
     store.close().map_err(|error| format!("cannot close the data directory: {error}"))?;
     tracing::info!(target: "CONTROL", id = 23138, ctx = "main", "Shutting down: checkpoint written, log closed");
@@ -317,7 +310,7 @@ fn open_store(settings: &Settings) -> Result<Arc<Store>, String> {
             on_failure: Arc::new(|error| {
                 // Nothing may be acknowledged after a failed write or sync: stop at once and recover at the next start.
                 tracing::error!(target: "STORAGE", id = 50853, ctx = "log", error = %error, "The log failed: stopping");
-                std::process::exit(LOG_FAILED_STATUS);
+                std::process::exit(exit_status::ABRUPT.number.into());
             }),
         },
         checkpoint_interval: settings.checkpoint_interval,
@@ -334,8 +327,10 @@ fn open_store(settings: &Settings) -> Result<Arc<Store>, String> {
         && asked != bytes_max
     {
         let (asked_mb, size_mb) = (asked >> 20, bytes_max >> 20);
-        let said = "The oplog keeps the size that it has; replSetResizeOplog changes it";
-        tracing::info!(target: "REPL", id = 106, ctx = "main", sizeMB = size_mb, askedMB = asked_mb, "{said}");
+        tracing::info!(
+            target: "REPL", id = 106, ctx = "main", sizeMB = size_mb, askedMB = asked_mb,
+            "The oplog keeps the size that it has; replSetResizeOplog changes it"
+        );
     }
     Ok(store)
 }

@@ -1,13 +1,10 @@
 //! Ctrl-C ends a run in an orderly way; pressed twice, or if that takes long, at once.
 
-use crate::embedded;
+use crate::{embedded, exit_status};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-
-/// Exit status that a shell reports for a program that Ctrl-C ended.
-const INTERRUPTED: i32 = 130;
 
 /// How long a tool may take to end in order. Its record for `--resume` is correct at every moment.
 pub const TOOL_GRACE: Duration = Duration::from_millis(800);
@@ -37,7 +34,7 @@ pub fn on_signal(grace: Duration) -> Arc<AtomicBool> {
                 () = tokio::time::sleep(grace) => eprintln!("bunko: it takes long: stopped at once"),
             }
             embedded::kill_all();
-            std::process::exit(INTERRUPTED);
+            std::process::exit(exit_status::INTERRUPTED_TOOL.number.into());
         });
     });
     stop

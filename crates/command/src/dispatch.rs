@@ -72,7 +72,7 @@ pub struct Answer {
     pub is_held: bool,
 }
 
-/// The reply that follows a reply unasked.
+/// The reply that follows this one without a further request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FollowUp {
     /// The next batch of a cursor.

@@ -169,7 +169,7 @@ pub(crate) fn find(
     };
     let stream = pipeline.open(entries);
     let bell = catalog.store().durable_bell().map(Arc::clone);
-    Ok(Box::new(Found { stream, query, at_end, bell, current: DocumentBuf::new(), projected: Vec::new() }))
+    Ok(Box::new(FoundEntries { stream, query, at_end, bell, current: DocumentBuf::new(), projected: Vec::new() }))
 }
 
 /// A lower bound for the times of entries that pass the first filters of a pipeline, if the filters give one.
@@ -213,7 +213,7 @@ impl DocumentStream for Stream {
 }
 
 /// Entries as `find` returns them.
-struct Found {
+struct FoundEntries {
     stream: Box<dyn DocumentStream>,
     query: FindQuery,
     at_end: AtEnd,
@@ -222,7 +222,7 @@ struct Found {
     projected: Vec<u8>,
 }
 
-impl CursorSource for Found {
+impl CursorSource for FoundEntries {
     fn next(&mut self) -> Result<Option<DocumentRef<'_>>> {
         let Some(entry) = self.stream.next()? else { return Ok(None) };
         self.current = entry;

@@ -318,7 +318,7 @@ impl Service {
             let ids: HashSet<SessionId> = ended.iter().map(|(session, _)| *session).collect();
             self.cursors.end_sessions(|session| ids.contains(&session));
             if let Err(failure) = self.catalog.forget_write_histories(ended) {
-                tracing::warn!(target: "CONTROL", error = %failure, "Write histories of ended sessions stay until the next start");
+                tracing::warn!(target: "CONTROL", id = 144, error = %failure, "Write histories of ended sessions stay until the next start");
             }
         }
     }

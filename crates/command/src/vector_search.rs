@@ -37,7 +37,7 @@ pub(crate) fn open(
     let definition = || Definition::of(index.sent.as_ref());
     let version = (index.id, index.version);
     let hits = collection.nearest(version, &definition, &request, catalog.vector_memory(), operation)?;
-    Ok(Box::new(Found { collection: Arc::clone(collection), hits: hits.into_iter(), document: Vec::new() }))
+    Ok(Box::new(FoundDocuments { collection: Arc::clone(collection), hits: hits.into_iter(), document: Vec::new() }))
 }
 
 /// Whether a search is the first stage of a view's own pipeline, and so searches the collection below.
@@ -69,13 +69,13 @@ impl ScoredDocuments for Nothing {
 }
 
 /// Documents by their record ids, each as it is when read. Documents deleted by then are left out.
-struct Found {
+struct FoundDocuments {
     collection: Arc<Collection>,
     hits: std::vec::IntoIter<Hit>,
     document: Vec<u8>,
 }
 
-impl ScoredDocuments for Found {
+impl ScoredDocuments for FoundDocuments {
     fn next(&mut self) -> Result<Option<(DocumentBuf, f64)>> {
         if self.collection.is_dropped() {
             return Ok(None);

@@ -13,6 +13,10 @@ macro_rules! codes {
         impl ErrorCode {
             $(pub const $constant: Self = Self($number);)*
 
+            /// All named codes.
+            #[cfg(test)]
+            const NAMED: &'static [(i32, &'static str)] = &[$(($number, $name),)*];
+
             /// The name of a named code.
             fn known_name(self) -> Option<&'static str> {
                 match self.0 {
@@ -179,10 +183,38 @@ impl fmt::Debug for ErrorCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bunko_testkit::handbook::{Table, check_table};
 
     #[test]
     fn named_codes_have_names_and_others_are_locations() {
         assert_eq!(ErrorCode::DUPLICATE_KEY.name(), "DuplicateKey");
         assert_eq!(ErrorCode(15998).name(), "Location15998");
+    }
+
+    #[test]
+    fn the_handbook_has_every_named_code() {
+        let mut named: Vec<_> = ErrorCode::NAMED.iter().filter(|(_, name)| !name.starts_with("Location")).collect();
+        named.sort_unstable();
+        let mut table = Table::new(&["Code", "Name"]);
+        for (number, name) in named {
+            table.push([number.to_string(), (*name).to_owned()]);
+        }
+        check_table("reference/errors.md", "named codes", &table);
+    }
+
+    /// The codes that the page explains have their names.
+    #[test]
+    fn the_handbook_names_codes_as_replies_do() {
+        let page = include_str!("../../../docs/reference/errors.md");
+        let pairs = page.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" |")).map(|(cell, _)| cell);
+        let mut count = 0;
+        for pair in pairs.flat_map(|cell| cell.split(", ")) {
+            let Some((Ok(number), name)) = pair.split_once(' ').map(|(number, name)| (number.parse(), name)) else {
+                continue;
+            };
+            assert_eq!(name, format!("`{}`", ErrorCode(number).name()));
+            count += 1;
+        }
+        assert!(count > 10, "{count} codes");
     }
 }

@@ -11,7 +11,7 @@ pub(crate) enum ByteOrder {
     Big,
 }
 
-/// The number that the bytes are: integers of 1, 2, 4 and as longs of 8 bytes, with a sign; doubles of 4 and 8. Nothing
+/// The number that the bytes encode: a signed integer of 1, 2 or 4 bytes, or of 8 for longs; a double of 4 or 8. `None`
 /// for other lengths and types.
 pub(crate) fn read(bytes: &[u8], target: Type, order: ByteOrder) -> Option<Value> {
     let mut little = bytes.to_vec();

@@ -5,7 +5,7 @@ use crate::conversion::failure;
 use bunko_bson::{BinarySubtype, Value, ValueRef, base64, hexadecimal};
 use bunko_errors::Result;
 
-/// How text stands for bytes. Source: MongoDB manual, "$convert", "format".
+/// The encoding of bytes as text. Source: MongoDB manual, "$convert", "format".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Base64,
@@ -13,7 +13,7 @@ pub(crate) enum Format {
     Hex,
     Utf8,
     Uuid,
-    /// A UUID's own form for a UUID, else base64; for text to be made only.
+    /// For a UUID its own form, else base64. Only for conversions to text.
     Auto,
 }
 
@@ -36,9 +36,9 @@ impl Format {
     }
 }
 
-/// The text of binary data; of the oldest subtype with the length that it repeats inside.
+/// The text of binary data. In the oldest subtype the text includes the repeated length.
 /// # Errors
-/// `ConversionFailure` where the bytes have none in this format.
+/// `ConversionFailure` if the bytes have no text in this format.
 pub(crate) fn write(subtype: u8, bytes: &[u8], format: Format) -> Result<String> {
     let is_uuid = subtype == BinarySubtype::UUID && bytes.len() == UUID_BYTES;
     let text = match format {
@@ -60,7 +60,7 @@ pub(crate) fn write(subtype: u8, bytes: &[u8], format: Format) -> Result<String>
 
 /// The binary data that a text stands for.
 /// # Errors
-/// `ConversionFailure` where it stands for none, or only one of format and subtype is that of UUIDs.
+/// `ConversionFailure` for a text that is not in the format, or if only one of format and subtype is for UUIDs.
 pub(crate) fn read(text: &str, subtype: u8, format: Format) -> Result<Value> {
     let bytes = match format {
         _ if (format == Format::Uuid) != (subtype == BinarySubtype::UUID) => {

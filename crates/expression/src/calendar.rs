@@ -155,7 +155,7 @@ pub(crate) fn days_in_month(year: i64, month: i64) -> i64 {
 
 /// A date as `$toString` converts it.
 /// # Errors
-/// 18537 for a year of other than four digits.
+/// 18537 for a year that has not four digits.
 pub(crate) fn converted_text(ms: i64) -> Result<String> {
     Civil::of(ms).printable_year().map(|_| iso_text(ms))
 }
@@ -172,7 +172,7 @@ pub(crate) fn iso_text(ms: i64) -> String {
 /// The moment that a text names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WrittenMoment<'t> {
-    /// Since 1970, in UTC where the text names no zone.
+    /// Milliseconds since 1970; in UTC if the text names no zone.
     pub(crate) ms: i64,
     /// The zone as it was written, or empty.
     pub(crate) zone: &'t str,

@@ -1,5 +1,5 @@
-//! Compares what each operator and accumulator says of collations in its entry with what it answers: a table that is walked,
-//! so that no entry compares strings and forgets the order that the command asks for.
+//! Compares the declaration of each operator and accumulator about collations with its results, so that no entry compares
+//! strings without the order that the command asks for.
 
 use crate::accumulators::{self, AccumulatorExpression};
 use crate::call::Strings;

@@ -60,7 +60,7 @@ const HAS_IDENTITY: [Type; 8] = [
 
 /// Converts a value that is not null.
 /// # Errors
-/// `ConversionFailure` where there is no conversion or it would lose the value.
+/// `ConversionFailure` if there is no conversion, or it would lose the value.
 pub(crate) fn convert(value: ValueRef<'_>, target: Type) -> Result<Value> {
     if let (ValueRef::Binary { bytes, .. }, Type::Int32 | Type::Int64 | Type::Double) = (value, target) {
         return from_bytes(bytes, target, ByteOrder::Little);
@@ -71,7 +71,7 @@ pub(crate) fn convert(value: ValueRef<'_>, target: Type) -> Result<Value> {
         Type::Decimal128 => to_decimal(value)?,
         Type::Int32 => to_integer(value, i64::from(i32::MIN)..=i64::from(i32::MAX))?.map(|n| Value::Int32(n as i32)),
         Type::Int64 => to_integer(value, i64::MIN..=i64::MAX)?.map(Value::Int64),
-        // All that is no number is true.
+        // A value that is no number is true.
         Type::Boolean => Some(Value::Boolean(Number::of(value).is_none_or(|number| !number.is_zero()))),
         Type::String => to_text(value)?.map(Value::String),
         Type::DateTime => to_date(value)?,
@@ -84,9 +84,9 @@ pub(crate) fn convert(value: ValueRef<'_>, target: Type) -> Result<Value> {
     })
 }
 
-/// The number that binary data is the bytes of.
+/// The number that the bytes encode.
 /// # Errors
-/// `ConversionFailure` where no number of that type has so many bytes.
+/// `ConversionFailure` if no number of that type has this many bytes.
 pub(crate) fn from_bytes(bytes: &[u8], target: Type, order: ByteOrder) -> Result<Value> {
     binary_number::read(bytes, target, order).ok_or_else(|| {
         let (length, to) = (bytes.len(), target.alias());
@@ -98,9 +98,9 @@ fn bad_number(text: &str, why: &str) -> Failure {
     failure(format!("Failed to parse number '{text}' {NO_ON_ERROR}: {why}"))
 }
 
-/// Which texts are no numbers before anything reads them.
+/// Refuses hexadecimal numbers.
 /// # Errors
-/// `ConversionFailure` for a small `0x` in front; a sign before it or a capital `0X` are let through.
+/// `ConversionFailure` for a text that begins with `0x`. As on MongoDB, a sign before it or a capital `0X` passes.
 fn refuse_hexadecimal(text: &str) -> Result<()> {
     if text.starts_with("0x") {
         return Err(failure(format!("Illegal hexadecimal input {NO_ON_ERROR}: {text}")));
@@ -162,8 +162,8 @@ fn to_double(value: ValueRef<'_>) -> Result<Option<Value>> {
     Ok(Some(Value::Double(number)))
 }
 
-/// Whether the decimal is not zero, and rounds to a double that has lost digits because it is so small. It does as well
-/// where rounding would make it the least double that has all of them.
+/// Whether the decimal is not zero, and rounds to a double that is too small to have all its digits. A decimal that would
+/// round up to the least double with all digits counts too.
 fn is_below_doubles(number: Decimal128) -> bool {
     /// Below this, a quarter of the smallest double short of the least normal one.
     const LEAST: &str = "2.225073858507201259573821257020769E-308";

@@ -1,5 +1,4 @@
-//! How elements of an array are compared where they are sorted as `$push` and `$sortArray` have it: by `1` or `-1`, and arrays
-//! as a whole.
+//! The order of array elements in `$push` and `$sortArray`: by `1` or `-1`, with arrays compared as a whole.
 
 use bunko_bson::key_string::Direction;
 use bunko_bson::{StringOrder, ValueRef, number};
@@ -23,7 +22,7 @@ pub fn compare_elements(direction: Direction, a: ValueRef<'_>, b: ValueRef<'_>, 
     }
 }
 
-/// The order of two elements by what each has in the fields, the first deciding first.
+/// The order of two elements by the values of their fields; earlier fields decide first.
 pub fn compare_fields<P>(
     fields: &[(P, Direction)],
     a: &[ValueRef<'_>],

@@ -65,7 +65,7 @@ enum Decisive {
 }
 
 /// The rule of an operator. Operators without an arm are folded as a whole.
-/// Source: MongoDB 8.2, what `explain` shows of pipelines with constants.
+/// Source: `explain` of MongoDB 8.2 for pipelines with constants.
 fn rule(operator: &str) -> Rule {
     match operator {
         "$_internalJsEmit" | "$filter" | "$function" | "$getField" | "$let" | "$map" | "$meta" | "$rand"

@@ -1,11 +1,11 @@
 //! Inverse hyperbolic functions of doubles, to the last bit as the C library computes them.
 //!
-//! Rust's own compute something else: one value in three has another last digit than on a server that calls C.
+//! Rust's own functions differ: one value in three has another last digit than on a server that calls C.
 //! Source: FreeBSD's msun, "s_asinh.c" and "e_acosh.c", and the documentation of glibc 2.39, which MongoDB 8.2 runs on.
 
 use std::f64::consts::LN_2;
 
-/// From here on one is nothing beside the square: 2 to the power of 28.
+/// From here on, adding one to the square changes nothing: 2 to the power of 28.
 const HUGE: f64 = 268_435_456.0;
 /// Below this a function's value is its argument.
 const TINY: f64 = 1.0 / HUGE;
@@ -13,7 +13,7 @@ const TINY: f64 = 1.0 / HUGE;
 const ASINH_ABOVE_TWO: f64 = f64::from_bits(0x4000_0001_0000_0000);
 const ASINH_HUGE: f64 = f64::from_bits(0x41b0_0001_0000_0000);
 
-/// The number whose hyperbolic sine that is.
+/// The number with this hyperbolic sine.
 pub(crate) fn asinh(number: f64) -> f64 {
     let size = number.abs();
     if size < TINY || !number.is_finite() {
@@ -30,7 +30,7 @@ pub(crate) fn asinh(number: f64) -> f64 {
     angle.copysign(number)
 }
 
-/// The number, not negative, whose hyperbolic cosine that is; NaN below one.
+/// The number, not negative, with this hyperbolic cosine; NaN below one.
 pub(crate) fn acosh(number: f64) -> f64 {
     if number >= HUGE {
         return number.ln() + LN_2;
@@ -42,7 +42,7 @@ pub(crate) fn acosh(number: f64) -> f64 {
     (above + (2.0 * above + above * above).sqrt()).ln_1p()
 }
 
-/// The number whose hyperbolic tangent that is; NaN beyond one.
+/// The number with this hyperbolic tangent; NaN beyond one.
 pub(crate) fn atanh(number: f64) -> f64 {
     let size = number.abs();
     if size < TINY {

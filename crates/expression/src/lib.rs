@@ -1,8 +1,8 @@
 //! Aggregation expressions, pure functions of a document and variables; accumulators, projections and sort patterns,
 //! which are made of them.
 //!
-//! **Invariant:** what [`Expression::parse`] accepted is evaluated without looking at names again: operators,
-//! variables and constant regular expressions are resolved once. Nothing here reads a clock or a store.
+//! **Invariant:** an expression that [`Expression::parse`] accepted is evaluated without looking at names again:
+//! operators, variables and constant regular expressions are resolved once. Nothing here reads a clock or a store.
 //! **Invariant:** an operator is one file, or one of a family's in a file, and one line in a table. Its entry says
 //! whether it compares strings (`StringUse`); a test that walks the table compares that with its answers.
 //! **Invariant:** values larger or deeper than their sources are made in `made.rs`, which counts them and knows their
@@ -69,7 +69,7 @@ pub use field_path::FieldPath;
 pub use folding::ConstantFailure;
 pub use implied::{FieldComparison, ImpliedComparison};
 pub use made::{check_depth, check_document_bytes};
-pub use metadata::{AtHand, HELD_FIELD, Offered, held};
+pub use metadata::{CurrentMetadata, HELD_FIELD, Offered, held};
 pub use number::{Number, Operand};
 pub use path_slots::{PathSlots, PathValues};
 pub use projection::{OtherFields, PathChange, PathChanges, Projection};

@@ -1,6 +1,6 @@
 //! Values that operators make, with limits on size and depth, and counted as work.
 //!
-//! **Invariant:** an array or document larger than what it was read from is made here and nowhere else.
+//! **Invariant:** arrays and documents that are larger than their sources are made in this module only.
 
 use crate::{Evaluated, EvaluationContext};
 use bunko_bson::{

@@ -1,8 +1,8 @@
 //! Metadata of documents in a pipeline: scores, and distances from a point. `$meta` reads it.
 //!
 //! A stage that makes such metadata puts it into the first field of the document ([`held`]), but only if an expression
-//! reads it ([`AtHand::is_wanted`]). The caller that hands the document to stages takes it out again
-//! ([`AtHand::release`]) and keeps it at hand while the stages look at that document. Stages that buffer documents
+//! reads it ([`CurrentMetadata::is_wanted`]). The caller that hands the document to stages takes it out again
+//! ([`CurrentMetadata::release`]) and keeps it while the stages look at that document. Stages that buffer documents
 //! receive them with the field.
 //!
 //! The rejected design was streams of pairs of document and metadata: all stages would pay for a feature that few
@@ -61,13 +61,13 @@ impl Offered {
 
 /// The metadata of the document that a pipeline's stages are looking at.
 #[derive(Debug, Default)]
-pub struct AtHand {
+pub struct CurrentMetadata {
     /// A set of [`Offered`], and the bit `ANYTHING`.
     wanted: AtomicU16,
     current: Mutex<Option<Arc<DocumentBuf>>>,
 }
 
-impl AtHand {
+impl CurrentMetadata {
     /// Notes that an expression reads metadata.
     pub fn want(&self) {
         self.want_of(Offered::NONE);
@@ -158,7 +158,7 @@ mod tests {
     fn what_was_held_is_released_even_beside_a_field_of_that_name() {
         let document = DocumentBuf::new().with("a", 1).with(HELD_FIELD, "a client's");
         let metadata = DocumentBuf::new().with("score", 2.5);
-        let at_hand = AtHand::default();
+        let at_hand = CurrentMetadata::default();
         let released = at_hand.release(held(document.as_ref(), metadata.as_ref()).as_ref());
         assert_eq!(released.as_ref().as_bytes(), document.as_ref().as_bytes());
         assert!(matches!(at_hand.value("score"), Some(Value::Double(2.5))));
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn what_is_added_replaces_what_had_that_name_and_leaves_the_rest() {
-        let at_hand = AtHand::default();
+        let at_hand = CurrentMetadata::default();
         assert!(!at_hand.is_wanted());
         at_hand.want_of(Offered::SORT_KEY);
         assert!(at_hand.is_wanted() && at_hand.wants(Offered::SORT_KEY) && !at_hand.wants(Offered::PLAN));

@@ -1,4 +1,4 @@
-//! `$percentile` and `$median`, as expressions and as accumulators: what they are given, and numbers in order.
+//! `$percentile` and `$median`, as expressions and as accumulators: their arguments, and sorted numbers.
 //! Source: MongoDB manual, "$percentile".
 
 use crate::number::Number;
@@ -8,10 +8,10 @@ use bunko_bson::{ArrayBuf, DocumentRef, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 
-/// So many percentiles are each looked for among numbers in any order; for more of them it pays to sort.
+/// Up to this many percentiles are selected from unsorted numbers; for more, sorting is cheaper.
 const SELECTIONS_MAX: usize = 4;
 
-/// Numbers of which percentiles are taken. All are kept, so that what is called approximate is exact.
+/// Numbers of which percentiles are taken. All are kept, so that the method `approximate` is exact.
 #[derive(Clone, Default)]
 pub(crate) struct Digest {
     numbers: Vec<f64>,
@@ -58,14 +58,14 @@ impl Digest {
     }
 }
 
-/// Where an operator stands: what is no document has another code in each place.
+/// The use of an operator, which decides the error code for an argument that is no document.
 #[derive(Clone, Copy)]
-pub(crate) enum Place {
+pub(crate) enum UsedAs {
     Accumulator,
     Expression,
 }
 
-impl Place {
+impl UsedAs {
     fn code(self, accumulator: i32, expression: i32) -> ErrorCode {
         ErrorCode(if let Self::Accumulator = self { accumulator } else { expression })
     }
@@ -75,7 +75,7 @@ impl Place {
 /// # Errors
 /// 7436100 or 7436201 for no document, `IDLFailedToParse` and `IDLUnknownField` for its fields, `BadValue` for another
 /// method.
-pub(crate) fn parse_median(value: ValueRef<'_>, scope: &ParseScope, place: Place) -> Result<Expression> {
+pub(crate) fn parse_median(value: ValueRef<'_>, scope: &ParseScope, place: UsedAs) -> Result<Expression> {
     let Some(arguments) = value.as_document() else {
         let message = format!("specification must be an object; found $median: {}", ValueText(value));
         return Err(Failure::new(place.code(7_436_100, 7_436_201), message));
@@ -92,7 +92,7 @@ pub(crate) fn parse_median(value: ValueRef<'_>, scope: &ParseScope, place: Place
 pub(crate) fn parse_percentile(
     value: ValueRef<'_>,
     scope: &ParseScope,
-    place: Place,
+    place: UsedAs,
 ) -> Result<(Expression, Arc<[f64]>)> {
     let Some(arguments) = value.as_document() else {
         let message = format!("specification must be an object; found $percentile: {}", ValueText(value));

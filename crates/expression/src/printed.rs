@@ -19,7 +19,7 @@ pub(crate) fn printed_document(document: DocumentRef<'_>) -> String {
 /// One value.
 pub(crate) fn printed_value(value: ValueRef<'_>) -> String {
     let mut printed = String::new();
-    // A string takes what is written to it.
+    // Writing to a string cannot fail.
     let _ = cut(&mut printed, |f| write_value(f, value));
     printed
 }

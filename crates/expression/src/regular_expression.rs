@@ -46,15 +46,15 @@ pub(crate) struct Search<'c, 'v> {
 
 /// A place in a text.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Place {
+pub(crate) struct TextPosition {
     pub(crate) byte: usize,
     /// How many characters stand before it.
     pub(crate) character: usize,
 }
 
 /// A match, where it is, and as the operators report it.
-pub(crate) struct Found {
-    pub(crate) start: Place,
+pub(crate) struct RegexMatch {
+    pub(crate) start: TextPosition,
     /// In bytes.
     pub(crate) end: usize,
     pub(crate) document: DocumentBuf,
@@ -159,21 +159,25 @@ impl<'a> Search<'a, 'a> {
     }
 
     /// The first match.
-    pub(crate) fn find(&self, operation: &OperationContext) -> Result<Option<Found>> {
-        self.find_at(self.pattern()?, Place::default(), operation)
+    pub(crate) fn find(&self, operation: &OperationContext) -> Result<Option<RegexMatch>> {
+        self.find_at(self.pattern()?, TextPosition::default(), operation)
     }
 
     /// Visits the matches one after the other, until there is none or the visitor fails.
-    pub(crate) fn each(&self, operation: &OperationContext, mut visit: impl FnMut(Found) -> Result<()>) -> Result<()> {
+    pub(crate) fn each(
+        &self,
+        operation: &OperationContext,
+        mut visit: impl FnMut(RegexMatch) -> Result<()>,
+    ) -> Result<()> {
         let text = self.text();
         let pattern = self.pattern()?;
-        let mut from = Place::default();
+        let mut from = TextPosition::default();
         while let Some(found) = self.find_at(pattern, from, operation)? {
             // An empty match would be found again.
             let step = if found.end == found.start.byte { self.character_bytes_at(found.end) } else { 0 };
             let byte = found.end + step;
             let passed = text.get(found.start.byte..byte).map_or(0, |passed| passed.chars().count());
-            from = Place { byte, character: found.start.character + passed };
+            from = TextPosition { byte, character: found.start.character + passed };
             visit(found)?;
             // MongoDB reports no empty match behind the last character.
             if from.byte >= text.len() {
@@ -184,7 +188,12 @@ impl<'a> Search<'a, 'a> {
     }
 
     /// The first match from a place on.
-    fn find_at(&self, pattern: &Pattern, from: Place, operation: &OperationContext) -> Result<Option<Found>> {
+    fn find_at(
+        &self,
+        pattern: &Pattern,
+        from: TextPosition,
+        operation: &OperationContext,
+    ) -> Result<Option<RegexMatch>> {
         let text = self.text();
         let groups = pattern.0.find(text, from.byte, |steps| operation.work(steps));
         let groups = groups.map_err(|stopped| self.stopped(stopped))?;
@@ -200,11 +209,11 @@ impl<'a> Search<'a, 'a> {
         }
         let (start, end) = (found.start, found.end);
         let passed = text.get(from.byte..start).unwrap_or_default().chars().count();
-        let start = Place { byte: start, character: from.character + passed };
+        let start = TextPosition { byte: start, character: from.character + passed };
         let document = DocumentBuf::new()
             .with("match", text.get(start.byte..end).unwrap_or_default())
             .with("idx", start.character as i32)
             .with("captures", &captures);
-        Ok(Some(Found { start, end, document }))
+        Ok(Some(RegexMatch { start, end, document }))
     }
 }

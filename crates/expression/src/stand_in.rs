@@ -39,8 +39,8 @@ impl<'a> StandIn<'a> {
         Some(self.value.value().map_or(Evaluated::Missing, |value| FieldPath::follow_from(value, &asked[own.len()..])))
     }
 
-    /// Whether `read` includes no document that contains the value at `path`. Only then does a stand-in act as a
-    /// changed document would.
+    /// Whether `read` includes no document that contains the value at `path`. Otherwise a stand-in would not act as a
+    /// changed document.
     pub fn is_apart_from(path: &FieldPath, read: &Dependencies) -> bool {
         let Dependencies::Fields(fields) = read else { return false };
         let is_above = |field: &String| {

@@ -1,4 +1,4 @@
-//! Arguments that several string operators take alike.
+//! Arguments that several string operators share.
 
 use crate::call::Call;
 use crate::printed::printed;
@@ -7,9 +7,9 @@ use crate::{Evaluated, made};
 use bunko_bson::{Rounding, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// The text and what is looked for in it, as `$indexOfBytes` and `$indexOfCP` take them.
+/// The text or the searched part of `$indexOfBytes` and `$indexOfCP`.
 /// # Errors
-/// `code` where the argument, named by its `position`, is no string.
+/// `code` if the argument, named by its `position`, is no string.
 pub(crate) fn searched<'v>(call: &Call, value: &'v Evaluated<'_>, code: i32, position: &str) -> Result<&'v str> {
     value.get().and_then(ValueRef::as_str).ok_or_else(|| {
         let message = format!(" requires a string as the {position} argument, found: {}", value.type_name());

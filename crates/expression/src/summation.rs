@@ -57,7 +57,7 @@ impl Sum {
         self.counts[Widest::of(number) as usize] += 1;
     }
 
-    /// Takes a term off. An infinity or NaN cannot be: what they were added to is lost.
+    /// Removes a term. An infinity or NaN cannot be removed, because the sum before it is lost.
     pub fn take_off(&mut self, number: Number) -> Removal {
         let total = &mut self.total;
         match number {

@@ -1,4 +1,4 @@
-//! Strings: what other types become as one, and where characters are.
+//! Strings: conversions of other types to strings, and the places of characters.
 
 use crate::Evaluated;
 use crate::calendar::{self, Civil};

@@ -6,7 +6,7 @@ pub(crate) use evaluation::Binding;
 pub use evaluation::{Engine, EvaluationContext};
 
 use crate::ConstantFailure;
-use crate::metadata::{AtHand, Offered};
+use crate::metadata::{CurrentMetadata, Offered};
 use bunko_bson::{ArrayBuf, StringOrder, Timestamp, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_javascript::Scripts;
@@ -154,7 +154,7 @@ pub struct ParseScope {
     builtins: Builtins,
     has_cluster_time: bool,
     offered: Offered,
-    at_hand: Option<Arc<AtHand>>,
+    at_hand: Option<Arc<CurrentMetadata>>,
     scripts: Option<Arc<Scripts>>,
     /// The values of the variables, if they are known while expressions are parsed.
     known: Option<Variables>,
@@ -260,7 +260,7 @@ impl ParseScope {
 
     /// Offers these kinds of metadata to `$meta`; `at_hand` holds them when expressions are evaluated.
     #[must_use]
-    pub fn offering(self, offered: Offered, at_hand: &Arc<AtHand>) -> Self {
+    pub fn offering(self, offered: Offered, at_hand: &Arc<CurrentMetadata>) -> Self {
         Self { offered, at_hand: Some(Arc::clone(at_hand)), ..self }
     }
 

@@ -70,7 +70,7 @@ pub(crate) enum Verdict {
 }
 
 #[derive(Default)]
-struct State {
+struct WatchedCalls {
     fault: Option<Fault>,
     /// Calls so far that the fault could have hit.
     count: u64,
@@ -94,7 +94,7 @@ struct Known {
 
 pub(crate) struct Watched {
     root: PathBuf,
-    state: Mutex<State>,
+    state: Mutex<WatchedCalls>,
 }
 
 static WATCHED: Mutex<Vec<Arc<Watched>>> = Mutex::new(Vec::new());
@@ -190,7 +190,7 @@ impl Watched {
 
 /// The known files, while a call is being recorded.
 pub(crate) struct Files<'s> {
-    state: &'s mut State,
+    state: &'s mut WatchedCalls,
 }
 
 impl Files<'_> {

@@ -1,4 +1,5 @@
-//! The memory that an engine holds, and its credit: the server counts memory for the operation before the engine takes it.
+//! The memory that an engine holds, and its credit: the server counts memory for the operation before the engine
+//! takes it.
 #![allow(unsafe_code)]
 
 use crate::protocol;
@@ -8,14 +9,16 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes that are counted for the operation before the first script; the engine with its prelude takes about a third of them.
+/// Bytes that are counted for the operation before the first script; the engine with its prelude takes about a third of
+/// them.
 pub(crate) const FIRST_CREDIT: usize = 2 << 20;
-/// More credit is asked for in pieces of so many bytes.
+/// Number of bytes by which more credit is asked for.
 const PIECE_BYTES: usize = 1 << 20;
 /// The engine's allocator rounds sizes up to this.
 const GRAIN_BYTES: usize = 8;
 
-/// The account of one engine. Only the engine's thread uses it; the counters are atomic because the engine asks for `Sync`.
+/// The account of one engine. Only the engine's thread uses it; the counters are atomic because the engine asks for
+/// `Sync`.
 pub(crate) struct Account {
     server: Arc<UnixStream>,
     held: AtomicUsize,
@@ -30,7 +33,7 @@ impl Account {
         Self { server, held: AtomicUsize::default(), credit, answer: AtomicUsize::default() }
     }
 
-    /// Counts bytes that are about to be taken; whether they may be.
+    /// Counts bytes before they are taken. Returns whether they may be taken.
     fn take(&self, bytes: usize) -> bool {
         let held = self.held.load(Ordering::Relaxed).saturating_add(bytes);
         let credit = self.credit.load(Ordering::Relaxed);
@@ -46,7 +49,7 @@ impl Account {
         self.held.store(held.saturating_sub(bytes), Ordering::Relaxed);
     }
 
-    /// Counts the buffer of answers, which has so many bytes and keeps them.
+    /// Counts the buffer of answers, which keeps its `bytes`.
     pub fn hold_answer(&self, bytes: usize) {
         let held = self.answer.load(Ordering::Relaxed);
         if bytes > held && self.take(bytes - held) {

@@ -5,7 +5,7 @@ use bunko_bson::DocumentRef;
 /// A call of a script.
 #[derive(Clone, Copy)]
 pub(crate) struct Call<'a> {
-    /// Of the script.
+    /// The number of the script.
     pub number: usize,
     /// The document that the script calls `this`.
     pub this: Option<DocumentRef<'a>>,

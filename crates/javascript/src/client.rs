@@ -1,6 +1,6 @@
 //! The server's side of a worker: the calls of an operation's scripts go there, and their answers come back.
 //!
-//! **Invariant:** while it waits it asks the operation 50 times a second, and kills the worker where the operation has to stop.
+//! **Invariant:** a waiting client asks the operation 50 times a second whether it must stop, and then kills the worker.
 //! **Invariant:** a worker's end is a failure of its operation, never of the server.
 
 use crate::interpreter_failure::interpreter_failure;
@@ -15,9 +15,9 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-/// Steps of the operation's that a call counts for, so that it is asked between short calls too.
+/// Steps that a call counts for, so that the operation is also asked between short calls.
 const STEPS_PER_CALL: usize = 64;
-/// A call that takes longer than so many naps is long.
+/// A call that takes longer than this many naps is long.
 const LONG_CALL_NAPS: u32 = 5;
 /// Bytes of a request that a worker may read without asking for memory; they are part of [`WORKER_BYTES`].
 const REQUEST_BYTES: usize = 1 << 20;
@@ -66,16 +66,16 @@ pub(crate) struct Client {
     incoming: Incoming,
     /// Bytes that the worker holds for the operation.
     held_bytes: usize,
-    /// The longest request that it may read within that.
+    /// Longest request that it may read within `held_bytes`.
     request_bytes: usize,
     /// Why the worker was ended.
     ended: Option<Failure>,
 }
 
 impl Client {
-    /// Takes a worker of the operation's server, or a thread where the operation knows of none.
+    /// Takes a worker of the operation's server, or a thread if the operation knows no server.
     /// # Errors
-    /// As [`OperationContext::check`]; `JSInterpreterFailure` where no process can be started.
+    /// As [`OperationContext::check`]; `JSInterpreterFailure` if no process can be started.
     pub fn new(operation: &Arc<OperationContext>) -> Result<Self> {
         operation.hold_elsewhere(WORKER_BYTES)?;
         let workers = operation.script_host().and_then(|host| host.downcast::<Workers>().ok());
@@ -93,7 +93,8 @@ impl Client {
         Ok(client)
     }
 
-    /// Calls are about to be made. Whether the worker is still there; one that failed its operation counts as there, and fails the calls.
+    /// Must be called before calls. Returns whether the worker is still there. A worker that failed its operation counts as
+    /// there, and fails the calls.
     pub fn resume(&self) -> bool {
         match &self.worker {
             Worker::Process(process, _) if self.ended.is_none() => process.resume(),
@@ -101,14 +102,14 @@ impl Client {
         }
     }
 
-    /// No call is made for now: the worker may be ended for another operation.
+    /// Notes that no call comes for now, so that the worker may be ended for another operation.
     pub fn rest(&self) {
         if let Worker::Process(process, _) = &self.worker {
             process.rest();
         }
     }
 
-    /// Compiles a script; its number.
+    /// Compiles a script, and returns its number.
     /// # Errors
     /// `JSInterpreterFailure` for a text that is no JavaScript; as [`OperationContext::check`].
     pub fn compile(&mut self, text: &str) -> Result<u32> {
@@ -119,7 +120,7 @@ impl Client {
         })
     }
 
-    /// Defines what scripts find under a name.
+    /// Defines a global value under a name.
     pub fn define(&mut self, name: &str, value: ValueRef<'_>) -> Result<()> {
         self.outgoing.define(name, value);
         self.ask(|answer| matches!(answer, Answer::Done).then_some(()))
@@ -149,8 +150,8 @@ impl Client {
         }
     }
 
-    /// Sends the request that is written, and takes what is wanted from the answer. A worker that answers something else is ended, as is the
-    /// worker of an operation that has to stop.
+    /// Sends the written request, and returns the part of the answer that `take` selects. The worker is ended if it answers
+    /// something else, or if the operation has to stop.
     fn ask<T>(&mut self, take: impl FnOnce(&Answer<'_>) -> Option<T>) -> Result<T> {
         if let Some(reason) = &self.ended {
             return Err(reason.clone());
@@ -222,7 +223,7 @@ impl Client {
         Ok(())
     }
 
-    /// Lets the worker hold so much more.
+    /// Allows the worker to hold `bytes` more.
     fn hold(&mut self, bytes: usize) -> Result<()> {
         self.operation.hold_elsewhere(bytes)?;
         self.held_bytes += bytes;

@@ -1,4 +1,4 @@
-//! One engine: its limits, and what it says when a script fails.
+//! One engine: its limits, and the failures of scripts.
 
 use crate::allocation::{Account, Accounted};
 use crate::call::Call;
@@ -32,7 +32,7 @@ pub(crate) struct Engine {
 impl Engine {
     /// Makes an engine with the prelude evaluated.
     /// # Errors
-    /// `JSInterpreterFailure` where the memory does not suffice.
+    /// `JSInterpreterFailure` if there is too little memory.
     pub fn new(account: &Arc<Account>) -> Result<Self> {
         let make = || {
             let runtime = Runtime::new_with_alloc(Accounted(Arc::clone(account)))?;
@@ -64,7 +64,7 @@ impl Engine {
         })
     }
 
-    /// Defines what scripts find under a name.
+    /// Defines a global value under a name.
     pub fn define(&self, name: &str, value: ValueRef<'_>) -> Result<()> {
         self.with(|context, kit| {
             if let ValueRef::JavaScript(text) = value {
@@ -91,7 +91,7 @@ impl Engine {
         })
     }
 
-    /// Appends what a script emits, an array of documents of `k` and `v`, as the only field of a document.
+    /// Appends the values that a script emits, an array of documents of `k` and `v`, as the only field of a document.
     pub fn emits(&self, call: Call<'_>, answer: &mut Vec<u8>) -> Result<()> {
         self.with(|context, kit| {
             let _: rquickjs::Value<'_> = apply(context, kit, call, Integers::Remembered)?;
@@ -100,7 +100,7 @@ impl Engine {
         })
     }
 
-    /// Works inside the engine, and says in MongoDB's words what went wrong.
+    /// Runs `work` inside the engine, and turns its failure into MongoDB's.
     fn with<T>(
         &self,
         work: impl for<'js> FnOnce(&Ctx<'js>, &Kit<'js>) -> std::result::Result<T, Refused>,
@@ -139,7 +139,7 @@ fn apply<'js, T: rquickjs::FromJs<'js>>(
     Ok(arguments.apply(&function)?)
 }
 
-/// The first reading of a text that is JavaScript.
+/// The first way to read a text that is valid JavaScript.
 fn compiled<'js>(context: &Ctx<'js>, text: &str) -> std::result::Result<Function<'js>, Refused> {
     let mut readings = source::readings(text).into_iter().peekable();
     while let Some(reading) = readings.next() {
@@ -153,21 +153,21 @@ fn compiled<'js>(context: &Ctx<'js>, text: &str) -> std::result::Result<Function
     Err(Refused::Engine(Error::Unknown))
 }
 
-/// The failure for what a script has thrown.
+/// The failure for a value that a script has thrown.
 fn thrown<'js>(context: &Ctx<'js>, kit: &Kit<'js>) -> Failure {
     let thrown = context.catch();
     let written = kit.written.call::<_, String>((thrown,)).unwrap_or_else(|_| {
-        // The value that the script threw throws itself when it is looked at.
+        // The thrown value throws again when it is printed.
         drop(context.catch());
         "uncaught exception".to_owned()
     });
     interpreter_failure(&written)
 }
 
-/// Functions of this side that the prelude is given.
+/// Rust functions that the prelude can call.
 fn host<'js>(context: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
     let host = Object::new(context.clone())?;
-    // The server ends the process where the operation has to stop meanwhile.
+    // If the operation has to stop meanwhile, the server ends the process.
     let sleep = |milliseconds: f64| {
         std::thread::sleep(Duration::try_from_secs_f64(milliseconds.max(0.0) / 1000.0).unwrap_or(Duration::MAX));
     };

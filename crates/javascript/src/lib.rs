@@ -11,10 +11,10 @@
 //!
 //! `docs/decisions/001-script-processes.md` says why it is a process, and what a call costs.
 //!
-//! **Invariant:** a script runs for a thread of its operation's own, never for one that serves others
+//! **Invariant:** only a thread of its own operation waits for a script, never a thread that serves other clients
 //! ([`Scripts::admit`]).
 //! **Invariant:** an operation that has to stop stops within moments, whatever its script does.
-//! **Invariant:** what a script does to its engine or its process concerns no other operation.
+//! **Invariant:** a script that damages its engine or its process affects no other operation.
 //! **Invariant:** no worker serves two operations, and none outlives the server.
 #![deny(unsafe_code)]
 

@@ -25,15 +25,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long something is waited for until the operation is asked whether it has to stop.
+/// Interval at which a waiting thread asks its operation whether it must stop.
 pub(crate) const NAP: Duration = Duration::from_millis(20);
 /// Bytes that a worker takes before it runs a script, with its first credit.
 pub const WORKER_BYTES: usize = 6 << 20;
-/// A worker that has not been called for so long may be ended for an operation that waits.
+/// A worker that has been idle for this long may be ended for an operation that waits.
 const IDLE_MIN: Duration = Duration::from_millis(200);
 /// The priority of a worker whose call takes long: beside threads that serve clients it gets a tenth of a processor.
 const NICENESS: i32 = 10;
-/// How often a process that was killed is asked whether it has ended.
+/// Interval at which a killed process is checked for its end.
 const REAP: Duration = Duration::from_millis(2);
 /// How long a process that closed its socket may take to end by itself.
 const LAST_MOMENTS: u32 = 25;
@@ -43,16 +43,16 @@ pub struct Workers {
     program: PathBuf,
     arguments: Vec<OsString>,
     most: usize,
-    state: Mutex<State>,
-    /// Told to the thread that starts and reaps processes.
+    state: Mutex<SpareProcesses>,
+    /// Wakes the thread that starts and reaps processes.
     wanted: Condvar,
-    /// Told to operations that wait.
+    /// Wakes operations that wait.
     given: Condvar,
     held_bytes: AtomicU64,
 }
 
 #[derive(Default)]
-struct State {
+struct SpareProcesses {
     has_thread: bool,
     /// Processes that wait for an operation.
     spares: Vec<Process>,
@@ -80,7 +80,7 @@ struct Life(Mutex<Living>);
 
 struct Living {
     child: Option<Child>,
-    /// Since when no call is made.
+    /// The end of the last call; `None` during a call.
     idle: Option<Instant>,
 }
 
@@ -153,7 +153,7 @@ impl Workers {
         self.given.notify_all();
     }
 
-    fn start_thread(self: &Arc<Self>, state: &mut State) -> Result<()> {
+    fn start_thread(self: &Arc<Self>, state: &mut SpareProcesses) -> Result<()> {
         if state.has_thread {
             return Ok(());
         }
@@ -196,7 +196,7 @@ impl Workers {
         socket.set_read_timeout(Some(NAP))?;
         socket.set_write_timeout(Some(NAP))?;
         let mut command = Command::new(&self.program);
-        // A group of its own: what a terminal sends to the server's group is not for it.
+        // A process group of its own, so that the terminal's signals to the server do not reach it.
         command.arg0("bunko").args(&self.arguments).env_clear().process_group(0);
         command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn()?;
@@ -204,7 +204,7 @@ impl Workers {
     }
 }
 
-impl State {
+impl SpareProcesses {
     /// Takes a spare process that still runs, unless operations have `most` of them and none is idle.
     fn pop(&mut self, most: usize) -> Option<Process> {
         if self.lives.len() >= most {
@@ -235,7 +235,7 @@ impl State {
 }
 
 impl Process {
-    /// A call is about to be made; whether the process is still there for it.
+    /// Must be called before a call. Returns whether the process is still there.
     pub fn resume(&self) -> bool {
         let mut living = self.life.0.lock();
         living.idle = None;

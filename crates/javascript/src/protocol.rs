@@ -1,5 +1,5 @@
-//! The frames between the server and a worker: a length, a kind, and a content that depends on the kind. The server asks and the worker
-//! answers. While it works the worker may ask for memory; the server grants it, or ends the worker.
+//! The frames between the server and a worker: a length, a kind, and a content that depends on the kind. The server asks
+//! and the worker answers. While it works, the worker may ask for memory; the server grants it, or ends the worker.
 //!
 //! The server does not trust a worker: an answer that makes no sense ends it.
 
@@ -10,7 +10,7 @@ use bunko_errors::{ErrorCode, Failure};
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 
-/// The largest frame, in bytes. A script may answer what is larger than a document.
+/// The largest frame, in bytes. The answer of a script may be larger than a document.
 /// Source: MongoDB's limit for buffers, 64 megabytes.
 pub(crate) const FRAME_BYTES_MAX: usize = 64 << 20;
 /// Bytes of a frame's length, which does not count itself, and of its kind.
@@ -37,7 +37,7 @@ const MORE: u8 = 21;
 const HAS_THIS: u8 = 1;
 const HAS_ARGUMENTS: u8 = 2;
 
-/// The frame that grants what a worker has asked for.
+/// The frame that grants a worker the memory that it has asked for.
 pub(crate) const GRANTED: [u8; HEADER_BYTES] = [1, 0, 0, 0, GRANT];
 
 /// The frame that asks for more memory.
@@ -251,7 +251,7 @@ impl Incoming {
         self.end().map_or(0, |end| end.saturating_sub(self.bytes.len()))
     }
 
-    /// Reads what has come of the frame; whether the other side is still there.
+    /// Reads the part of the frame that has arrived. Returns whether the other side is still there.
     /// # Errors
     /// As the socket; a frame that is too large.
     pub fn read(&mut self, mut socket: &UnixStream) -> io::Result<bool> {
@@ -267,14 +267,14 @@ impl Incoming {
         Ok(read > 0)
     }
 
-    /// Where it ends, once that is known.
+    /// The end of the frame, once its length is known.
     fn end(&self) -> Option<usize> {
         let length = self.bytes[..self.filled].first_chunk().map(|length| u32::from_le_bytes(*length));
         length.map(|length| length as usize + LENGTH_BYTES)
     }
 }
 
-/// The failure for a worker that says what makes no sense.
+/// The failure for a worker whose answer makes no sense.
 pub(crate) fn nonsense() -> Failure {
     interpreter_failure("the process that ran the script answered nothing that makes sense")
 }

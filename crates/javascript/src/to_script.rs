@@ -1,4 +1,4 @@
-//! From BSON to what scripts see.
+//! Converts BSON to values of scripts.
 
 use crate::kit::Kit;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef, hexadecimal};

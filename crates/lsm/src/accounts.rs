@@ -21,7 +21,7 @@ pub(crate) struct Share {
 /// Documents by segment, and entries in the trees, for all keyspaces.
 #[derive(Default)]
 pub(crate) struct Accounts {
-    state: Mutex<State>,
+    state: Mutex<Balances>,
 }
 
 /// One keyspace's account.
@@ -83,13 +83,13 @@ impl Account {
 
 /// The accounts at one moment. Cheap to copy, because a checkpoint copies them while writers wait.
 #[derive(Clone, Default)]
-pub(crate) struct State {
+pub(crate) struct Balances {
     accounts: KeyspaceMap<Account>,
     /// Dropped keyspaces with the drop's LSN, until the drop is durable and no view is older.
     dropped: KeyspaceMap<Lsn>,
 }
 
-impl State {
+impl Balances {
     fn drop_keyspace(&mut self, keyspace: KeyspaceId, lsn: Lsn) {
         self.accounts.remove(keyspace);
         self.dropped.insert(keyspace, lsn);
@@ -149,7 +149,7 @@ impl State {
 impl Accounts {
     /// Restores the accounts from a checkpoint's note; `None` if the note is malformed.
     pub fn restore(note: DocumentRef<'_>) -> Option<Self> {
-        let mut state = State::default();
+        let mut state = Balances::default();
         for [keyspace, segment, live, total] in numbers(note.get("shares"))? {
             let account = state.accounts.get_or_default(keyspace_id(keyspace)?);
             Arc::make_mut(&mut account.shares).insert(segment, Share { live, total });
@@ -168,7 +168,7 @@ impl Accounts {
     }
 
     /// Adds the accounts to a checkpoint's note.
-    pub fn encode(state: &State, note: DocumentBuf) -> DocumentBuf {
+    pub fn encode(state: &Balances, note: DocumentBuf) -> DocumentBuf {
         let shares = packed(
             state.shares().map(|(keyspace, segment, share)| [u64::from(keyspace.0), segment, share.live, share.total]),
         );
@@ -249,7 +249,7 @@ impl Accounts {
         kept.chain(state.dropped.iter().map(|(keyspace, _)| keyspace)).collect()
     }
 
-    pub fn copy(&self) -> State {
+    pub fn copy(&self) -> Balances {
         self.state.lock().clone()
     }
 
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn what_a_checkpoint_noted_is_gone_on_from() {
-        let mut state = State::default();
+        let mut state = Balances::default();
         let account = state.accounts.get_or_default(RECORDS);
         account.put(location(100, 30));
         account.put(location(SEGMENT_BYTES * 3, 50));

@@ -5,10 +5,10 @@
 //! its bytes allow.
 //!
 //! ```text
-//! block    entries; what finds some of them, which is not read here; trailer
-//! entry    kind, u8: 0 a value, 1 or 2 a deletion; LSN, varint; the key; of a value its length, varint, and its bytes
-//!          each <interval>-th one has a whole key: length, varint; bytes
-//!          others have what differs from that: bytes in common, varint; length of the rest, varint; bytes of the rest
+//! block    entries; an index of some of them, which is not read here; trailer
+//! entry    kind, u8: 0 a value, 1 or 2 a deletion; LSN, varint; the key; for a value, its length, varint, and bytes
+//!          each <interval>-th entry has a whole key: length, varint; bytes
+//!          other entries share a prefix with it: bytes in common, varint; length of the rest, varint; the rest
 //! trailer  31 bytes: the first is <interval>, the last four the number of entries, little-endian
 //! ```
 

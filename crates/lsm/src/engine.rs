@@ -4,7 +4,7 @@ mod opening;
 
 pub use opening::kind;
 
-use crate::accounts::{Accounts, State as AccountsState};
+use crate::accounts::{Accounts, Balances};
 use crate::backlog::Backlog;
 use crate::compression::Compression;
 use crate::documents::Documents;
@@ -69,7 +69,7 @@ pub struct LsmEngine {
     /// Lent to all readers of the latest state.
     latest: LsmView,
     /// The accounts at the last mark.
-    marked_accounts: Mutex<AccountsState>,
+    marked_accounts: Mutex<Balances>,
 }
 
 impl LsmEngine {

@@ -82,11 +82,11 @@ fn move_into(path: &Path, directory: &Path) -> Result<()> {
 pub(crate) struct Leftovers {
     tree: AnyTree,
     pub files: Arc<TreeFiles>,
-    state: Mutex<State>,
+    state: Mutex<Tracked>,
 }
 
 #[derive(Default)]
-struct State {
+struct Tracked {
     /// Files of an earlier process; removed once this process writes.
     aside: Option<Aside>,
     /// Number of running flushes and merges.
@@ -110,7 +110,7 @@ pub(crate) struct Writing<'l> {
 
 impl Leftovers {
     pub fn new(tree: &AnyTree, files: &Arc<TreeFiles>, aside: Aside) -> Self {
-        let state = Mutex::new(State { aside: Some(aside), ..State::default() });
+        let state = Mutex::new(Tracked { aside: Some(aside), ..Tracked::default() });
         Self { tree: tree.clone(), files: Arc::clone(files), state }
     }
 
@@ -148,7 +148,7 @@ impl Leftovers {
     }
 
     /// Removes the tables of failed flushes and merges. No flush or merge may be running.
-    fn clean_up(&self, state: &mut State) {
+    fn clean_up(&self, state: &mut Tracked) {
         if state.has_failed {
             let tables = state.first..self.tree.next_table_id();
             state.suspects.extend(tables.filter(|table| !state.named.contains(table)));

@@ -19,7 +19,7 @@
 //! **Invariant:** an extent is durable before its segments are left, and never changes.
 //! **Invariant:** only documents to which the oldest view does not lead, by durable records, are left behind.
 
-use crate::accounts::{Accounts, Share, State};
+use crate::accounts::{Accounts, Balances, Share};
 use crate::compression::Compression;
 use crate::cooling::{self, Cooling};
 use crate::documents::Documents;
@@ -361,7 +361,7 @@ impl Mover {
     }
 
     /// Moves the live documents of the sources into a new extent, which takes over the sources' segments.
-    fn empty(&self, sources: &Sources, oldest: &LsmView, state: &State, haste: Urgency) -> Result<Reclaimed> {
+    fn empty(&self, sources: &Sources, oldest: &LsmView, state: &Balances, haste: Urgency) -> Result<Reclaimed> {
         let mut segments = match sources {
             Sources::Segments(segments) => segments.clone(),
             Sources::Extents(extents) => extents.iter().flat_map(|extent| extent.segments.iter().copied()).collect(),
@@ -430,7 +430,7 @@ impl Mover {
 /// Decides whether a document is alive.
 struct Sieve<'a> {
     oldest: &'a LsmView,
-    state: &'a State,
+    state: &'a Balances,
 }
 
 impl Sieve<'_> {

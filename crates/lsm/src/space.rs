@@ -1,6 +1,6 @@
 //! Disk space of keyspaces.
 
-use crate::accounts::{Account, State};
+use crate::accounts::{Account, Balances};
 use crate::extents::{Contents, Registry};
 use crate::key::KEYSPACE_BYTES;
 use bunko_store::{KeyspaceId, KeyspaceStatistics, Space};
@@ -15,8 +15,8 @@ const RECORD_ENTRY_BYTES: u64 = 30;
 pub(crate) fn of_keyspaces(
     keyspaces: &[(KeyspaceId, KeyspaceStatistics)],
     registry: &Registry,
-    state: &State,
-    flushed: &State,
+    state: &Balances,
+    flushed: &Balances,
     tree: &AnyTree,
 ) -> Vec<Space> {
     let trees = of_trees(tree, state);
@@ -60,7 +60,7 @@ fn live_part(contents: Contents, live: u64) -> u64 {
 
 /// Bytes of the tables by keyspace. A table with several keyspaces is divided in proportion to their entries, because
 /// entries differ little in size: about 30 bytes for a record, and the key for an index key.
-fn of_trees(tree: &AnyTree, state: &State) -> FxHashMap<KeyspaceId, u64> {
+fn of_trees(tree: &AnyTree, state: &Balances) -> FxHashMap<KeyspaceId, u64> {
     let mut bytes = FxHashMap::default();
     for table in tree.current_version().iter_tables() {
         let range = &table.metadata.key_range;

@@ -1,6 +1,6 @@
 //! The engine's section of `serverStatus`.
 
-use crate::accounts::State;
+use crate::accounts::Balances;
 use crate::documents::Documents;
 use crate::reclaim::Counters;
 use bunko_bson::DocumentBuf;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) struct Status<'a> {
     pub tree: &'a AnyTree,
     pub documents: &'a Documents,
-    pub accounts: &'a State,
+    pub accounts: &'a Balances,
     pub counters: &'a Counters,
     pub cache_bytes: u64,
     pub flushes: u64,

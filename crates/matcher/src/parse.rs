@@ -16,12 +16,12 @@ const CONDITION_STEPS: usize = 16;
 pub(crate) struct Parser<'p> {
     pub compiler: &'p dyn ExprCompiler,
     pub level: Level,
-    pub place: Place,
+    pub place: FilterUse,
 }
 
 /// The user of the filter, which decides whether the filter may need an index.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum FilterUse {
     /// A plan, which can search by distance and by text.
     Plan,
     /// A pipeline stage, which a plan may take over: the filter may contain `$text`.
@@ -51,12 +51,12 @@ pub(crate) struct Operand<'a> {
 
 impl<'p> Parser<'p> {
     pub fn new(compiler: &'p dyn ExprCompiler) -> Self {
-        Self { compiler, level: Level::Document, place: Place::Elsewhere }
+        Self { compiler, level: Level::Document, place: FilterUse::Elsewhere }
     }
 
     /// The parser of a collection's validator.
     pub fn of_validator(compiler: &'p dyn ExprCompiler) -> Self {
-        Self { compiler, level: Level::Validator, place: Place::Elsewhere }
+        Self { compiler, level: Level::Validator, place: FilterUse::Elsewhere }
     }
 
     /// The parser for conditions inside `$elemMatch`.
@@ -66,12 +66,12 @@ impl<'p> Parser<'p> {
 
     /// The parser for the filter of a plan.
     pub fn for_plan(self) -> Self {
-        Self { place: Place::Plan, ..self }
+        Self { place: FilterUse::Plan, ..self }
     }
 
     /// The parser for the filter of a stage.
     pub fn for_stage(self) -> Self {
-        Self { place: Place::Stage, ..self }
+        Self { place: FilterUse::Stage, ..self }
     }
 
     /// Parses a filter: all of its fields and top-level operators.

@@ -9,7 +9,7 @@ use crate::records::Records;
 use crate::view::MemoryView;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_store::{
-    Effect, Effects, Effort, Engine, EngineKind, KeptForViews, KeyspaceId, KeyspaceStatistics, Lsn, Place, Presence,
+    Effect, Effects, Effort, Engine, EngineKind, KeptForViews, KeyspaceId, KeyspaceStatistics, Lsn, Medium, Presence,
     Reclaimed, RecordId, Result, Space, StorageError, Survival, View,
 };
 use bunko_versions::Views;
@@ -295,7 +295,7 @@ impl Engine for MemoryEngine {
         while self.forget(oldest_view.0, RECLAIM_ENTRIES) > 0 {}
         let bytes = self.keyspaces.records.kept_bytes() + self.keyspaces.indexes.kept_bytes();
         let bytes = u64::try_from(bytes).unwrap_or(0);
-        vec![KeptForViews { place: Place::Memory, bytes, bytes_max: self.limit_bytes / KEPT_PART }]
+        vec![KeptForViews { place: Medium::Memory, bytes, bytes_max: self.limit_bytes / KEPT_PART }]
     }
 
     fn unflushed_bytes(&self) -> u64 {

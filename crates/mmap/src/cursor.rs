@@ -3,7 +3,7 @@
 use crate::arrangement::Arrangement;
 use crate::committed::Committed;
 use crate::memtable::{IndexKey, Record};
-use crate::merge::{Memory, Tree, Turn, in_memory};
+use crate::merge::{Memory, NextEntry, Tree, in_memory};
 use crate::page::Slot;
 use crate::stored;
 use crate::tree_walk::TreeWalk;
@@ -77,9 +77,9 @@ impl RecordCursor for MmapRecordCursor {
             self.fill_head()?;
             let head = self.head.map(|(id, _)| id);
             match self.memory.turn(head.map(|head| move |key: &RecordId| key.cmp(&head))) {
-                Turn::End => return Ok(None),
-                Turn::Tree => break,
-                Turn::Memory(id, value, tree) => {
+                NextEntry::End => return Ok(None),
+                NextEntry::Tree => break,
+                NextEntry::Memory(id, value, tree) => {
                     if tree == Tree::Hidden {
                         self.head = None;
                     }
@@ -204,9 +204,9 @@ impl KeyCursor for MmapKeyCursor {
                 None => None,
             };
             match self.memory.turn(head.map(|head| move |key: &IndexKey| (**key).cmp(head))) {
-                Turn::End => return Ok(None),
-                Turn::Tree => break,
-                Turn::Memory(key, value, tree) => {
+                NextEntry::End => return Ok(None),
+                NextEntry::Tree => break,
+                NextEntry::Memory(key, value, tree) => {
                     if tree == Tree::Hidden {
                         self.head = None;
                     }

@@ -12,7 +12,7 @@ use crate::writer::{Writer, Written};
 use arc_swap::ArcSwap;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_store::{
-    Added, Effects, Effort, Engine, EngineKind, KeptForViews, KeyspaceId, KeyspaceStatistics, Lsn, Opening, Place,
+    Added, Effects, Effort, Engine, EngineKind, KeptForViews, KeyspaceId, KeyspaceStatistics, Lsn, Medium, Opening,
     Reclaimed, RecoveredLog, Result, Space, StorageError, Survival, View,
 };
 use bunko_versions::Views;
@@ -314,7 +314,7 @@ impl Engine for MmapEngine {
     fn kept_for_views(&self, _oldest_view: Lsn) -> Vec<KeptForViews> {
         let read = |memtable: &&Arc<Memtable>| Arc::strong_count(memtable) > 1;
         let memory_bytes = self.written.lock().iter().filter(read).map(|memtable| memtable.bytes()).sum();
-        let memory = KeptForViews { place: Place::Memory, bytes: memory_bytes, bytes_max: KEPT_MEMORY_BYTES_MAX };
+        let memory = KeptForViews { place: Medium::Memory, bytes: memory_bytes, bytes_max: KEPT_MEMORY_BYTES_MAX };
         let committed = Arc::clone(&self.state.load().committed);
         let (last, page_bytes) = (committed.meta.transaction, self.file.page_bytes as u64);
         let oldest = self.oldest_pinned(last);

@@ -12,7 +12,7 @@ pub(crate) struct Memory<K: Ord + Clone, V: Clone> {
 }
 
 /// Source of the next entry.
-pub(crate) enum Turn<K, V> {
+pub(crate) enum NextEntry<K, V> {
     /// A memtable has the next entry; `Tree` says whether it hides the tree's next one. `None` as value is a deletion.
     Memory(K, Option<V>, Tree),
     /// The tree has the next entry.
@@ -42,14 +42,14 @@ impl<K: Ord + Clone, V: Clone> Memory<K, V> {
     }
 
     /// Takes the next entry. `tree` compares a key with the tree's next one; `None` at the tree's end.
-    pub fn turn(&mut self, tree: Option<impl Fn(&K) -> Ordering>) -> Turn<K, V> {
+    pub fn turn(&mut self, tree: Option<impl Fn(&K) -> Ordering>) -> NextEntry<K, V> {
         self.walks.retain_mut(|walk| walk.peek().is_some());
         let first = self.first();
         let (Some(first), Some(tree)) = (&first, &tree) else {
             return match (first, tree) {
                 (Some(key), None) => self.take(key, Tree::Kept),
-                (None, Some(_)) => Turn::Tree,
-                _ => Turn::End,
+                (None, Some(_)) => NextEntry::Tree,
+                _ => NextEntry::End,
             };
         };
         let order = match self.direction {
@@ -59,7 +59,7 @@ impl<K: Ord + Clone, V: Clone> Memory<K, V> {
         match order {
             Ordering::Less => self.take(first.clone(), Tree::Kept),
             Ordering::Equal => self.take(first.clone(), Tree::Hidden),
-            Ordering::Greater => Turn::Tree,
+            Ordering::Greater => NextEntry::Tree,
         }
     }
 
@@ -73,13 +73,13 @@ impl<K: Ord + Clone, V: Clone> Memory<K, V> {
         .cloned()
     }
 
-    fn take(&mut self, key: K, tree: Tree) -> Turn<K, V> {
+    fn take(&mut self, key: K, tree: Tree) -> NextEntry<K, V> {
         let mut newest = None;
         for walk in &mut self.walks {
             if let Some((_, value)) = walk.next_if(|(own, _)| *own == key) {
                 newest.get_or_insert(value);
             }
         }
-        Turn::Memory(key, newest.flatten(), tree)
+        NextEntry::Memory(key, newest.flatten(), tree)
     }
 }

@@ -1,34 +1,34 @@
-//! Room on disk for what does not fit into a stage's memory.
+//! Files for data that do not fit into a stage's memory.
 
 use std::fmt;
 use std::io;
 
 /// Where scratch files are made.
 pub trait ScratchSpace: Send + Sync + fmt::Debug {
-    /// Makes an empty file, which goes when it is dropped, and with the process at the latest.
+    /// Makes an empty file. It is removed when it is dropped, and with the process at the latest.
     /// # Errors
-    /// `StorageFull` where too little room is left; what the system says.
+    /// `StorageFull` if too little room is left; the system's errors.
     fn create(&self) -> io::Result<Box<dyn ScratchFile>>;
 }
 
 /// A file that only its owner sees.
 pub trait ScratchFile: Send + Sync {
-    /// Puts bytes behind those that are there.
+    /// Appends bytes.
     /// # Errors
-    /// `StorageFull` where too little room is left; what the system says.
+    /// `StorageFull` if too little room is left; the system's errors.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
     /// Reads from an offset on until `bytes` is full.
     /// # Errors
-    /// `UnexpectedEof` behind the end; what the system says.
+    /// `UnexpectedEof` behind the end; the system's errors.
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()>;
 }
 
 /// Whether an operation may use scratch files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskUse {
-    /// What does not fit into memory goes there.
+    /// Data that do not fit into memory go there.
     Allowed,
-    /// What does not fit into memory fails.
+    /// Stages fail if their data do not fit into memory.
     Refused,
 }

@@ -80,7 +80,7 @@ impl Purpose {
     fn one_part(self) -> u64 {
         match self {
             Self::Message => 8,
-            // As much as messages leave for it.
+            // Messages leave this much for grants.
             Self::Grant => 3,
             Self::Work => 7,
             Self::Reply => 4,

@@ -28,9 +28,9 @@ pub struct Feed {
 /// Whether a feed reads records that are known to be irrelevant to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// It skips them.
+    /// The feed skips such records.
     Needed,
-    /// It reads all records, and so reaches the end of the log.
+    /// The feed reads all records, and so reaches the end of the log.
     All,
 }
 

@@ -4,7 +4,8 @@ use crate::{QuerySettings, planner};
 use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_expression::{
-    AtHand, Builtins, ConstantFailure, EvaluationContext, Expression, FieldComparison, Offered, ParseScope, Variables,
+    Builtins, ConstantFailure, CurrentMetadata, EvaluationContext, Expression, FieldComparison, Offered, ParseScope,
+    Variables,
 };
 use bunko_javascript::{Function, Scripts};
 use bunko_matcher::{Comparison, ExprComparison, ExprCompiler, ExprPredicate, Filter};
@@ -29,7 +30,7 @@ pub struct QueryScope {
     /// Kinds of metadata that documents have.
     pub offered: Offered,
     /// The metadata of the current document.
-    pub at_hand: Arc<AtHand>,
+    pub at_hand: Arc<CurrentMetadata>,
     /// State shared by the JavaScript functions of the operation.
     pub scripts: Arc<Scripts>,
     /// Query settings that an administrator set for commands of this shape.

@@ -28,7 +28,7 @@ pub struct FieldSet {
     /// A bit for each name in the body, known or not ([`mark`]): most lookups are for fields that the body lacks.
     marks: u64,
     /// Offsets of the first known fields found.
-    places: [Place; PLACES],
+    places: [FieldOffset; PLACES],
 }
 
 /// Number of kept offsets. Most commands have no more fields of their own.
@@ -36,14 +36,14 @@ const PLACES: usize = 6;
 
 /// The offset of a known field in the body.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct FieldOffset {
     /// Position in `known` plus one; 0 for an unused entry.
     number: u8,
     offset: u32,
 }
 
 /// The result of looking up a field.
-enum Found {
+enum FieldLookup {
     /// The walk did not record this name.
     /// Not among the known fields.
     Unknown,
@@ -57,7 +57,7 @@ impl FieldSet {
     /// An empty set for `known`, which has at most 64 fields.
     pub fn new(known: &'static [Field]) -> Self {
         debug_assert!(known.len() <= u64::BITS as usize);
-        Self { known, present: 0, marks: 0, places: [Place::default(); PLACES] }
+        Self { known, present: 0, marks: 0, places: [FieldOffset::default(); PLACES] }
     }
 
     /// Records a field of `body`, and returns whether it is known. All fields of the body must be recorded or passed by
@@ -68,7 +68,7 @@ impl FieldSet {
             Some(position) if self.present & (1 << position) != 0 => Met::Again,
             Some(position) => {
                 if let Some(place) = self.places.get_mut(self.present.count_ones() as usize) {
-                    *place = Place { number: position as u8 + 1, offset: field.offset_in(body) as u32 };
+                    *place = FieldOffset { number: position as u8 + 1, offset: field.offset_in(body) as u32 };
                 }
                 self.present |= 1 << position;
                 Met::Known(&self.known[position])
@@ -86,16 +86,16 @@ impl FieldSet {
         self.known.iter().position(|known| known.name.as_bytes() == name)
     }
 
-    fn find(&self, name: &str) -> Found {
+    fn find(&self, name: &str) -> FieldLookup {
         if self.marks & mark(name.as_bytes()) == 0 {
-            return Found::Missing;
+            return FieldLookup::Missing;
         }
         match self.position(name.as_bytes()) {
-            None => Found::Unknown,
-            Some(position) if self.present & (1 << position) == 0 => Found::Missing,
+            None => FieldLookup::Unknown,
+            Some(position) if self.present & (1 << position) == 0 => FieldLookup::Missing,
             Some(position) => {
                 let place = self.places.iter().find(|place| usize::from(place.number) == position + 1);
-                place.map_or(Found::Somewhere, |place| Found::At(place.offset as usize))
+                place.map_or(FieldLookup::Somewhere, |place| FieldLookup::At(place.offset as usize))
             }
         }
     }
@@ -143,10 +143,10 @@ impl<'a> Fields<'a> {
 
     /// A field of the command, including null.
     pub fn value(&self, name: &str) -> Option<ValueRef<'a>> {
-        match self.met.as_ref().map_or(Found::Unknown, |met| met.find(name)) {
-            Found::Missing => None,
-            Found::At(offset) => self.body.value_at(offset),
-            Found::Unknown | Found::Somewhere => self.body.get(name),
+        match self.met.as_ref().map_or(FieldLookup::Unknown, |met| met.find(name)) {
+            FieldLookup::Missing => None,
+            FieldLookup::At(offset) => self.body.value_at(offset),
+            FieldLookup::Unknown | FieldLookup::Somewhere => self.body.get(name),
         }
     }
 

@@ -6,7 +6,7 @@
 //! several places of one file at once. All of them write blocks of records, compressed with lz4, to files of the
 //! operation's scratch space, which go when their owner does.
 //!
-//! **Invariant:** what is written is read back in the same order, whatever the memory was.
+//! **Invariant:** records are read back in the order in which they were written, however much memory there was.
 //! **Invariant:** no length in a file is believed before it is checked against the bytes that are there.
 //! **Invariant:** a scratch file has no name, so it goes with its operation or its process, however these end.
 #![forbid(unsafe_code)]

@@ -81,7 +81,7 @@ struct Source {
 }
 
 impl Source {
-    /// Goes on to the next record; whether there is one.
+    /// Moves to the next record. Returns whether there is one.
     fn advance(&mut self, operation: &OperationContext) -> Result<bool> {
         let Some((key, value)) = self.reader.next(operation)? else { return Ok(false) };
         self.key.clear();

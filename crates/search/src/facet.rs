@@ -1,4 +1,4 @@
-//! `facet`: how many of what is found hold which values.
+//! `facet`: counts results by their values.
 
 use crate::operators::Clause;
 use crate::schema::{Schema, Types};
@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Most values of one facet, and most bounds.
 const BUCKETS_MAX: usize = 1_000;
-/// Values of a facet of strings that says nothing of that.
+/// Default number of values of a facet of strings.
 const BUCKETS_USUAL: i64 = 10;
 /// Most different values that a facet of strings counts.
 const VALUES_MAX: usize = 1_000_000;
@@ -27,7 +27,7 @@ pub(crate) struct Facet {
 enum Kind {
     /// By the strings themselves, the most frequent ones.
     Strings(usize),
-    /// By bounds of numbers, or of dates; the name of what is outside.
+    /// By bounds of numbers, or of dates. `outside` names the bucket of all other values.
     Bounds { bounds: Vec<Value>, outside: Option<String>, of: Bounded },
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Counts {
     outside: i64,
 }
 
-/// Reads the collector: what matches, and the facets.
+/// Reads the collector: its clause, and the facets.
 pub(crate) fn parse(reader: &Reader<'_>) -> Result<(Option<Clause>, Vec<Facet>)> {
     let clause = reader.inner("operator")?.map(|operator| Clause::parse_alone(&operator)).transpose()?;
     if clause.as_ref().is_some_and(|clause| clause.operator.spares_facets()) {
@@ -162,7 +162,7 @@ impl Facet {
     }
 }
 
-/// As what a facet counts the strings of a field.
+/// The normalization by which a facet counts the strings of a field.
 fn of_strings(types: Types<'_>) -> Option<NormalizerName> {
     let is_facet = types.mapped().iter().any(|kind| matches!(kind, FieldType::StringFacet));
     types.token().or_else(|| is_facet.then_some(NormalizerName::None))

@@ -60,7 +60,7 @@ impl Point {
     }
 }
 
-/// A border, and holes in what is inside.
+/// A border, and the borders of holes inside it.
 #[derive(Clone, Debug)]
 pub(crate) struct Polygon {
     rings: Vec<Vec<Point>>,

@@ -1,8 +1,8 @@
-//! Search indexes and the language of `$search`: definitions, what they say of documents, and what a search finds.
+//! Search indexes and the language of `$search`: definitions, the indexed view of documents, and searches.
 //!
-//! **Invariant:** a definition is kept as the client sent it, and all else follows from that document.
-//! **Invariant:** what is read strictly is read once: unknown fields and wrong types stop in a [`Reader`], and what is made
-//! of it is not checked again.
+//! **Invariant:** a definition is kept as the client sent it, and everything else is derived from that document.
+//! **Invariant:** input is checked once: a [`Reader`] refuses unknown fields and wrong types, and the parsed types are not
+//! checked again.
 //! **Invariant:** pure; the same documents in the same order have the same scores.
 #![forbid(unsafe_code)]
 
@@ -39,9 +39,9 @@ pub use definition::{
 };
 pub use index_definition::SearchIndexDefinition;
 pub use postings::Postings;
-pub use query::{Asked, SearchQuery, has_true};
+pub use query::{SearchQuery, SearchStage, has_true};
 pub use reader::{Reader, Refusal};
 pub use schema::Schema;
-pub use search::{Documents, FOUND_BYTES_MAX, Found, Hit, Search, Shown, metadata_of_nothing};
+pub use search::{Documents, FOUND_BYTES_MAX, Hit, Search, SearchResult, Shown, metadata_of_nothing};
 pub use token::SequenceToken;
 pub use vector_definition::{Similarity, VectorDefinition, VectorField};

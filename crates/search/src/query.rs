@@ -56,7 +56,7 @@ impl CountType {
 
 /// The stage that searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum SearchStage {
     /// `$search`: returns documents.
     Documents,
     /// `$searchMeta`: returns metadata of all hits.
@@ -67,7 +67,7 @@ impl SearchQuery {
     /// Parses the specification of a stage.
     /// # Errors
     /// `UnknownError` for a malformed specification; `CommandNotSupported` for unsupported options.
-    pub fn parse(specification: DocumentRef<'_>, asked: Asked) -> Result<Self> {
+    pub fn parse(specification: DocumentRef<'_>, asked: SearchStage) -> Result<Self> {
         let reader = Reader::new(specification, "", Refusal::Query);
         let index = reader.word("index")?.unwrap_or(INDEX_USUAL).to_owned();
         let operators = Clause::names(&reader);
@@ -85,7 +85,7 @@ impl SearchQuery {
         let tells_details = reader.boolean("scoreDetails")?.unwrap_or(false);
         let returns_stored = reader.boolean("returnStoredSource")?.unwrap_or(false);
         let scope = scope(&reader)?;
-        if scope.is_some() && !returns_stored && asked == Asked::Documents {
+        if scope.is_some() && !returns_stored && asked == SearchStage::Documents {
             return Err(reader.failure("\"returnScope\" requires \"returnStoredSource\" to be true"));
         }
         without_effect(&reader)?;

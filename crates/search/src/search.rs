@@ -7,7 +7,7 @@
 use crate::evaluation::Evaluation;
 use crate::operators::UseOfPostings;
 use crate::postings::{Postings, Rows};
-use crate::query::{Asked, From};
+use crate::query::{From, SearchStage};
 use crate::schema::Schema;
 use crate::token::SequenceToken;
 use crate::unit::{Child, Unit};
@@ -46,7 +46,7 @@ pub type Hit = SequenceToken;
 
 /// The result of a search.
 #[derive(Debug)]
-pub struct Found {
+pub struct SearchResult {
     /// The hits in order.
     pub hits: Vec<Hit>,
     /// Metadata of all hits: `$$SEARCH_META`.
@@ -110,7 +110,7 @@ impl Search {
     /// Finds all hits.
     /// # Errors
     /// Errors of the storage and of the operation; `ExceededMemoryLimit` if the hits need more memory than allowed.
-    pub fn run(&self, documents: &mut dyn Documents, asked: Asked) -> Result<Found> {
+    pub fn run(&self, documents: &mut dyn Documents, asked: SearchStage) -> Result<SearchResult> {
         let (query, evaluation) = (&self.query, &self.evaluation);
         let candidates = self.candidates(documents)?;
         if let (Some(clause), Candidates::Unknown) = (&query.clause, &candidates) {
@@ -139,7 +139,7 @@ impl Search {
                     evaluation.operation.work(1 + unit.fields.len() / 4)?;
                     facet.count(unit, counts)?;
                 }
-                if asked == Asked::Documents {
+                if asked == SearchStage::Documents {
                     let hit = Hit { score, keys: query.sort.values(unit), record, part: part as u32 };
                     bytes += kept_bytes(&hit);
                     if bytes > FOUND_BYTES_MAX {
@@ -156,7 +156,7 @@ impl Search {
             Candidates::All | Candidates::Unknown => documents.scan(&mut visit)?,
         }
         evaluation.next_document();
-        Ok(Found { hits: self.ordered(hits), metadata: self.metadata(count, counts) })
+        Ok(SearchResult { hits: self.ordered(hits), metadata: self.metadata(count, counts) })
     }
 
     /// The documents that may match, according to the postings.

@@ -1,8 +1,8 @@
-//! Every setting of a search and of its index changes what is found, or is refused as not supported yet. A setting that is
-//! read and has no row here is an error too.
+//! Every setting of a search and of its index changes the result, or is refused as not supported yet. A setting that the
+//! code reads and that has no row here is an error too.
 
 use crate::reader::tests::ASKED;
-use crate::{Asked, Definition, Documents, Search, SearchQuery, VectorDefinition};
+use crate::{Definition, Documents, Search, SearchQuery, SearchStage, VectorDefinition};
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
@@ -23,8 +23,8 @@ const DOCUMENTS: [&str; 6] = [
 
 const PLAIN: &str = "{mappings: {dynamic: true}}";
 
-/// Settings that say how several search nodes share their work, or what is noted of a search: one process answers every
-/// search with exact counts. MongoDB finds the same with them too.
+/// Settings about the work of several search nodes, and about notes on searches. Here one process answers every search
+/// with exact counts. They do not change the results of MongoDB either.
 const OF_SEARCH_NODES: &str = "concurrent tracking searchTerms searchNodePreference key threshold index";
 
 /// Names of parts of other settings.
@@ -74,9 +74,9 @@ fn found((definition, query): (&str, &str)) -> Result<String> {
     let parse = |text: &str| parse_document(text).unwrap_or_else(|error| panic!("{error}: {text}"));
     let mut documents = Scanned(DOCUMENTS.iter().map(|document| parse(document)).collect());
     let definition = Arc::new(Definition::parse(parse(definition).as_ref(), "definition")?);
-    let query = SearchQuery::parse(parse(query).as_ref(), Asked::Documents)?;
+    let query = SearchQuery::parse(parse(query).as_ref(), SearchStage::Documents)?;
     let search = Search::new(query, &definition, OperationContext::unlimited())?;
-    let found = search.run(&mut documents, Asked::Documents)?;
+    let found = search.run(&mut documents, SearchStage::Documents)?;
     let mut told = format!("{:?}", found.metadata);
     for hit in found.hits {
         let document = documents.0[hit.record as usize - 1].clone();

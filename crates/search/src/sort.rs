@@ -1,4 +1,4 @@
-//! The order of what is found: by the score, unless fields are named.
+//! The order of results: by score, unless the search names fields.
 
 use crate::Reader;
 use crate::token::SequenceToken;
@@ -7,7 +7,7 @@ use bunko_bson::{Value, ValueRef, number, order};
 use bunko_errors::Result;
 use std::cmp::Ordering;
 
-/// By what is sorted, the most important first.
+/// The sort keys, the most important first.
 #[derive(Debug, Default)]
 pub(crate) struct Sort(Vec<Key>);
 
@@ -23,7 +23,7 @@ enum Direction {
     Descending,
 }
 
-/// Where documents stand that lack the field.
+/// The place of documents that lack the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Missing {
     Lowest,
@@ -39,7 +39,7 @@ impl Sort {
         if keys.is_empty() { Err(reader.failure("must have at least one field")) } else { Ok(Self(keys)) }
     }
 
-    /// The values of a document that it is sorted by.
+    /// The values by which a document is sorted.
     pub fn values(&self, unit: &Unit<'_>) -> Vec<Value> {
         let value = |key: &Key| match key {
             Key::Score(_) => Value::Null,
@@ -61,7 +61,7 @@ impl Sort {
         self.0.iter().map(value).collect()
     }
 
-    /// Which of two documents comes first.
+    /// The order of two documents.
     pub fn compare(&self, one: &SequenceToken, other: &SequenceToken) -> Ordering {
         for (position, key) in self.0.iter().enumerate() {
             let (direction, order) = match key {

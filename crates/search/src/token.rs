@@ -1,8 +1,8 @@
-//! The place of a document in the order of all that is found, as clients keep it.
+//! Tokens for the place of a document in the order of results.
 
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef, base64};
 
-/// By what a document is ordered.
+/// The values that decide the place of a document.
 #[derive(Clone, Debug)]
 pub struct SequenceToken {
     /// Its score.
@@ -11,12 +11,12 @@ pub struct SequenceToken {
     pub keys: Vec<Value>,
     /// Its record.
     pub record: i64,
-    /// Which of its embedded documents.
+    /// The number of the embedded document in it.
     pub part: u32,
 }
 
 impl SequenceToken {
-    /// As clients keep it.
+    /// The text of the token, as clients receive and return it.
     pub fn to_text(&self) -> String {
         let keys: ArrayBuf = self.keys.iter().collect();
         let document = DocumentBuf::new()
@@ -27,7 +27,7 @@ impl SequenceToken {
         base64::encode(&document.into_bytes())
     }
 
-    /// Reads what a client kept.
+    /// Parses the text of a token.
     pub fn parse(text: &str) -> Option<Self> {
         let document = DocumentBuf::parse(base64::decode(text)?).ok()?;
         let document = document.as_ref();

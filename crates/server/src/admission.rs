@@ -26,7 +26,7 @@ pub struct AdmissionOptions {
 }
 
 /// Connections of the Unix domain socket admitted beyond the limit: such a client is on this machine, and probably
-/// comes to see what is wrong.
+/// an administrator's.
 const LOCAL_RESERVE: usize = 16;
 
 /// The reason why a connection is refused.

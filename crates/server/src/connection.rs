@@ -12,7 +12,7 @@ use crate::executed::Executed;
 use crate::executor::Executor;
 use crate::first_bytes::{self, Foreign, HTTP_ANSWER};
 use crate::input::Input;
-use crate::message_room::{Cost, Place};
+use crate::message_room::{Cost, RoomTaken};
 use crate::newcomer::{FRAME_BYTES_MAX, Newcomer, frame_bytes_max};
 use crate::scratch;
 use crate::socket::{Next, Socket};
@@ -99,7 +99,7 @@ struct Session {
     /// Limits of a client that is not logged in; `None` after the login, or where none is required.
     newcomer: Option<Newcomer>,
     /// Memory for a large message that is received or executed.
-    place: Option<Place>,
+    place: Option<RoomTaken>,
 }
 
 /// The result of a read.
@@ -294,7 +294,7 @@ impl Session {
                     pass.stop = Some(Box::new(Stop::Long(header, frame.to_vec())));
                     break;
                 }
-                client.prepaid_bytes = self.place.as_ref().map_or(0, Place::execution);
+                client.prepaid_bytes = self.place.as_ref().map_or(0, RoomTaken::execution);
             }
             let start = out.len();
             let executed = execute(&self.service, client, codec, &header, frame, RunOn::SharedThread, &mut out);
@@ -402,7 +402,7 @@ impl Session {
             return if is_answered { Ok((frame, out, Executed::Done(Answer::default()))) } else { Err(Ended::NoRoom) };
         }
         let mut client = self.client.take().expect("no long command is running");
-        client.prepaid_bytes = self.place.as_ref().map_or(0, Place::execution);
+        client.prepaid_bytes = self.place.as_ref().map_or(0, RoomTaken::execution);
         let absence = client.absence();
         let mut apart = pin!(execute_apart(&self.service, self.executor.apart(), client, header, frame, out));
         let mut returned = tokio::select! {

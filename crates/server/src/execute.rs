@@ -9,8 +9,8 @@
 //! refuses itself with `Halt::TooLong` before it has changed anything, and the same frame runs again on a thread of
 //! lower priority. While all [`APART_MAX`] turns are taken, it is first tried on a spare thread: it may be short, and
 //! have been delayed only because other threads had the processor. If it computes for long there too, it waits for a
-//! turn, without a thread. Commands that run [`Queueing::AtOnce`] need no turn. The connection executes no other frame meanwhile,
-//! so replies stay in order.
+//! turn, without a thread. Commands that run [`Queueing::AtOnce`] need no turn. The connection executes no other frame
+//! meanwhile, so replies stay in order.
 //!
 //! A command that only reads stops soon after its client has gone away (`Absence`). A batch of a cursor cannot run
 //! again from its beginning: if one took long, the cursor's next batch begins on a thread of its own.

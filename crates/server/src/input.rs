@@ -29,7 +29,7 @@ impl Input {
         std::mem::take(&mut self.partial)
     }
 
-    /// Puts back what a pass over `take`n bytes left over.
+    /// Puts back the bytes of `take` that a pass did not consume.
     pub fn restore(&mut self, mut bytes: Vec<u8>, consumed: usize) {
         debug_assert!(self.partial.is_empty());
         bytes.drain(..consumed);
@@ -56,7 +56,7 @@ impl Input {
         &mut self.partial
     }
 
-    /// Gives up the room for what has not come.
+    /// Frees the part of the buffer that is empty.
     pub fn shrink(&mut self) {
         self.partial.shrink_to_fit();
     }

@@ -65,7 +65,7 @@ pub enum Stopped {
 
 /// Time for running commands to notice that the server stops, and to answer.
 const END_OF_COMMANDS: Duration = Duration::from_secs(5);
-/// Time for threads to end after that.
+/// Time for threads to end, once commands have ended or had their time.
 const END_OF_THREADS: Duration = Duration::from_secs(5);
 /// Interval of log lines about refused connections.
 const REFUSALS_LINE: Duration = Duration::from_secs(1);

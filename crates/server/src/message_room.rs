@@ -1,15 +1,15 @@
-//! Room in the server's memory for large messages: for the message itself, for the message that is inside it, and for its command
-//! while it runs. All of it is drawn at once and before the message is read, so that no message waits for room while it
-//! holds some for which others wait.
+//! Room in the server's memory for large messages: for the message itself, for the message that is compressed in it, and
+//! for its command while it runs. All of it is drawn at once, before the message is read, so that no message waits for
+//! room while it holds some for which others wait.
 
 use bunko_operation::{Draw, Purpose, ServerMemory};
 use bunko_wire::{Codec, Header, OpCode};
 use std::sync::Arc;
 
-/// Messages up to that length are not counted: a command may always be sent that finds out what goes on.
+/// Messages up to this length are not counted, so that an administrator can always send a small command.
 pub(crate) const LARGE_BYTES: usize = 64 * 1024;
-/// Memory of a command while it runs, as a multiple of its message: an insert's documents stand in a batch, and in the buffer of the
-/// log.
+/// Memory of a command while it runs, as a multiple of its message: an insert's documents stand in a batch, and in the
+/// buffer of the log.
 const EXECUTION_FACTOR: u64 = 2;
 
 /// Counts a reply of so many bytes that stands in memory twice, until it is dropped; `None` of a short one.
@@ -49,30 +49,30 @@ impl Cost {
     }
 
     /// Room for it, where there is room now.
-    pub fn draw(&self, memory: &Arc<ServerMemory>) -> Option<Place> {
+    pub fn draw(&self, memory: &Arc<ServerMemory>) -> Option<RoomTaken> {
         memory.draw(self.bytes, Purpose::Message).map(|draw| self.place(draw))
     }
 
     /// Bytes that a place is short of.
-    pub fn missing(&self, place: Option<&Place>) -> u64 {
+    pub fn missing(&self, place: Option<&RoomTaken>) -> u64 {
         self.bytes.saturating_sub(place.map_or(0, |place| place.draw.bytes()))
     }
 
     /// Room for it: the bytes that were drawn.
-    pub fn place(&self, draw: Draw) -> Place {
-        Place { draw, execution: self.execution, is_whole: true }
+    pub fn place(&self, draw: Draw) -> RoomTaken {
+        RoomTaken { draw, execution: self.execution, is_whole: true }
     }
 }
 
 /// Room that a message has.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct RoomTaken {
     draw: Draw,
     execution: u64,
     is_whole: bool,
 }
 
-impl Place {
+impl RoomTaken {
     /// Bytes that were drawn for the command while it runs.
     pub fn execution(&self) -> u64 {
         self.execution

@@ -142,7 +142,7 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Waker};
 
-    /// Replies may draw 400 of them.
+    /// The whole budget in bytes, of which replies may take 400.
     const BUDGET: u64 = 1600;
 
     fn is_closed(unread: &Unread<'_>) -> bool {

@@ -52,7 +52,8 @@ const ALSO_RESUMABLE: [i32; 5] = [
     13388, // StaleConfig
 ];
 
-/// Labels the failure of a request, whose command has the entry `command` if it exists. From this wire version on, drivers decide by the labels alone.
+/// Labels the failure of a request, whose command has the entry `command` if it exists. From this wire version on,
+/// drivers decide by the labels alone.
 pub fn labelled(failure: Failure, command: Option<&CommandFacts>, request: &Request<'_>) -> Failure {
     let body = request.body;
     if matches!(failure.code(), ErrorCode::CHANGE_STREAM_FATAL_ERROR | ErrorCode::CHANGE_STREAM_HISTORY_LOST) {

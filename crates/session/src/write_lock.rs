@@ -24,14 +24,14 @@ const LOOK: Duration = Duration::from_millis(1);
 /// The server's lock against writes.
 #[derive(Debug, Default)]
 pub struct WriteLock {
-    state: Mutex<State>,
+    state: Mutex<LockState>,
     changed: Condvar,
     /// Whether writes must wait: while the lock is being taken, and while it is held.
     is_closed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LockState {
     is_closing: bool,
     /// How often it has been taken.
     count: u64,
@@ -104,7 +104,7 @@ impl WriteLock {
         self.open(&mut state);
     }
 
-    fn open(&self, state: &mut State) {
+    fn open(&self, state: &mut LockState) {
         state.files = None;
         self.is_closed.store(false, Ordering::Relaxed);
         self.changed.notify_all();

@@ -51,7 +51,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// The defaults, with what was decided when the server started.
+    /// The defaults, with the choices of the server's start.
     pub fn new(journal_commit_interval: Duration) -> Self {
         Self {
             cursor_timeout_ms: AtomicI64::new(CURSOR_TIMEOUT.as_millis() as i64),

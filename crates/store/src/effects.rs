@@ -1,6 +1,6 @@
 //! Decodes effects from a batch or from the log.
 
-use crate::engines::Part;
+use crate::engines::EngineSelection;
 use crate::{KeyspaceId, Location, RecordId, varint};
 use std::borrow::Cow;
 
@@ -170,7 +170,7 @@ impl<'a> Documents<'a> {
 pub struct Effects<'a> {
     source: Source<'a>,
     /// The engine whose effects are shown; `None` shows all effects.
-    part: Option<Part<'a>>,
+    part: Option<EngineSelection<'a>>,
 }
 
 #[derive(Clone)]
@@ -216,7 +216,7 @@ impl<'a> Effects<'a> {
     }
 
     /// Only the effects on one engine's keyspaces.
-    pub(crate) fn of<'p>(self, part: Part<'p>) -> Effects<'p>
+    pub(crate) fn of<'p>(self, part: EngineSelection<'p>) -> Effects<'p>
     where
         'a: 'p,
     {

@@ -247,7 +247,7 @@ pub enum Reclaimed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeptForViews {
     /// Whether it is in memory or on disk.
-    pub place: Place,
+    pub place: Medium,
     /// Approximate size in bytes.
     pub bytes: u64,
     /// Most bytes that it should take.
@@ -256,7 +256,7 @@ pub struct KeptForViews {
 
 /// Memory or disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Medium {
     /// In memory.
     Memory,
     /// On disk.
@@ -269,7 +269,7 @@ impl KeptForViews {
 
     /// Space on disk in an engine whose files have `held_bytes`: the maximum is half of that, but at least 4 GiB.
     pub fn on_disk(bytes: u64, held_bytes: u64) -> Self {
-        Self { place: Place::Disk, bytes, bytes_max: Self::DISK_BYTES_MIN.max(held_bytes / 2) }
+        Self { place: Medium::Disk, bytes, bytes_max: Self::DISK_BYTES_MIN.max(held_bytes / 2) }
     }
 }
 

@@ -101,13 +101,13 @@ struct Opened {
 
 /// Selects the effects on the keyspaces of one engine.
 #[derive(Clone)]
-pub(crate) struct Part<'a> {
+pub(crate) struct EngineSelection<'a> {
     others: &'a Others,
     /// `None` for the store's own engine.
     engine: Option<usize>,
 }
 
-impl Part<'_> {
+impl EngineSelection<'_> {
     pub fn contains(&self, keyspace: KeyspaceId) -> bool {
         self.others.routes.get(keyspace).copied() == self.engine
     }
@@ -337,12 +337,15 @@ impl Engines {
         Ok(())
     }
 
-    fn parts<'a>(&'a self, others: &'a Others) -> impl Iterator<Item = (&'a Arc<dyn Engine>, Survival, Part<'a>)> {
-        let own = (&self.own, self.table.own.survival, Part { others, engine: None });
+    fn parts<'a>(
+        &'a self,
+        others: &'a Others,
+    ) -> impl Iterator<Item = (&'a Arc<dyn Engine>, Survival, EngineSelection<'a>)> {
+        let own = (&self.own, self.table.own.survival, EngineSelection { others, engine: None });
         let rest = others.engines.iter().enumerate();
-        std::iter::once(own).chain(
-            rest.map(move |(index, opened)| (&opened.engine, opened.survival, Part { others, engine: Some(index) })),
-        )
+        std::iter::once(own).chain(rest.map(move |(index, opened)| {
+            (&opened.engine, opened.survival, EngineSelection { others, engine: Some(index) })
+        }))
     }
 
     /// Sum of a figure over all engines.

@@ -33,11 +33,11 @@ pub(crate) struct Followers {
     /// Number of commits whose record readers may see before its names have been noted.
     untold: AtomicUsize,
     names_of: OnceLock<NamesOf>,
-    state: Mutex<State>,
+    state: Mutex<FollowedScopes>,
 }
 
 #[derive(Default)]
-struct State {
+struct FollowedScopes {
     scopes: BTreeMap<Box<str>, Scope>,
     /// Scopes whose bell is to ring, with the positions of the first and the last record that concern them.
     due: BTreeMap<Box<str>, (Lsn, Lsn)>,
@@ -175,7 +175,7 @@ impl Followers {
     fn touch(&self, batches: &[Batch<'_>], lsn: Lsn) -> bool {
         let Some(names_of) = self.names_of.get() else { return false };
         let mut state = self.state.lock();
-        let State { scopes, due, is_asked, .. } = &mut *state;
+        let FollowedScopes { scopes, due, is_asked, .. } = &mut *state;
         let mut note = |name: &str, scope: &mut Scope| {
             scope.touched = lsn.max(scope.touched);
             match due.get_mut(name) {
@@ -207,7 +207,7 @@ impl Followers {
     fn ring(&self, synced: Lsn) -> Option<Lsn> {
         let mut rung = Vec::new();
         let mut state = self.state.lock();
-        let State { scopes, due, is_asked, rung_at, .. } = &mut *state;
+        let FollowedScopes { scopes, due, is_asked, rung_at, .. } = &mut *state;
         due.retain(|scope, (first, last)| {
             if *first < synced {
                 rung.extend(scopes.get(scope).map(|scope| Arc::clone(&scope.bell)));

@@ -83,7 +83,7 @@ pub use directories::make_directory;
 pub use disk_room::{DiskReserve, FreeBytes, ReserveHook, ReserveOptions};
 pub use effects::{Effect, Effects, Noted, Presence, Statement};
 pub use engine::{
-    Added, Direction, Effort, Engine, KeptForViews, KeyCursor, KeyRange, Place, Reclaimed, RecordCursor, RecordRange,
+    Added, Direction, Effort, Engine, KeptForViews, KeyCursor, KeyRange, Medium, Reclaimed, RecordCursor, RecordRange,
     Space, TakeRecord, View,
 };
 pub use engines::{EngineKind, EngineTable, Keeping, OpenEngine, Opening, Survival};
@@ -98,7 +98,7 @@ pub use log::{
     Chained, Cut, DurabilityCallback, History, Log, LogOptions, LogStatistics, Moment, Record, RecoveredLog, Recovery,
     SEGMENT_BYTES, segment_of,
 };
-pub use overlay::{NOT_LOGGED, Net, Overlay, part_with_room};
+pub use overlay::{NOT_LOGGED, NetEffects, Overlay, part_with_room};
 pub use pace::{Pace, Urgency, busy_threads};
 pub use position::{KeyspaceId, Location, Lsn, RecordId};
 pub use snapshots::Snapshot;

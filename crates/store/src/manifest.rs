@@ -268,7 +268,7 @@ mod tests {
     fn many_collections_and_long_notes_are_read_again() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let statistics = |number: u32| KeyspaceStatistics { entries: number.into(), bytes: u64::from(number) << 20 };
-        // As many shares as 10,000 collections have in 100 segments, at 60 bytes each.
+        // The shares of 10,000 collections in 100 segments, at 60 bytes each.
         let shares = vec![7_u8; 60_000_000];
         let note = DocumentBuf::new().with("shares", ValueRef::Binary { subtype: 0, bytes: &shares });
         let manifest = Manifest {

@@ -11,7 +11,7 @@ mod cursor;
 mod net;
 mod view;
 
-pub use net::{Net, part_with_room};
+pub use net::{NetEffects, part_with_room};
 
 use crate::{Batch, Effect, KeyspaceId, Location, Lsn, Presence, RecordId, Snapshot};
 use bunko_versions::{HeadKey, Known, OpenViews, VersionedMap, Views};

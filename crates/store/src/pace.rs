@@ -62,7 +62,7 @@ impl Pace {
         Self { rested: Instant::now(), haste: Urgency::Leisure }
     }
 
-    /// Must be called between small steps, with no lock held. Rests once a slice is over, for as long as the haste
+    /// Must be called between small steps, with no lock held. Rests once a slice is over, for as long as the urgency
     /// allows, and more often while short requests wait for processors.
     pub fn step(&mut self, haste: impl FnOnce() -> Urgency) {
         if self.haste != Urgency::AtOnce {

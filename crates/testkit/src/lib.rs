@@ -1,9 +1,10 @@
-//! Tools that tests share: shell-syntax documents, script runner, crash harness, data directories, orders of strings,
-//! sleeping threads, numbers that follow from a seed.
+//! Tools that tests share: shell-syntax documents, script runner, parts of the handbook, crash harness, data
+//! directories, orders of strings, sleeping threads, numbers that follow from a seed.
 #![forbid(unsafe_code)]
 
 pub mod collators;
 pub mod directory;
+pub mod handbook;
 pub mod process;
 pub mod random;
 pub mod script;

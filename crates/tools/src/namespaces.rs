@@ -8,7 +8,7 @@ mod pattern;
 #[cfg(test)]
 mod tests;
 
-use pattern::{Part, Parts, Wildcards};
+use pattern::{Parts, PatternPiece, Wildcards};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -120,8 +120,9 @@ impl Filter {
     #[must_use]
     pub fn with(mut self, database: Option<&str>, collection: Option<&str>) -> Self {
         if database.is_some() || collection.is_some() {
-            let side = |name: Option<&str>| name.map_or(Part::Asterisk, |name| Part::Literal(name.to_owned()));
-            let parts = vec![side(database), Part::Literal(".".to_owned()), side(collection)];
+            let side =
+                |name: Option<&str>| name.map_or(PatternPiece::Asterisk, |name| PatternPiece::Literal(name.to_owned()));
+            let parts = vec![side(database), PatternPiece::Literal(".".to_owned()), side(collection)];
             self.include.push(Parts::new(parts));
         }
         self
@@ -130,16 +131,16 @@ impl Filter {
     /// Excludes collections of that name, in all databases.
     #[must_use]
     pub fn without_collection(self, collection: &str) -> Self {
-        self.without(vec![Part::Asterisk, Part::Literal(format!(".{collection}"))])
+        self.without(vec![PatternPiece::Asterisk, PatternPiece::Literal(format!(".{collection}"))])
     }
 
     /// Excludes collections whose names have that prefix, in all databases.
     #[must_use]
     pub fn without_prefix(self, prefix: &str) -> Self {
-        self.without(vec![Part::Asterisk, Part::Literal(format!(".{prefix}")), Part::Asterisk])
+        self.without(vec![PatternPiece::Asterisk, PatternPiece::Literal(format!(".{prefix}")), PatternPiece::Asterisk])
     }
 
-    fn without(mut self, parts: Vec<Part>) -> Self {
+    fn without(mut self, parts: Vec<PatternPiece>) -> Self {
         self.exclude.push(Parts::new(parts));
         self
     }
@@ -214,16 +215,17 @@ impl Rename {
                 variable: variable.to_owned(),
             });
         }
-        let asterisks: Vec<usize> = from.captures_where(|part| *part == Part::Asterisk).collect();
-        if asterisks.len() != to.captures_where(|part| *part == Part::Asterisk).count() {
+        let asterisks: Vec<usize> = from.captures_where(|part| *part == PatternPiece::Asterisk).collect();
+        if asterisks.len() != to.captures_where(|part| *part == PatternPiece::Asterisk).count() {
             return Err(PatternError::AsterisksDiffer { from: from_text.to_owned(), to: to_text.to_owned() });
         }
         let mut asterisks = asterisks.into_iter();
-        let substitute = |part: &Part| match part {
-            Part::Literal(text) => Ok(Substitute::Literal(text.clone())),
-            Part::Asterisk => Ok(Substitute::Capture(asterisks.next().expect("both have equally many"))),
-            Part::Variable(name) => {
-                let known = from.captures_where(|part| matches!(part, Part::Variable(other) if other == name)).next();
+        let substitute = |part: &PatternPiece| match part {
+            PatternPiece::Literal(text) => Ok(Substitute::Literal(text.clone())),
+            PatternPiece::Asterisk => Ok(Substitute::Capture(asterisks.next().expect("both have equally many"))),
+            PatternPiece::Variable(name) => {
+                let known =
+                    from.captures_where(|part| matches!(part, PatternPiece::Variable(other) if other == name)).next();
                 known.map(Substitute::Capture).ok_or_else(|| PatternError::UnknownVariable {
                     from: from_text.to_owned(),
                     to: to_text.to_owned(),

@@ -2,7 +2,7 @@
 
 mod shelf;
 
-use bunko_archive::archive::{Part, Reader};
+use bunko_archive::archive::{ArchivePiece, Reader};
 use bunko_archive::compression::Compression;
 use bunko_archive::directory;
 use bunko_archive::split_document;
@@ -58,7 +58,7 @@ fn read_archive(path: &Path) -> Contents {
     let entries = prelude.namespaces.iter().map(|entry| (name(&entry.database, &entry.collection), Vec::new()));
     let mut contents: Contents = entries.collect();
     while let Some(part) = reader.next(Vec::new()).expect("a sound archive") {
-        if let Part::Documents { database, collection, documents } = part {
+        if let ArchivePiece::Documents { database, collection, documents } = part {
             contents.entry(name(&database, &collection)).or_default().extend(ids(&documents.bytes));
         }
     }

@@ -1,4 +1,4 @@
-//! OP_COMPRESSED: another frame, compressed. Only here does a size that a peer claims cost memory.
+//! OP_COMPRESSED: another frame, compressed. A size that a peer claims costs memory in this module only.
 
 use crate::compressor::Compressor;
 use crate::cursor::Cursor;

@@ -5,7 +5,7 @@ use bunko_bson::BsonError;
 use std::fmt;
 
 /// Why a frame is refused. There is no reply to such a frame: the two sides no longer agree where the next one begins,
-/// so the connection is closed. Only after [`Self::Document`] do they still agree.
+/// so the connection is closed. They still agree after [`Self::Document`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WireError {
     /// A frame's length is below the header's, above the limit, or not the number of bytes given.

@@ -1,4 +1,4 @@
-//! Classes of the conditions on one path, by what they can be satisfied by.
+//! Classes of the conditions on one path, by the values that can satisfy them.
 
 use bunko_bson::{DocumentRef, ValueRef};
 
@@ -15,7 +15,7 @@ fn is_found(value: ValueRef<'_>) -> bool {
     !value.is_nullish() && !matches!(value, ValueRef::MinKey | ValueRef::MaxKey)
 }
 
-/// Whether it is a value without elements or fields, which a missing value cannot be equal to.
+/// Whether it is neither array nor document, and a missing value cannot be equal to it.
 fn is_scalar(value: ValueRef<'_>) -> bool {
     is_found(value) && !matches!(value, ValueRef::Array(_) | ValueRef::Document(_))
 }

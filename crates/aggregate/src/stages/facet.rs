@@ -6,7 +6,7 @@ use crate::{DocumentStream, Environment, Flow, Pipeline};
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{AtHand, Dependencies, FieldPath};
+use bunko_expression::{CurrentMetadata, Dependencies, FieldPath};
 use bunko_operation::Gatherer;
 use bunko_query::append_spilled;
 use bunko_scratch::{Spilled, Spool, SpoolReader};
@@ -23,7 +23,7 @@ const OUTPUT_BYTES_MAX: usize = 100 * 1024 * 1024;
 struct Facet {
     facets: Vec<(String, Pipeline)>,
     /// The metadata of the documents that the facets read.
-    at_hand: Arc<AtHand>,
+    at_hand: Arc<CurrentMetadata>,
 }
 
 fn failure(code: i32, message: String) -> Failure {

@@ -270,6 +270,7 @@ mod tests {
     use bunko_operation::OperationContext;
     use bunko_query::QueryScope;
     use bunko_testkit::collators::WithoutCase;
+    use bunko_testkit::handbook::{check, paragraph};
     use bunko_testkit::shell;
 
     const DOCUMENTS: &[&str] = &[
@@ -338,5 +339,11 @@ mod tests {
             let script = format!("{}/tests/scripts/stages/{}", env!("CARGO_MANIFEST_DIR"), &definition.facts.name[1..]);
             assert!(std::path::Path::new(&script).is_file(), "{} lacks {script}", definition.facts.name);
         }
+    }
+
+    #[test]
+    fn the_handbook_lists_every_stage() {
+        let names = DEFINITIONS.iter().map(|definition| definition.facts.name);
+        check("reference/compatibility.md", "stages", &paragraph(names));
     }
 }

@@ -11,7 +11,7 @@ use crate::{DocumentStream, Environment};
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, DocumentBuf, StringUse, ValueRef, number};
 use bunko_errors::{Failure, Result};
-use bunko_expression::{AtHand, Dependencies, Expression};
+use bunko_expression::{CurrentMetadata, Dependencies, Expression};
 use bunko_operation::Gatherer;
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ struct Scored {
     stage: Arc<Score>,
     input: Box<dyn DocumentStream>,
     environment: Arc<Environment>,
-    at_hand: Arc<AtHand>,
+    at_hand: Arc<CurrentMetadata>,
     /// All documents with scores, if the lowest and highest score must be known first.
     gathered: Option<(std::vec::IntoIter<Raw>, Range)>,
 }

@@ -7,25 +7,27 @@ use crate::{DocumentStream, Environment, Searched, SourceName};
 use bunko_bson::{DocumentBuf, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Offered};
-use bunko_search::{Asked, Hit, Search, SearchIndexDefinition, SearchQuery, Shown, has_true, metadata_of_nothing};
+use bunko_search::{
+    Hit, Search, SearchIndexDefinition, SearchQuery, SearchStage, Shown, has_true, metadata_of_nothing,
+};
 use std::sync::Arc;
 
 pub(super) const DOCUMENTS: Definition = Definition {
     facts: &bunko_stages::SEARCH,
     strings: StringUse::AsBytes,
-    parse: |value, environment| parse("$search", Asked::Documents, value, environment),
+    parse: |value, environment| parse("$search", SearchStage::Documents, value, environment),
 };
 pub(super) const METADATA: Definition = Definition {
     facts: &bunko_stages::SEARCH_META,
     strings: StringUse::AsBytes,
-    parse: |value, environment| parse("$searchMeta", Asked::Metadata, value, environment),
+    parse: |value, environment| parse("$searchMeta", SearchStage::Metadata, value, environment),
 };
 
 /// The stage as sent. The server parses only what it needs itself; the rest is parsed once the collection is known to
 /// exist, since on MongoDB a search node parses it.
 struct Searching {
     name: &'static str,
-    asked: Asked,
+    asked: SearchStage,
     specification: DocumentBuf,
 }
 
@@ -34,7 +36,7 @@ const QUERY_PARTS: usize = 16;
 
 /// Errors: `FailedToParse` for an array, 10065 for another value that is not a document; 13111 for an option of the
 /// server that is not a boolean.
-fn parse(name: &'static str, asked: Asked, value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
+fn parse(name: &'static str, asked: SearchStage, value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let specification = match value {
         ValueRef::Document(specification) => specification,
         ValueRef::Array(_) => {
@@ -46,7 +48,7 @@ fn parse(name: &'static str, asked: Asked, value: ValueRef<'_>, environment: &En
             return Err(Failure::new(ErrorCode(10065), message));
         }
     };
-    if asked == Asked::Documents {
+    if asked == SearchStage::Documents {
         for option in ["scoreDetails", "returnStoredSource"] {
             if let Some(value) = specification.get(option).filter(|value| !matches!(value, ValueRef::Boolean(_))) {
                 let message = format!(
@@ -84,9 +86,9 @@ impl Stage for Searching {
     fn metadata(&self) -> Carried {
         let details = has_true(self.specification.as_ref(), "scoreDetails");
         match self.asked {
-            Asked::Metadata => Carried::Lost,
-            Asked::Documents if details => Carried::Made(Offered::SCORE.and(Offered::SCORE_DETAILS)),
-            Asked::Documents => Carried::Made(Offered::SCORE),
+            SearchStage::Metadata => Carried::Lost,
+            SearchStage::Documents if details => Carried::Made(Offered::SCORE.and(Offered::SCORE_DETAILS)),
+            SearchStage::Documents => Carried::Made(Offered::SCORE),
         }
     }
 }
@@ -120,7 +122,7 @@ impl Results {
                     format!("{} needs an index of type search, \"{}\" is another one", stage.name, query.index);
                 return Err(Failure::new(ErrorCode::UNKNOWN_ERROR, message));
             }
-            None => return Ok((stage.asked == Asked::Metadata).then(metadata_of_nothing)),
+            None => return Ok((stage.asked == SearchStage::Metadata).then(metadata_of_nothing)),
         };
         let operation = Arc::clone(&environment.scope.operation);
         // A search that reads all documents would delay other work on the thread.
@@ -129,7 +131,7 @@ impl Results {
         }
         let search = Search::new(query, &definition, operation)?;
         let found = search.run(searched.documents(), stage.asked)?;
-        if stage.asked == Asked::Metadata {
+        if stage.asked == SearchStage::Metadata {
             return Ok(Some(found.metadata));
         }
         let hits = found.hits.into_iter();

@@ -7,7 +7,7 @@ use crate::sub_pipeline::SubPipeline;
 use crate::{DocumentStream, Environment, Flow, SourceName};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{Failure, Result};
-use bunko_expression::{AtHand, Dependencies};
+use bunko_expression::{CurrentMetadata, Dependencies};
 use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition =
@@ -82,7 +82,7 @@ struct United {
     stage: Arc<UnionWith>,
     part: UnionSide,
     /// Cleared before the other collection, whose documents have no metadata for later stages.
-    at_hand: Arc<AtHand>,
+    at_hand: Arc<CurrentMetadata>,
 }
 
 enum UnionSide {

@@ -19,7 +19,7 @@ mod tests;
 pub use block::{begin_block, end_block, end_of_namespace};
 pub use error::{ArchiveError, Reason};
 pub use prelude::{Header, NamespaceEntry, Prelude};
-pub use reader::{Part, Reader};
+pub use reader::{ArchivePiece, Reader};
 
 /// The archive's first four bytes, little-endian.
 pub const MAGIC: u32 = 0x8199_e26d;

@@ -20,7 +20,7 @@ const BUCKETS_PREFIX: &str = "system.buckets.";
 
 /// A piece of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum ArchivePiece {
     /// Some documents of one namespace.
     Documents {
         /// Empty for the oplog.
@@ -117,7 +117,7 @@ impl<R: BufRead> Reader<R> {
     /// The next part, its documents in `buffer`; `None` at the archive's end, when all namespaces have ended.
     /// # Errors
     /// [`ArchiveError`] if the archive is damaged or reading fails; the reader must not be used any more then.
-    pub fn next(&mut self, buffer: Vec<u8>) -> Result<Option<Part>, ArchiveError> {
+    pub fn next(&mut self, buffer: Vec<u8>) -> Result<Option<ArchivePiece>, ArchiveError> {
         let mut documents = Documents::reusing(buffer);
         loop {
             let Some(current) = self.current else {
@@ -137,7 +137,7 @@ impl<R: BufRead> Reader<R> {
                 let namespace = &mut self.namespaces.states[current];
                 namespace.crc.update(&documents.bytes);
                 let (database, collection) = (namespace.database.clone(), namespace.collection.clone());
-                return Ok(Some(Part::Documents { database, collection, documents }));
+                return Ok(Some(ArchivePiece::Documents { database, collection, documents }));
             }
         }
     }
@@ -199,7 +199,7 @@ impl<R: BufRead> Reader<R> {
         Ok(begun)
     }
 
-    fn end_of_namespace(&mut self, namespace: usize, crc: u64) -> Result<Part, ArchiveError> {
+    fn end_of_namespace(&mut self, namespace: usize, crc: u64) -> Result<ArchivePiece, ArchiveError> {
         let offset = self.offset();
         match self.cutter.prefix().map_err(|error| self.cut(error))? {
             Some(TERMINATOR) => {}
@@ -215,7 +215,7 @@ impl<R: BufRead> Reader<R> {
         self.current = None;
         let state = &mut self.namespaces.states[namespace];
         state.progress = Progress::Ended;
-        Ok(Part::End { database: state.database.clone(), collection: state.collection.clone(), crc })
+        Ok(ArchivePiece::End { database: state.database.clone(), collection: state.collection.clone(), crc })
     }
 
     fn end_of_input(&self) -> Result<Begun, ArchiveError> {
@@ -248,7 +248,7 @@ impl<R: BufRead> Reader<R> {
 enum Begun {
     /// Documents of `current` follow.
     Block,
-    End(Part),
+    End(ArchivePiece),
     EndOfInput,
 }
 

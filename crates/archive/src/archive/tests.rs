@@ -43,7 +43,7 @@ fn read(bytes: &[u8]) -> Result<Vec<(String, Vec<u8>)>, ArchiveError> {
     let (_, mut reader) = Reader::open(bytes)?;
     let mut documents = Vec::new();
     while let Some(part) = reader.next(Vec::new())? {
-        if let Part::Documents { database, collection, documents: part } = part {
+        if let ArchivePiece::Documents { database, collection, documents: part } = part {
             documents.push((format!("{database}.{collection}"), part.bytes));
         }
     }
@@ -148,7 +148,7 @@ fn a_selection_may_lack_namespaces() {
     assert!(error.contains("1 namespaces of the prelude have not ended, the first is 'd.a'"), "{error}");
     end_of_namespace(&mut selection, "d", "a", 0);
     let (_, mut reader) = Reader::open_selection(&selection[..]).expect("a prelude");
-    assert!(matches!(reader.next(Vec::new()).expect("whole"), Some(Part::End { .. })));
+    assert!(matches!(reader.next(Vec::new()).expect("whole"), Some(ArchivePiece::End { .. })));
     assert_eq!(reader.next(Vec::new()).expect("whole"), None);
 }
 
@@ -160,7 +160,7 @@ fn parts_keep_to_their_limit() {
         let mut reader = reader.with_part_bytes(limit);
         let mut bytes = Vec::new();
         while let Some(part) = reader.next(Vec::new()).expect("whole") {
-            if let Part::Documents { documents, .. } = part {
+            if let ArchivePiece::Documents { documents, .. } = part {
                 assert!(documents.count == 1 || documents.bytes.len() <= limit);
                 bytes.extend(documents.bytes);
             }

@@ -52,17 +52,17 @@ impl Flags {
     }
 
     /// Length of the part of a frame that begins with these four bytes, after its header, and whether it is the last.
-    fn part(self, prefix: [u8; 4]) -> (usize, Part) {
+    fn part(self, prefix: [u8; 4]) -> (usize, FramePart) {
         match u32::from_le_bytes(prefix) {
-            0 => (4 + self.checksum_bytes(CONTENT_CHECKSUM), Part::Last),
-            length => (4 + (length & !UNCOMPRESSED) as usize + self.checksum_bytes(BLOCK_CHECKSUMS), Part::Block),
+            0 => (4 + self.checksum_bytes(CONTENT_CHECKSUM), FramePart::Last),
+            length => (4 + (length & !UNCOMPRESSED) as usize + self.checksum_bytes(BLOCK_CHECKSUMS), FramePart::Block),
         }
     }
 }
 
 /// A part of a frame after its header.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum FramePart {
     Block,
     Last,
 }
@@ -85,7 +85,7 @@ pub(super) fn measure(window: &mut Window) -> io::Result<Option<(usize, usize)>>
         let Some(prefix) = window.require(end + 4)?.get(end..).and_then(<[u8]>::first_chunk) else { break };
         let (length, part) = flags.part(*prefix);
         end += length;
-        if part == Part::Last {
+        if part == FramePart::Last {
             let whole = window.require(end)?.len() >= end;
             return Ok(whole.then_some((end, raw_bytes as usize)));
         }
@@ -174,7 +174,7 @@ impl FrameBytes<'_> {
                 let prefix = self.window.require(4)?.first_chunk().ok_or_else(truncated)?;
                 let (length, part) = self.flags.part(*prefix);
                 self.missing = length;
-                self.state = if part == Part::Last { Walk::Nothing } else { Walk::Part };
+                self.state = if part == FramePart::Last { Walk::Nothing } else { Walk::Part };
             }
             Walk::Nothing => {}
         }

@@ -1,6 +1,6 @@
 //! Archives and directories that MongoDB's own tool wrote: read exactly, and written again byte by byte.
 
-use bunko_archive::archive::{self, Part, Prelude};
+use bunko_archive::archive::{self, ArchivePiece, Prelude};
 use bunko_archive::metadata::Metadata;
 use bunko_archive::{Documents, bson_file, compression, crc64, directory};
 use bunko_bson::DocumentRef;
@@ -20,7 +20,7 @@ fn open(name: &str) -> compression::Reader {
 }
 
 /// The prelude, and all parts in their order.
-fn read(name: &str) -> (Prelude, Vec<Part>) {
+fn read(name: &str) -> (Prelude, Vec<ArchivePiece>) {
     let (prelude, mut reader) = archive::Reader::open(open(name)).expect("a prelude");
     let mut parts = Vec::new();
     while let Some(part) = reader.next(Vec::new()).expect("whole") {
@@ -30,16 +30,16 @@ fn read(name: &str) -> (Prelude, Vec<Part>) {
 }
 
 /// All documents of each collection.
-fn documents(parts: &[Part]) -> BTreeMap<String, Documents> {
+fn documents(parts: &[ArchivePiece]) -> BTreeMap<String, Documents> {
     let mut by_name = BTreeMap::<String, Documents>::new();
     for part in parts {
         match part {
-            Part::Documents { collection, documents, .. } => {
+            ArchivePiece::Documents { collection, documents, .. } => {
                 let all = by_name.entry(collection.to_string()).or_default();
                 all.bytes.extend_from_slice(&documents.bytes);
                 all.count += documents.count;
             }
-            Part::End { collection, crc, .. } => {
+            ArchivePiece::End { collection, crc, .. } => {
                 let all = by_name.entry(collection.to_string()).or_default();
                 assert_eq!(crc64::checksum(&all.bytes), *crc, "{collection}");
             }
@@ -56,13 +56,13 @@ fn archives_are_written_again_byte_by_byte() {
         let mut with_block = std::collections::BTreeSet::new();
         for part in &parts {
             match part {
-                Part::Documents { database, collection, documents } => {
+                ArchivePiece::Documents { database, collection, documents } => {
                     with_block.insert((database, collection));
                     archive::begin_block(&mut again, database, collection);
                     again.extend_from_slice(&documents.bytes);
                     archive::end_block(&mut again);
                 }
-                Part::End { database, collection, crc } => {
+                ArchivePiece::End { database, collection, crc } => {
                     // The reader returns nothing for the empty blocks of views and empty collections.
                     if !with_block.contains(&(database, collection)) {
                         archive::begin_block(&mut again, database, collection);

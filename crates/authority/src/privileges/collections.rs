@@ -23,7 +23,7 @@ pub fn create(asker: &Asker<'_>, request: &Request<'_>, stages: StageTable) -> b
     may_create || asker.on_named(request, Action::Insert)
 }
 
-/// `collMod`.
+/// Whether the client may run this `collMod`.
 pub fn modify(asker: &Asker<'_>, request: &Request<'_>, stages: StageTable) -> bool {
     if active(Bug::CheckLeftOut) {
         return asker.user().is_some();
@@ -39,7 +39,7 @@ fn may_show(asker: &Asker<'_>, request: &Request<'_>, stages: StageTable) -> boo
     PipelineCheck { asker, database: request.database, stages, validation: Validation::Done }.may_run(on, pipeline)
 }
 
-/// `cloneCollectionAsCapped`.
+/// Whether the client may run this `cloneCollectionAsCapped`.
 pub fn clone_as_capped(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let target = request.body.get("toCollection").and_then(ValueRef::as_str).unwrap_or_default();
     let on_target = |action| asker.on_collection(request.database, target, action);
@@ -47,7 +47,7 @@ pub fn clone_as_capped(asker: &Asker<'_>, request: &Request<'_>) -> bool {
         && [Action::Insert, Action::CreateIndex, Action::ConvertToCapped].into_iter().all(on_target)
 }
 
-/// `dataSize`.
+/// Whether the client may run this `dataSize`.
 pub fn data_size(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let (database, collection) = split(argument(request));
     asker.on_collection(database, collection, Action::Find)

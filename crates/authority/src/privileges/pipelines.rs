@@ -24,7 +24,7 @@ impl Validation {
     }
 }
 
-/// `aggregate`.
+/// Whether the client may run this `aggregate`.
 pub fn aggregate(asker: &Asker<'_>, request: &Request<'_>, stages: StageTable) -> bool {
     let pipeline = request.body.get("pipeline").and_then(ValueRef::as_array).unwrap_or(ArrayRef::EMPTY);
     let check = PipelineCheck { asker, database: request.database, stages, validation: Validation::of(request) };
@@ -152,9 +152,9 @@ pub enum StagePrivileges {
     Actions(&'static [Action]),
     /// The actions on its collection. If it has none, the function decides.
     ActionsOr {
-        /// On its collection.
+        /// The actions on the collection.
         actions: &'static [Action],
-        /// Without a collection.
+        /// Decides for a pipeline without a collection.
         without_collection: fn(&Asker<'_>) -> bool,
     },
     /// The action on the server as a whole.

@@ -40,7 +40,7 @@ fn may_restrict(asker: &Asker<'_>, request: &Request<'_>) -> bool {
         || asker.on_database(request.database, Action::SetAuthenticationRestriction)
 }
 
-/// `createUser`.
+/// Whether the client may run this `createUser`.
 pub fn create_user(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     asker.on_database(request.database, Action::CreateUser)
         && on_roles(asker, request, Action::GrantRole)
@@ -62,7 +62,7 @@ pub fn update_user(asker: &Asker<'_>, request: &Request<'_>) -> bool {
         && may_restrict(asker, request)
 }
 
-/// `createRole`.
+/// Whether the client may run this `createRole`.
 pub fn create_role(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     asker.on_database(request.database, Action::CreateRole)
         && on_roles(asker, request, Action::GrantRole)
@@ -88,7 +88,7 @@ pub fn revoke_roles(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     asker.user().is_some() && on_roles(asker, request, Action::RevokeRole)
 }
 
-/// `grantPrivilegesToRole`.
+/// Whether the client may run this `grantPrivilegesToRole`.
 pub fn grant_privileges(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     asker.user().is_some() && on_privileges(asker, request, Action::GrantRole)
 }
@@ -110,7 +110,7 @@ pub fn merge(asker: &Asker<'_>, request: &Request<'_>) -> bool {
         && may_read("tempRolesCollection")
 }
 
-/// `revokePrivilegesFromRole`.
+/// Whether the client may run this `revokePrivilegesFromRole`.
 pub fn revoke_privileges(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     asker.user().is_some() && on_privileges(asker, request, Action::RevokeRole)
 }

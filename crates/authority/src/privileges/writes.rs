@@ -13,7 +13,7 @@ pub(super) fn may_bypass(asker: &Asker<'_>, request: &Request<'_>, database: &st
         || !has_on(request.body, "bypassDocumentValidation")
 }
 
-/// `insert`.
+/// Whether the client may run this `insert`.
 pub fn insert(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     asker.on_named(request, Action::Insert) && may_bypass_on_named(asker, request)
 }
@@ -31,12 +31,12 @@ fn may_bypass_on_named(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     may_bypass(asker, request, request.database, argument(request))
 }
 
-/// `delete`.
+/// Whether the client may run this `delete`.
 pub fn delete(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     asker.on_named(request, Action::Remove)
 }
 
-/// `findAndModify`.
+/// Whether the client may run this `findAndModify`.
 pub fn find_and_modify(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let removes = has_on(request.body, "remove");
     let may = |is_needed: bool, action| !is_needed || asker.on_named(request, action);

@@ -56,7 +56,7 @@ pub enum Form {
 /// Number of connections that insert into one collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Workers {
-    /// As many as raise the throughput.
+    /// The number grows as long as the throughput does.
     #[default]
     Automatic,
     /// A fixed number.

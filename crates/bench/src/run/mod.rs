@@ -139,7 +139,7 @@ pub fn run(
     for repetition in 1..=repetitions {
         for target in targets_in_order(targets.len(), repetition) {
             for plan in in_order(&plans, &scenario, repetition) {
-                match course.run_variant(plan, &mut targets[target], Place { target, repetition }) {
+                match course.run_variant(plan, &mut targets[target], Round { target, repetition }) {
                     Ok(()) => {}
                     Err(error) if course.done == 0 => return Err(error),
                     Err(error) => return Ok(course.end(&plans, Completion::Failed { reason: error.to_string() })),
@@ -183,7 +183,7 @@ fn check_targets(source: &ScenarioSource, plans: &[Plan], targets: &[Target]) ->
 
 /// Target and repetition of a part of the run.
 #[derive(Clone, Copy)]
-struct Place {
+struct Round {
     target: usize,
     repetition: u32,
 }
@@ -203,7 +203,7 @@ impl Course<'_> {
         self.options.stop.load(Ordering::Relaxed)
     }
 
-    fn run_variant(&mut self, plan: &Plan, target: &mut Target, place: Place) -> Result<(), BenchError> {
+    fn run_variant(&mut self, plan: &Plan, target: &mut Target, place: Round) -> Result<(), BenchError> {
         let label = target.label.clone();
         let transport = plan.scenario.server.transport.unwrap_or_default();
         let open = OpenTarget::open(&mut target.server, transport)?;
@@ -238,7 +238,7 @@ impl Course<'_> {
         plan: &Plan,
         session: &mut Session<'_>,
         label: &str,
-        place: Place,
+        place: Round,
     ) -> Result<(), BenchError> {
         for phase in &plan.phases {
             self.done += 1;

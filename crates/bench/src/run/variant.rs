@@ -3,7 +3,7 @@
 use super::settled::SettledPhase;
 use super::transfer::Archive;
 use super::workers::{Rendezvous, WorkerPosition, server_time};
-use super::{Place, Plan, RunOptions, durability};
+use super::{Plan, Round, RunOptions, durability};
 use crate::BenchError;
 use crate::clock;
 use crate::database::{self, Collections};
@@ -31,7 +31,7 @@ pub(super) struct Session<'t> {
     pub collections: Collections,
     pub indexes: Vec<String>,
     pub seed: u64,
-    pub place: Place,
+    pub place: Round,
     pub write_concern: WriteConcern,
     pub data: DataState,
     /// Requests per second that phases reached in this repetition, by name.
@@ -82,7 +82,7 @@ impl<'t> Session<'t> {
         plan: &Plan,
         target: OpenTarget<'t>,
         options: &RunOptions,
-        place: Place,
+        place: Round,
         label: &str,
     ) -> Result<Self, BenchError> {
         let uri: Uri = target.uri.parse()?;

@@ -16,11 +16,11 @@ const GIVEN_UP_MAX: usize = 256;
 pub struct RetryableWrite {
     session: SessionName,
     number: i64,
-    turn: Mutex<Turn>,
+    turn: Mutex<WriteProgress>,
 }
 
 /// The state of the write.
-struct Turn {
+struct WriteProgress {
     history: WriteHistory,
     statements: Statements,
     outcome: Outcome,
@@ -63,7 +63,7 @@ impl RetryableWrite {
     /// A write under `number`, which must not be smaller than the history's.
     pub fn new(session: SessionName, mut history: WriteHistory, number: i64) -> Self {
         history.turn_to(number);
-        let turn = Turn { history, statements: Statements::None, outcome: Outcome::One, written: None };
+        let turn = WriteProgress { history, statements: Statements::None, outcome: Outcome::One, written: None };
         Self { session, number, turn: Mutex::new(turn) }
     }
 
@@ -141,7 +141,7 @@ impl RetryableWrite {
         inserted: impl Iterator<Item = usize>,
     ) -> bunko_store::Result<Lsn> {
         let mut turn = self.turn.lock();
-        let Turn { history, statements, outcome, written } = &mut *turn;
+        let WriteProgress { history, statements, outcome, written } = &mut *turn;
         if let Statements::Inserts { by_position, done } = statements {
             // Documents of an earlier batch that was not committed do not count as done.
             done.clear();

@@ -35,7 +35,7 @@ pub(crate) struct Owner(Arc<Mutex<Awaited>>);
 #[derive(Debug, Default)]
 struct Awaited {
     is_awaited: bool,
-    /// That of the last statement's connection.
+    /// The haste of the last statement's connection.
     haste: Option<Arc<Haste>>,
 }
 

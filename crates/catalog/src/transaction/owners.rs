@@ -66,11 +66,11 @@ struct Table {
     waiting: HashMap<Owned, Queue, RandomState>,
     /// Transactions that wait, by record or key, the next one first. A release calls one of them: if all were called,
     /// all but one would fail.
-    turns: HashMap<Owned, VecDeque<Place>, RandomState>,
+    turns: HashMap<Owned, VecDeque<QueuePlace>, RandomState>,
 }
 
 /// A waiting transaction's place in the queue.
-struct Place {
+struct QueuePlace {
     /// The transaction with the earliest deadline comes first.
     until: Instant,
     bell: Arc<Bell>,
@@ -128,7 +128,7 @@ impl Owners {
         let bell = Arc::<Bell>::default();
         let queue = table.turns.entry(owned.clone()).or_default();
         let place = queue.partition_point(|place| place.until <= until);
-        queue.insert(place, Place { until, bell: Arc::clone(&bell) });
+        queue.insert(place, QueuePlace { until, bell: Arc::clone(&bell) });
         bell
     }
 

@@ -22,9 +22,9 @@ pub enum BenchCommand {
 pub enum Verb {
     /// List the built-in scenarios, operations and document shapes
     List,
-    /// Print a built-in scenario's file: the best example for one's own
+    /// Print the file of a built-in scenario, as an example for your own
     Show {
-        /// Its name
+        /// The scenario's name
         scenario: String,
     },
     /// Run a scenario file
@@ -47,9 +47,9 @@ pub enum Verb {
         #[arg(long, value_name = "FILE")]
         html: Option<PathBuf>,
     },
-    /// Show what became of a scenario's figures over time, and where they changed
+    /// Show a scenario's figures over time, and where they changed
     ///
-    /// Exits with 2 where the newest change is for the worse.
+    /// Exits with 2 if the newest change is for the worse.
     History {
         /// Folders, in which every report.json is taken, and report.json files
         #[arg(required = true, num_args = 1.., value_name = "FOLDER|FILE")]
@@ -100,7 +100,7 @@ pub enum Verb {
         /// Which of several targets, by its label [default: the first]
         #[arg(long)]
         target: Option<String>,
-        /// The file
+        /// The SVG file to write
         #[arg(long, value_name = "FILE")]
         output: PathBuf,
     },
@@ -122,7 +122,7 @@ pub struct RunArguments {
     /// the lab starts a server of its own on a temporary directory
     #[arg(long = "uri", value_name = "URI")]
     pub uris: Vec<String>,
-    /// Be one of several generators that share the load: index from 0 / how many
+    /// Be one of several generators that share the load: INDEX/COUNT, with INDEX from 0
     #[arg(long, value_name = "INDEX/COUNT", requires = "uris")]
     pub worker: Option<WorkerPosition>,
     /// Where a server of the lab's own keeps its data, and where files are allocated [default: the temporary directory]
@@ -163,7 +163,7 @@ pub struct CommonArguments {
     /// How often everything is run: --set repetitions=N
     #[arg(long, value_name = "N")]
     pub repetitions: Option<u32>,
-    /// Drop this database if it exists; without it a run refuses to touch it
+    /// Drop the run's database if it exists; without this flag such a run is refused
     #[arg(long, value_name = "DATABASE")]
     pub drop: Option<String>,
     /// Folder for the report [default: bunko-bench/SCENARIO-TIME]
@@ -175,7 +175,7 @@ pub struct CommonArguments {
     /// Show no progress
     #[arg(long)]
     pub quiet: bool,
-    /// Give up on a server that runs already and answers nothing for so many seconds [default: 60]
+    /// Seconds without an answer after which a server given by --uri is given up [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub server_timeout: Option<u32>,
 }
@@ -198,7 +198,7 @@ pub struct SearchArguments {
     /// Stop when the highest rate is known this closely
     #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
     pub resolution: f64,
-    /// Most rates tried
+    /// Largest number of rates to try
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub trials: u32,
 }

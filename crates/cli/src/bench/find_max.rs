@@ -2,7 +2,8 @@
 
 use super::arguments::{CommonArguments, EmbeddedArguments, SearchArguments};
 use super::run as runs;
-use super::{NOT_VALID, output, progress};
+use super::{output, progress};
+use crate::exit_status::NOT_VALID;
 use crate::printed::print_line;
 use bunko_bench::scenario::ScenarioSource;
 use bunko_bench::{FindMaxOptions, FoundRate, RateTrial};
@@ -49,7 +50,7 @@ pub fn run(
     if let Some(report) = &found.report {
         output::write(report, common.output.clone())?;
     }
-    Ok(if found.rate.is_some() { ExitCode::SUCCESS } else { ExitCode::from(NOT_VALID) })
+    Ok(if found.rate.is_some() { ExitCode::SUCCESS } else { ExitCode::from(NOT_VALID.number) })
 }
 
 fn print(found: &FoundRate, quantile: f64, objective_ms: f64, json: bool) -> Result<(), String> {

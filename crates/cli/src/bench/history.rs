@@ -1,6 +1,6 @@
 //! `bunko bench history`.
 
-use super::NOT_VALID;
+use crate::exit_status::NOT_VALID;
 use crate::printed::{print, print_line};
 use bunko_bench::Report;
 use bunko_report::history::{Ending, LeftOut, history};
@@ -31,7 +31,7 @@ pub fn run(paths: &[PathBuf], json: bool, html: Option<&Path>) -> Result<ExitCod
     } else {
         print(format_args!("{history}"))?;
     }
-    Ok(if history.ending == Ending::Worse { ExitCode::from(NOT_VALID) } else { ExitCode::SUCCESS })
+    Ok(if history.ending == Ending::Worse { ExitCode::from(NOT_VALID.number) } else { ExitCode::SUCCESS })
 }
 
 /// How a file was found.

@@ -20,10 +20,6 @@ use bunko_report::{compare, html, merge};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Exit status of a run whose figures are invalid or exceed the scenario's limits, and of a history that ends with a
-/// change for the worse.
-pub const NOT_VALID: u8 = 2;
-
 /// Runs the command.
 /// # Errors
 /// One line for the user.

@@ -1,6 +1,7 @@
 //! Output of a report: a table on the terminal, files in a folder.
 
-use super::{NOT_VALID, terminal};
+use super::terminal;
+use crate::exit_status::NOT_VALID;
 use crate::printed::{print, print_line};
 use bunko_bench::Report;
 use bunko_report::compare::Comparison;
@@ -36,7 +37,7 @@ pub fn finish(report: &Report, folder: Option<PathBuf>, shown: Shown) -> Result<
     }
     write(report, folder)?;
     let is_good = report.is_valid() && report.keeps_limits();
-    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::from(NOT_VALID) })
+    Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::from(NOT_VALID.number) })
 }
 
 /// Writes the report's files and prints their location.

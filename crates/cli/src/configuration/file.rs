@@ -25,10 +25,10 @@ pub fn read(path: &Path) -> Result<Vec<Given>, String> {
     Ok(found.into_iter().map(given).collect())
 }
 
-type Found = Vec<(&'static Setting, Value)>;
+type GivenSettings = Vec<(&'static Setting, Value)>;
 
 /// Reads the settings of a file; ends with an error at the key of `until`.
-fn walk(text: &str, found: &mut Found, until: Option<&Setting>) -> Result<(), serde_yaml_ng::Error> {
+fn walk(text: &str, found: &mut GivenSettings, until: Option<&Setting>) -> Result<(), serde_yaml_ng::Error> {
     let section = Section { name: String::new(), found, until };
     section.deserialize(serde_yaml_ng::Deserializer::from_str(text))
 }
@@ -53,7 +53,7 @@ fn line_of(text: &str, setting: &Setting) -> usize {
 struct Section<'a> {
     /// Path of the section; empty at the top.
     name: String,
-    found: &'a mut Found,
+    found: &'a mut GivenSettings,
     until: Option<&'a Setting>,
 }
 
@@ -94,7 +94,7 @@ impl<'de> Visitor<'de> for Section<'_> {
 
 struct KeyIn<'a> {
     section: &'a str,
-    found: &'a Found,
+    found: &'a GivenSettings,
     until: Option<&'a Setting>,
 }
 

@@ -61,7 +61,7 @@ struct FileArguments {
     /// A YAML file as mongod takes it
     #[arg(long, short = 'f', value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Print the configuration in force, which --config takes, and where each value comes from; start nothing
+    /// Print the settings in force and where each value comes from, as a file for --config; start nothing
     #[arg(long)]
     print_config: bool,
 }
@@ -76,9 +76,9 @@ impl Args for ServeArguments {
             .value_parser(parse_parameter)
             .action(ArgAction::Append)
             .help(
-                "Set a parameter: enableTestCommands=1 takes configureFailPoint, for tests of clients; \
-                 transactionLifetimeLimitSeconds=N aborts transactions that are open for longer [default: 60], \
-                 transactionMemoryLimitBytes=N refuses changes of one that take more [default: 268435456]",
+                "Set a parameter: enableTestCommands=1 allows configureFailPoint, for tests of clients; \
+                 transactionLifetimeLimitSeconds=N aborts transactions that are open for longer [default: 60]; \
+                 transactionMemoryLimitBytes=N refuses transactions with more changes than that [default: 268435456]",
             );
         let verbose = Arg::new(VERBOSE).short('v').long(VERBOSE).action(ArgAction::Count).hide(true);
         let command = command.arg(parameter).arg(verbose);

@@ -6,6 +6,8 @@
 mod addresses;
 mod file;
 mod flags;
+#[cfg(test)]
+mod handbook;
 mod in_force;
 mod log_format;
 mod missing;

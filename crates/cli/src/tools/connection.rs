@@ -44,16 +44,16 @@ pub struct ServerArguments {
     /// A host, HOST:PORT, or SET/HOST:PORT,HOST:PORT
     #[arg(long, short = 'h', value_name = "HOST")]
     host: Option<String>,
-    /// A port; 27017 where neither this nor --host names one
+    /// The server's port [default: 27017, or the one in --host]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// A user's name
+    /// The user who logs in
     #[arg(long, short = 'u', value_name = "NAME", requires = "password")]
     username: Option<String>,
     /// The user's password
     #[arg(long, short = 'p', value_name = "PASSWORD", requires = "username")]
     password: Option<String>,
-    /// The database that knows the user
+    /// The database that the user is stored in
     #[arg(long = "authenticationDatabase", value_name = "DATABASE", requires = "username")]
     authentication_database: Option<String>,
     /// SCRAM-SHA-1, SCRAM-SHA-256, PLAIN or MONGODB-X509
@@ -61,7 +61,7 @@ pub struct ServerArguments {
     authentication_mechanism: Option<String>,
     #[command(flatten)]
     tls: TlsArguments,
-    /// Give up on a server that answers nothing for so many seconds
+    /// Seconds without an answer after which the server is given up
     #[arg(
         long = "server-timeout",
         alias = "serverTimeout",
@@ -71,7 +71,7 @@ pub struct ServerArguments {
         conflicts_with = "dbpath"
     )]
     server_timeout: u32,
-    /// A data directory of bunko, which no server may have open: no socket lies between
+    /// Work on this data directory of bunko itself; no server may have it open
     #[arg(long, value_name = "DIR", conflicts_with = "uri", conflicts_with_all = HOST_AND_USER)]
     dbpath: Option<PathBuf>,
     /// The storage engine of --dbpath: lsm or mmap
@@ -102,7 +102,7 @@ pub struct ReportArguments {
     /// How progress and the report at the end are written to standard error
     #[arg(long = "log-format", alias = "logFormat", value_name = "FORMAT", default_value = "text")]
     log_format: LogFormat,
-    /// Say nothing but errors
+    /// Print errors only
     #[arg(long, conflicts_with = "log_format")]
     quiet: bool,
 }

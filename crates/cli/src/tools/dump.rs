@@ -53,19 +53,19 @@ pub struct DumpArguments {
     /// Leave this collection of --db out; may be repeated
     #[arg(long = "excludeCollection", value_name = "COLLECTION")]
     exclude_collection: Vec<String>,
-    /// Leave collections of --db out whose names begin so; may be repeated
+    /// Leave out collections of --db whose names begin with this; may be repeated
     #[arg(long = "excludeCollectionsWithPrefix", value_name = "PREFIX")]
     exclude_prefix: Vec<String>,
-    /// Collections that are read at a time
+    /// Number of collections that are read at a time
     #[arg(long = "numParallelCollections", short = 'j', value_name = "N", default_value = "4")]
     parallel_collections: NonZeroUsize,
-    /// Dump what views show, and no collections
+    /// Dump the documents that views show, and no collections
     #[arg(long = "viewsAsCollections")]
     views_as_collections: bool,
-    /// Go on with a dump that was cut short, with the same flags
+    /// Continue a dump that was interrupted; needs the same flags
     #[arg(long)]
     resume: bool,
-    /// Threads that read, and threads that compress; as many as there are processors where not given
+    /// Number of threads that read, and of threads that compress [default: the number of processors]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
     /// Print this help

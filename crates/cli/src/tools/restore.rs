@@ -93,13 +93,13 @@ pub struct RestoreArguments {
     /// A dump directory, or a .bson file with --db and --collection; - is standard input
     #[arg(value_name = "DIR or FILE", conflicts_with_all = ["dir", "archive"])]
     path: Option<PathBuf>,
-    /// The dump directory; dump where none is named
+    /// The dump directory [default: dump]
     #[arg(long, value_name = "DIR", conflicts_with = "archive")]
     dir: Option<PathBuf>,
     /// Read an archive, from this file or, without one, from standard input
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "-")]
     archive: Option<PathBuf>,
-    /// Taken as the classic tool's; how a dump is compressed is found out from its first bytes
+    /// Accepted as by the classic tool; the first bytes of a dump show how it is compressed
     #[arg(long, hide = true)]
     gzip: bool,
     /// Only this database of an archive; with a directory or a file, the database to restore into
@@ -111,25 +111,25 @@ pub struct RestoreArguments {
     /// Only namespaces that match, such as shop.* ; may be repeated
     #[arg(long = "nsInclude", value_name = "PATTERN")]
     include: Vec<String>,
-    /// No namespaces that match; may be repeated
+    /// Leave out namespaces that match; may be repeated
     #[arg(long = "nsExclude", value_name = "PATTERN")]
     exclude: Vec<String>,
     /// Rename namespaces that match, such as $db$.$c$ ; one --nsTo for each
     #[arg(long = "nsFrom", value_name = "PATTERN")]
     from: Vec<String>,
-    /// Their names after the restore
+    /// New names of the namespaces of --nsFrom
     #[arg(long = "nsTo", value_name = "PATTERN")]
     to: Vec<String>,
     /// Drop each collection of the dump before it is restored
     #[arg(long)]
     drop: bool,
-    /// Read and check the whole dump, ask no server, write nothing: with the flags of the restore to come
+    /// Read and check the whole dump with the flags of a later restore; contact no server, write nothing
     #[arg(long = "dryRun", conflicts_with_all = ["resume", "resume_file", "verify"])]
     dry_run: bool,
-    /// Print the dump's namespaces with their sizes, ask no server, write nothing
+    /// Print the dump's namespaces with their sizes; contact no server, write nothing
     #[arg(long, conflicts_with_all = HOST_AND_USER.into_iter().chain(WITHOUT_EFFECT_ON_A_LIST))]
     list: bool,
-    /// When a write counts: a number of members, majority, or a document such as {"w": 1, "j": true}
+    /// Write concern: a number of members, majority, or a document such as {"w": 1, "j": true}
     #[arg(long = "writeConcern", value_name = "CONCERN")]
     write_concern: Option<String>,
     /// Build no indexes
@@ -147,13 +147,13 @@ pub struct RestoreArguments {
     /// Insert documents in the dump's order, one batch at a time, and end at the first that is refused
     #[arg(long = "maintainInsertionOrder")]
     maintain_insertion_order: bool,
-    /// Files of a directory that are read at a time
+    /// Number of files of a directory that are read at a time
     #[arg(long = "numParallelCollections", short = 'j', value_name = "N", default_value = "4")]
     parallel_collections: NonZeroUsize,
-    /// Connections that insert into one collection, 64 in all at most; their number follows the throughput where not given
+    /// Number of connections that insert into one collection, at most 64 in all [default: adapted to the throughput]
     #[arg(long = "numInsertionWorkersPerCollection", value_name = "N")]
     insertion_workers: Option<NonZeroUsize>,
-    /// Documents in one batch at most, up to 100000; as many as fit where not given
+    /// Most documents in one batch, up to 100000 [default: as many as fit]
     #[arg(long = "batchSize", value_name = "N")]
     batch_size: Option<NonZeroUsize>,
     /// Insert documents that a collection's validator would refuse
@@ -168,19 +168,19 @@ pub struct RestoreArguments {
     /// Replay the oplog that the dump holds
     #[arg(long = "oplogReplay")]
     oplog_replay: bool,
-    /// Replay only entries before that time: SECONDS or SECONDS:INCREMENT
+    /// Replay only entries before this time: SECONDS or SECONDS:INCREMENT
     #[arg(long = "oplogLimit", value_name = "TIME", requires = "oplog_replay", value_parser = timestamp)]
     oplog_limit: Option<Timestamp>,
-    /// Replay the entries in this file: behind a dump that has no oplog, or alone where no dump is named
+    /// Replay the entries in this file: after a dump that has no oplog, or alone if no dump is named
     #[arg(long = "oplogFile", value_name = "FILE", requires = "oplog_replay")]
     oplog_file: Option<PathBuf>,
     /// Restore the users and roles of --db
     #[arg(long = "restoreDbUsersAndRoles")]
     users_and_roles: bool,
-    /// Go on with a restore that was cut short, with the same flags
+    /// Continue a restore that was interrupted; needs the same flags
     #[arg(long)]
     resume: bool,
-    /// Where it is noted how far the restore is; beside the dump where not given, nowhere for standard input
+    /// File that records the restore's progress [default: beside the dump; none for standard input]
     #[arg(long = "resumeFile", value_name = "FILE")]
     resume_file: Option<PathBuf>,
     /// Compare counts, checksums and indexes with the dump at the end
@@ -189,10 +189,10 @@ pub struct RestoreArguments {
     /// Find the fastest flags for this dump and this server by short trials, in a database of their own that is dropped
     #[arg(long, conflicts_with_all = WITHOUT_EFFECT_ON_TRIALS)]
     tune: bool,
-    /// Insert as with any server, even where this one has a faster way
+    /// Insert by ordinary commands, even if the server has a faster one
     #[arg(long = "noBulk")]
     no_bulk: bool,
-    /// Threads that decompress, and half the number of connections at most; the processors where not given
+    /// Number of threads that decompress, and half of the most connections [default: the number of processors]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
     /// Print this help

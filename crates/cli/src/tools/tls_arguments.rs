@@ -5,13 +5,13 @@ use clap::Args;
 /// TLS of the connection. Each flag is an option of a connection string.
 #[derive(Args)]
 pub struct TlsArguments {
-    /// Speak TLS
+    /// Use TLS
     #[arg(long, visible_alias = "ssl")]
     tls: bool,
-    /// Trust the authorities of this PEM file, and not those of the system
+    /// PEM file with the authorities to trust instead of the system's
     #[arg(long = "tlsCAFile", visible_alias = "sslCAFile", value_name = "FILE", requires = "tls")]
     tls_ca_file: Option<String>,
-    /// Show the certificate of this PEM file, which holds the key as well
+    /// PEM file with the client's certificate and its key
     #[arg(long = "tlsCertificateKeyFile", visible_alias = "sslPEMKeyFile", value_name = "FILE", requires = "tls")]
     tls_certificate_key_file: Option<String>,
     /// Password of that key, if it is encrypted
@@ -22,10 +22,10 @@ pub struct TlsArguments {
         requires = "tls_certificate_key_file"
     )]
     tls_certificate_key_password: Option<String>,
-    /// Accept any certificate, so that another machine may pose as the server
+    /// Accept any certificate: another machine may then pose as the server
     #[arg(long = "tlsAllowInvalidCertificates", visible_alias = "sslAllowInvalidCertificates", requires = "tls")]
     tls_allow_invalid_certificates: bool,
-    /// Take a certificate for another host's name
+    /// Accept a certificate that names another host
     #[arg(long = "tlsAllowInvalidHostnames", visible_alias = "sslAllowInvalidHostnames", requires = "tls")]
     tls_allow_invalid_hostnames: bool,
     /// As --tlsAllowInvalidCertificates and --tlsAllowInvalidHostnames together

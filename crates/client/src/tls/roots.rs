@@ -19,7 +19,7 @@ const BUNDLES: [&str; 5] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// The file and its certificates.
+/// The file with the system's authorities, and their certificates.
 pub(super) fn system() -> Result<(PathBuf, Vec<CertificateDer<'static>>), String> {
     let named = std::env::var_os(VARIABLE).map(PathBuf::from);
     let path = named.or_else(|| BUNDLES.iter().map(PathBuf::from).find(|path| path.exists()));

@@ -44,7 +44,7 @@ pub(crate) fn end_revoked(service: &Service, asking: u32) {
     });
     if !revoked.is_empty() {
         let names: Vec<_> = revoked.iter().map(ToString::to_string).collect();
-        tracing::info!(target: "ACCESS", users = names.join(", "), "Operations, transactions and cursors ended: rights of their users were revoked, or those to come from where they are");
+        tracing::info!(target: "ACCESS", id = 143, users = names.join(", "), "Ended operations, transactions and cursors of users who lost a privilege, or may no longer come from their address");
     }
 }
 

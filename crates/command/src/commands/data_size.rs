@@ -41,7 +41,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 /// A range of index keys.
-struct Part<'a> {
+struct IndexRange<'a> {
     key_pattern: DocumentRef<'a>,
     min: DocumentRef<'a>,
     max: DocumentRef<'a>,
@@ -124,7 +124,7 @@ fn parse_estimate(fields: &Fields<'_>) -> Result<bool, Failure> {
     fields.boolean("estimate", false)
 }
 
-fn parse_part<'a>(fields: &Fields<'a>) -> Result<Option<Part<'a>>, Failure> {
+fn parse_part<'a>(fields: &Fields<'a>) -> Result<Option<IndexRange<'a>>, Failure> {
     let key_pattern = fields.document("keyPattern")?;
     let (min, max) = match (fields.document("min")?, fields.document("max")?) {
         (None, None) => return Ok(None),
@@ -132,7 +132,7 @@ fn parse_part<'a>(fields: &Fields<'a>) -> Result<Option<Part<'a>>, Failure> {
         _ => return Err(Failure::bad_value("only one of min or max specified")),
     };
     let key_pattern = key_pattern.ok_or_else(no_index)?;
-    Ok(Some(Part { key_pattern, min, max }))
+    Ok(Some(IndexRange { key_pattern, min, max }))
 }
 
 fn no_index() -> Failure {
@@ -142,7 +142,7 @@ fn no_index() -> Failure {
 fn measure(
     invocation: &Invocation<'_>,
     collection: &Arc<Collection>,
-    part: Option<&Part<'_>>,
+    part: Option<&IndexRange<'_>>,
     limits: &Limits,
 ) -> Result<Measured, Failure> {
     let mut query = FindQuery::new(DocumentRef::EMPTY, invocation.scope())?;

@@ -58,9 +58,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         next.level = level;
     }
     match filter {
-        Asked::Nothing => {}
-        Asked::None => next.filter = None,
-        Asked::Filter(written, parsed) => next.filter = Some((written.to_owned(), *parsed)),
+        FilterChange::Nothing => {}
+        FilterChange::None => next.filter = None,
+        FilterChange::Filter(written, parsed) => next.filter = Some((written.to_owned(), *parsed)),
     }
     profiler.set_database(database, next);
     Ok(())
@@ -101,17 +101,17 @@ fn parse_sample_rate(fields: &Fields<'_>) -> Result<Option<f64>, Failure> {
 }
 
 /// The value of `filter`: not given, `unset`, or a filter.
-enum Asked<'a> {
+enum FilterChange<'a> {
     Nothing,
     None,
     Filter(bunko_bson::DocumentRef<'a>, Box<Filter>),
 }
 
-fn parse_filter<'a>(fields: &Fields<'a>) -> Result<Asked<'a>, Failure> {
+fn parse_filter<'a>(fields: &Fields<'a>) -> Result<FilterChange<'a>, Failure> {
     match fields.field("filter") {
-        None => Ok(Asked::Nothing),
-        Some(ValueRef::String("unset")) => Ok(Asked::None),
-        Some(ValueRef::Document(filter)) => Ok(Asked::Filter(filter, Box::new(Filter::parse(filter)?))),
+        None => Ok(FilterChange::Nothing),
+        Some(ValueRef::String("unset")) => Ok(FilterChange::None),
+        Some(ValueRef::Document(filter)) => Ok(FilterChange::Filter(filter, Box::new(Filter::parse(filter)?))),
         Some(ValueRef::String(_)) => Err(Failure::bad_value("Expected an object, or the string 'unset'.")),
         Some(other) => Err(fields.mismatch("filter", other, "types '[object, string]'")),
     }

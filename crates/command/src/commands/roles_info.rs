@@ -2,7 +2,7 @@
 //! Source: MongoDB manual 8.2, "rolesInfo".
 
 use super::create_role::privilege_documents;
-use super::users_info::{Asked, privileges_of, restrictions_of};
+use super::users_info::{ShownNames, privileges_of, restrictions_of};
 use crate::access_control::{BuiltinShown, roles_of_database};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
@@ -36,19 +36,19 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let database = invocation.request.database;
-    let asked = Asked::parse(invocation, invocation.argument(), "role", database)?;
+    let asked = ShownNames::parse(invocation, invocation.argument(), "role", database)?;
     let form = Form::parse(invocation, &asked)?;
     let (with_restrictions, builtin) = parse(invocation)?;
     let roles = match &asked {
-        Asked::Names(names) if form == Form::UserFragment => {
+        ShownNames::Names(names) if form == Form::UserFragment => {
             reply.append("userFragment", &user_fragment(invocation, names, with_restrictions)?);
             return Ok(());
         }
-        Asked::Names(names) => {
+        ShownNames::Names(names) => {
             let found = names.iter().map(|name| find_role(&invocation.service.catalog, name));
             found.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect()
         }
-        Asked::Database(_) | Asked::Everywhere => roles_of_database(invocation, database, builtin)?,
+        ShownNames::Database(_) | ShownNames::Everywhere => roles_of_database(invocation, database, builtin)?,
     };
     reply.begin_array("roles");
     for (index, role) in roles.iter().enumerate() {
@@ -77,11 +77,11 @@ impl Form {
     /// Reads `showPrivileges`.
     /// # Errors
     /// `BadValue` for a type other than boolean or number; `IllegalOperation` for a user fragment without named roles.
-    fn parse(fields: &Fields<'_>, asked: &Asked) -> Result<Self> {
+    fn parse(fields: &Fields<'_>, asked: &ShownNames) -> Result<Self> {
         const FIELD: &str = "showPrivileges";
         const FRAGMENT: &str = "asUserFragment";
         match fields.field(FIELD) {
-            Some(ValueRef::String(FRAGMENT)) if !matches!(asked, Asked::Names(_)) => {
+            Some(ValueRef::String(FRAGMENT)) if !matches!(asked, ShownNames::Names(_)) => {
                 let message = "Cannot get user fragment for all roles in a database";
                 Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message))
             }

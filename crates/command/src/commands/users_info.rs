@@ -44,10 +44,10 @@ struct Shown {
 }
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    let asked = Asked::parse(invocation, invocation.argument(), "user", invocation.request.database)?;
+    let asked = ShownNames::parse(invocation, invocation.argument(), "user", invocation.request.database)?;
     let (shown, filter) = parse(invocation)?;
     let filter = filter.map(|filter| parse_filter(filter, &invocation.scope())).transpose()?;
-    let is_exact = matches!(asked, Asked::Names(_)) && filter.is_none();
+    let is_exact = matches!(asked, ShownNames::Names(_)) && filter.is_none();
     if (shown.privileges || shown.restrictions) && !is_exact {
         let message = "Privilege or restriction details require exact-match usersInfo queries.";
         return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message).into());
@@ -78,11 +78,11 @@ fn parse<'a>(fields: &Fields<'a>) -> Result<(Shown, Option<DocumentRef<'a>>)> {
 
 /// The users to show: each once, by name and database. If privileges or restrictions are asked for, in the order of the
 /// command.
-fn find(invocation: &Invocation<'_>, asked: &Asked, shown: &Shown) -> Result<Vec<DocumentBuf>> {
+fn find(invocation: &Invocation<'_>, asked: &ShownNames, shown: &Shown) -> Result<Vec<DocumentBuf>> {
     let mut users = match asked {
-        Asked::Everywhere => users_where(invocation, &DocumentBuf::new())?,
-        Asked::Database(database) => users_where(invocation, &DocumentBuf::new().with("db", database))?,
-        Asked::Names(names) => {
+        ShownNames::Everywhere => users_where(invocation, &DocumentBuf::new())?,
+        ShownNames::Database(database) => users_where(invocation, &DocumentBuf::new().with("db", database))?,
+        ShownNames::Names(names) => {
             let found = names.iter().map(|name| find_user(&invocation.service.catalog, name));
             found.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect()
         }
@@ -158,7 +158,7 @@ pub(super) fn privileges_of<'r>(roles: impl IntoIterator<Item = &'r Role>) -> Ve
 }
 
 /// The users that `usersInfo` shows, or the roles that `rolesInfo` shows.
-pub(super) enum Asked {
+pub(super) enum ShownNames {
     /// All users or roles, of all databases.
     Everywhere,
     /// All of one database.
@@ -166,7 +166,7 @@ pub(super) enum Asked {
     Names(Vec<Name>),
 }
 
-impl Asked {
+impl ShownNames {
     /// Reads a number whose integer part is 1, a name, `{<key>: name, db: database}`, an array of the latter two, or
     /// for users `{forAllDBs: true}`.
     /// # Errors

@@ -7,8 +7,8 @@ use bunko_catalog::{Namespace, RetryableWrite, Return, StateAsked, Transaction, 
 use bunko_errors::{Failure, Result};
 use bunko_operation::UnitOfWork;
 use bunko_session::awaiting::Await;
-use bunko_session::sessions::{Asked, CheckedOut};
-use bunko_session::transactions::{CONFLICT_LOOK, CONFLICT_WAIT_MAX, Entry, Fate, Part};
+use bunko_session::sessions::{CheckedOut, NumberedCommand};
+use bunko_session::transactions::{CONFLICT_LOOK, CONFLICT_WAIT_MAX, Entry, Fate, TransactionPart};
 use bunko_store::Lsn;
 use std::sync::Arc;
 use std::time::Instant;
@@ -26,7 +26,7 @@ impl Invocation<'_> {
     /// # Errors
     /// If the number does not allow the command, or if the operation is interrupted while it waits.
     pub(crate) fn check_out_session(&mut self, number: i64) -> Result<()> {
-        let asked = Asked { number, part: self.options.part };
+        let asked = NumberedCommand { number, part: self.options.part };
         while self.checked_out.is_none() {
             let Some(session) = self.connection.session.clone() else { return Ok(()) };
             self.checked_out = CheckedOut::take(&session, asked, self.service.transaction_context(), self)?;
@@ -39,7 +39,7 @@ impl Invocation<'_> {
         if let Some(transaction) = self.checked_out.as_ref().and_then(CheckedOut::transaction) {
             transaction.came_over(&self.connection.haste);
         }
-        if asked.part == Some(Part::First) {
+        if asked.part == Some(TransactionPart::First) {
             self.note_transaction(number);
         }
         if let (Some(context), Some(unit)) = (self.context.get(), self.unit_shared()) {
@@ -143,7 +143,7 @@ impl Invocation<'_> {
         if matches!(self.options.read_concern.state, Some(StateAsked::At(_))) || Instant::now() >= until {
             return None;
         }
-        let is_first = self.options.part == Some(Part::First);
+        let is_first = self.options.part == Some(TransactionPart::First);
         let comes_back = if is_first { Return::AtOnce } else { Return::Anew };
         let turn = transaction.turn_after_obstacle(comes_back, until)?;
         // Requests of other connections wait until this one has had its turn.

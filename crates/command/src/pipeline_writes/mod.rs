@@ -39,7 +39,7 @@ impl PipelineWrite {
         })?;
         unstored::refuse(&invocation.service.catalog, &target, name)?;
         match &stage {
-            WriteStage::Out(out) => drop(out::Target::of(invocation, &target, out.series.as_ref())?),
+            WriteStage::Out(out) => drop(out::OutputTarget::of(invocation, &target, out.series.as_ref())?),
             WriteStage::Merge(merge) => merge::check(invocation, &target, merge, strings)?,
         }
         Ok(Self { stage, target })

@@ -17,14 +17,14 @@ const BATCH_COUNT_MAX: usize = 1000;
 const BATCH_BYTES_MAX: usize = 4 << 20;
 
 /// The target of the output.
-pub(super) enum Target {
+pub(super) enum OutputTarget {
     /// A collection, and the existing one that it replaces.
     Collection(Option<Arc<Collection>>),
     /// A time series, and the existing collection of buckets that it replaces.
     Series(TimeSeries, Option<Arc<Collection>>),
 }
 
-impl Target {
+impl OutputTarget {
     /// The target under that name, if it may be replaced.
     /// # Errors
     /// `CommandNotSupportedOnView`; 17152 for a capped collection; 7268700 and 7406103 if the command asks for a time
@@ -89,7 +89,7 @@ pub(super) fn run(
     let temporary = Namespace::new(name.database(), &format!("tmp.agg_out.{random:016x}"))?;
     let outcome = fill(invocation, &temporary, name, asked, documents).and_then(|()| {
         // The target may have changed meanwhile.
-        let target = Target::of(invocation, name, asked)?;
+        let target = OutputTarget::of(invocation, name, asked)?;
         let (catalog, place) = (&invocation.service.catalog, target.place(name)?);
         let lsn = catalog.rename(&temporary, &place, RenameTarget::DropIfAlike, invocation)?;
         invocation.note_written(Some(lsn));
@@ -97,7 +97,7 @@ pub(super) fn run(
             invocation.operation().note_created(name.to_string());
         }
         match target {
-            Target::Series(series, None) => time_series::create_view(invocation, name, &series, None),
+            OutputTarget::Series(series, None) => time_series::create_view(invocation, name, &series, None),
             _ => Ok(()),
         }
     });
@@ -118,7 +118,7 @@ fn fill(
     documents: &mut dyn DocumentStream,
 ) -> Result<()> {
     let service = invocation.service;
-    let target = Target::of(invocation, name, asked)?;
+    let target = OutputTarget::of(invocation, name, asked)?;
     let mut create = CreateOptions::default();
     let mut indexes = Vec::new();
     match (&target, target.existing()) {
@@ -129,7 +129,7 @@ fn fill(
                 indexes.push(IndexSpec::parse(index.document.as_ref())?);
             }
         }
-        (Target::Series(series, None), None) => {
+        (OutputTarget::Series(series, None), None) => {
             create.options = time_series::bucket_options(series);
             indexes.extend(time_series::bucket_index(series)?);
         }
@@ -141,8 +141,8 @@ fn fill(
         service.catalog.create_indexes(&collection, &indexes, invocation)?;
     }
     let series = match target {
-        Target::Collection(_) => None,
-        Target::Series(options, _) => Some(Series { options, buckets: collection }),
+        OutputTarget::Collection(_) => None,
+        OutputTarget::Series(options, _) => Some(Series { options, buckets: collection }),
     };
     while let Some(batch) = next_batch(invocation, documents)? {
         let mut inserted = match &series {

@@ -18,12 +18,12 @@ use std::sync::Arc;
 pub(super) const STAGE: SourceStage = SourceStage {
     facts: &bunko_stages::COLL_STATS,
     privileges: StagePrivileges::Actions(&[Action::CollStats]),
-    source: Source::Collection { check: |specification| Asked::parse(specification).map(drop), documents },
+    source: Source::Collection { check: |specification| StatsSections::parse(specification).map(drop), documents },
 };
 
 /// The requested sections.
 #[derive(Default)]
-struct Asked<'d> {
+struct StatsSections<'d> {
     latencies: Option<DocumentRef<'d>>,
     storage: Option<DocumentRef<'d>>,
     count: Option<DocumentRef<'d>>,
@@ -72,7 +72,7 @@ fn documents(
     namespace: &Namespace,
     specification: ValueRef<'_>,
 ) -> Result<Vec<DocumentBuf>> {
-    let asked = Asked::parse(specification)?;
+    let asked = StatsSections::parse(specification)?;
     let mut described = Vec::new();
     let mut writer = Writer::new(&mut described);
     writer
@@ -106,7 +106,7 @@ fn documents(
     Ok(vec![DocumentBuf::from_trusted(described)])
 }
 
-impl<'d> Asked<'d> {
+impl<'d> StatsSections<'d> {
     /// Parses the sections in order, and reports the first error.
     fn parse(specification: ValueRef<'d>) -> Result<Self> {
         let Some(body) = specification.as_document() else {

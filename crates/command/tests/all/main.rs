@@ -6,6 +6,7 @@ mod correlated_join;
 mod cursor_room;
 mod default_concerns;
 mod failpoint_turns;
+mod handbook;
 mod id_join;
 mod lost_history;
 mod memory_limit;

@@ -3,7 +3,7 @@
 use super::custom::Custom;
 use super::{AccumulatorExpression, Kind, Statistic};
 use crate::call::{Parameters, Refusal, refuse};
-use crate::percentiles::{self, Place};
+use crate::percentiles::{self, UsedAs};
 use crate::{Evaluated, Expression, ParseScope, SortPattern};
 use bunko_bson::{Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -112,7 +112,7 @@ impl Kind {
             }
             Form::Percentiles => {
                 (parsed.input, parsed.percentiles) =
-                    percentiles::parse_percentile(argument, scope, Place::Accumulator)?;
+                    percentiles::parse_percentile(argument, scope, UsedAs::Accumulator)?;
             }
             Form::Custom => {
                 let (custom, input) = Custom::parse(argument, scope)?;
@@ -122,7 +122,7 @@ impl Kind {
                 let (custom, input) = Custom::parse_reduce(argument, scope)?;
                 (parsed.custom, parsed.input) = (Some(Arc::new(custom)), input);
             }
-            Form::Median => parsed.input = percentiles::parse_median(argument, scope, Place::Accumulator)?,
+            Form::Median => parsed.input = percentiles::parse_median(argument, scope, UsedAs::Accumulator)?,
         }
         Ok(parsed)
     }

@@ -1,4 +1,4 @@
-//! `$count`: how many documents.
+//! `$count`: the number of documents.
 
 use super::{Accumulator, Form, Kind, Removal, Strings};
 use crate::Evaluated;
@@ -7,7 +7,7 @@ use bunko_errors::Result;
 
 pub(super) const KIND: Kind = Kind { name: "$count", strings: Strings::AsBytes, form: Form::Empty, make: |_| make() };
 
-/// A new one.
+/// Makes the accumulator.
 pub(crate) fn make() -> Box<dyn Accumulator> {
     Box::<Count>::default()
 }

@@ -1,4 +1,4 @@
-//! `$max`: the greatest value; null of none but null and missing.
+//! `$max`: the greatest value; null if all values are null or missing.
 
 use super::extreme::Extreme;
 use super::{Accumulator, Form, Kind, Strings};
@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 pub(super) const KIND: Kind =
     Kind { name: "$max", strings: Strings::Collated, form: Form::Expression, make: |_| make() };
 
-/// A new one.
+/// Makes the accumulator.
 pub(crate) fn make() -> Box<dyn Accumulator> {
     Box::new(Extreme::new(Ordering::Greater))
 }

@@ -1,4 +1,4 @@
-//! `$mergeObjects`: the fields of documents, a later one's value for a name winning.
+//! `$mergeObjects`: the fields of all documents; of equal names, the last value counts.
 
 use super::{Accumulator, Form, Kind, Strings};
 use crate::printed::printed;
@@ -14,16 +14,16 @@ pub(super) const KIND: Kind = Kind {
     make: |settings| make(settings.engine),
 };
 
-/// So many bytes of fields are not tidied up before the end.
+/// Up to this many bytes, repeated names are removed only at the end.
 const UNTIDY_BYTES: usize = 4096;
 
-/// A new one.
+/// Makes the accumulator.
 pub(crate) fn make(engine: Engine) -> Box<dyn Accumulator> {
     Box::new(Merged { engine, ..Merged::default() })
 }
 
-/// Fields as they came, names doubled. They are tidied up whenever they have become twice as much, so that each
-/// document costs what it adds and not what is there.
+/// Fields in the order of arrival, with repeated names. Repeated names are removed whenever the size has doubled, so
+/// that a document costs time for its own fields and not for all fields.
 #[derive(Default)]
 struct Merged {
     fields: DocumentBuf,
@@ -59,7 +59,7 @@ impl Accumulator for Merged {
     }
 }
 
-/// Each name once, where it first stands, with its last value.
+/// The fields with each name once: at its first place, with its last value.
 fn tidied(fields: DocumentRef<'_>) -> DocumentBuf {
     let mut kept: Vec<Element<'_>> = Vec::new();
     let mut positions = BTreeMap::new();

@@ -78,7 +78,7 @@ pub(crate) fn uses_of_collation() -> impl Iterator<Item = (&'static str, Strings
 pub trait Accumulator: Send {
     /// Takes one document's value.
     /// # Errors
-    /// Where the value's type is refused.
+    /// If the value's type is refused.
     fn add(&mut self, value: Evaluated<'_>) -> Result<()>;
 
     /// Takes one document's value together with its key in the order that the accumulator asked for.
@@ -93,7 +93,7 @@ pub trait Accumulator: Send {
         Removal::Impossible
     }
 
-    /// The value of all values added so far.
+    /// The result for all values added so far.
     fn value(&self) -> Value;
 
     /// The group's final value; ends the accumulator.
@@ -104,7 +104,7 @@ pub trait Accumulator: Send {
     /// Sets the order of strings, once, before the first value. Only accumulators that compare strings use it.
     fn collate(&mut self, _strings: &StringOrder) {}
 
-    /// The group's final value where computing it may fail, as in a script.
+    /// As `finish`, for accumulators such as scripts that may fail.
     /// # Errors
     /// Errors of the script.
     fn outcome(self: Box<Self>) -> Result<Value> {
@@ -164,7 +164,7 @@ pub struct AccumulatorExpression {
     percentiles: Arc<[f64]>,
     /// The scripts of `$accumulator`, else none.
     custom: Option<Arc<Custom>>,
-    /// The result to take from a [`Total`], where the accumulator keeps nothing else of a group.
+    /// The result to take from a [`Total`], if the accumulator keeps nothing else of a group.
     asked: Option<Statistic>,
 }
 
@@ -371,6 +371,7 @@ fn check_gathered(accumulator: &str, bytes: usize, value: ValueRef<'_>) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bunko_testkit::handbook::{check, paragraph};
 
     #[test]
     fn every_accumulator_has_its_script() {
@@ -378,5 +379,10 @@ mod tests {
             let script = format!("{}/tests/scripts/accumulators/{}", env!("CARGO_MANIFEST_DIR"), &kind.name[1..]);
             assert!(std::path::Path::new(&script).is_file(), "{} lacks {script}", kind.name);
         }
+    }
+
+    #[test]
+    fn the_handbook_lists_every_accumulator() {
+        check("reference/compatibility.md", "accumulators", &paragraph(KINDS.iter().map(|kind| kind.name)));
     }
 }

@@ -17,20 +17,20 @@ pub(crate) enum Which {
     Greatest,
 }
 
-/// The values kept, and in what order they come out.
+/// The kept values, and their order in the result.
 pub(crate) struct KeptValues {
     count: usize,
     which: Which,
     /// The first or last, in their order.
     in_turn: VecDeque<Value>,
-    /// The least or greatest, the one to be dropped next on top.
+    /// The least or greatest; the value that is dropped next is on top.
     ranked: BinaryHeap<Ranked>,
     bytes: usize,
     next_turn: u64,
     strings: StringOrder,
 }
 
-/// A value by its rank: its key string, inverted where the greatest come first; equal ones in their turn.
+/// The rank of a value: its key string, inverted if the greatest come first; equal values in the order of arrival.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
     key: Vec<u8>,

@@ -1,4 +1,4 @@
-//! `$stdDevSamp`: the standard deviation estimated from a sample; null of fewer than 2 numbers.
+//! `$stdDevSamp`: the standard deviation estimated from a sample; null for fewer than 2 numbers.
 
 use super::deviation::Deviation;
 use super::{Accumulator, Form, Kind, Strings};
@@ -6,7 +6,7 @@ use super::{Accumulator, Form, Kind, Strings};
 pub(super) const KIND: Kind =
     Kind { name: "$stdDevSamp", strings: Strings::AsBytes, form: Form::Expression, make: |_| make() };
 
-/// A new one.
+/// Makes the accumulator.
 pub(crate) fn make() -> Box<dyn Accumulator> {
     Box::new(Deviation::new(1))
 }

@@ -16,7 +16,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     if array.is_nullish() || position.is_nullish() {
         return Ok(Evaluated::null());
     }
-    // The array is looked at first.
+    // As in MongoDB, a wrong array is reported before a wrong position.
     if !matches!(array.get(), Some(ValueRef::Array(_))) {
         return element_at(call, context, array, 0, NOT_AN_ARRAY);
     }

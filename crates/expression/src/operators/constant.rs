@@ -1,4 +1,4 @@
-//! `$const`: what `$literal` is called in what MongoDB prints.
+//! `$const`: the name that MongoDB prints for `$literal`.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 

@@ -82,7 +82,7 @@ fn begin_of_bin(call: &Call, unit: Unit, size: i64, since: i64) -> Result<i64> {
 }
 
 /// # Errors
-/// 5439017 for what is no whole number, 5439018 for one below 1.
+/// 5439017 for a value that is no whole number, 5439018 for a number below 1.
 fn bin_size(call: &Call, size: &Evaluated<'_>) -> Result<i64> {
     let Some(size) = size.get().and_then(number::as_i64_exact) else {
         let message = format!(" requires 'binSize' to be a 64-bit integer, but got {}", size.type_name());

@@ -23,7 +23,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     let (from, to) = search_range(call, context, text.len(), STRING_RANGE)?;
     let found = match wanted {
         "" => (from <= to).then_some(from),
-        // The ends may be inside of characters, but what is looked for starts and ends between two.
+        // The bounds may be inside characters, but the searched text starts and ends between two.
         _ => (from..=to).find(|&byte| text.is_char_boundary(byte)).and_then(|from| {
             let to = (from..=to).rev().find(|&byte| text.is_char_boundary(byte))?;
             text[from..to].find(wanted).map(|byte| byte + from)

@@ -1,4 +1,4 @@
-//! `$meta`: what is known of the document beside its fields.
+//! `$meta`: metadata of the document.
 
 use super::{Call, Evaluated, EvaluationContext, Expression, Form, Operator, Result, Strings};
 use crate::metadata::Offered;
@@ -14,7 +14,7 @@ fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -
     Ok(Call::new(operator, vec![Expression::literal(Value::String(name.into()))]))
 }
 
-/// `$$SEARCH_META`, or something inside of it: what a search knows of all that it found. It goes with each document.
+/// `$$SEARCH_META`, or a path in it: metadata about all results of a search. Each document carries it.
 pub(crate) fn of_search(path: Option<&str>, scope: &ParseScope) -> Expression {
     scope.want_metadata(Offered::NONE);
     let name = |name: &str| Expression::literal(Value::String(name.into()));

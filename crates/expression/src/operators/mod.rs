@@ -322,7 +322,7 @@ pub(crate) fn missing(name: &str) -> Option<Failure> {
 
 /// Reads an operator and its arguments.
 /// # Errors
-/// `InvalidPipelineOperator` for an unknown name, else what its arguments are refused with.
+/// `InvalidPipelineOperator` for an unknown name, else the errors of its arguments.
 pub(crate) fn parse(name: &str, value: ValueRef<'_>, scope: &ParseScope) -> Result<Expression> {
     let Some(operator) = OPERATORS.iter().find(|operator| operator.name == name) else {
         if let Some(failure) = missing(name) {
@@ -346,7 +346,7 @@ fn compared<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Order
     Ok(context.strings().compare(left.comparable(), right.comparable()))
 }
 
-/// Size of what an accumulator may keep of a value, as a multiple of the value's size: each field by itself.
+/// Most memory that an accumulator may keep of a value, as a multiple of the value's size: it may keep each field alone.
 const KEPT_PARTS: usize = 16;
 
 /// Feeds an accumulator with the arguments, or with the elements of an only argument that is an array.
@@ -384,6 +384,7 @@ fn accumulate<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bunko_testkit::handbook::{check, paragraph};
 
     #[test]
     fn every_operator_has_its_script() {
@@ -398,5 +399,11 @@ mod tests {
         for (index, operator) in OPERATORS.iter().enumerate() {
             assert!(OPERATORS[..index].iter().all(|other| other.name != operator.name), "{}", operator.name);
         }
+    }
+
+    #[test]
+    fn the_handbook_lists_every_operator() {
+        let names = OPERATORS.iter().map(|operator| operator.name);
+        check("reference/compatibility.md", "expressions", &paragraph(names));
     }
 }

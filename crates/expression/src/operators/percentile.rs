@@ -2,7 +2,7 @@
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::call::Prepared;
-use crate::percentiles::{self, Digest, Place};
+use crate::percentiles::{self, Digest, UsedAs};
 use crate::{Expression, ParseScope};
 use bunko_bson::ValueRef;
 
@@ -41,11 +41,11 @@ fn digest<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Digest>
 }
 
 fn parse_percentile(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
-    let (input, wanted) = percentiles::parse_percentile(value, scope, Place::Expression)?;
+    let (input, wanted) = percentiles::parse_percentile(value, scope, UsedAs::Expression)?;
     Ok(Call { prepared: Prepared::Percentiles(wanted), ..Call::new(operator, vec![input]) })
 }
 
 fn parse_median(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
-    let input: Expression = percentiles::parse_median(value, scope, Place::Expression)?;
+    let input: Expression = percentiles::parse_median(value, scope, UsedAs::Expression)?;
     Ok(Call::new(operator, vec![input]))
 }

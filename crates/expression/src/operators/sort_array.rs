@@ -56,12 +56,12 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     Ok(sorted.finish())
 }
 
-/// The value that an element is sorted by: an array as a whole, null where there is none.
+/// The value by which an element is sorted: an array as a whole, null if the field is missing.
 fn key<'v>(element: ValueRef<'v>, path: &str) -> ValueRef<'v> {
     element.as_document().and_then(|document| at_path(document, path)).unwrap_or(ValueRef::Null)
 }
 
-/// A field whose name has the dots of the path comes before what the path leads to; a number leads into an array.
+/// The value at a path. A field whose name contains the dots comes first; a number is the index into an array.
 fn at_path<'v>(document: DocumentRef<'v>, path: &str) -> Option<ValueRef<'v>> {
     document.get(path).or_else(|| {
         let (name, rest) = path.split_once('.')?;

@@ -1,4 +1,4 @@
-//! `$substr`: the old name of `$substrBytes`, which is what its errors call it.
+//! `$substr`: the old name of `$substrBytes`, whose name is in its errors.
 
 use super::substr_bytes::{self, by_bytes};
 use super::{Call, Form, Operator, ParseScope, Result, Strings};

@@ -285,6 +285,6 @@ impl Marks {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Written {
     Done,
-    /// It comes after the others, or not at all.
+    /// The field is appended after the others, or left out.
     NotYet,
 }

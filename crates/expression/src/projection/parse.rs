@@ -172,7 +172,7 @@ impl Reader<'_, '_> {
         self.agree(Mode::Inclusion, || contrary(Mode::Inclusion, element.name))
     }
 
-    /// A projection of what is inside a field, or an operator.
+    /// A projection of the fields inside a field, or an operator.
     fn document(&mut self, path: &str, document: DocumentRef<'_>) -> Result<()> {
         let Some(first) = document.first() else {
             let message = "An empty sub-projection is not a valid value. Found empty object at path";

@@ -20,7 +20,7 @@ pub(super) fn parse(name: &'static str, value: ValueRef<'_>, scope: &ParseScope)
     Ok(Change::Fields(Arc::new(projection)))
 }
 
-/// Looks for what no field can be added by: dots in names of what is inside, and paths one of which begins with the other.
+/// Refuses paths that cannot be added: dots in nested names, and paths of which one begins with another.
 struct PathCheck<'s> {
     specification: DocumentRef<'s>,
     seen: BTreeSet<String>,

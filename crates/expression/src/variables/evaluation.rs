@@ -1,7 +1,7 @@
 //! The context of an evaluation: a document, and the values of the variables.
 
 use super::{Variable, Variables};
-use crate::metadata::AtHand;
+use crate::metadata::CurrentMetadata;
 use crate::path_slots::{PathSlot, PathValue};
 use crate::{PathValues, StandIn};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, StringOrder, Value, ValueRef};
@@ -44,7 +44,7 @@ pub struct EvaluationContext<'a> {
     operation: &'a OperationContext,
     strings: &'a StringOrder,
     engine: Engine,
-    at_hand: Option<&'a AtHand>,
+    at_hand: Option<&'a CurrentMetadata>,
     stand_in: Option<&'a StandIn<'a>>,
     found: Option<&'a PathValues<'a>>,
 }
@@ -118,7 +118,7 @@ impl<'a> EvaluationContext<'a> {
     /// Adds the document's metadata.
     #[must_use]
     #[inline]
-    pub fn with_metadata(self, at_hand: &'a AtHand) -> Self {
+    pub fn with_metadata(self, at_hand: &'a CurrentMetadata) -> Self {
         Self { at_hand: Some(at_hand), ..self }
     }
 

@@ -8,7 +8,7 @@ use bunko_bson::DocumentRef;
 pub(super) struct Names(Box<[Box<str>]>);
 
 /// Whether a document has each of the names.
-pub(super) struct Found(Box<[bool]>);
+pub(super) struct FoundNames(Box<[bool]>);
 
 impl Names {
     pub fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
@@ -24,7 +24,7 @@ impl Names {
     }
 
     /// Looks up all names in a document.
-    pub fn find(&self, document: DocumentRef<'_>, evaluation: &mut Evaluation<'_>) -> Found {
+    pub fn find(&self, document: DocumentRef<'_>, evaluation: &mut Evaluation<'_>) -> FoundNames {
         let mut found = vec![false; self.0.len()].into_boxed_slice();
         let mut missing = found.len();
         for element in document {
@@ -37,11 +37,11 @@ impl Names {
                 missing -= 1;
             }
         }
-        Found(found)
+        FoundNames(found)
     }
 }
 
-impl Found {
+impl FoundNames {
     /// Whether the document has the name at that position.
     pub fn has(&self, place: usize) -> bool {
         self.0[place]

@@ -126,6 +126,7 @@ mod tests {
     use crate::Filter;
     use bunko_bson::StringOrder;
     use bunko_testkit::collators::WithoutCase;
+    use bunko_testkit::handbook::{self, paragraph};
     use bunko_testkit::shell;
     use std::fs;
     use std::sync::Arc;
@@ -189,5 +190,17 @@ mod tests {
         for name in names.chain(TOP_LEVEL_OPERATORS.iter().map(|operator| operator.name)) {
             assert!(covered.iter().any(|known| known == name), "no script for {name} in {directory}");
         }
+    }
+
+    #[test]
+    fn the_handbook_lists_every_operator() {
+        let page = "reference/compatibility.md";
+        handbook::check(
+            page,
+            "query operators of fields",
+            &paragraph(FIELD_OPERATORS.iter().map(|operator| operator.name)),
+        );
+        let names = TOP_LEVEL_OPERATORS.iter().map(|operator| operator.name);
+        handbook::check(page, "query operators in place of fields", &paragraph(names));
     }
 }

@@ -4,7 +4,7 @@
 
 use super::FieldOperator;
 use crate::expression::Expression;
-use crate::parse::{Operand, Parser, Place};
+use crate::parse::{FilterUse, Operand, Parser};
 use crate::path::Path;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef};
@@ -76,8 +76,8 @@ fn misplaced(parser: &Parser<'_>, operand: &Operand<'_>) -> Result<Expression> {
 
 fn refuse_place(parser: &Parser<'_>) -> Result<()> {
     match parser.place {
-        Place::Plan => Ok(()),
-        Place::Stage | Place::Elsewhere => {
+        FilterUse::Plan => Ok(()),
+        FilterUse::Stage | FilterUse::Elsewhere => {
             let message = "$geoNear, $near, and $nearSphere are not allowed in this context";
             Err(Failure::new(ErrorCode(5_626_500), message))
         }

@@ -91,7 +91,7 @@ impl Regex {
             return None;
         }
         let rest = self.pattern.strip_prefix('^').or_else(|| self.pattern.strip_prefix("\\A"))?;
-        // An alternative could start differently. A quoted bar is rare, so it is not told apart.
+        // Another alternative could start differently. A quoted bar is rare, so it counts as one here.
         if rest.contains('|') {
             return None;
         }

@@ -5,7 +5,7 @@
 
 use super::TopLevelOperator;
 use crate::expression::Expression;
-use crate::parse::{Level, Parser, Place};
+use crate::parse::{FilterUse, Level, Parser};
 use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
@@ -77,7 +77,7 @@ fn parse(parser: &Parser<'_>, value: ValueRef<'_>) -> Result<Expression> {
     if parser.level == Level::Element {
         return Err(Failure::bad_value("$text can only be applied to the top-level document"));
     }
-    if parser.place == Place::Elsewhere || parser.level == Level::Validator {
+    if parser.place == FilterUse::Elsewhere || parser.level == Level::Validator {
         return Err(Failure::bad_value("$text is not allowed in this context"));
     }
     let ValueRef::Document(operand) = value else { return Err(Failure::bad_value("$text expects an object")) };

@@ -134,7 +134,7 @@ impl OperationContext {
         self.turn.lock().memory.let_go_elsewhere(bytes);
     }
 
-    /// Whether memory is short, so that a part that can take less, such as a batch, should.
+    /// Whether memory is short. Then a caller that can do with less, such as one that fills a batch, should take less.
     pub fn is_memory_short(&self) -> bool {
         self.turn.lock().memory.server().is_short()
     }

@@ -10,8 +10,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Instant;
 
-/// A draw that comes when there is room for it and it is its turn. It has no place in the queue before it is asked for the first
-/// time, and gives its place up when it is dropped.
+/// A draw that is granted in its turn, once there is room for it. It enters the queue when it is first polled, and
+/// leaves the queue when it is dropped.
 #[derive(Debug)]
 #[must_use]
 pub struct Drawing {
@@ -26,7 +26,8 @@ impl Drawing {
         Self { memory, bytes, purpose, ticket: None }
     }
 
-    /// Holds the calling thread until the draw comes, or until then; `None` where it has not come. It keeps its place.
+    /// Blocks the calling thread until the draw is granted, at most to `until`; `None` if it was not granted. It keeps its
+    /// place in the queue.
     pub fn wait_until(&mut self, until: Instant) -> Option<Draw> {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         let mut context = Context::from_waker(&waker);
@@ -61,7 +62,7 @@ impl Future for Drawing {
                     return Poll::Ready(draw);
                 }
                 let ticket = self.join();
-                // Room may have come meanwhile, and nothing else have seen that this draw waits.
+                // Room may have become free before this draw was counted as waiting.
                 self.memory.serve();
                 ticket
             }

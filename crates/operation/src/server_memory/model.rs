@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-/// More than half of what messages may hold, so that one has it at a time.
+/// More than half of the memory that messages may hold, so that only one message at a time has it.
 const BYTES: u64 = 500;
 const BUDGET: u64 = 1600;
 

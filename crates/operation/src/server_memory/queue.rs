@@ -1,17 +1,17 @@
-//! The draws that wait for room, and those that have been given it and have not come for it.
+//! The draws that wait for room, and the granted draws that have not been taken yet.
 
 use super::Purpose;
 use std::collections::{BTreeMap, VecDeque};
 use std::task::Waker;
 
-/// A draw's number: later ones are higher.
+/// A draw's number; later draws have higher ones.
 pub(super) type Ticket = u64;
 
 #[derive(Debug)]
 struct Waiting {
     ticket: Ticket,
     bytes: u64,
-    /// Whom to tell, once the draw has been asked about.
+    /// Wakes the task of the draw, once it has been polled.
     waker: Option<Waker>,
 }
 
@@ -45,7 +45,7 @@ impl Queue {
         self.waiting[purpose as usize].front().map(|waiting| waiting.bytes)
     }
 
-    /// Gives the first draw its bytes, which have been taken; whom to tell.
+    /// Grants the first draw its bytes, which the caller has taken. Returns the waker of its task.
     pub fn grant_first(&mut self, purpose: Purpose, bytes: u64) -> Option<Waker> {
         let Waiting { ticket, waker, .. } = self.waiting[purpose as usize].pop_front()?;
         self.granted.insert(ticket, bytes);

@@ -250,7 +250,8 @@ fn below_element(path: &Path, filter: &Expression, target: IndexedPath<'_>) -> O
     let IndexedPath::Named(name) = target else { return None };
     let below = name.strip_prefix(path.as_str())?.strip_prefix('.')?;
     let bounds = derive(filter, IndexedPath::Named(below), Keys::Several)?.inexact();
-    // An array among the elements lacks the field as a document would, but its keys are those of its elements.
+    // An element that is an array lacks the field, so it matches a condition on null. The index has no null for it, but
+    // the keys of its own elements.
     (!bounds.intervals.contains(&Value::Null)).then_some(bounds)
 }
 

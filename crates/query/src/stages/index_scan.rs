@@ -112,7 +112,7 @@ impl RecordStage for IndexScan {
     }
 }
 
-/// The running side.
+/// The scan while it runs.
 pub(crate) struct Scan {
     number: StageNumber,
     bounds: Arc<IndexBounds>,

@@ -36,7 +36,7 @@ impl ScenarioHistory {
         })
     }
 
-    /// How many reports, from when to when, and how many runs were left out.
+    /// The number of reports, their first and last time, and the number of runs that were left out.
     pub(crate) fn span(&self) -> String {
         let (first, last) = (&self.reports[0], &self.reports[self.reports.len() - 1]);
         let invalid = match self.invalid_runs {
@@ -49,7 +49,7 @@ impl ScenarioHistory {
     }
 }
 
-/// A row for each, and below it its changes.
+/// A row for each metric, with its changes below it.
 fn write_metrics(out: &mut String, metrics: &[MetricHistory]) -> fmt::Result {
     let rows: Vec<_> = metrics.iter().map(MetricHistory::row).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
@@ -82,7 +82,7 @@ impl Change {
         format!("{}  {levels}  {}x  {verdict}", utc(*started_at_ms), number::ratio(*ratio))
     }
 
-    /// Which way it went, and what the machine did.
+    /// The direction of the change, and the change of the machine.
     pub(crate) fn verdict(&self) -> String {
         let effect = match self.effect {
             Effect::Better => "better",

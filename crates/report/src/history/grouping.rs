@@ -50,7 +50,7 @@ fn is_copy(one: &Report, other: &Report) -> bool {
         == (other.started_at_ms, other.ended_at_ms, &other.scenario.hash, &other.machine)
 }
 
-/// Groups after the first of a name say in what they differ from it.
+/// Adds to the names of equally named groups, after the first, how they differ from it.
 fn name_apart(groups: &mut [Group<'_>]) {
     for index in 1..groups.len() {
         let (before, rest) = groups.split_at_mut(index);
@@ -62,7 +62,7 @@ fn name_apart(groups: &mut [Group<'_>]) {
 }
 
 impl Group<'_> {
-    /// Of the newest report.
+    /// The scenario of the newest report.
     fn scenario(&self) -> &ScenarioRecord {
         &self.members[self.members.len() - 1].1.scenario
     }

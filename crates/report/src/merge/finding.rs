@@ -1,13 +1,13 @@
 //! Merges the workers' findings.
 
-use super::measurement::Part;
+use super::measurement::RunShare;
 use crate::result::Finding;
 
 /// The findings of all workers. A finding with the same text in all workers appears once; any other finding has its
 /// worker's index. Two kinds are left out and judged again on the sum: whether the rate was kept, because one worker's
 /// backlog does not matter if the sum was sent in time; and the machines' pauses, because one machine of many is as
 /// small a part of all latencies as of all pauses.
-pub(super) fn unite(parts: &[Part<'_>]) -> Vec<Finding> {
+pub(super) fn unite(parts: &[RunShare<'_>]) -> Vec<Finding> {
     let mut united: Vec<Finding> = Vec::new();
     for part in parts {
         for finding in &part.measurement.findings {

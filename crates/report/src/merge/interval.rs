@@ -1,7 +1,7 @@
 //! The seconds of a run, added up over its workers.
 
 use super::MergeRefusal;
-use super::measurement::{Part, decode};
+use super::measurement::{RunShare, decode};
 use crate::result::Interval;
 use bunko_statistics::LatencyHistogram;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ struct Second {
 ///
 /// # Errors
 /// A histogram that cannot be read, or is missing where requests were counted.
-pub(super) fn add(run: &str, parts: &[Part<'_>]) -> Result<Vec<Interval>, MergeRefusal> {
+pub(super) fn add(run: &str, parts: &[RunShare<'_>]) -> Result<Vec<Interval>, MergeRefusal> {
     let mut seconds: BTreeMap<u64, Second> = BTreeMap::new();
     for part in parts {
         for interval in &part.measurement.intervals {

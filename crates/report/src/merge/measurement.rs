@@ -7,7 +7,7 @@ use bunko_statistics::LatencyHistogram;
 
 /// One worker's share of a run.
 #[derive(Clone, Copy)]
-pub(super) struct Part<'a> {
+pub(super) struct RunShare<'a> {
     /// Its index.
     pub worker: u32,
     /// Delay of its starting signal after the earliest one, by the server's clock.
@@ -20,7 +20,7 @@ pub(super) struct Part<'a> {
 ///
 /// # Errors
 /// An undecodable histogram.
-pub(super) fn sum(run: &str, parts: &[Part<'_>]) -> Result<Measurement, MergeRefusal> {
+pub(super) fn sum(run: &str, parts: &[RunShare<'_>]) -> Result<Measurement, MergeRefusal> {
     let of = || parts.iter().map(|part| part.measurement);
     let histogram = histogram(run, parts)?;
     let (latency, pauses) = (histogram.summary(), pauses::sum(run, parts)?);
@@ -67,7 +67,7 @@ pub(super) fn sum(run: &str, parts: &[Part<'_>]) -> Result<Measurement, MergeRef
     })
 }
 
-fn histogram(run: &str, parts: &[Part<'_>]) -> Result<LatencyHistogram, MergeRefusal> {
+fn histogram(run: &str, parts: &[RunShare<'_>]) -> Result<LatencyHistogram, MergeRefusal> {
     let mut merged = LatencyHistogram::default();
     for part in parts {
         merged.merge(&decode(run, part.worker, &part.measurement.histogram)?);
@@ -76,7 +76,7 @@ fn histogram(run: &str, parts: &[Part<'_>]) -> Result<LatencyHistogram, MergeRef
 }
 
 /// The operations of a mixed phase, each summed over the workers.
-fn operation_parts(run: &str, parts: &[Part<'_>]) -> Result<Vec<OperationPart>, MergeRefusal> {
+fn operation_parts(run: &str, parts: &[RunShare<'_>]) -> Result<Vec<OperationPart>, MergeRefusal> {
     let mut sums: Vec<(&str, u64, LatencyHistogram)> = Vec::new();
     for part in parts {
         for share in &part.measurement.parts {
@@ -110,8 +110,8 @@ pub(super) fn decode(run: &str, worker: u32, encoded: &str) -> Result<LatencyHis
 
 /// The worker with most samples of the server. Samples of several workers are never added, because all measured the
 /// same server.
-fn observer<'a>(parts: &[Part<'a>]) -> Part<'a> {
-    let samples = |part: &Part<'_>| part.measurement.server.len();
+fn observer<'a>(parts: &[RunShare<'a>]) -> RunShare<'a> {
+    let samples = |part: &RunShare<'_>| part.measurement.server.len();
     // The first of several workers with equally many samples.
     parts
         .iter()
@@ -120,7 +120,7 @@ fn observer<'a>(parts: &[Part<'a>]) -> Part<'a> {
         .expect("a run has a worker")
 }
 
-fn server_samples(observer: &Part<'_>) -> Vec<ServerSample> {
+fn server_samples(observer: &RunShare<'_>) -> Vec<ServerSample> {
     let from_earliest = |sample: &ServerSample| {
         let at_seconds = sample.at_seconds + observer.late_seconds;
         ServerSample { at_seconds, ..sample.clone() }
@@ -129,6 +129,10 @@ fn server_samples(observer: &Part<'_>) -> Vec<ServerSample> {
 }
 
 /// A figure of the server: from the observer, or from the first worker that has it.
-fn observed<T>(parts: &[Part<'_>], observer: &Part<'_>, figure: impl Fn(&Measurement) -> Option<T>) -> Option<T> {
+fn observed<T>(
+    parts: &[RunShare<'_>],
+    observer: &RunShare<'_>,
+    figure: impl Fn(&Measurement) -> Option<T>,
+) -> Option<T> {
     figure(observer.measurement).or_else(|| parts.iter().find_map(|part| figure(part.measurement)))
 }

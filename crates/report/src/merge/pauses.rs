@@ -1,7 +1,7 @@
 //! Merges the generators' observations of their machines.
 
 use super::MergeRefusal;
-use super::measurement::{Part, decode};
+use super::measurement::{RunShare, decode};
 use crate::result::MachinePauses;
 use bunko_statistics::LatencyHistogram;
 
@@ -10,7 +10,7 @@ use bunko_statistics::LatencyHistogram;
 ///
 /// # Errors
 /// An undecodable histogram.
-pub(super) fn sum(run: &str, parts: &[Part<'_>]) -> Result<Option<MachinePauses>, MergeRefusal> {
+pub(super) fn sum(run: &str, parts: &[RunShare<'_>]) -> Result<Option<MachinePauses>, MergeRefusal> {
     let shares: Vec<(u32, &MachinePauses)> =
         parts.iter().filter_map(|part| Some((part.worker, part.measurement.pauses.as_ref()?))).collect();
     // The sum is worth only as much as its weakest share.

@@ -38,7 +38,7 @@ pub(super) fn targets(workers: &[Worker<'_>]) -> Vec<TargetRecord> {
         .map(|position| {
             let near = workers.iter().find(|worker| worker.report.targets[position].local);
             let mut target = seen_by(near.unwrap_or(&workers[0]), position);
-            // That one alone may have come by a socket.
+            // Only that worker may have used a Unix socket.
             let transports = workers.iter().flat_map(|worker| &worker.report.targets[position].transports);
             transports.for_each(|transport| target.add_transport(*transport));
             target

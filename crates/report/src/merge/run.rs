@@ -1,11 +1,11 @@
 //! One repetition of a step, as all workers saw it.
 
 use super::MergeRefusal;
-use super::measurement::{self, Part};
+use super::measurement::{self, RunShare};
 use super::worker::Worker;
 use crate::result::{Outcome, Run};
 
-/// The starting signals of one run may lie so far apart, by the server's clock: the seconds of all workers are added.
+/// Longest time between the starting signals of one run, by the server's clock: the seconds of all workers are added.
 pub(super) const STARTS_APART_MS_MAX: f64 = 1_000.0;
 
 /// The sum of a run's shares; `label` names it in refusals.
@@ -24,14 +24,14 @@ pub(super) fn merge(label: &str, runs: &[(&Worker<'_>, &Run)]) -> Result<Run, Me
     for (worker, run) in runs {
         let late_seconds = (worker.server_time_ms(run.started_at_ms) - first.0) / 1e3;
         match &run.outcome {
-            Outcome::Measured(measurement) => parts.push(Part { worker: worker.index, late_seconds, measurement }),
+            Outcome::Measured(measurement) => parts.push(RunShare { worker: worker.index, late_seconds, measurement }),
             Outcome::Skipped { reason } => skipped.push((worker.index, reason)),
         }
     }
     let outcome = match skipped.first() {
         None => Outcome::Measured(Box::new(measurement::sum(label, &parts)?)),
         Some((_, reason)) if parts.is_empty() => Outcome::Skipped { reason: (*reason).clone() },
-        // The others' sum would pass a part of the load off as the whole.
+        // A sum without this worker's part would look like the whole load.
         Some((worker, reason)) => Outcome::Skipped { reason: format!("worker {worker} skipped it: {reason}") },
     };
     Ok(Run { repetition: runs[0].1.repetition, started_at_ms: first.0 as u64, outcome })

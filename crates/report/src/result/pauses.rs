@@ -33,7 +33,7 @@ pub enum SleepPriority {
 }
 
 impl MachinePauses {
-    /// From the milliseconds that `wake_ups` wake-ups stand for.
+    /// Makes it from a histogram of the milliseconds for which `wake_ups` wake-ups stand.
     pub fn new(
         threads: usize,
         priority: SleepPriority,
@@ -46,8 +46,8 @@ impl MachinePauses {
     }
 }
 
-/// The percentiles of milliseconds that `wake_ups` wake-ups stand for. A percentile is given only if at least one
-/// wake-up lies beyond it, however many milliseconds that one stands for.
+/// Percentiles of the milliseconds for which `wake_ups` wake-ups stand. A percentile is left out unless at least one
+/// wake-up lies beyond it. One late wake-up can stand for many milliseconds.
 pub fn lateness(milliseconds: &LatencyHistogram, wake_ups: u64) -> LatencySummary {
     let LatencySummary { samples, mean_us, p50_us, p90_us, p99_us, p999_us, p9999_us, max_us } = milliseconds.summary();
     let one_in = |count: u64, percentile: Option<f64>| percentile.filter(|_| wake_ups >= count);

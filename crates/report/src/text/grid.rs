@@ -1,11 +1,11 @@
 //! Tables of text.
 
-/// Between two columns.
+/// The text between two columns.
 const GAP: &str = "  ";
-/// Text is not shortened below it.
+/// Narrowest column of texts that are shortened, in characters.
 const CELL_WIDTH_MIN: usize = 8;
 
-/// On which side of its column a cell stands.
+/// The side of its column on which a cell stands.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Side {
     Left,
@@ -29,7 +29,7 @@ impl Grid {
         Self { rows, columns: Vec::new() }
     }
 
-    /// Adds a column, unless there is nothing in it.
+    /// Adds a column, unless all its cells are empty.
     pub(super) fn add(&mut self, heading: &str, side: Side, cells: impl Iterator<Item = Option<String>>) {
         let cells: Vec<_> = cells.collect();
         debug_assert_eq!(cells.len(), self.rows);
@@ -46,8 +46,8 @@ impl Grid {
         self.columns.push(GridColumn { cells: padded.collect(), side });
     }
 
-    /// An empty line and the table, at most `width_max` characters wide; if it is wider, several, each of which begins
-    /// with the first `names` columns. Names share half of the width, and text in the others has what they leave.
+    /// An empty line and the table, at most `width_max` characters wide. A wider one becomes several tables, each of which
+    /// begins with the first `names` columns. Names share half of the width; texts in other columns share the rest.
     pub(super) fn lines(mut self, names: usize, width_max: usize) -> Vec<String> {
         let names = names.min(self.columns.len());
         let (names, figures) = self.columns.split_at_mut(names);
@@ -82,7 +82,7 @@ impl Grid {
     }
 }
 
-/// With the gap behind each.
+/// The width of columns, each with the gap behind it.
 fn width_of(columns: &[GridColumn]) -> usize {
     columns.iter().map(|column| column.width() + GAP.len()).sum()
 }
@@ -109,7 +109,7 @@ impl GridColumn {
         self.cells[0].chars().count()
     }
 
-    /// Shortens what is longer, and says so by an ellipsis.
+    /// Shortens longer cells, with an ellipsis at the end.
     fn clip(&mut self, width: usize) {
         for cell in &mut self.cells {
             let is_longer = cell.trim_end().chars().count() > width;

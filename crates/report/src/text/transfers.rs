@@ -1,4 +1,4 @@
-//! Dumps and restores: a table of their own, for what they have in common is not connections and requests.
+//! Dumps and restores have a table of their own: connections and requests say nothing about them.
 
 use super::grid::{Grid, Side};
 use super::{NARROW_BELOW, add_figures, badges, clipped, ratio, sources};
@@ -13,7 +13,7 @@ pub(super) fn is_transfer(step: &Step) -> bool {
     matches!(step.operation.as_str(), "dump" | "restore")
 }
 
-/// In the order of experiment E2's table: what was set, how long it took, and what that means.
+/// The table, with the columns in the order of experiment E2's: settings, times, and figures from both.
 pub(super) fn table(report: &Report, width: usize) -> Vec<String> {
     let (mut summaries, baseline) = step_summary::of_report(report);
     summaries.retain(|summary| is_transfer(summary.step));
@@ -49,7 +49,7 @@ fn add_names(grid: &mut Grid, report: &Report, summaries: &[StepSummary<'_>]) {
     }
 }
 
-/// A setting's last name, where no other setting ends in it.
+/// The last part of a setting's name, unless another setting ends in it too.
 fn heading<'s>(setting: &'s str, settings: &[&str]) -> &'s str {
     let last = |setting: &'s str| setting.rsplit('.').next().unwrap_or(setting);
     let of_setting = last(setting);

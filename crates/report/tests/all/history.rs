@@ -9,10 +9,10 @@
 //! insert: worse since ...
 //! ```
 //! A step with a metric and its figure in each report, `-` for none; several figures with commas are repetitions. `from N`
-//! (from 0) says what is so from that report on: `version TEXT` (of the lab), `processor TEXT`, `server VERSION`, `durability TEXT`,
-//! `transport unix`, `setting NAME = VALUE`;
-//! `only N` what is so in that one: besides those `errors`, `worker INDEX/COUNT`, `named NAME` (the scenario), `copied`.
-//! `REWRITE=1 cargo test` writes the answers; read them.
+//! (from 0) states a fact about that report and later ones: `version TEXT` (of the lab), `processor TEXT`,
+//! `server VERSION`, `durability TEXT`, `transport unix`, `setting NAME = VALUE`. `only N` states a fact about that report
+//! alone: one of these, or `errors`, `worker INDEX/COUNT`, `named NAME` (the scenario), `copied`. `REWRITE=1 cargo test`
+//! writes the answers; read them.
 
 use crate::fixture;
 use bunko_report::Report;

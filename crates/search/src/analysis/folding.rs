@@ -1,10 +1,10 @@
-//! Letters in small, and letters without marks.
+//! Lower case, and letters without accents.
 
 use icu_normalizer::DecomposingNormalizerBorrowed;
 use icu_properties::CodePointMapData;
 use icu_properties::props::GeneralCategory;
 
-/// A text in small letters: each character by itself, one for one.
+/// A text in lower case: each character becomes one character.
 pub(crate) fn lower(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
@@ -16,13 +16,13 @@ fn lower_letter(letter: char) -> char {
     let mut small = letter.to_lowercase();
     match (small.next(), small.next()) {
         (Some(one), None) => one,
-        // 'İ' alone: its small letter is an 'i' with a dot.
+        // Only 'İ', whose lower case is an 'i' with a separate dot.
         (Some(one), Some(_)) => one,
         (None, _) => letter,
     }
 }
 
-/// A text without the marks on its letters, and letters of Latin's kin as letters of Latin.
+/// A text without accents, and with plain Latin letters in place of related ones, such as ß.
 pub(crate) fn plain(text: &str) -> String {
     if text.is_ascii() {
         return text.to_owned();
@@ -42,7 +42,7 @@ pub(crate) fn plain(text: &str) -> String {
     folded
 }
 
-/// The letters of Latin that stand for one which Unicode does not decompose.
+/// The plain Latin letters for a letter that Unicode does not decompose.
 fn latin(letter: char) -> Option<&'static str> {
     Some(match letter {
         'ß' => "ss",

@@ -31,7 +31,7 @@ const LANGUAGES: &[(&str, Algorithm)] = &[
     ("turkish", Algorithm::Turkish),
 ];
 
-/// The languages of MongoDB's that are not.
+/// The languages of MongoDB that are not built.
 const LANGUAGES_MISSING: &[&str] = &[
     "arabic",
     "armenian",

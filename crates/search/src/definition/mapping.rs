@@ -1,4 +1,4 @@
-//! Which fields of a document an index has.
+//! The fields of documents that an index contains.
 
 use super::{FieldType, check_depth, is_true};
 use crate::Reader;
@@ -6,12 +6,12 @@ use bunko_bson::ValueRef;
 use bunko_errors::{Failure, Result};
 use std::collections::BTreeMap;
 
-/// The fields of a document that an index has.
+/// The fields of a document that an index contains.
 #[derive(Clone, Debug, Default)]
 pub struct Mapping {
-    /// Whether fields that are not named are there too, by the types of their values.
+    /// Whether other fields are indexed too, by the types of their values.
     pub is_dynamic: bool,
-    /// The fields that are named, and as what each is there; empty for one that is left out.
+    /// The types of each named field; empty for a field that is left out.
     pub fields: BTreeMap<String, Vec<FieldType>>,
 }
 
@@ -53,7 +53,7 @@ impl Mapping {
         Ok(Self { is_dynamic, fields })
     }
 
-    /// As what a field is there that is named.
+    /// The types of a named field.
     pub fn types(&self, field: &str) -> Option<&[FieldType]> {
         self.fields.get(field).map(Vec::as_slice)
     }

@@ -1,4 +1,4 @@
-//! `embeddedDocument`: an operator for each document of an array; the document around it is what is found.
+//! `embeddedDocument`: applies an operator to each document of an array, and finds the document around the array.
 
 use super::{Clause, Operator, UseOfPostings, only_path};
 use crate::evaluation::Evaluation;
@@ -18,7 +18,7 @@ struct EmbeddedDocument {
 pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
     let path = only_path(reader)?;
     let inner = Clause::parse_alone(&reader.required(reader.inner("operator")?, "operator")?)?;
-    // The clause reads it too: what is outside of the documents is its own.
+    // The clause reads the score too, for the parts that do not concern embedded documents.
     let aggregate = Score::parse(reader)?.aggregate();
     Ok(Box::new(EmbeddedDocument { path, inner, aggregate }))
 }

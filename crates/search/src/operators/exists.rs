@@ -16,7 +16,7 @@ pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
 }
 
 impl Exists {
-    /// Whether a path is the one that is asked for, or inside of it.
+    /// Whether a path is the searched path or below it.
     fn is(&self, path: &str) -> bool {
         let rest = path.strip_prefix(self.path.as_str());
         !self.path.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))

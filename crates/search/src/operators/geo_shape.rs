@@ -1,4 +1,4 @@
-//! `geoShape`: how shapes lie to a shape.
+//! `geoShape`: shapes that stand in a relation to a given shape.
 
 use super::geo_within::{Counted, region};
 use super::{Operator, string_paths};

@@ -57,7 +57,7 @@ pub(super) fn region(geometry: DocumentRef<'_>) -> Result<Region, String> {
     Region::parse(asked.as_ref(), Question::Within)
 }
 
-/// Refuses a path where the index has no places.
+/// Refuses a path at which the index has no geometries.
 pub(super) fn check_geo(schema: &Schema, path: &str) -> Result<()> {
     let is_geo = schema.types(path).mapped().iter().any(|kind| matches!(kind, FieldType::Geo { .. }));
     if is_geo { Ok(()) } else { Err(no_geo_field(path)) }

@@ -1,4 +1,4 @@
-//! `hasAncestor` and `hasRoot`: what an embedded document's surroundings have to be like.
+//! `hasAncestor` and `hasRoot`: conditions on the documents around an embedded document.
 
 use super::{Clause, Operator};
 use crate::Reader;
@@ -8,11 +8,11 @@ use crate::unit::Unit;
 use crate::{FieldType, Refusal};
 use bunko_errors::{Failure, Result};
 
-/// Either operator: it is refused wherever it could mean something.
+/// Either operator. It is refused wherever it would have a meaning.
 #[derive(Debug)]
 struct Hierarchy {
     name: &'static str,
-    /// That of the ancestor.
+    /// The path of the ancestor.
     path: Option<String>,
 }
 

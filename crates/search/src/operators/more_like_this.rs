@@ -1,4 +1,4 @@
-//! `moreLikeThis`: documents with the words that say most of other documents.
+//! `moreLikeThis`: documents that share the most telling words of given documents.
 
 use super::{Operator, UseOfPostings};
 use crate::evaluation::Evaluation;
@@ -15,7 +15,7 @@ const WORDS_MAX: usize = 25;
 
 #[derive(Debug)]
 struct MoreLikeThis {
-    /// The documents that others are to be like.
+    /// The given documents.
     like: Vec<DocumentBuf>,
 }
 
@@ -30,7 +30,7 @@ pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
 }
 
 impl MoreLikeThis {
-    /// The words of a field in the documents, and how often each is there.
+    /// The words of a field in the given documents, with their frequencies.
     fn words(&self, path: &str, evaluation: &Evaluation) -> Result<HashMap<String, u32>> {
         let mut words = HashMap::new();
         let all = Mapping::dynamic();

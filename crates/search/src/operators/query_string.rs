@@ -18,7 +18,7 @@ use crate::score::Score;
 use crate::unit::Unit;
 use bunko_errors::Result;
 
-/// How deep parentheses may stand inside each other.
+/// Deepest nesting of parentheses.
 const DEPTH_MAX: usize = 50;
 /// Most clauses between two parentheses. Source: Lucene, `IndexSearcher.getMaxClauseCount`.
 const CLAUSES_MAX: usize = 1_024;
@@ -34,7 +34,7 @@ pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
 
 struct Notation<'q> {
     text: &'q str,
-    /// How much of it has been read, in bytes.
+    /// Number of bytes that have been read.
     at: usize,
 }
 
@@ -313,7 +313,7 @@ impl Notation<'_> {
     }
 }
 
-/// One clause of several.
+/// Combines several clauses into one.
 fn together(mut found: Vec<(Occurs, Clause)>) -> Clause {
     if found.len() == 1 && found[0].0 != Occurs::Not {
         return found.remove(0).1;
@@ -330,7 +330,7 @@ fn together(mut found: Vec<(Occurs, Clause)>) -> Clause {
     clause("compound", compound)
 }
 
-/// Words between others, by their letters.
+/// Words between two words in the order of their letters.
 #[derive(Debug)]
 struct WordRange {
     paths: Vec<Path>,

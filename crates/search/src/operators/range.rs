@@ -1,4 +1,4 @@
-//! `range`: fields that hold a value between others.
+//! `range`: fields that hold a value between bounds.
 
 use super::values::Wanted;
 use super::{Operator, does_not_affect, string_paths};

@@ -1,4 +1,4 @@
-//! Values that operators compare, and whether a field holds such.
+//! Values that operators compare with the values of fields.
 
 use crate::schema::Schema;
 use crate::unit::Field;
@@ -39,7 +39,7 @@ impl Wanted {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 
-    /// How the value of a field stands to this one; `None` where the index does not have it so.
+    /// The order of a field's value relative to this one; `None` if the index does not have the field in this type.
     pub fn compare(&self, field: &Field<'_>) -> Option<Ordering> {
         let types = field.types;
         match (self, field.value) {
@@ -66,7 +66,7 @@ impl Wanted {
     }
 }
 
-/// The number of a field, where the index has it.
+/// The number of a field, if the index has it.
 pub(crate) fn number_of(field: &Field<'_>, value: ValueRef<'_>) -> Option<f64> {
     let has = |wants_integers: bool| match field.types {
         crate::schema::Types::Dynamic => true,
@@ -89,7 +89,7 @@ pub(crate) fn number_of(field: &Field<'_>, value: ValueRef<'_>) -> Option<f64> {
     }
 }
 
-/// Refuses a whole string where the index has none at a path.
+/// Refuses a whole string if the index has no whole strings at a path.
 /// # Errors
 /// `UnknownError`.
 pub(super) fn check_token(schema: &Schema, path: &str) -> Result<()> {
@@ -102,7 +102,7 @@ pub(super) fn check_token(schema: &Schema, path: &str) -> Result<()> {
 
 /// Reads one value of a field.
 /// # Errors
-/// It is of a type that nothing is searched for by.
+/// If its type cannot be searched for.
 pub(super) fn wanted(reader: &Reader<'_>, name: &str, value: ValueRef<'_>) -> Result<Wanted> {
     Wanted::read(value)
         .ok_or_else(|| reader.wrong(name, "must be a boolean, objectId, number, string, date, uuid, or null"))

@@ -1,4 +1,4 @@
-//! `vectorSearch` and `knnBeta` inside of a search: no index of type `search` has vectors here.
+//! `vectorSearch` and `knnBeta` inside a search are refused: indexes of type `search` have no vectors here.
 
 use super::{Operator, only_path};
 use crate::evaluation::Evaluation;

@@ -1,7 +1,7 @@
-//! The rows of one word, close together.
+//! The rows of one word, compressed.
 
-/// Rows that ascend, each as its distance from the one before in groups of seven bits, the lowest first; the highest bit
-/// of a byte says that more follow.
+/// Ascending rows. Each is stored as its distance from the previous row, in groups of seven bits, the lowest first; the
+/// highest bit of a byte says that more groups follow.
 #[derive(Debug, Default)]
 pub(super) struct PostingList {
     gaps: Vec<u8>,
@@ -10,7 +10,7 @@ pub(super) struct PostingList {
 }
 
 impl PostingList {
-    /// Adds a row behind all others; how many bytes more it takes.
+    /// Appends a row, and returns how many bytes the list grew by.
     pub fn push(&mut self, row: u32) -> usize {
         let before = self.gaps.capacity();
         let mut gap = row - self.last;
@@ -24,7 +24,7 @@ impl PostingList {
         self.gaps.capacity() - before
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn count(&self) -> usize {
         self.count as usize
     }

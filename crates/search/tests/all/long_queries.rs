@@ -4,7 +4,7 @@
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{Interruption, MemoryLimits, OperationContext};
-use bunko_search::{Asked, Definition, Documents, Postings, Schema, Search, SearchIndexDefinition, SearchQuery};
+use bunko_search::{Definition, Documents, Postings, Schema, Search, SearchIndexDefinition, SearchQuery, SearchStage};
 use bunko_testkit::shell::parse_document;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -67,9 +67,9 @@ impl Collection {
 
     fn found(&mut self, query: &DocumentBuf, definition: &Arc<Definition>, time: Duration) -> Result<usize> {
         let operation = operation(time);
-        let query = SearchQuery::parse(query.as_ref(), Asked::Documents)?;
+        let query = SearchQuery::parse(query.as_ref(), SearchStage::Documents)?;
         let search = Search::new(query, definition, operation)?;
-        let hits = search.run(self, Asked::Documents)?.hits;
+        let hits = search.run(self, SearchStage::Documents)?.hits;
         for hit in &hits {
             search.show(hit, self.documents[hit.record as usize].as_ref())?;
         }
@@ -307,10 +307,10 @@ fn a_facet_finds_the_bucket_of_each_value() {
         .map(|value| parse_document(&format!("{{k: {value}}}")).expect("a document"));
     let facets = "{facet: {facets: {f: {type: 'number', path: 'k', boundaries: [1, 3, 4, 10], default: 'other'}}}}";
     let query = parse_document(facets).expect("a query");
-    let query = SearchQuery::parse(query.as_ref(), Asked::Metadata).expect("well formed");
+    let query = SearchQuery::parse(query.as_ref(), SearchStage::Metadata).expect("well formed");
     let search = Search::new(query, &definition, OperationContext::unlimited()).expect("it fits the index");
     let mut collection = Collection::new(documents.to_vec(), &definition, false);
-    let found = search.run(&mut collection, Asked::Metadata).expect("nothing fails");
+    let found = search.run(&mut collection, SearchStage::Metadata).expect("nothing fails");
     let told = bunko_testkit::shell::print((&found.metadata).into()).replace("NumberLong(", "").replace(')', "");
     assert!(
         told.contains("{_id: 1, count: 3}, {_id: 3, count: 1}, {_id: 4, count: 2}, {_id: \"other\", count: 3}"),

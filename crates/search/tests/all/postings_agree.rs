@@ -4,7 +4,7 @@
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
-use bunko_search::{Asked, Documents, Postings, Schema, Search, SearchIndexDefinition, SearchQuery};
+use bunko_search::{Documents, Postings, Schema, Search, SearchIndexDefinition, SearchQuery, SearchStage};
 use bunko_testkit::random::Random;
 use bunko_testkit::shell::parse_document;
 use std::collections::BTreeMap;
@@ -198,9 +198,9 @@ fn found(
     let mut collection = Collection { documents, postings, looked_at: 0 };
     let specification = parse_document(query).expect(query);
     let run = |collection: &mut Collection<'_>| {
-        let query = SearchQuery::parse(specification.as_ref(), Asked::Documents)?;
+        let query = SearchQuery::parse(specification.as_ref(), SearchStage::Documents)?;
         let search = Search::new(query, schema, OperationContext::unlimited())?;
-        let found = search.run(collection, Asked::Documents)?;
+        let found = search.run(collection, SearchStage::Documents)?;
         let hits: Vec<_> = found.hits.iter().map(|hit| (hit.record, hit.part, hit.score.to_bits())).collect();
         Ok(format!("{hits:?} {:?}", found.metadata))
     };

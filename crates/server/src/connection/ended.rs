@@ -65,7 +65,7 @@ impl Ended {
             Self::HungUp => "the client hung up",
             Self::Socket => "the socket failed",
             Self::Unreadable(error) => {
-                tracing::warn!(target: "NETWORK", id = 118, ctx = format!("conn{id}"), remote = %peer, error = %error, "Closing a connection that sent what TLS cannot read");
+                tracing::warn!(target: "NETWORK", id = 118, ctx = format!("conn{id}"), remote = %peer, error = %error, "Closing a connection that sent malformed TLS records");
                 "TLS cannot read what came"
             }
             Self::Malformed(error) => {
@@ -74,7 +74,7 @@ impl Ended {
             }
             Self::Storage => "the log failed",
             Self::Late => {
-                tracing::warn!(target: "NETWORK", id = 115, ctx = format!("conn{id}"), remote = %peer, "Closing a connection that took too long to say something whole, to log in or to read, before a login");
+                tracing::warn!(target: "NETWORK", id = 115, ctx = format!("conn{id}"), remote = %peer, "Closing a connection that has not logged in and took too long to send a message, to read a reply or to log in");
                 "too slow before a login"
             }
             Self::Crowded => {
@@ -86,7 +86,7 @@ impl Ended {
                 "unread replies"
             }
             Self::Stalled => {
-                tracing::warn!(target: "NETWORK", id = 140, ctx = format!("conn{id}"), remote = %peer, "Closing a connection that stopped amid a large message: what came of it takes memory that others wait for");
+                tracing::warn!(target: "NETWORK", id = 140, ctx = format!("conn{id}"), remote = %peer, "Closing a connection that stopped amid a large message: the part that arrived takes memory that others wait for");
                 "stopped amid a message"
             }
             Self::NoRoom => {

@@ -18,7 +18,7 @@
 use super::{Ended, STEPS_MAX, Session};
 use crate::acknowledge::let_the_ready_run;
 use crate::execute::refuse_for_memory;
-use crate::message_room::{Cost, Place};
+use crate::message_room::{Cost, RoomTaken};
 use crate::scratch;
 use crate::socket::Next;
 use crate::stream::Stream;
@@ -61,7 +61,7 @@ impl Session {
         has_come && self.input.missing_bytes().is_some_and(|missing| missing >= super::DIRECT_READ_BYTES)
     }
 
-    /// Reads the rest of a large message once there is room for it; whether the client is still there.
+    /// Reads the rest of a large message once there is room for it. Returns whether the client is still there.
     pub(super) async fn receive(&mut self) -> Result<bool, Ended> {
         let length = self.input.bytes().len() + self.input.missing_bytes().unwrap_or(0);
         let cost = Cost::of_start(self.input.bytes(), length);
@@ -82,7 +82,7 @@ impl Session {
 
     /// Waits until there is room for a message.
     pub(super) async fn find_room(&mut self, cost: &Cost) -> Result<Room, Ended> {
-        if self.place.as_ref().is_some_and(Place::is_whole) {
+        if self.place.as_ref().is_some_and(RoomTaken::is_whole) {
             return Ok(Room::Found);
         }
         let memory = &self.service.facts.memory_limits.server;
@@ -143,7 +143,7 @@ impl Session {
         }
     }
 
-    /// Waits until a client that was stopped sends more; whether it does.
+    /// Waits until a client that was stopped sends more. Returns false if it leaves instead.
     async fn wait_for_bytes(&mut self) -> Result<bool, Ended> {
         loop {
             tokio::select! {
@@ -190,7 +190,7 @@ fn beginning_of(message: &[u8]) -> Result<(Header, Vec<u8>), Ended> {
     Ok((header, message[..message.len().min(2 * HEADER_BYTES)].to_vec()))
 }
 
-/// Returns once the client is gone, or will send no more, and what it sent is not all of its message.
+/// Returns once the client is gone, or will send no more although its message is incomplete.
 async fn is_gone(stream: &Stream, missing: usize) {
     stream.ended().await;
     if stream.may_bring(missing as u64) {

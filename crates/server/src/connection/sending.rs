@@ -71,7 +71,7 @@ impl Session {
     async fn send_to_newcomer(&mut self, bytes: &[u8]) -> Result<(), Ended> {
         let Some(newcomer) = &self.newcomer else { return Ok(()) };
         let mut write = pin!(self.stream.write_all(bytes));
-        // A client that reads at once holds nothing.
+        // If the client reads the reply at once, the reply counts for no memory.
         if let Poll::Ready(written) = poll_fn(|context| Poll::Ready(write.as_mut().poll(context))).await {
             return Ok(written?);
         }

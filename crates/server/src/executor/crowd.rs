@@ -3,7 +3,7 @@
 //! While they do, each thread of a long command or of background work rests for 0.2 ms after 0.1 ms of work, or after
 //! 0.7 ms if its command has changed nothing: in `OperationContext::check`, between changes, and in `Pace::step` of
 //! `store`. Many threads do not rest, because their rests would leave no processor free. The thread that moves documents
-//! out of full segments stops resting once too many segments are full or a command waits for it (`Haste::AtOnce` of
+//! out of full segments stops resting once too many segments are full or a command waits for it (`Urgency::AtOnce` of
 //! `store`). Writers do not wait for that thread, so nothing else would bound the log.
 
 use bunko_host::{Crowding, usable_processors};
@@ -59,7 +59,7 @@ fn do_rests_help(working: usize, processors: usize) -> bool {
 struct Signs {
     begun: u64,
     served: u64,
-    /// Looks since the last request.
+    /// Number of looks since the last request.
     looks: u32,
 }
 

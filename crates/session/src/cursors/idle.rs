@@ -60,7 +60,7 @@ impl CursorStore {
         }
         while is_share_used_up() {
             let Some(Held { id, bytes, namespace }) = self.end_largest(SMALL_BYTES) else { return };
-            tracing::warn!(target: "QUERY", cursorId = id, ns = %namespace, heldBytes = bytes, maxBytes = memory.idle_max(), "Ended an idle cursor: of all that wait it holds most, and they hold more than their share of the memory");
+            tracing::warn!(target: "QUERY", id = 145, cursorId = id, ns = %namespace, heldBytes = bytes, maxBytes = memory.idle_max(), "Ended the idle cursor that holds most memory: idle cursors together hold more than their share");
         }
     }
 

@@ -6,9 +6,9 @@
 
 use super::store::CursorStore;
 use bunko_catalog::Catalog;
-use bunko_store::{KeptForViews, Lsn, Place};
+use bunko_store::{KeptForViews, Lsn, Medium};
 
-/// The divisor for how many cursors are closed before the room is checked again.
+/// One in this many idle cursors is closed, the oldest, before the room is checked again.
 const CLOSED_PART: usize = 8;
 
 impl CursorStore {
@@ -27,19 +27,19 @@ impl CursorStore {
             // Past states for later snapshot reads go first: no cursor reads them now.
             let forgotten = past.forget_oldest();
             if forgotten > 0 {
-                tracing::warn!(target: "QUERY", engine, place = ?kept.place, keptBytes = kept.bytes, maxBytes = limit.unwrap_or(kept.bytes_max), forgotten, "Gave up states of snapshot reads: what was replaced and is kept for them takes too much");
+                tracing::warn!(target: "QUERY", id = 146, engine, place = ?kept.place, keptBytes = kept.bytes, maxBytes = limit.unwrap_or(kept.bytes_max), forgotten, "Forgot past states for snapshot reads: the replaced data that they keep take too much room");
                 continue;
             }
             let oldest = self.by_age();
             // On disk, everything replaced since the oldest snapshot is kept. If a transaction or a long command holds
             // that snapshot, closing cursors would not help.
             let is_theirs = oldest.first().is_some_and(|(lsn, _)| *lsn <= catalog.store().oldest_snapshot());
-            if oldest.is_empty() || kept.place == Place::Disk && !is_theirs {
+            if oldest.is_empty() || kept.place == Medium::Disk && !is_theirs {
                 return;
             }
             let part = oldest.iter().take(oldest.len().div_ceil(CLOSED_PART));
             let closed = self.close_for_room(part.map(|(_, id)| *id));
-            tracing::warn!(target: "QUERY", engine, place = ?kept.place, keptBytes = kept.bytes, maxBytes = limit.unwrap_or(kept.bytes_max), closed, "Closed idle cursors: what was replaced and is kept for them takes too much");
+            tracing::warn!(target: "QUERY", id = 147, engine, place = ?kept.place, keptBytes = kept.bytes, maxBytes = limit.unwrap_or(kept.bytes_max), closed, "Closed idle cursors: the replaced data that they keep take too much room");
         }
     }
 

@@ -17,12 +17,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 struct Slot {
-    state: State,
+    state: CursorState,
     owner: Option<Owner>,
     _share: Share,
 }
 
-enum State {
+enum CursorState {
     Waiting(Box<OpenCursor>),
     /// A `getMore` works with it. `is_killed` is set if the cursor was killed meanwhile.
     Working {
@@ -37,7 +37,7 @@ enum State {
     },
 }
 
-impl State {
+impl CursorState {
     /// The state of a cursor that is being taken out.
     fn working(cursor: &OpenCursor) -> Self {
         Self::Working {
@@ -125,7 +125,7 @@ impl CursorStore {
         loop {
             let id = (random() >> 1) as i64;
             if id != 0 && !slots.contains_key(&id) {
-                slots.insert(id, Slot { state: State::Waiting(Box::new(cursor)), owner, _share: share });
+                slots.insert(id, Slot { state: CursorState::Waiting(Box::new(cursor)), owner, _share: share });
                 return Ok(id);
             }
         }
@@ -145,25 +145,27 @@ impl CursorStore {
         let mut slots = self.slots.lock();
         let slot = slots.get_mut(&id).ok_or_else(|| self.closed.lock().is_gone(id))?;
         match &slot.state {
-            State::Working { .. } => {
+            CursorState::Working { .. } => {
                 Err(Failure::new(ErrorCode::CURSOR_IN_USE, format!("cursor id {id} is already in use")))
             }
-            State::Waiting(cursor) if cursor.namespace != *namespace => Err(Failure::new(
+            CursorState::Waiting(cursor) if cursor.namespace != *namespace => Err(Failure::new(
                 ErrorCode::UNAUTHORIZED,
                 format!(
                     "Requested getMore on namespace '{namespace}', but cursor belongs to a different namespace {}",
                     cursor.namespace
                 ),
             )),
-            State::Waiting(cursor) if cursor.session != session => Err(other_session(id, cursor.session, session)),
-            State::Waiting(cursor) if cursor.transaction != transaction => {
+            CursorState::Waiting(cursor) if cursor.session != session => {
+                Err(other_session(id, cursor.session, session))
+            }
+            CursorState::Waiting(cursor) if cursor.transaction != transaction => {
                 Err(other_transaction(id, cursor.transaction, transaction))
             }
-            State::Waiting(cursor) => {
-                let working = State::working(cursor);
+            CursorState::Waiting(cursor) => {
+                let working = CursorState::working(cursor);
                 match std::mem::replace(&mut slot.state, working) {
-                    State::Waiting(cursor) => Ok(cursor),
-                    State::Working { .. } => Err(not_found(id)),
+                    CursorState::Waiting(cursor) => Ok(cursor),
+                    CursorState::Working { .. } => Err(not_found(id)),
                 }
             }
         }
@@ -174,17 +176,17 @@ impl CursorStore {
     pub(super) fn take_to_spool(&self, id: i64) -> Option<Box<OpenCursor>> {
         let mut slots = self.slots.lock();
         let slot = slots.get_mut(&id)?;
-        let State::Waiting(cursor) = &slot.state else { return None };
+        let CursorState::Waiting(cursor) = &slot.state else { return None };
         if cursor.transaction.is_some() || !may_be_spooled(cursor.source.as_ref()) {
             return None;
         }
-        let working = State::working(cursor);
+        let working = CursorState::working(cursor);
         match std::mem::replace(&mut slot.state, working) {
-            State::Waiting(cursor) => {
+            CursorState::Waiting(cursor) => {
                 self.read_ahead.fetch_add(1, Ordering::Relaxed);
                 Some(cursor)
             }
-            State::Working { .. } => None,
+            CursorState::Working { .. } => None,
         }
     }
 
@@ -199,8 +201,8 @@ impl CursorStore {
         let slots = self.slots.lock();
         let slot = slots.get(&id)?;
         let namespace = match &slot.state {
-            State::Waiting(cursor) => &cursor.namespace,
-            State::Working { namespace, .. } => namespace,
+            CursorState::Waiting(cursor) => &cursor.namespace,
+            CursorState::Working { namespace, .. } => namespace,
         };
         Some((slot.owner.clone(), namespace.clone()))
     }
@@ -214,17 +216,17 @@ impl CursorStore {
     /// Whether a cursor's next batch may take long.
     pub fn is_long(&self, id: i64) -> bool {
         let slots = self.slots.lock();
-        matches!(slots.get(&id).map(|slot| &slot.state), Some(State::Waiting(cursor)) if cursor.is_long)
+        matches!(slots.get(&id).map(|slot| &slot.state), Some(CursorState::Waiting(cursor)) if cursor.is_long)
     }
 
     /// Puts a cursor back to wait. Returns false if it was killed meanwhile.
     pub fn put_back(&self, id: i64, mut cursor: Box<OpenCursor>, now: Instant) -> bool {
         let mut slots = self.slots.lock();
         if let Some(slot) = slots.get_mut(&id)
-            && let State::Working { is_killed: false, .. } = slot.state
+            && let CursorState::Working { is_killed: false, .. } = slot.state
         {
             cursor.last_use = now;
-            slot.state = State::Waiting(cursor);
+            slot.state = CursorState::Waiting(cursor);
             return true;
         }
         slots.remove(&id);
@@ -241,7 +243,7 @@ impl CursorStore {
     pub fn idle(&self) -> Vec<IdleCursor> {
         let slots = self.slots.lock();
         let waiting = |(id, slot): (&i64, &Slot)| match &slot.state {
-            State::Waiting(cursor) => Some(IdleCursor {
+            CursorState::Waiting(cursor) => Some(IdleCursor {
                 owner: slot.owner.clone(),
                 id: *id,
                 namespace: cursor.namespace.as_str().to_owned(),
@@ -253,7 +255,7 @@ impl CursorStore {
                 },
                 plan_summary: cursor.source.report().map(|report| report.summary),
             }),
-            State::Working { .. } => None,
+            CursorState::Working { .. } => None,
         };
         let mut idle: Vec<_> = slots.iter().filter_map(waiting).collect();
         drop(slots);
@@ -264,10 +266,10 @@ impl CursorStore {
     /// The facts of a cursor that a `getMore` works with.
     pub fn in_use(&self, id: i64) -> Option<CursorTold> {
         match &self.slots.lock().get(&id)?.state {
-            State::Working { origin, progress, last_use, .. } => {
+            CursorState::Working { origin, progress, last_use, .. } => {
                 Some(CursorTold { origin: Arc::clone(origin), progress: *progress, unused_for: last_use.elapsed() })
             }
-            State::Waiting(_) => None,
+            CursorState::Waiting(_) => None,
         }
     }
 
@@ -275,14 +277,14 @@ impl CursorStore {
     pub fn kill(&self, id: i64, namespace: Option<&Namespace>) -> Killed {
         let mut slots = self.slots.lock();
         match slots.get_mut(&id).map(|slot| &mut slot.state) {
-            Some(State::Working { is_killed, namespace: its, context, .. })
+            Some(CursorState::Working { is_killed, namespace: its, context, .. })
                 if !*is_killed && namespace.is_none_or(|namespace| its == namespace) =>
             {
                 *is_killed = true;
                 context.note_killed_cursor();
                 Killed::Closed
             }
-            Some(State::Waiting(cursor)) if namespace.is_none_or(|namespace| cursor.namespace == *namespace) => {
+            Some(CursorState::Waiting(cursor)) if namespace.is_none_or(|namespace| cursor.namespace == *namespace) => {
                 let closed = slots.remove(&id);
                 // Dropping a snapshot takes a lock of the store, so it must not happen under the lock of `slots`.
                 drop(slots);
@@ -320,7 +322,7 @@ impl CursorStore {
     /// Calls `show` for each cursor that waits for its next `getMore`.
     pub(super) fn for_each_waiting(&self, mut show: impl FnMut(i64, &OpenCursor)) {
         for (id, slot) in &*self.slots.lock() {
-            if let State::Waiting(cursor) = &slot.state {
+            if let CursorState::Waiting(cursor) = &slot.state {
                 show(*id, cursor);
             }
         }
@@ -332,7 +334,7 @@ impl CursorStore {
         let mut remembered = self.closed.lock();
         let mut closed = Vec::new();
         for id in ids {
-            if matches!(slots.get(&id).map(|slot| &slot.state), Some(State::Waiting(_))) {
+            if matches!(slots.get(&id).map(|slot| &slot.state), Some(CursorState::Waiting(_))) {
                 closed.extend(slots.remove(&id));
                 remembered.note(id, Room::Snapshots);
             }
@@ -345,11 +347,11 @@ impl CursorStore {
     /// Ends a cursor that still waits, to free its memory. Returns whether it did.
     pub(super) fn end_for_memory(&self, id: i64) -> bool {
         let mut slots = self.slots.lock();
-        if !matches!(slots.get(&id).map(|slot| &slot.state), Some(State::Waiting(_))) {
+        if !matches!(slots.get(&id).map(|slot| &slot.state), Some(CursorState::Waiting(_))) {
             return false;
         }
         let ended = slots.remove(&id);
-        if let Some(Slot { state: State::Waiting(cursor), .. }) = &ended {
+        if let Some(Slot { state: CursorState::Waiting(cursor), .. }) = &ended {
             // The command that opened the cursor may not have ended, and keeps its operation.
             cursor.context.operation().end_rest();
         }
@@ -384,7 +386,9 @@ impl CursorStore {
         let mut slots = self.slots.lock();
         let over: Vec<i64> = slots
             .iter()
-            .filter_map(|(id, slot)| matches!(&slot.state, State::Waiting(cursor) if is_over(cursor)).then_some(*id))
+            .filter_map(|(id, slot)| {
+                matches!(&slot.state, CursorState::Waiting(cursor) if is_over(cursor)).then_some(*id)
+            })
             .collect();
         let removed: Vec<_> = over.iter().filter_map(|id| slots.remove(id)).collect();
         drop(slots);
@@ -396,7 +400,7 @@ impl CursorStore {
         let slots = self.slots.lock();
         let without_timeout = slots
             .values()
-            .filter(|slot| matches!(&slot.state, State::Waiting(cursor) if cursor.has_no_timeout))
+            .filter(|slot| matches!(&slot.state, CursorState::Waiting(cursor) if cursor.has_no_timeout))
             .count();
         (slots.len(), without_timeout)
     }

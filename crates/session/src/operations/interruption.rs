@@ -11,7 +11,7 @@ use std::time::Instant;
 /// The interruption of an operation. A cursor outlives the command that opened it, so the interruption follows the
 /// command that works with the cursor now.
 pub struct Interruption {
-    target: Mutex<Target>,
+    target: Mutex<WatchedOperation>,
     is_cursor_killed: AtomicBool,
 }
 
@@ -29,14 +29,14 @@ pub fn at_shutdown() -> Failure {
     Failure::new(ErrorCode::INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown")
 }
 
-struct Target {
+struct WatchedOperation {
     slot: Arc<OperationSlot>,
     is_read: bool,
     opid: u32,
     deadline: Option<Instant>,
 }
 
-impl Target {
+impl WatchedOperation {
     fn new(operation: &RunningOperation, deadline: Option<Instant>) -> Self {
         let is_read = operation.entry.reads != ReadsFrom::Nothing;
         Self { slot: Arc::clone(&operation.slot), is_read, opid: operation.opid, deadline }
@@ -47,14 +47,14 @@ impl Interruption {
     /// Interrupts after `killOp` of that operation, after its client disconnects (for reads), and after the deadline.
     pub fn of(operation: &RunningOperation, deadline: Option<Instant>) -> Arc<Self> {
         Arc::new(Self {
-            target: Mutex::new(Target::new(operation, deadline)),
+            target: Mutex::new(WatchedOperation::new(operation, deadline)),
             is_cursor_killed: AtomicBool::new(false),
         })
     }
 
     /// Follows another operation from now on.
     pub fn follow(&self, operation: &RunningOperation, deadline: Option<Instant>) {
-        *self.target.lock() = Target::new(operation, deadline);
+        *self.target.lock() = WatchedOperation::new(operation, deadline);
     }
 
     /// Notes that the operation's cursor has been killed.

@@ -2,7 +2,7 @@
 
 use super::read_concern::ReadConcern;
 use crate::sessions::{NamedSession, SessionId, id};
-use crate::transactions::{Part, TransactionFields};
+use crate::transactions::{TransactionFields, TransactionPart};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Element, Timestamp, Value, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -47,7 +47,7 @@ pub struct GenericOptions {
     /// `txnNumber` of a retryable write or a transaction.
     pub transaction_number: Option<i64>,
     /// The command's part in the transaction with that number, if it has one.
-    pub part: Option<Part>,
+    pub part: Option<TransactionPart>,
     transaction: TransactionFields,
 }
 
@@ -195,7 +195,7 @@ impl GenericOptions {
             );
             return Err(Failure::new(ErrorCode::NOT_A_RETRYABLE_WRITE_COMMAND, message));
         }
-        if self.part.is_some_and(|part| part != Part::First) && self.read_concern.is_given {
+        if self.part.is_some_and(|part| part != TransactionPart::First) && self.read_concern.is_given {
             return refuse("Only the first command in a transaction may specify a readConcern".to_owned());
         }
         Ok(())

@@ -2,19 +2,19 @@
 
 use super::id::{SessionId, text};
 use super::standing::{Held, Standing};
-use crate::transactions::Part;
+use crate::transactions::TransactionPart;
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// The number under which a command takes its session, and its part in the transaction.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct NumberedCommand {
     /// The transaction number.
     pub number: i64,
     /// Its part in the transaction; `None` for a retryable write.
-    pub part: Option<Part>,
+    pub part: Option<TransactionPart>,
 }
 
-impl Asked {
+impl NumberedCommand {
     /// # Errors
     /// `TransactionTooOld`, `NoSuchTransaction`, `TransactionCommitted`, `IncompleteTransactionHistory` and
     /// `ConflictingOperationInProgress` if the number does not allow this command.
@@ -31,7 +31,7 @@ impl Asked {
                 Err(Failure::new(ErrorCode::INCOMPLETE_TRANSACTION_HISTORY, message))
             }
             None => Ok(()),
-            Some(Part::First) if newest == Some(number) => {
+            Some(TransactionPart::First) if newest == Some(number) => {
                 // Only a router may begin a transaction again under its number, whatever the outcome of the first
                 // attempt.
                 let message = format!(
@@ -41,7 +41,7 @@ impl Asked {
                 );
                 Err(Failure::new(ErrorCode::CONFLICTING_OPERATION_IN_PROGRESS, message))
             }
-            Some(Part::First) => Ok(()),
+            Some(TransactionPart::First) => Ok(()),
             Some(part) if is_of_transaction => goes_on(number, part, &held.standing),
             Some(_) => {
                 let active = newest.unwrap_or(-1);
@@ -71,10 +71,10 @@ impl Asked {
 }
 
 /// Checks whether a transaction accepts a command that is not its first.
-fn goes_on(number: i64, part: Part, standing: &Standing) -> Result<()> {
+fn goes_on(number: i64, part: TransactionPart, standing: &Standing) -> Result<()> {
     match standing {
         Standing::InProgress { .. } | Standing::None => Ok(()),
-        Standing::Committed { .. } if part == Part::Commit => Ok(()),
+        Standing::Committed { .. } if part == TransactionPart::Commit => Ok(()),
         Standing::Committed { .. } => {
             let message = format!("Transaction with {{ txnNumber: {number} }} has been committed.");
             Err(Failure::new(ErrorCode::TRANSACTION_COMMITTED, message))

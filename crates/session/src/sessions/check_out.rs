@@ -1,10 +1,10 @@
 //! A session checked out by a command, and its state when the command ends.
 
-use super::asked::Asked;
+use super::asked::NumberedCommand;
 use super::last_write::LastWrite;
 use super::session::Session;
 use super::standing::{Held, Standing};
-use crate::transactions::{Fate, Open, Part, TransactionContext};
+use crate::transactions::{Fate, Open, TransactionContext, TransactionPart};
 use bunko_catalog::{RetryableWrite, Transaction};
 use bunko_errors::Result;
 use bunko_operation::{OperationSource, UnitOfWork};
@@ -46,7 +46,7 @@ impl<'s> CheckedOut<'s> {
     /// `ConflictingOperationInProgress` if the number does not allow this command; the reason of an interruption.
     pub fn take(
         session: &Arc<Session>,
-        asked: Asked,
+        asked: NumberedCommand,
         context: TransactionContext<'s>,
         operation: &dyn OperationSource,
     ) -> Result<Option<Self>> {
@@ -54,7 +54,7 @@ impl<'s> CheckedOut<'s> {
         Ok(Some(Self::new(Arc::clone(session), asked, held, context)))
     }
 
-    fn new(session: Arc<Session>, asked: Asked, mut held: Held, context: TransactionContext<'s>) -> Self {
+    fn new(session: Arc<Session>, asked: NumberedCommand, mut held: Held, context: TransactionContext<'s>) -> Self {
         if held.standing.number() != Some(asked.number)
             && let Some(open) = held.abort()
         {
@@ -65,7 +65,7 @@ impl<'s> CheckedOut<'s> {
                 let write = Arc::new(RetryableWrite::new(session.id, held.history, asked.number));
                 Work::Write { write, standing: held.standing }
             }
-            Some(Part::First) => {
+            Some(TransactionPart::First) => {
                 let unit = Transaction::begin(context.catalog, session.id, asked.number);
                 let open = Box::new(Open { unit, active: Duration::ZERO });
                 let begun = Standing::InProgress { number: asked.number, open };

@@ -17,7 +17,7 @@ mod pattern;
 mod session;
 mod standing;
 
-pub use asked::Asked;
+pub use asked::NumberedCommand;
 pub use check_out::CheckedOut;
 use id::Digest;
 pub use id::{NamedSession, SessionId};
@@ -287,8 +287,9 @@ mod tests {
         let sessions = SessionTable::new(began, WriteHistories::default());
         let operation = OperationContext::unlimited();
         let session = sessions.touch(ONE, began).expect("the first");
-        let take =
-            |number| session.take(Asked { number, part: None }, &*operation).expect("in time").expect("not over");
+        let take = |number| {
+            session.take(NumberedCommand { number, part: None }, &*operation).expect("in time").expect("not over")
+        };
         assert_eq!(session.last_write(), None);
         let at_work = take(5);
         let first = LastWrite::retryable(5, bunko_store::Lsn(64));
@@ -318,7 +319,7 @@ mod tests {
         let sessions = SessionTable::new(began, WriteHistories::default());
         let operation = OperationContext::unlimited();
         let session = sessions.touch(ONE, began).expect("the first");
-        let write = |number| Asked { number, part: None };
+        let write = |number| NumberedCommand { number, part: None };
         let mut at_work = session.take(write(5), &*operation).expect("in time").expect("not over");
         let later = began + Duration::from_secs(100);
         assert!(session.is_at_work());

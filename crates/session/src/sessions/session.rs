@@ -1,6 +1,6 @@
 //! One session.
 
-use super::asked::Asked;
+use super::asked::NumberedCommand;
 use super::id::SessionId;
 use super::last_write::LastWrite;
 use super::standing::{Held, Standing};
@@ -99,8 +99,8 @@ impl Session {
     /// Takes the session's state for a command, once no other command works under the session's number. `None` if the
     /// session is over.
     /// # Errors
-    /// If the operation is interrupted while it waits; errors of [`Asked::judge`].
-    pub(super) fn take(&self, asked: Asked, operation: &dyn OperationSource) -> Result<Option<Held>> {
+    /// If the operation is interrupted while it waits; errors of [`NumberedCommand::judge`].
+    pub(super) fn take(&self, asked: NumberedCommand, operation: &dyn OperationSource) -> Result<Option<Held>> {
         let mut belongings = self.belongings.lock();
         loop {
             if self.is_over() {

@@ -11,7 +11,7 @@ use bunko_stages::TransactionUse as StageUse;
 
 /// The part of a command in its transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum TransactionPart {
     /// The command begins it.
     First,
     /// The command continues it.
@@ -66,7 +66,7 @@ impl TransactionFields {
     /// The part of a command with a number in its transaction; `None` if the fields do not make it part of one.
     /// # Errors
     /// `InvalidOptions` for fields that contradict each other; `OperationNotSupportedInTransaction`.
-    pub fn part_of(self, command: &CommandFacts, request: &Request<'_>) -> Result<Option<Part>> {
+    pub fn part_of(self, command: &CommandFacts, request: &Request<'_>) -> Result<Option<TransactionPart>> {
         let refuse = |message: &str| Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
         match (self.autocommit, self.starts) {
             (Some(true), _) => refuse("Specifying autocommit=true is not allowed."),
@@ -74,7 +74,8 @@ impl TransactionFields {
             (None, Some(true)) => refuse("'startTransaction' field requires 'autocommit' field to also be specified"),
             (None, None) => Ok(None),
             (Some(false), starts) => {
-                let part = part_of(command, if starts.is_some() { Part::First } else { Part::Later })?;
+                let part =
+                    part_of(command, if starts.is_some() { TransactionPart::First } else { TransactionPart::Later })?;
                 check_target(command, request)?;
                 Ok(Some(part))
             }
@@ -87,12 +88,12 @@ pub fn is_inside(body: DocumentRef<'_>) -> bool {
     matches!(body.get("autocommit"), Some(ValueRef::Boolean(false)))
 }
 
-fn part_of(command: &CommandFacts, place: Part) -> Result<Part> {
+fn part_of(command: &CommandFacts, place: TransactionPart) -> Result<TransactionPart> {
     match (command.transaction, place) {
         (TransactionUse::Anywhere, place) => Ok(place),
-        (TransactionUse::NotFirst, Part::Later) => Ok(Part::Later),
-        (TransactionUse::Commits, Part::Later) => Ok(Part::Commit),
-        (TransactionUse::Aborts, Part::Later) => Ok(Part::Abort),
+        (TransactionUse::NotFirst, TransactionPart::Later) => Ok(TransactionPart::Later),
+        (TransactionUse::Commits, TransactionPart::Later) => Ok(TransactionPart::Commit),
+        (TransactionUse::Aborts, TransactionPart::Later) => Ok(TransactionPart::Abort),
         (TransactionUse::Refused, _) => {
             Err(not_supported(format!("Cannot run '{}' in a multi-document transaction.", command.name)))
         }

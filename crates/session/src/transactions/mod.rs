@@ -27,7 +27,7 @@ mod ending;
 mod open;
 mod table;
 
-pub use admission::{Part, TransactionFields, check_read, is_inside, not_supported};
+pub use admission::{TransactionFields, TransactionPart, check_read, is_inside, not_supported};
 pub use description::{Surroundings, describe_idle, describe_running};
 pub use ending::{Fate, TransactionContext, fate_by_reply};
 pub use open::Open;

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The effects that a transaction's commit puts into batches, which borrow the documents.
-pub struct Net {
+pub struct NetEffects {
     records: Vec<NetRecord>,
     keys: Vec<NetKey>,
 }
@@ -30,11 +30,11 @@ struct NetKey {
 
 impl Overlay {
     /// The net changes of the transaction.
-    pub fn net(&self) -> Net {
+    pub fn net(&self) -> NetEffects {
         let mut layers: Vec<(KeyspaceId, Arc<Layer>)> =
             self.keyspaces.read().iter().map(|(keyspace, layer)| (*keyspace, Arc::clone(layer))).collect();
         layers.sort_unstable_by_key(|(keyspace, _)| *keyspace);
-        let mut net = Net { records: Vec::new(), keys: Vec::new() };
+        let mut net = NetEffects { records: Vec::new(), keys: Vec::new() };
         let mut primary_keyspaces = HashSet::new();
         for (keyspace, layer) in &layers {
             self.add_records(*keyspace, layer, &mut net, &mut primary_keyspaces);
@@ -58,7 +58,7 @@ impl Overlay {
         &self,
         keyspace: KeyspaceId,
         layer: &Layer,
-        net: &mut Net,
+        net: &mut NetEffects,
         primary_keyspaces: &mut HashSet<KeyspaceId>,
     ) {
         let before = layer.before.lock();
@@ -86,7 +86,7 @@ impl Overlay {
     }
 }
 
-impl Net {
+impl NetEffects {
     /// Whether no changes are left.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty() && self.keys.is_empty()

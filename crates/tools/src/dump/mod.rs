@@ -32,15 +32,15 @@ pub use options::{ArchiveTarget, DumpOptions, OplogMode, Output, Resume, UsersAn
 use crate::error::is_full;
 use crate::progress::Progress;
 use crate::{Interrupted, Link, Server, ToolError};
-use place::Place;
+use place::OutputPlace;
 use plan::{Kind, Plan, Resumability};
 use read::{Reader, Readers};
 use schedule::{Schedule, Task};
-use state::{Begun, Found, StateFile};
+use state::{Begun, EarlierRun, StateFile};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use target::Target;
+use target::DumpOutput;
 
 /// Result of a dump.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub fn run(
     interrupted: &Interrupted,
 ) -> Result<DumpSummary, ToolError> {
     options.validate()?;
-    let place = Place::prepare(&options.output).map_err(|error| with_advice(error, BEGIN_AGAIN))?;
+    let place = OutputPlace::prepare(&options.output).map_err(|error| with_advice(error, BEGIN_AGAIN))?;
     let begun = begin(server, options, &place, progress);
     let (mut link, begun) = begun.map_err(|error| with_advice(error, BEGIN_AGAIN)).inspect_err(|_| place.give_up())?;
     let Begun { mut plan, state, streams } = begun;
@@ -88,14 +88,14 @@ pub fn run(
         Resumability::Once => error,
     };
     // The oplog's entries are chosen last, so the collections are dumped under a plan without them.
-    let collections = Dump { server, options, progress, interrupted, plan: plan.clone(), kind: Part::Collections };
-    let target = Target::open(options, &collections.plan, progress, state, streams).map_err(advised)?;
+    let collections = Dump { server, options, progress, interrupted, plan: plan.clone(), kind: PlanPart::Collections };
+    let target = DumpOutput::open(options, &collections.plan, progress, state, streams).map_err(advised)?;
     let result = collections.read_all(&target).and_then(|()| {
         if plan.oplog_start().is_none() {
             return Ok(());
         }
         oplog::fix_entries(&mut plan, link.as_mut(), progress)?;
-        let entries = Dump { server, options, progress, interrupted, plan: plan.clone(), kind: Part::Oplog };
+        let entries = Dump { server, options, progress, interrupted, plan: plan.clone(), kind: PlanPart::Oplog };
         entries.read_all(&target)?;
         // The server may have deleted entries while they were being read.
         plan.oplog_start().map_or(Ok(()), |start| oplog::check_reach(link.as_mut(), progress, start))
@@ -113,7 +113,7 @@ pub fn run(
 fn begin(
     server: &dyn Server,
     options: &DumpOptions,
-    place: &Place,
+    place: &OutputPlace,
     progress: &Progress,
 ) -> Result<(Box<dyn Link>, Begun), ToolError> {
     let mut link = server.connect().map_err(|cause| ToolError::server("", cause))?;
@@ -128,13 +128,13 @@ fn begin(
 }
 
 /// The dump to resume; `None` if none was begun, which a note says.
-fn earlier(options: &DumpOptions, place: &Place, progress: &Progress) -> Result<Option<Begun>, ToolError> {
+fn earlier(options: &DumpOptions, place: &OutputPlace, progress: &Progress) -> Result<Option<Begun>, ToolError> {
     let Some(state) = &place.state else {
         let message = "--resume needs a file or a directory, not a pipe or a device";
         return Err(ToolError::Usage(message.into()));
     };
     let has_state = state.exists();
-    if let Found::Dump(begun) = StateFile::resume(state.clone(), &options.fingerprint())? {
+    if let EarlierRun::Dump(begun) = StateFile::resume(state.clone(), &options.fingerprint())? {
         return Ok(Some(*begun));
     }
     let state = state.display();
@@ -154,7 +154,7 @@ fn earlier(options: &DumpOptions, place: &Place, progress: &Progress) -> Result<
 
 /// Which of the plan's namespaces are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum PlanPart {
     Collections,
     Oplog,
 }
@@ -165,11 +165,11 @@ struct Dump<'a> {
     progress: &'a Progress,
     interrupted: &'a Interrupted,
     plan: Plan,
-    kind: Part,
+    kind: PlanPart,
 }
 
 impl Dump<'_> {
-    fn read_all(&self, target: &Target<'_>) -> Result<(), ToolError> {
+    fn read_all(&self, target: &DumpOutput<'_>) -> Result<(), ToolError> {
         let accounts: Vec<_> = (0..self.plan.collections.len()).map(|collection| target.account(collection)).collect();
         for (collection, planned) in self.plan.collections.iter().enumerate() {
             let account = &accounts[collection];
@@ -211,10 +211,10 @@ impl Dump<'_> {
     }
 
     fn is_of_part(&self, collection: usize) -> bool {
-        (self.plan.collections[collection].kind == Kind::Oplog) == (self.kind == Part::Oplog)
+        (self.plan.collections[collection].kind == Kind::Oplog) == (self.kind == PlanPart::Oplog)
     }
 
-    fn work(&self, schedule: &Schedule, readers: &Readers<'_>, target: &Target<'_>) -> Result<(), ToolError> {
+    fn work(&self, schedule: &Schedule, readers: &Readers<'_>, target: &DumpOutput<'_>) -> Result<(), ToolError> {
         let mut reader = Reader::new(readers);
         while let Some(task) = schedule.take() {
             let planned = &self.plan.collections[task.collection];
@@ -234,7 +234,7 @@ impl Dump<'_> {
     }
 }
 
-fn summary(plan: &Plan, target: &Target<'_>) -> DumpSummary {
+fn summary(plan: &Plan, target: &DumpOutput<'_>) -> DumpSummary {
     let mut summary = DumpSummary::default();
     for (collection, planned) in plan.collections.iter().enumerate() {
         let account = target.account(collection);

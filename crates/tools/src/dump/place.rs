@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 /// A place that can be written to.
-pub(super) struct Place {
+pub(super) struct OutputPlace {
     pub resumability: Resumability,
     /// The file that records progress; `None` if the dump cannot be resumed.
     pub state: Option<PathBuf>,
@@ -17,7 +17,7 @@ pub(super) struct Place {
     made: Option<PathBuf>,
 }
 
-impl Place {
+impl OutputPlace {
     /// Makes a missing directory or file.
     /// # Errors
     /// `File`.

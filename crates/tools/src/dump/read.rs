@@ -2,7 +2,7 @@
 
 use super::plan::{Order, Planned, with_read_preference};
 use super::ranges::Range;
-use super::target::Target;
+use super::target::DumpOutput;
 use super::unit::{UNIT_BYTES, Unit};
 use crate::cursor::{Cursor, DOCUMENT_BYTES_GUESSED, batch_documents};
 use crate::progress::{Counts, Progress};
@@ -69,7 +69,7 @@ impl<'a> Reader<'a> {
     /// The server's error after all attempts; `File`; `Interrupted`.
     pub fn read_range(
         &mut self,
-        target: &Target<'_>,
+        target: &DumpOutput<'_>,
         planned: &Planned,
         collection: usize,
         range: usize,
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
 
     fn attempt(
         &mut self,
-        target: &Target<'_>,
+        target: &DumpOutput<'_>,
         position: &mut Position<'_>,
         counts: &Counts,
         backoff: &mut Backoff,
@@ -181,11 +181,11 @@ impl Readers<'_> {
     }
 }
 
-fn begin_unit(target: &Target<'_>, planned: &Planned, range: usize) -> Unit {
+fn begin_unit(target: &DumpOutput<'_>, planned: &Planned, range: usize) -> Unit {
     Unit::begin(target.buffer(), target.form(), &planned.database, &planned.collection, range)
 }
 
-fn write_unit(target: &Target<'_>, position: &mut Position<'_>) -> Result<(), ToolError> {
+fn write_unit(target: &DumpOutput<'_>, position: &mut Position<'_>) -> Result<(), ToolError> {
     let mut next = begin_unit(target, position.planned, position.range);
     next.state = position.unit.state.clone();
     let full = std::mem::replace(&mut position.unit, next);

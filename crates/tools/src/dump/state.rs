@@ -107,7 +107,7 @@ pub(super) struct StateFile {
 }
 
 /// Result of looking for an earlier run's state.
-pub(super) enum Found {
+pub(super) enum EarlierRun {
     /// There is no state, or it lacks its first whole line.
     Nothing,
     /// A dump that can be resumed.
@@ -143,13 +143,13 @@ impl StateFile {
     /// Reads the state of an earlier run, and cuts off a last line that is not whole.
     /// # Errors
     /// `File`; `Failed` if the state belongs to a dump with another `fingerprint`, or does not begin with a plan.
-    pub fn resume(path: PathBuf, fingerprint: &str) -> Result<Found, ToolError> {
+    pub fn resume(path: PathBuf, fingerprint: &str) -> Result<EarlierRun, ToolError> {
         let failed = |cause| ToolError::File { path: path.clone(), cause };
         let text = match std::fs::read(&path) {
             // A kill or a full disk came before the plan was written.
-            Ok(text) if !text.contains(&b'\n') => return Ok(Found::Nothing),
+            Ok(text) if !text.contains(&b'\n') => return Ok(EarlierRun::Nothing),
             Ok(text) => text,
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(EarlierRun::Nothing),
             Err(cause) => return Err(failed(cause)),
         };
         let (plan, streams, valid_bytes) = parse(&text).ok_or_else(|| {
@@ -161,7 +161,7 @@ impl StateFile {
         }
         let file = OpenOptions::new().append(true).open(&path).map_err(failed)?;
         file.set_len(valid_bytes).map_err(failed)?;
-        Ok(Found::Dump(Box::new(Begun { plan, state: Some(Self { path, file, valid_bytes }), streams })))
+        Ok(EarlierRun::Dump(Box::new(Begun { plan, state: Some(Self { path, file, valid_bytes }), streams })))
     }
 
     /// Appends a line.
@@ -252,8 +252,8 @@ mod tests {
         for length in 0..=whole.len() {
             std::fs::write(&path, &whole[..length]).expect("written");
             let resumed = StateFile::resume(path.clone(), "f").expect("a state");
-            assert_eq!(matches!(resumed, Found::Dump(_)), length >= first_line, "{length}");
-            if let Found::Dump(begun) = resumed {
+            assert_eq!(matches!(resumed, EarlierRun::Dump(_)), length >= first_line, "{length}");
+            if let EarlierRun::Dump(begun) = resumed {
                 let Begun { plan, streams, .. } = *begun;
                 let lines = whole[first_line..length].split(|&byte| byte == b'\n').count() - 1;
                 assert_eq!(plan.oplog_start(), Some(bunko_bson::Timestamp { seconds: 7, increment: 1 }));
@@ -283,7 +283,7 @@ mod tests {
             state.cut();
             state.append(&checkpoint(last), Durability::Immediate).expect("appended");
         }
-        let Ok(Found::Dump(begun)) = StateFile::resume(path, "f") else { panic!("no state") };
+        let Ok(EarlierRun::Dump(begun)) = StateFile::resume(path, "f") else { panic!("no state") };
         assert_eq!((begun.streams[&0].units.len(), begun.streams[&0].out_bytes()), (4, 80));
     }
 
@@ -291,8 +291,8 @@ mod tests {
     fn another_dump_is_refused() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("x.resume");
-        let message = |result: Result<_, ToolError>| result.map(|_: Found| ()).expect_err("refused").to_string();
-        assert!(matches!(StateFile::resume(path.clone(), "f"), Ok(Found::Nothing)));
+        let message = |result: Result<_, ToolError>| result.map(|_: EarlierRun| ()).expect_err("refused").to_string();
+        assert!(matches!(StateFile::resume(path.clone(), "f"), Ok(EarlierRun::Nothing)));
         StateFile::create(path.clone(), &plan()).expect("created");
         assert!(message(StateFile::resume(path.clone(), "g")).contains("other flags"));
         std::fs::write(&path, "{}\n").expect("written");

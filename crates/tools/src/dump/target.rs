@@ -25,7 +25,7 @@ const QUEUE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 const BUFFER_BYTES_KEPT: usize = 2 * UNIT_BYTES;
 
 /// The output of one run.
-pub(super) struct Target<'a> {
+pub(super) struct DumpOutput<'a> {
     options: &'a DumpOptions,
     plan: &'a Plan,
     progress: &'a Progress,
@@ -55,7 +55,7 @@ struct Slot {
     stream: Option<Stream>,
 }
 
-impl<'a> Target<'a> {
+impl<'a> DumpOutput<'a> {
     /// Opens the output, and continues after the data that `earlier` says is written.
     /// # Errors
     /// `File`, `Failed`.

@@ -13,7 +13,7 @@ pub(super) enum Wildcards {
 
 /// A piece of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum PatternPiece {
     /// Matches itself.
     Literal(String),
     /// `*`: matches any characters, or none.
@@ -25,11 +25,11 @@ pub(super) enum Part {
 /// A parsed pattern.
 #[derive(Clone, Debug)]
 pub(super) struct Parts {
-    parts: Vec<Part>,
+    parts: Vec<PatternPiece>,
 }
 
 impl Parts {
-    pub(super) fn new(parts: Vec<Part>) -> Self {
+    pub(super) fn new(parts: Vec<PatternPiece>) -> Self {
         Self { parts }
     }
 
@@ -47,13 +47,13 @@ impl Parts {
                     literal.push(characters.next().ok_or_else(dangling)?);
                     continue;
                 }
-                '*' => Part::Asterisk,
+                '*' => PatternPiece::Asterisk,
                 '$' if wildcards == Wildcards::AsterisksAndVariables => {
                     let rest = characters.as_str();
                     let unbalanced = || PatternError::UnbalancedDollar { pattern: pattern.to_owned() };
                     let (name, behind) = rest.split_once('$').ok_or_else(unbalanced)?;
                     characters = behind.chars();
-                    Part::Variable(variable(pattern, name)?)
+                    PatternPiece::Variable(variable(pattern, name)?)
                 }
                 _ => {
                     literal.push(character);
@@ -61,39 +61,39 @@ impl Parts {
                 }
             };
             if !literal.is_empty() {
-                parts.push(Part::Literal(std::mem::take(&mut literal)));
+                parts.push(PatternPiece::Literal(std::mem::take(&mut literal)));
             }
             parts.push(wildcard);
         }
         if !literal.is_empty() {
-            parts.push(Part::Literal(literal));
+            parts.push(PatternPiece::Literal(literal));
         }
         Ok(Self { parts })
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Part> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &PatternPiece> {
         self.parts.iter()
     }
 
     pub(super) fn repeated_variable(&self) -> Option<&str> {
         self.parts.iter().enumerate().find_map(|(at, part)| match part {
-            Part::Variable(name) if self.parts[..at].contains(part) => Some(name.as_str()),
+            PatternPiece::Variable(name) if self.parts[..at].contains(part) => Some(name.as_str()),
             _ => None,
         })
     }
 
     /// The numbers of the wildcards that `wanted` accepts, counted among wildcards only.
-    pub(super) fn captures_where(&self, wanted: impl Fn(&Part) -> bool) -> impl Iterator<Item = usize> {
-        let wildcards = self.parts.iter().filter(|part| !matches!(part, Part::Literal(_)));
+    pub(super) fn captures_where(&self, wanted: impl Fn(&PatternPiece) -> bool) -> impl Iterator<Item = usize> {
+        let wildcards = self.parts.iter().filter(|part| !matches!(part, PatternPiece::Literal(_)));
         wildcards.enumerate().filter(move |(_, part)| wanted(part)).map(|(number, _)| number)
     }
 
     /// Whether it matches some text that begins with `prefix`.
     pub(super) fn may_begin_with(&self, prefix: &str) -> bool {
-        let wildcard = self.parts.iter().position(|part| !matches!(part, Part::Literal(_)));
+        let wildcard = self.parts.iter().position(|part| !matches!(part, PatternPiece::Literal(_)));
         let literals = self.parts[..wildcard.unwrap_or(self.parts.len())].iter().filter_map(|part| match part {
-            Part::Literal(literal) => Some(literal.as_str()),
-            Part::Asterisk | Part::Variable(_) => None,
+            PatternPiece::Literal(literal) => Some(literal.as_str()),
+            PatternPiece::Asterisk | PatternPiece::Variable(_) => None,
         });
         let beginning: String = literals.collect();
         beginning.starts_with(prefix) || wildcard.is_some() && prefix.starts_with(&beginning)
@@ -116,7 +116,7 @@ impl Parts {
         let mut captures = Vec::new();
         let mut at = 0;
         for (number, part) in self.parts.iter().enumerate() {
-            if let Part::Literal(literal) = part {
+            if let PatternPiece::Literal(literal) = part {
                 at += literal.len();
                 continue;
             }
@@ -138,12 +138,12 @@ impl Parts {
             let (rows, behind) = rows.split_at_mut(number + 1);
             let (row, next) = (&mut rows[number], &behind[0]);
             match part {
-                Part::Literal(literal) => {
+                PatternPiece::Literal(literal) => {
                     for at in (0..=length).filter(|&at| text.is_char_boundary(at)) {
                         row[at] = text[at..].starts_with(literal) && next[at + literal.len()];
                     }
                 }
-                Part::Asterisk | Part::Variable(_) => {
+                PatternPiece::Asterisk | PatternPiece::Variable(_) => {
                     let mut is_reachable = false;
                     for at in (0..=length).rev() {
                         is_reachable |= next[at];

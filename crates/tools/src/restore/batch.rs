@@ -1,7 +1,7 @@
 //! Stretches of a part that are sent in one command each.
 
 use super::pool::Loan;
-use super::target::Target;
+use super::target::RestoredNamespace;
 use bunko_archive::{each_document, split_document};
 use bunko_bson::DocumentRef;
 use std::ops::Range;
@@ -28,7 +28,7 @@ pub(super) enum Doubt {
 /// Documents for one command. The bytes stay in the part into which they were read.
 #[derive(Clone)]
 pub(super) struct Batch {
-    pub(super) target: Arc<Target>,
+    pub(super) target: Arc<RestoredNamespace>,
     pub(super) part: Arc<Loan>,
     pub(super) bytes: Range<usize>,
     pub(super) count: usize,

@@ -3,7 +3,7 @@
 use super::insert::{Journal, concern};
 use super::options::{CollectionOptions, Existing, Uuids};
 use super::run::Run;
-use super::target::{Role, Target};
+use super::target::{RestoredNamespace, Role};
 use crate::progress::Activity;
 use crate::{Link, ToolError};
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, ValueRef};
@@ -15,7 +15,7 @@ const NAMESPACE_NOT_FOUND: i32 = 26;
 /// Drops the existing collection, if that is asked for, and creates the collection or view.
 /// # Errors
 /// An error that ends the run. A refusal by the server is noted at the target unless the first error ends the run.
-pub(super) fn prepare(run: &Run<'_>, link: &mut Box<dyn Link>, target: &Target) -> Result<(), ToolError> {
+pub(super) fn prepare(run: &Run<'_>, link: &mut Box<dyn Link>, target: &RestoredNamespace) -> Result<(), ToolError> {
     // Users and roles are loaded into temporary collections before they are merged. An earlier run may have left those.
     if target.role.is_temporary() || run.options.existing == Existing::Drop {
         let command = DocumentBuf::new().with("drop", &target.collection);
@@ -35,7 +35,7 @@ pub(super) fn prepare(run: &Run<'_>, link: &mut Box<dyn Link>, target: &Target) 
     }
 }
 
-fn refused(run: &Run<'_>, target: &Target, command: &str, refusal: CommandError) -> Result<(), ToolError> {
+fn refused(run: &Run<'_>, target: &RestoredNamespace, command: &str, refusal: CommandError) -> Result<(), ToolError> {
     target.fail(format!("{command} refused: {refusal}"));
     if run.options.stops_on_error() {
         return Err(ToolError::server(&target.name, refusal));
@@ -44,7 +44,11 @@ fn refused(run: &Run<'_>, target: &Target, command: &str, refusal: CommandError)
 }
 
 /// The command that creates a target, and the database that it goes to.
-fn creation(target: &Target, options: CollectionOptions, uuids: Uuids) -> Result<(String, DocumentBuf), ToolError> {
+fn creation(
+    target: &RestoredNamespace,
+    options: CollectionOptions,
+    uuids: Uuids,
+) -> Result<(String, DocumentBuf), ToolError> {
     let mut create = DocumentBuf::new().with("create", &target.collection);
     // A view or a time series without its options would be a collection.
     if options == CollectionOptions::Restore || matches!(target.role, Role::View | Role::TimeSeries) {
@@ -84,11 +88,11 @@ mod tests {
     use super::*;
     use bunko_archive::metadata::Metadata;
 
-    fn target(role: Role, metadata: &str) -> Target {
+    fn target(role: Role, metadata: &str) -> RestoredNamespace {
         let metadata = Metadata::parse(metadata).expect("metadata");
         let found =
             TargetDescription { source: "a.b".to_owned(), name: "c.d".to_owned(), role, metadata, size_bytes: 0 };
-        Target::new(found, InsertionOrder::Any, std::sync::Arc::default(), Earlier::default())
+        RestoredNamespace::new(found, InsertionOrder::Any, std::sync::Arc::default(), Earlier::default())
     }
 
     fn created(role: Role, metadata: &str, options: CollectionOptions, uuids: Uuids) -> String {

@@ -3,7 +3,7 @@
 use super::indexes::wanted;
 use super::options::{IndexVersion, Indexes};
 use super::run::Run;
-use super::target::{Role, Target};
+use super::target::{RestoredNamespace, Role};
 use crate::cursor::collect;
 use crate::verify::{self, CollectionSum, normalised};
 use crate::{Link, ToolError};
@@ -31,7 +31,7 @@ pub(super) fn differences(run: &Run<'_>) -> Result<Vec<String>, ToolError> {
     Ok(differences)
 }
 
-fn found(run: &Run<'_>, link: &mut dyn Link, target: &Target) -> Result<CollectionSum, ToolError> {
+fn found(run: &Run<'_>, link: &mut dyn Link, target: &RestoredNamespace) -> Result<CollectionSum, ToolError> {
     let sum = verify::checksum(link, &target.database, &target.data_collection(), run.progress, run.interrupted)?;
     let indexes = match target.role {
         // A time series has other indexes than the collection behind it.

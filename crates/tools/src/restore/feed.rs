@@ -6,7 +6,7 @@ use super::options::{Existing, Mode, ObjectCheck, Verify};
 use super::pool::Loan;
 use super::resume::{Before, ResumeLog};
 use super::run::Run;
-use super::target::{Role, Target};
+use super::target::{RestoredNamespace, Role};
 use crate::{Link, ToolError};
 use bunko_archive::each_document;
 use bunko_bson::DocumentRef;
@@ -22,7 +22,7 @@ pub(super) struct Feed<'r> {
 
 /// Place from which a part was read.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'p> {
+pub(super) struct PartEnd<'p> {
     pub(super) path: &'p Path,
     /// Offset after the part's last document, in bytes before compression.
     pub(super) end_bytes: u64,
@@ -40,7 +40,7 @@ impl<'r> Feed<'r> {
 
     /// Makes the collection ready for its documents. A refusal by the server is the target's failure, not the run's,
     /// unless the first error ends it.
-    pub(super) fn begin(&mut self, target: &Arc<Target>) -> Result<(), ToolError> {
+    pub(super) fn begin(&mut self, target: &Arc<RestoredNamespace>) -> Result<(), ToolError> {
         // Views are made later, when the collections that they show exist.
         let is_later = target.role == Role::View || target.earlier.is_prepared;
         if self.run.options.mode != Mode::Restore || is_later {
@@ -58,7 +58,12 @@ impl<'r> Feed<'r> {
     }
 
     /// Takes the next documents of a target.
-    pub(super) fn documents(&mut self, target: &Arc<Target>, part: Loan, place: Place<'_>) -> Result<(), ToolError> {
+    pub(super) fn documents(
+        &mut self,
+        target: &Arc<RestoredNamespace>,
+        part: Loan,
+        place: PartEnd<'_>,
+    ) -> Result<(), ToolError> {
         let run = self.run;
         if run.options.object_check == ObjectCheck::Deep {
             check(&part.documents().bytes, place)?;
@@ -88,7 +93,7 @@ impl<'r> Feed<'r> {
     }
 
     /// Queues the documents from offset `from` of a part on; `position` is their place among the target's documents.
-    fn queue(&self, target: &Arc<Target>, part: Loan, from: usize, position: u64) {
+    fn queue(&self, target: &Arc<RestoredNamespace>, part: Loan, from: usize, position: u64) {
         let doubt = self.doubt(target);
         let part = Arc::new(part);
         let limits = self.run.form.limits(self.run.options);
@@ -102,7 +107,7 @@ impl<'r> Feed<'r> {
 
     /// Says whether documents may have been sent before the interruption: all that were not recorded as done may have
     /// been.
-    fn doubt(&self, target: &Target) -> Doubt {
+    fn doubt(&self, target: &RestoredNamespace) -> Doubt {
         let before = self.run.resume.as_ref().map_or(Before::Nothing, ResumeLog::before);
         let is_kept = self.run.options.existing == Existing::Keep && !target.role.is_temporary();
         if target.earlier.is_prepared || (before == Before::Unknown && is_kept) {
@@ -113,7 +118,7 @@ impl<'r> Feed<'r> {
     }
 
     /// Marks the end of the target's documents.
-    pub(super) fn end(&mut self, target: &Arc<Target>) {
+    pub(super) fn end(&mut self, target: &Arc<RestoredNamespace>) {
         if self.run.options.mode != Mode::Restore {
             target.finish();
         } else if target.role != Role::View {
@@ -123,7 +128,7 @@ impl<'r> Feed<'r> {
 }
 
 /// Checks every document down to its leaves.
-fn check(bytes: &[u8], place: Place<'_>) -> Result<(), ToolError> {
+fn check(bytes: &[u8], place: PartEnd<'_>) -> Result<(), ToolError> {
     let mut offset_bytes = place.end_bytes - bytes.len() as u64;
     for document in each_document(bytes) {
         if let Err(error) = DocumentRef::parse(document) {
@@ -145,7 +150,7 @@ mod tests {
         let mut bad = DocumentBuf::new().with("b", true).into_bytes();
         bad[7] = 9;
         bytes.extend(&bad);
-        let place = Place { path: Path::new("x.bson"), end_bytes: 100 };
+        let place = PartEnd { path: Path::new("x.bson"), end_bytes: 100 };
         let error = check(&bytes, place).expect_err("a boolean of 9");
         let expected_offset = 100 - bad.len() as u64;
         assert!(matches!(error, ToolError::Damaged { offset_bytes, .. } if offset_bytes == expected_offset), "{error}");

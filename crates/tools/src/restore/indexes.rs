@@ -3,7 +3,7 @@
 use super::insert::{Journal, concern};
 use super::options::{IndexVersion, Indexes};
 use super::run::Run;
-use super::target::Target;
+use super::target::RestoredNamespace;
 use crate::progress::Activity;
 use crate::{Link, ToolError};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, number};
@@ -14,7 +14,7 @@ use std::sync::mpsc::Receiver;
 /// Builds the indexes of loaded targets, while others still load, until no more come.
 /// # Errors
 /// An error that ends the run.
-pub(super) fn build_loaded(run: &Run<'_>, loaded: &Receiver<Arc<Target>>) -> Result<(), ToolError> {
+pub(super) fn build_loaded(run: &Run<'_>, loaded: &Receiver<Arc<RestoredNamespace>>) -> Result<(), ToolError> {
     let mut link = None;
     for target in loaded {
         if run.is_over() {
@@ -37,7 +37,7 @@ pub(super) fn build_loaded(run: &Run<'_>, loaded: &Receiver<Arc<Target>>) -> Res
 }
 
 /// The indexes that a target needs besides those that come with every collection.
-pub(super) fn of_target(run: &Run<'_>, target: &Target) -> Vec<DocumentBuf> {
+pub(super) fn of_target(run: &Run<'_>, target: &RestoredNamespace) -> Vec<DocumentBuf> {
     // Temporary collections are merged and dropped, so they need no indexes.
     if run.options.indexes == Indexes::Skip || target.role.is_temporary() {
         return Vec::new();
@@ -65,7 +65,7 @@ fn with_collations(indexes: Vec<DocumentBuf>, options: &DocumentBuf) -> Vec<Docu
 pub(super) fn build(
     run: &Run<'_>,
     link: &mut Box<dyn Link>,
-    target: &Target,
+    target: &RestoredNamespace,
     indexes: &[DocumentBuf],
 ) -> Result<(), ToolError> {
     // One command builds all of them in one scan of the documents.
@@ -88,7 +88,7 @@ pub(super) fn build(
 fn create(
     run: &Run<'_>,
     link: &mut Box<dyn Link>,
-    target: &Target,
+    target: &RestoredNamespace,
     indexes: &[DocumentBuf],
 ) -> Result<Result<(), CommandError>, ToolError> {
     let indexes: ArrayBuf = indexes.iter().collect();
@@ -102,7 +102,12 @@ fn create(
     Ok(run.command(link, Activity::BuildIndexes, namespace, &command)?.map(|_| ()))
 }
 
-fn refused(run: &Run<'_>, target: &Target, index: &DocumentBuf, refusal: CommandError) -> Result<(), ToolError> {
+fn refused(
+    run: &Run<'_>,
+    target: &RestoredNamespace,
+    index: &DocumentBuf,
+    refusal: CommandError,
+) -> Result<(), ToolError> {
     let name = index.as_ref().get("name").and_then(ValueRef::as_str).unwrap_or("without a name");
     target.note_index_refused(format!("{name}: {refusal}"));
     if run.options.stops_on_error() {

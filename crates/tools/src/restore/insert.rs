@@ -2,7 +2,7 @@
 
 use super::batch::Limits;
 use super::options::{Bulk, InsertionOrder, RestoreOptions, Validation};
-use super::target::Target;
+use super::target::RestoredNamespace;
 use crate::Link;
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_client::{Acknowledgement, ClientError, CommandError, WriteConcern};
@@ -72,7 +72,7 @@ impl Form {
     }
 
     /// The command without its documents, which follow as the sequence `documents`.
-    pub(super) fn command(self, target: &Target, options: &RestoreOptions, journal: Journal) -> DocumentBuf {
+    pub(super) fn command(self, target: &RestoredNamespace, options: &RestoreOptions, journal: Journal) -> DocumentBuf {
         let name = match self {
             Self::Insert => "insert",
             Self::Bulk => BULK_COMMAND,

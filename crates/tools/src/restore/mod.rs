@@ -44,7 +44,7 @@ pub use options::{
     ArchiveSource, Bulk, CollectionOptions, Existing, IndexVersion, Indexes, InsertionOrder, Mode, ObjectCheck,
     OnError, Oplog, RestoreOptions, Resume, ResumeFile, Source, UsersAndRoles, Uuids, Validation, Verify,
 };
-pub use summary::{NamespaceSummary, RestoreError, RestoreSummary, State};
+pub use summary::{NamespaceOutcome, NamespaceSummary, RestoreError, RestoreSummary};
 
 use crate::error::{OUT_OF_DISK_SPACE, is_full};
 use crate::progress::Progress;
@@ -58,7 +58,7 @@ use run::Run;
 use source::{Input, Opened};
 use std::sync::{Arc, mpsc};
 use std::time::Instant;
-use target::{Role, Target, TargetDescription};
+use target::{RestoredNamespace, Role, TargetDescription};
 
 /// Most attempts: a restore is resumed from its state if the server was restarted.
 const ATTEMPTS_MAX: u32 = 5;
@@ -179,7 +179,7 @@ fn state_identity(server: &dyn Server, options: &RestoreOptions, dump: &str) -> 
     format!("{dump}; to {}; namespaces {namespaces:016x}", server.name())
 }
 
-fn targets(run: &Run<'_>, found: Vec<TargetDescription>) -> Result<Vec<Arc<Target>>, ToolError> {
+fn targets(run: &Run<'_>, found: Vec<TargetDescription>) -> Result<Vec<Arc<RestoredNamespace>>, ToolError> {
     let mut sources = HashMap::<String, String>::default();
     let mut targets = Vec::with_capacity(found.len());
     for found in found {
@@ -193,7 +193,7 @@ fn targets(run: &Run<'_>, found: Vec<TargetDescription>) -> Result<Vec<Arc<Targe
             Some(resume) if !found.role.is_temporary() => resume.earlier(&found.source),
             _ => Earlier::default(),
         };
-        targets.push(Arc::new(Target::new(found, run.options.order, counts, earlier)));
+        targets.push(Arc::new(RestoredNamespace::new(found, run.options.order, counts, earlier)));
     }
     Ok(targets)
 }

@@ -7,7 +7,7 @@
 
 use super::earlier::Earlier;
 use super::options::{Resume, ResumeFile};
-use super::target::Target;
+use super::target::RestoredNamespace;
 use crate::ToolError;
 use foldhash::HashMap;
 use parking_lot::Mutex;
@@ -110,7 +110,7 @@ pub(super) struct Checkpoint(Vec<(String, u64)>);
 
 impl ProgressFile {
     /// Positions beyond the last recorded ones.
-    fn checkpoint(&self, targets: &[Arc<Target>]) -> Checkpoint {
+    fn checkpoint(&self, targets: &[Arc<RestoredNamespace>]) -> Checkpoint {
         let further = targets.iter().filter_map(|target| {
             let position = target.ledger().contiguous();
             let known = self.positions.get(&target.source).copied().unwrap_or(target.earlier.done_bytes);
@@ -183,7 +183,7 @@ impl ResumeLog {
 
     /// Counts bytes that are about to be sent. If it is time to record, returns the positions to record once those
     /// bytes are acknowledged and journaled.
-    pub(super) fn checkpoint(&self, bytes: usize, targets: &[Arc<Target>]) -> Option<Checkpoint> {
+    pub(super) fn checkpoint(&self, bytes: usize, targets: &[Arc<RestoredNamespace>]) -> Option<Checkpoint> {
         let mut state = self.state.lock();
         state.bytes += bytes as u64;
         if state.bytes < RECORD_BYTES && state.recorded.elapsed() < RECORD_INTERVAL {
@@ -196,7 +196,7 @@ impl ResumeLog {
     }
 
     /// The positions to record once all writes until now are journaled.
-    pub(super) fn checkpoint_now(&self, targets: &[Arc<Target>]) -> Checkpoint {
+    pub(super) fn checkpoint_now(&self, targets: &[Arc<RestoredNamespace>]) -> Checkpoint {
         self.state.lock().checkpoint(targets)
     }
 

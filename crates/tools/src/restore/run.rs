@@ -7,7 +7,7 @@ use super::options::{Bulk, Oplog, RestoreOptions};
 use super::pool::Pool;
 use super::queue::Queue;
 use super::resume::ResumeLog;
-use super::target::Target;
+use super::target::RestoredNamespace;
 use crate::error::OUT_OF_DISK_SPACE;
 use crate::progress::{Activity, Progress};
 use crate::retry::Backoff;
@@ -25,7 +25,7 @@ pub(super) struct Run<'r> {
     pub(super) options: &'r RestoreOptions,
     pub(super) progress: &'r Arc<Progress>,
     pub(super) interrupted: &'r Interrupted,
-    pub(super) targets: Vec<Arc<Target>>,
+    pub(super) targets: Vec<Arc<RestoredNamespace>>,
     pub(super) form: Form,
     /// Bytes of documents that still go through the log although the bulk path is available.
     log_bytes: AtomicU64,
@@ -33,7 +33,7 @@ pub(super) struct Run<'r> {
     pub(super) pool: Arc<Pool>,
     pub(super) resume: Option<ResumeLog>,
     /// Takes targets whose documents are all loaded, for the index builder; `None` once no more will come.
-    loaded: Mutex<Option<Sender<Arc<Target>>>>,
+    loaded: Mutex<Option<Sender<Arc<RestoredNamespace>>>>,
     /// Reason why the run ended; the first one counts.
     cause: Mutex<Option<ToolError>>,
     is_over: AtomicBool,
@@ -177,7 +177,7 @@ impl<'r> Run<'r> {
     }
 
     /// Sets the receiver of loaded targets.
-    pub(super) fn send_loaded_to(&self, sender: Option<Sender<Arc<Target>>>) {
+    pub(super) fn send_loaded_to(&self, sender: Option<Sender<Arc<RestoredNamespace>>>) {
         *self.loaded.lock() = sender;
     }
 
@@ -193,7 +193,7 @@ impl<'r> Run<'r> {
     }
 
     /// Marks the end of a target's documents.
-    pub(super) fn end(&self, target: &Arc<Target>) {
+    pub(super) fn end(&self, target: &Arc<RestoredNamespace>) {
         let mut ledger = target.ledger();
         ledger.end();
         let is_loaded = ledger.is_complete();
@@ -203,7 +203,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    fn loaded(&self, target: &Arc<Target>) {
+    fn loaded(&self, target: &Arc<RestoredNamespace>) {
         // With an oplog, indexes wait for it: a unique index may hold only after the replay.
         if target.has_failed() || self.options.oplog != Oplog::None {
             return;

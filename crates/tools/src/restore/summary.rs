@@ -22,7 +22,7 @@ pub struct RestoreSummary {
 
 /// Progress of a namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum State {
+pub enum NamespaceOutcome {
     /// It was not restored to its end.
     #[default]
     Unfinished,
@@ -44,7 +44,7 @@ pub struct NamespaceSummary {
     /// Size according to the dump, in bytes: of its documents (archive) or of its file (directory).
     pub size_bytes: u64,
     /// How far it was restored.
-    pub state: State,
+    pub state: NamespaceOutcome,
     /// Documents on the server; in a dry run, documents that were read.
     pub documents: u64,
     /// Their bytes.
@@ -113,7 +113,7 @@ impl RestoreSummary {
     }
 }
 
-impl State {
+impl NamespaceOutcome {
     fn name(self) -> &'static str {
         match self {
             Self::Unfinished => "unfinished",
@@ -125,7 +125,10 @@ impl State {
 
 impl NamespaceSummary {
     fn is_clean(&self) -> bool {
-        self.failures == 0 && self.state == State::Restored && self.errors.is_empty() && self.indexes_refused.is_empty()
+        self.failures == 0
+            && self.state == NamespaceOutcome::Restored
+            && self.errors.is_empty()
+            && self.indexes_refused.is_empty()
     }
 
     fn to_json(&self) -> Value {
@@ -216,7 +219,7 @@ mod tests {
             target: "c.d".to_owned(),
             kind: "collection",
             size_bytes: 100,
-            state: State::Restored,
+            state: NamespaceOutcome::Restored,
             documents: 2,
             bytes: 90,
             failures: 0,

@@ -2,7 +2,7 @@
 
 use super::earlier::Earlier;
 use super::ledger::Ledger;
-use super::summary::{NamespaceSummary, State};
+use super::summary::{NamespaceOutcome, NamespaceSummary};
 use crate::progress::Counts;
 use crate::verify::DocumentSum;
 use bunko_archive::metadata::Metadata;
@@ -47,7 +47,7 @@ pub(super) enum Lane {
 }
 
 /// One namespace that is restored.
-pub(super) struct Target {
+pub(super) struct RestoredNamespace {
     /// Name in the dump.
     pub(super) source: String,
     /// The database on the server.
@@ -77,7 +77,7 @@ pub(super) struct Target {
 
 #[derive(Default)]
 struct Outcome {
-    state: State,
+    state: NamespaceOutcome,
     indexes_built: u64,
     indexes_refused: Vec<String>,
     errors: Vec<String>,
@@ -93,7 +93,7 @@ pub(super) struct TargetDescription {
     pub(super) size_bytes: u64,
 }
 
-impl Target {
+impl RestoredNamespace {
     /// Makes a target. It is serial if the order of documents matters, as in capped collections.
     pub(super) fn new(
         found: TargetDescription,
@@ -159,7 +159,7 @@ impl Target {
     pub(super) fn fail(&self, reason: String) {
         self.has_failed.store(true, Ordering::Relaxed);
         let mut outcome = self.outcome.lock();
-        outcome.state = State::Failed;
+        outcome.state = NamespaceOutcome::Failed;
         outcome.errors.insert(0, reason);
         self.counts.finish();
     }
@@ -184,8 +184,8 @@ impl Target {
     /// Marks the target as restored, unless it failed.
     pub(super) fn finish(&self) {
         let mut outcome = self.outcome.lock();
-        if outcome.state != State::Failed {
-            outcome.state = State::Restored;
+        if outcome.state != NamespaceOutcome::Failed {
+            outcome.state = NamespaceOutcome::Restored;
         }
         self.counts.finish();
     }

@@ -6,7 +6,7 @@
 use super::options::{Existing, RestoreOptions, UsersAndRoles};
 use super::plan::{ADMIN, ROLES_WAIT, USERS_WAIT};
 use super::run::Run;
-use super::target::{Role, Target, TargetDescription};
+use super::target::{RestoredNamespace, Role, TargetDescription};
 use crate::ToolError;
 use crate::progress::Activity;
 use bunko_bson::DocumentBuf;
@@ -56,8 +56,8 @@ pub(super) fn merge(run: &Run<'_>) -> Result<Option<String>, ToolError> {
 }
 
 fn command(
-    users: Option<&Arc<Target>>,
-    roles: Option<&Arc<Target>>,
+    users: Option<&Arc<RestoredNamespace>>,
+    roles: Option<&Arc<RestoredNamespace>>,
     asked: &UsersAndRoles,
     existing: Existing,
 ) -> DocumentBuf {

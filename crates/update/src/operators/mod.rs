@@ -155,6 +155,7 @@ mod tests {
     use bunko_bson::{StringOrder, Timestamp};
     use bunko_operation::OperationContext;
     use bunko_testkit::collators::WithoutCase;
+    use bunko_testkit::handbook::{check, paragraph};
     use bunko_testkit::shell;
     use std::path::Path;
     use std::sync::Arc;
@@ -226,5 +227,11 @@ mod tests {
             let text = std::fs::read_to_string(&script).unwrap_or_else(|error| panic!("{}: {error}", script.display()));
             assert!(text.contains(operator.name), "{} does not use {}", script.display(), operator.name);
         }
+    }
+
+    #[test]
+    fn the_handbook_lists_every_operator() {
+        let names = OPERATORS.iter().map(|operator| operator.name);
+        check("reference/compatibility.md", "update operators", &paragraph(names));
     }
 }

@@ -13,7 +13,7 @@ use crate::{DocumentStream, Environment, SourceName};
 use bunko_bson::key_string::Direction;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{AtHand, Dependencies, Offered};
+use bunko_expression::{CurrentMetadata, Dependencies, Offered};
 use bunko_operation::Gatherer;
 use foldhash::HashMap;
 use inputs::Input;
@@ -149,7 +149,7 @@ impl Fused {
 struct Combined<F> {
     stage: Arc<FusionStage<F>>,
     environment: Arc<Environment>,
-    at_hand: Arc<AtHand>,
+    at_hand: Arc<CurrentMetadata>,
     /// `None` until the pipelines have run.
     fused: Option<std::vec::IntoIter<Fused>>,
 }

@@ -9,7 +9,7 @@ const PLACES: usize = 1024;
 /// Lookups by key before the places are allocated: for a few documents they do not pay off.
 const FOUND_BEFORE: u32 = 64;
 
-/// For each place, the position of its last group.
+/// The places. Each remembers the last integer that led to it, and the position of that integer's group.
 #[derive(Default)]
 pub(super) struct Integers {
     places: Vec<Slot>,

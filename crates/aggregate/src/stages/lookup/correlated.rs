@@ -90,7 +90,7 @@ fn add_conditions<'f>(filter: DocumentRef<'f>, conditions: &mut Vec<ValueRef<'f>
     }
 }
 
-/// The running side.
+/// The join while it runs.
 #[derive(Default)]
 pub(super) struct CorrelatedJoin {
     method: Method,

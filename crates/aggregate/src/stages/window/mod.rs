@@ -441,3 +441,18 @@ impl DocumentStream for Windowed {
         append_spilled(facts, spilled);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_testkit::handbook::{check, paragraph};
+
+    #[test]
+    fn the_handbook_lists_every_function() {
+        check(
+            "reference/compatibility.md",
+            "functions of windows",
+            &paragraph(FUNCTIONS.iter().map(|entry| entry.name)),
+        );
+    }
+}

@@ -33,7 +33,8 @@ pub const LOG_ROTATE: Setting = Setting {
     keys: &["systemLog.logRotate"],
     flag: "log-rotate",
     mongod_flag: Some("logRotate"),
-    help: "How SIGUSR1 and logRotate rotate the log file: rename it, or reopen it after another program renamed it [default: rename]",
+    help: "How SIGUSR1 and logRotate rotate the log file: rename it, or reopen it after another program has renamed it \
+           [default: rename]",
     value_name: "HOW",
     kind: Kind::OneOf(&["rename", "reopen"]),
     default: |configuration| configuration.given(&LOG_PATH).map(|_| Value::Text("rename".into())),
@@ -61,7 +62,7 @@ pub const SLOW_MS: Setting = Setting {
 pub const LOG_QUIET: Setting = Setting {
     keys: &["systemLog.quiet"],
     flag: "quiet",
-    help: "Log no connections that come and go [default: false]",
+    help: "Do not log that connections are opened and closed [default: false]",
     value_name: "true|false",
     kind: Kind::Switch,
     default: |_| Some(Value::Switch(false)),
@@ -70,7 +71,7 @@ pub const LOG_QUIET: Setting = Setting {
 pub const LOG_VERBOSITY: Setting = Setting {
     keys: &["systemLog.verbosity"],
     flag: "verbosity",
-    help: "From 1 on, log every command and not only slow ones; -v says 1, -vv says 2 [default: 0]",
+    help: "From 1 on, log every command and not only slow ones; -v means 1, -vv means 2 [default: 0]",
     value_name: "LEVEL",
     kind: Kind::Whole(0..=5),
     default: |_| Some(Value::Whole(0)),
@@ -80,7 +81,7 @@ pub const SLOW_SAMPLE_RATE: Setting = Setting {
     keys: &["operationProfiling.slowOpSampleRate"],
     flag: "slow-op-sample-rate",
     mongod_flag: Some("slowOpSampleRate"),
-    help: "The part of slow operations that is logged and profiled [default: 1]",
+    help: "Fraction of slow operations that is logged and profiled [default: 1]",
     value_name: "RATE",
     kind: Kind::Number(0.0..=1.0),
     default: |_| Some(Value::Number(1.0)),
@@ -89,7 +90,8 @@ pub const SLOW_SAMPLE_RATE: Setting = Setting {
 pub const PROFILING_MODE: Setting = Setting {
     keys: &["operationProfiling.mode"],
     flag: "profile",
-    help: "Which operations system.profile has of databases whose level no client set: off (0), slowOp (1), all (2) [default: off]",
+    help: "Operations that system.profile notes, unless clients set another level for a database: off (0), slowOp (1) or \
+           all (2) [default: off]",
     value_name: "MODE",
     kind: Kind::OneOf(&["off", "slowOp", "all", "0", "1", "2"]),
     default: |_| Some(Value::Text("off".into())),

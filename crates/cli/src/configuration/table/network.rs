@@ -36,7 +36,7 @@ pub const BIND_IP_ALL: Setting = Setting {
 pub const IPV6: Setting = Setting {
     keys: &["net.ipv6"],
     flag: "ipv6",
-    help: "Lets localhost and --bind-ip-all mean IPv6 as well [default: false]",
+    help: "Listen on IPv6 as well where --bind-ip names localhost or *, or with --bind-ip-all [default: false]",
     value_name: "true|false",
     kind: Kind::Switch,
     default: |_| Some(Value::Switch(false)),
@@ -46,7 +46,7 @@ pub const COMPRESSORS: Setting = Setting {
     keys: &["net.compression.compressors"],
     flag: "network-message-compressors",
     mongod_flag: Some("networkMessageCompressors"),
-    help: "How messages may be compressed, comma-separated, or disabled [default: snappy,zstd,zlib]",
+    help: "Compressors that clients may choose, comma-separated, or disabled [default: snappy,zstd,zlib]",
     value_name: "NAMES",
     kind: Kind::Text(|text| parse_compressors(text).map(drop)),
     default: |_| Some(Value::Text("snappy,zstd,zlib".into())),
@@ -66,7 +66,7 @@ pub const CONNECTIONS_OVERRIDE: Setting = Setting {
     keys: &["net.maxIncomingConnectionsOverride"],
     flag: "max-connections-override",
     mongod_flag: Some("maxConnsOverride"),
-    help: "Addresses and ranges in CIDR notation, comma-separated, from where clients connect however many there are",
+    help: "Addresses and ranges in CIDR notation, comma-separated, that limits on connections do not concern",
     value_name: "RANGES",
     kind: Kind::List(|text| parse_range(text).map(drop)),
     ..PLAIN
@@ -82,7 +82,7 @@ pub const CONNECTIONS_BY_ADDRESS: Setting = Setting {
 pub const LOGIN_TIMEOUT_MS: Setting = Setting {
     keys: &["net.loginTimeoutMS"],
     flag: "login-timeout-ms",
-    help: "With --auth, until the client has logged in: time that it has for its first byte, for each message and for \
+    help: "With --auth, how long a client that has not logged in may take for its first byte, for each message and for \
            the login [default: 30000]",
     value_name: "MS",
     kind: Kind::Whole(1..=3_600_000),
@@ -148,7 +148,7 @@ pub const TLS_DISABLED_PROTOCOLS: Setting = Setting {
     keys: &["net.tls.disabledProtocols"],
     flag: "tls-disabled-protocols",
     mongod_flag: Some("tlsDisabledProtocols"),
-    help: "Versions not to speak, of TLS1_0, TLS1_1, TLS1_2 and TLS1_3, comma-separated; the first two never are",
+    help: "Versions of TLS to refuse, comma-separated: TLS1_2 or TLS1_3; TLS1_0 and TLS1_1 are always refused",
     value_name: "VERSIONS",
     kind: Kind::Text(|text| tls::parse_disabled_protocols(text).map(drop)),
     ..PLAIN

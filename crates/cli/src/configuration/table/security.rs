@@ -17,7 +17,7 @@ pub const KEY_FILE: Setting = Setting {
     keys: &["security.keyFile"],
     flag: "key-file",
     mongod_flag: Some("keyFile"),
-    help: "A key for the members of a set, as mongod takes it; it turns --auth on, and nothing else yet",
+    help: "File with the key of a set's members, as mongod takes it; it turns --auth on, and has no other use yet",
     value_name: "FILE",
     ..PLAIN
 };
@@ -31,7 +31,7 @@ pub const CLUSTER_AUTH_MODE: Setting = Setting {
 pub const INSECURE: Setting = Setting {
     keys: &["security.insecure"],
     flag: "insecure",
-    help: "Say that a server without --auth is meant to be reached by others: no warning at the start [default: false]",
+    help: "Do not warn that other machines can reach a server without --auth [default: false]",
     value_name: "true|false",
     kind: Kind::Switch,
     default: |_| Some(Value::Switch(false)),
@@ -86,7 +86,7 @@ pub const AUDIT_RUNTIME: Setting = Setting {
     keys: &["auditLog.runtimeConfiguration"],
     flag: "audit-runtime-configuration",
     mongod_flag: Some("auditRuntimeConfiguration"),
-    help: "Let clients say which events are written, by the cluster parameter auditConfig [default: false]",
+    help: "Let clients choose the events to write, by the cluster parameter auditConfig [default: false]",
     value_name: "true|false",
     kind: Kind::Switch,
     default: |_| Some(Value::Switch(false)),

@@ -1,7 +1,7 @@
 //! Applies oplog entries to documents, each found by its `_id`.
 
 use super::change::Change;
-use super::entry::Place;
+use super::entry::NamedCollection;
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, text::ValueText};
 use bunko_catalog::{Catalog, Collection, Namespace, Order, Target, Verdict, stored_document};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -39,7 +39,7 @@ impl<'s> Documents<'s> {
 
     /// Stores each document, and replaces one that has its `_id`. Returns how many were stored, and the failure of the
     /// next one.
-    pub fn insert(&mut self, place: &Place, documents: &[DocumentRef<'_>]) -> (usize, Option<Failure>) {
+    pub fn insert(&mut self, place: &NamedCollection, documents: &[DocumentRef<'_>]) -> (usize, Option<Failure>) {
         let mut stored = Vec::with_capacity(documents.len());
         let mut unfit = None;
         for document in documents {
@@ -57,7 +57,7 @@ impl<'s> Documents<'s> {
         (done, outcome.err().or(unfit))
     }
 
-    fn insert_stored(&mut self, place: &Place, documents: &[Cow<'_, [u8]>], done: &mut usize) -> Result<()> {
+    fn insert_stored(&mut self, place: &NamedCollection, documents: &[Cow<'_, [u8]>], done: &mut usize) -> Result<()> {
         let namespace = self.target(place)?;
         // Most documents are new, so all are inserted in one batch first.
         let inserted = self.catalog.insert(&namespace, documents, Order::Ordered, self.operation)?;
@@ -99,7 +99,13 @@ impl<'s> Documents<'s> {
     /// Changes the document with that `_id`.
     /// # Errors
     /// `NamespaceNotFound`; `UnknownError` if there is no such document and `upsert` is off.
-    pub fn update(&mut self, place: &Place, id: ValueRef<'_>, change: &Change<'_>, upsert: Upsert) -> Result<()> {
+    pub fn update(
+        &mut self,
+        place: &NamedCollection,
+        id: ValueRef<'_>,
+        change: &Change<'_>,
+        upsert: Upsert,
+    ) -> Result<()> {
         self.counters.note_updates(1, 0);
         for _ in 0..ATTEMPTS_MAX {
             let found = match self.collection(place) {
@@ -120,14 +126,14 @@ impl<'s> Documents<'s> {
         Err(overtaken(&place.namespace, id))
     }
 
-    fn upsert(&mut self, place: &Place, id: ValueRef<'_>, change: &Change<'_>) -> Result<()> {
+    fn upsert(&mut self, place: &NamedCollection, id: ValueRef<'_>, change: &Change<'_>) -> Result<()> {
         let Some(document) = change.inserted(id, self.operation)? else { return Ok(()) };
         let namespace = self.target(place)?;
         self.put(&namespace, &document)
     }
 
     /// Deletes the document with that `_id`, if there is one.
-    pub fn delete(&mut self, place: &Place, id: ValueRef<'_>) -> Result<()> {
+    pub fn delete(&mut self, place: &NamedCollection, id: ValueRef<'_>) -> Result<()> {
         let mut deleted = false;
         if let Some(collection) = self.collection(place)
             && let Some(record) = collection.record_of_id(id, self.operation)?
@@ -162,14 +168,14 @@ impl<'s> Documents<'s> {
         Ok(collection.record_of_id(id, self.operation)?.map(|record| (collection, record)))
     }
 
-    fn collection(&self, place: &Place) -> Option<Arc<Collection>> {
+    fn collection(&self, place: &NamedCollection) -> Option<Arc<Collection>> {
         find_collection(self.catalog, &place.namespace, place.uuid)
     }
 
     /// The collection of a new document.
     /// # Errors
     /// `NamespaceNotFound` if it does not exist: an insert does not create it.
-    fn target(&self, place: &Place) -> Result<Namespace> {
+    fn target(&self, place: &NamedCollection) -> Result<Namespace> {
         let collection = self.collection(place).ok_or_else(|| missing_collection(place))?;
         Ok(collection.namespace().as_ref().clone())
     }
@@ -207,7 +213,7 @@ fn missing_document(id: ValueRef<'_>) -> Failure {
     Failure::new(ErrorCode::UNKNOWN_ERROR, message)
 }
 
-fn missing_collection(place: &Place) -> Failure {
+fn missing_collection(place: &NamedCollection) -> Failure {
     let Some(uuid) = place.uuid else {
         let namespace = &place.namespace;
         let message = format!("cannot apply insert or update operation on a non-existent namespace {namespace}");

@@ -14,11 +14,11 @@ const EXCERPT_CHARACTERS_MAX: usize = 500;
 #[derive(Debug)]
 pub(super) enum Entry<'a> {
     /// `i`: stores the document, whether it exists or not.
-    Insert { place: Place, document: DocumentRef<'a> },
+    Insert { place: NamedCollection, document: DocumentRef<'a> },
     /// `u`: changes the document with that `_id`.
-    Update { place: Place, id: ValueRef<'a>, change: Box<Change<'a>>, upsert: Upsert },
+    Update { place: NamedCollection, id: ValueRef<'a>, change: Box<Change<'a>>, upsert: Upsert },
     /// `d`: deletes the document with that `_id`.
-    Delete { place: Place, id: ValueRef<'a> },
+    Delete { place: NamedCollection, id: ValueRef<'a> },
     /// `c`: changes collections or indexes.
     Command { database: &'a str, command: DocumentRef<'a>, uuid: Option<[u8; 16]> },
     /// `n`: changes nothing.
@@ -27,7 +27,7 @@ pub(super) enum Entry<'a> {
 
 /// A collection by the name that it had, and by its UUID if that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct NamedCollection {
     pub namespace: Namespace,
     pub uuid: Option<[u8; 16]>,
 }
@@ -45,7 +45,7 @@ impl<'a> Entry<'a> {
         let name = namespace(entry)?;
         let object = document(entry, "o")?;
         let uuid = entry.get("ui").map(|value| parse_uuid(entry, value)).transpose()?;
-        let place = || Namespace::parse(name).map(|namespace| Place { namespace, uuid });
+        let place = || Namespace::parse(name).map(|namespace| NamedCollection { namespace, uuid });
         match op {
             "i" => {
                 id(object, "insert")?;

@@ -23,7 +23,7 @@ use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
 use bunko_request::secret_names::is_of_users;
 use documents::Documents;
-use entry::{Entry, Place};
+use entry::{Entry, NamedCollection};
 use std::sync::Arc;
 
 pub(crate) const COMMAND: Command = Command {
@@ -170,7 +170,7 @@ fn apply(invocation: &mut Invocation<'_>, entries: &[Entry<'_>], applied: &mut u
 }
 
 /// The documents of the leading entries that all insert into one collection.
-fn inserts_into<'a>(first: &Place, entries: &[Entry<'a>]) -> Vec<DocumentRef<'a>> {
+fn inserts_into<'a>(first: &NamedCollection, entries: &[Entry<'a>]) -> Vec<DocumentRef<'a>> {
     let document = |entry: &Entry<'a>| match entry {
         Entry::Insert { place, document } if place == first => Some(*document),
         _ => None,

@@ -1,7 +1,7 @@
 //! The `bulkWrite` that `explain` is given: its only operation, and the collection that it is over.
 
 use super::operation::{Action, Operation};
-use super::target::{Target, parse_target};
+use super::target::{NamespaceInfo, parse_target};
 use crate::document_list::parse_batch_size;
 use crate::let_variables::Let;
 use crate::retries;
@@ -10,7 +10,7 @@ use bunko_request::fields::Fields;
 
 /// A `bulkWrite` with one operation.
 pub(in crate::commands) struct OnlyOperation<'a> {
-    pub target: Target,
+    pub target: NamespaceInfo,
     pub action: Action<'a>,
     pub variables: Let<'a>,
 }

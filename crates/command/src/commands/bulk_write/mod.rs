@@ -43,7 +43,7 @@ use bunko_update::Targets;
 use operation::Operation;
 use std::borrow::Cow;
 use std::sync::Arc;
-use target::{Target, parse_target};
+use target::{NamespaceInfo, parse_target};
 
 pub(crate) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -101,7 +101,7 @@ struct Totals {
 
 /// The command while its operations run.
 struct BulkWrite<'i> {
-    namespaces: Vec<Target>,
+    namespaces: Vec<NamespaceInfo>,
     operations: Vec<Operation<'i>>,
     order: Order,
     told: Told,

@@ -12,14 +12,14 @@ const NAMESPACE_FIELDS: &[Field] =
     &[field("ns", Kind::Text), field("collectionUUID", Kind::Uuid), field("encryptionInformation", Kind::Object)];
 
 /// One entry of `nsInfo`.
-pub(in crate::commands) struct Target {
+pub(in crate::commands) struct NamespaceInfo {
     pub(in crate::commands) namespace: Namespace,
     /// The `collectionUUID` that the collection must have.
     uuid: Option<[u8; 16]>,
 }
 
 /// Reads an entry of `nsInfo`.
-pub(super) fn parse_target(info: DocumentRef<'_>) -> Result<Target> {
+pub(super) fn parse_target(info: DocumentRef<'_>) -> Result<NamespaceInfo> {
     let fields: Fields<'_> = statement("bulkWrite.nsInfo", info, NAMESPACE_FIELDS)?;
     let name = required_value(&fields, "ns")?;
     let name = name.as_str().ok_or_else(|| fields.mismatch("ns", name, "type 'string'"))?;
@@ -27,10 +27,10 @@ pub(super) fn parse_target(info: DocumentRef<'_>) -> Result<Target> {
         return Err(fields.unsupported("encryptionInformation"));
     }
     let uuid = collection_uuid::parse(&fields)?;
-    Ok(Target { namespace: Namespace::parse(name)?, uuid })
+    Ok(NamespaceInfo { namespace: Namespace::parse(name)?, uuid })
 }
 
-impl Target {
+impl NamespaceInfo {
     /// Refuses a collection whose UUID is not the given one.
     /// # Errors
     /// As [`collection_uuid::check`].

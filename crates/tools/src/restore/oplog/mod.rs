@@ -16,7 +16,7 @@ use super::options::{Indexes, Oplog, RestoreOptions};
 use super::run::Run;
 use super::source::{File, Input, OplogOfDump, Stream, refuse_unfinished_file};
 use super::summary::RestoreSummary;
-use super::target::{Role, Target, TargetDescription};
+use super::target::{RestoredNamespace, Role, TargetDescription};
 use crate::progress::Activity;
 use crate::{Link, ToolError};
 use apply::Applier;
@@ -216,7 +216,7 @@ fn build(run: &Run<'_>, pending: PendingIndexes, summary: &mut RestoreSummary) -
     Ok(())
 }
 
-fn made_by_oplog(run: &Run<'_>, namespace: &str) -> Arc<Target> {
+fn made_by_oplog(run: &Run<'_>, namespace: &str) -> Arc<RestoredNamespace> {
     let found = TargetDescription {
         source: namespace.to_owned(),
         name: namespace.to_owned(),
@@ -225,5 +225,5 @@ fn made_by_oplog(run: &Run<'_>, namespace: &str) -> Arc<Target> {
         size_bytes: 0,
     };
     let counts = run.progress.namespace(namespace);
-    Arc::new(Target::new(found, run.options.order, counts, Earlier::default()))
+    Arc::new(RestoredNamespace::new(found, run.options.order, counts, Earlier::default()))
 }

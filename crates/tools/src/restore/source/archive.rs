@@ -1,6 +1,6 @@
 //! An archive: one stream, its namespaces interleaved.
 
-use super::super::feed::{Feed, Place};
+use super::super::feed::{Feed, PartEnd};
 use super::super::options::{Oplog, RestoreOptions};
 use super::super::plan::{self, Entry, OPLOG};
 use super::super::run::Run;
@@ -8,7 +8,7 @@ use super::super::target::BUCKETS_PREFIX;
 use super::{Input as AnyInput, Opened, OplogOfDump, STDIN, Stream, activity, broken_input, target};
 use crate::ToolError;
 use crate::progress::Progress;
-use bunko_archive::archive::{ArchiveError, NamespaceEntry, Part, Prelude, Reader, Reason};
+use bunko_archive::archive::{ArchiveError, ArchivePiece, NamespaceEntry, Prelude, Reader, Reason};
 use bunko_archive::compression;
 use bunko_archive::metadata::Metadata;
 use bunko_archive::{Documents, index};
@@ -150,7 +150,7 @@ impl Input {
         while let Some(mut loan) = feed.lend() {
             match self.part(loan.take_buffer(), run.progress)? {
                 None => return self.end(&mut feed),
-                Some(Part::Documents { database, collection, documents }) => {
+                Some(ArchivePiece::Documents { database, collection, documents }) => {
                     if (&*database, &*collection) == OPLOG {
                         if self.wants_oplog {
                             self.oplog = Some(documents);
@@ -161,11 +161,11 @@ impl Input {
                     loan.fill(documents);
                     if let Some(number) = self.number(&database, &collection) {
                         self.begin(&mut feed, number)?;
-                        let place = Place { path: &self.path, end_bytes: self.reader.offset() };
+                        let place = PartEnd { path: &self.path, end_bytes: self.reader.offset() };
                         feed.documents(target(run, number), loan, place)?;
                     }
                 }
-                Some(Part::End { database, collection, .. }) => {
+                Some(ArchivePiece::End { database, collection, .. }) => {
                     if let Some(number) = self.number(&database, &collection) {
                         self.begin(&mut feed, number)?;
                         feed.end(target(run, number));
@@ -199,7 +199,7 @@ impl Input {
         Ok(())
     }
 
-    fn part(&mut self, buffer: Vec<u8>, progress: &Progress) -> Result<Option<Part>, ToolError> {
+    fn part(&mut self, buffer: Vec<u8>, progress: &Progress) -> Result<Option<ArchivePiece>, ToolError> {
         let activity = activity(self.reader.get_ref());
         let part = progress.time(activity, || self.reader.next(buffer));
         progress.source_bytes.store(self.reader.get_ref().compressed_bytes_read(), Ordering::Relaxed);
@@ -227,7 +227,7 @@ impl OplogPart {
         loop {
             match self.input.part(std::mem::take(&mut buffer), progress)? {
                 None => return Ok(None),
-                Some(Part::Documents { database, collection, documents }) => {
+                Some(ArchivePiece::Documents { database, collection, documents }) => {
                     if (&*database, &*collection) == OPLOG {
                         return Ok(Some(documents));
                     }
@@ -240,7 +240,7 @@ impl OplogPart {
                     }
                     buffer = documents.bytes;
                 }
-                Some(Part::End { .. }) => {}
+                Some(ArchivePiece::End { .. }) => {}
             }
         }
     }

@@ -1,6 +1,6 @@
 //! A dump directory, or one file of it; several files are read at a time.
 
-use super::super::feed::{Feed, Place};
+use super::super::feed::{Feed, PartEnd};
 use super::super::options::{Oplog, RestoreOptions};
 use super::super::plan::{self, Entry};
 use super::super::run::Run;
@@ -277,7 +277,7 @@ impl Input {
                 while let Some(mut loan) = feed.lend() {
                     let Some(documents) = file.next(loan.take_buffer(), run.progress)? else { break };
                     loan.fill(documents);
-                    let place = Place { path: &file.path, end_bytes: file.offset_bytes() };
+                    let place = PartEnd { path: &file.path, end_bytes: file.offset_bytes() };
                     feed.documents(target, loan, place)?;
                 }
             }

@@ -5,7 +5,7 @@ mod files;
 
 use super::options::{ArchiveSource, RestoreOptions, Source};
 use super::run::Run;
-use super::target::{Target, TargetDescription};
+use super::target::{RestoredNamespace, TargetDescription};
 use crate::progress::{Activity, Progress};
 use crate::{ToolError, unfinished};
 use bunko_archive::Documents;
@@ -199,6 +199,6 @@ fn broken_input(path: &Path, offset_bytes: u64, cause: io::Error) -> ToolError {
 }
 
 /// A target by its index in [`Opened::found`].
-fn target<'r>(run: &'r Run<'_>, number: usize) -> &'r Arc<Target> {
+fn target<'r>(run: &'r Run<'_>, number: usize) -> &'r Arc<RestoredNamespace> {
     &run.targets[number]
 }
