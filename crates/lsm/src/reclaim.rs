@@ -29,7 +29,7 @@ use crate::view::LsmView;
 use bunko_store::failpoint::{self, Failpoint};
 use bunko_store::{
     Effect, Effort, KeyspaceId, Log, Lsn, Pace, Reclaimed, RecordId, RecoveredLog, Result, SEGMENT_BYTES, Staged,
-    StorageError, Urgency, segment_of,
+    StorageError, Urgency, files, segment_of,
 };
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -192,9 +192,7 @@ impl Mover {
             std::mem::take(&mut moves.leaving)
         };
         // Readers that still use an extent have its file open.
-        leaving.iter().try_for_each(|extent| {
-            std::fs::remove_file(&extent.path).map_err(|error| StorageError::io(&extent.path, error))
-        })
+        leaving.iter().try_for_each(|extent| files::remove(&extent.path))
     }
 
     /// Whether the last durable manifest no longer needs a segment of the log.

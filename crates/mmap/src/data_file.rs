@@ -5,7 +5,7 @@ use crate::corruption::corrupt;
 use crate::meta;
 use crate::stored::PREFIX_BYTES;
 use bunko_bson::DocumentRef;
-use bunko_store::{Lsn, Result, StorageError};
+use bunko_store::{Lsn, Result, StorageError, files, make_directory};
 use heed::types::Bytes;
 use heed::{Database, Env, EnvOpenOptions, MdbError, RwTxn, WithoutTls};
 use parking_lot::Mutex;
@@ -165,16 +165,13 @@ fn create(data_directory: &Path) -> Result<()> {
     let directory = data_directory.join(NEW_DIRECTORY);
     create_as(data_directory, &directory).inspect_err(|_| {
         // The engine may never be asked for again, so nothing is left behind.
-        let _ = std::fs::remove_dir_all(&directory);
+        let _ = files::remove_directory(&directory);
     })
 }
 
 fn create_as(data_directory: &Path, directory: &Path) -> Result<()> {
-    let io = |source| StorageError::io(directory, source);
-    if directory.exists() {
-        std::fs::remove_dir_all(directory).map_err(io)?;
-    }
-    std::fs::create_dir(directory).map_err(io)?;
+    files::remove_directory(directory)?;
+    make_directory(directory)?;
     let path = directory.join(FILE_NAME);
     let (env, _, _) = open_environment(directory, &path, MAP_BYTES_MIN)?;
     let written = env.write_txn().and_then(|mut writing| {
@@ -184,10 +181,9 @@ fn create_as(data_directory: &Path, directory: &Path) -> Result<()> {
     });
     written.and_then(|()| env.force_sync()).map_err(|error| lmdb_error(&path, error))?;
     env.prepare_for_closing().wait();
-    // A crash can lose a new file's name unless its directory is synced too.
-    File::open(directory).and_then(|directory| directory.sync_all()).map_err(io)?;
-    std::fs::rename(directory, data_directory.join(DIRECTORY)).map_err(io)?;
-    File::open(data_directory).and_then(|directory| directory.sync_all()).map_err(io)
+    files::sync_directory(directory)?;
+    files::rename(directory, &data_directory.join(DIRECTORY))?;
+    files::sync_directory(data_directory)
 }
 
 /// Opens LMDB's environment and maps its file; tries smaller maps if the system refuses large ones.

@@ -9,7 +9,7 @@ use super::record::{HEADER_BYTES, Header, Kind, Link};
 use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
 use crate::disk_room::DiskRoom;
 use crate::planted::{self, Bug};
-use crate::{Effect, Effects, Lsn, Result, StorageError};
+use crate::{Effect, Effects, Lsn, Result, StorageError, files};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -314,14 +314,9 @@ fn erase_tail(segment: &Segment, cut: &Cut) -> Result<()> {
 
 /// Removes half-made and recycled files of an earlier run.
 fn remove_leftovers(directory: &Path) -> Result<()> {
-    let io = |error| StorageError::io(directory, error);
-    for entry in std::fs::read_dir(directory).map_err(io)? {
-        let path = entry.map_err(io)?.path();
-        if path.extension().is_some_and(|extension| extension == "tmp" || extension == "recycled") {
-            std::fs::remove_file(&path).map_err(|error| StorageError::io(&path, error))?;
-        }
-    }
-    Ok(())
+    let is_leftover =
+        |path: &PathBuf| path.extension().is_some_and(|extension| extension == "tmp" || extension == "recycled");
+    files::entries(directory)?.iter().filter(|path| is_leftover(path)).try_for_each(|path| files::remove(path))
 }
 
 /// Makes the segment that an empty log begins with.
