@@ -104,7 +104,7 @@ impl Client {
     /// No call is made for now: the worker may be ended for another operation.
     pub fn rest(&self) {
         if let Worker::Process(process, _) = &self.worker {
-            process.rest();
+            process.rest(self.operation.clock().now());
         }
     }
 

@@ -36,7 +36,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
 /// An extent is rewritten if less than this part of it is alive.
 const LIVE_PART_MIN: f64 = 0.5;
@@ -299,7 +298,7 @@ impl Mover {
             let chosen = full.iter().copied().filter(gains).min_by_key(|segment| live_of(*segment));
             return chosen.map(|segment| Sources::Segments(vec![segment]));
         }
-        let full = if effort == Effort::Usual { moves.cooling.cold(&full, Instant::now()) } else { &full };
+        let full = if effort == Effort::Usual { moves.cooling.cold(&full, log.clock().now()) } else { &full };
         let mut chosen = Vec::new();
         let mut chosen_bytes = 0;
         for &segment in full {

@@ -78,6 +78,7 @@ mod whole;
 
 pub use batch::Batch;
 pub use bell::{Bell, Listening};
+pub use bunko_host::Clock;
 pub use data_directory::check_place;
 pub use disk_room::{DiskReserve, FreeBytes, ReserveHook, ReserveOptions};
 pub use effects::{Effect, Effects, Noted, Presence, Statement};
@@ -87,8 +88,8 @@ pub use engine::{
 };
 pub use engines::{EngineKind, EngineTable, Keeping, OpenEngine, Opening, Survival};
 pub use error::StorageError;
-pub use followed::{ChangedRecords, Changes};
 pub use files::make_directory;
+pub use followed::{ChangedRecords, Changes};
 pub use followers::{Following, NamesOf, Quiet};
 pub use keyspace_map::KeyspaceMap;
 pub use lag::{Lag, STALL, STALLS_MAX};
@@ -106,7 +107,7 @@ pub use staged::Staged;
 pub use statistics::KeyspaceStatistics;
 pub use status::StoreStatistics;
 pub use still_files::StillFiles;
-pub use store::{BackgroundErrorHook, Clock, LogHandle, Store, StoreOptions};
+pub use store::{BackgroundErrorHook, LogHandle, Store, StoreOptions};
 pub use whole::Whole;
 
 /// Result of storage operations.

@@ -3,7 +3,7 @@
 
 use crate::*;
 use bunko_bson::DocumentBuf;
-use bunko_store::{Location, Opening};
+use bunko_store::{Clock, Location, Opening};
 
 fn numbers(store: &Store) -> Vec<u64> {
     let snapshot = store.snapshot();
@@ -76,6 +76,7 @@ fn settings_are_refused_by_name() {
     let engine = (bunko_mmap::kind(MmapOptions::default()).open)(Opening {
         directory: directory.path(),
         log: Arc::default(),
+        clock: Clock::machine(),
         note: None,
     })
     .expect("opens");
