@@ -11,7 +11,7 @@ use bunko_command::{ClientConnection, Facts, Halt, Peer, Process, Request, RunOn
 use bunko_memory::MemoryOptions;
 use bunko_observe::LogLines;
 use bunko_operation::MemoryLimits;
-use bunko_store::{EngineTable, Store, StoreOptions};
+use bunko_store::{Clock, EngineTable, Store, StoreOptions};
 use bunko_wire::{Codec, Message, OpCode, split_frame};
 use libfuzzer_sys::fuzz_target;
 use shape::Shape;
@@ -143,6 +143,6 @@ fn service() -> Service {
         slow_operation: Duration::from_secs(100),
         compressors: Vec::new(),
     };
-    let world = World::new(Arc::new(|| 1_767_225_600_000), Arc::new(random));
+    let world = World::new(Clock::dated(|| 1_767_225_600_000), Arc::new(random));
     Service::new(catalog, world, facts, Arc::new(LogLines::default()), Process::default())
 }

@@ -23,6 +23,15 @@ impl Ratchet {
         Self::parse(&text, file, of_what)
     }
 
+    /// As [`Self::read`], for a list whose lines end with their reason, behind `#`.
+    /// # Errors
+    /// As [`Self::read`], and a line without a reason.
+    pub fn read_with_reasons(root: &Path, file: &'static str, of_what: &'static str) -> Result<Self, String> {
+        let text = fs::read_to_string(root.join(file)).map_err(|error| format!("{file}: {error}"))?;
+        check_reasons(&text, file)?;
+        Self::parse(&text, file, of_what)
+    }
+
     pub fn parse(text: &str, file: &'static str, of_what: &'static str) -> Result<Self, String> {
         let mut allowed = BTreeMap::new();
         for line in text.lines().map(|line| line.split('#').next().unwrap_or("").trim()) {
@@ -58,11 +67,17 @@ impl Ratchet {
     }
 }
 
+fn check_reasons(text: &str, file: &str) -> Result<(), String> {
+    let has_reason = |line: &str| line.split_once('#').is_some_and(|(_, reason)| !reason.trim().is_empty());
+    let bare = text.lines().find(|line| !line.trim().is_empty() && !has_reason(line));
+    bare.map_or(Ok(()), |line| Err(format!("{file}: {line:?} has no reason behind '#'")))
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::Ratchet;
+    use super::{Ratchet, check_reasons};
     use crate::findings::Findings;
 
     #[test]
@@ -76,6 +91,12 @@ mod tests {
             ["a b: 3 things, 2 allowed by list.txt: less", "e: 1 things, 0 allowed by list.txt: less",]
         );
         assert_eq!(findings.warnings, ["d: 0 things, 1 allowed by list.txt: lower the number"]);
+    }
+
+    #[test]
+    fn a_line_without_a_reason_is_refused() {
+        assert_eq!(check_reasons("# list\n\na 2 # it is the clock\n", "list.txt"), Ok(()));
+        assert!(check_reasons("a 2\n", "list.txt").is_err() && check_reasons("a 2 #\n", "list.txt").is_err());
     }
 
     #[test]

@@ -232,7 +232,7 @@ impl Pipeline {
             let input = self.open_stage(stage, input);
             let run = Arc::<StageRun>::default();
             runs.push(Arc::clone(&run));
-            Box::new(Counted { input, run })
+            Box::new(Counted { input, run, clock: self.environment.operation().clock().clone() })
         });
         let left = self.left().map(|(_, stage)| Arc::clone(&runs[stage])).collect();
         (Box::new(CheckedResults(top)), left)
@@ -241,7 +241,9 @@ impl Pipeline {
     /// As [`Self::open_counted`], for a source that is a stage itself; its count comes first.
     pub fn open_counted_from(&self, source: Box<dyn DocumentStream>) -> (Box<dyn DocumentStream>, Vec<Arc<StageRun>>) {
         let run = Arc::<StageRun>::default();
-        let (stream, mut runs) = self.open_counted(Box::new(Counted { input: source, run: Arc::clone(&run) }));
+        let clock = self.environment.operation().clock().clone();
+        let source = Counted { input: source, run: Arc::clone(&run), clock };
+        let (stream, mut runs) = self.open_counted(Box::new(source));
         runs.insert(0, run);
         (stream, runs)
     }

@@ -3,10 +3,11 @@
 use crate::DocumentStream;
 use bunko_bson::DocumentBuf;
 use bunko_errors::Result;
+use bunko_operation::Clock;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Counts of one stage.
 #[derive(Debug, Default)]
@@ -42,13 +43,14 @@ impl StageRun {
 pub(crate) struct Counted {
     pub input: Box<dyn DocumentStream>,
     pub run: Arc<StageRun>,
+    pub clock: Clock,
 }
 
 impl DocumentStream for Counted {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
-        let began = Instant::now();
+        let began = self.clock.now();
         let document = self.input.next()?;
-        self.run.nanoseconds.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        self.run.nanoseconds.fetch_add(self.clock.since(began).as_nanos() as u64, Ordering::Relaxed);
         self.run.returned.fetch_add(u64::from(document.is_some()), Ordering::Relaxed);
         Ok(document)
     }

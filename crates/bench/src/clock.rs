@@ -1,17 +1,21 @@
-//! The lab's clocks. The lab measures elapsed time, so it reads them itself, but only here.
+//! The lab's clock. The lab measures elapsed time, so it reads the machine's clock itself, but only here.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use bunko_host::Clock;
+use std::time::{Duration, Instant};
+
+/// The machine's clock.
+pub(crate) const MACHINE: Clock = Clock::machine();
 
 pub(crate) fn now() -> Instant {
-    Instant::now()
+    MACHINE.now()
 }
 
-/// Time since 1970.
-pub(crate) fn wall() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+/// Time since `moment`.
+pub(crate) fn since(moment: Instant) -> Duration {
+    MACHINE.since(moment)
 }
 
 /// Milliseconds since 1970.
 pub(crate) fn now_ms() -> u64 {
-    wall().as_millis() as u64
+    MACHINE.now_ms()
 }

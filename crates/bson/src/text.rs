@@ -1,6 +1,6 @@
 //! Values in the text form of error messages, E11000 and explain: `$size: "x"`, `{ _id: 3.0 }`.
 
-use crate::{ArrayRef, BinarySubtype, DocumentRef, Element, ValueRef};
+use crate::{ArrayRef, BinarySubtype, DocumentRef, Element, ValueRef, hexadecimal};
 use std::fmt::{self, Write};
 
 /// Length in bytes from which on strings are cut.
@@ -128,14 +128,7 @@ fn write_binary(f: &mut dyn Write, subtype: u8, bytes: &[u8]) -> fmt::Result {
         bytes.iter().try_for_each(|byte| write!(f, "{byte:02X}"))?;
         return f.write_char(')');
     }
-    f.write_str("UUID(\"")?;
-    for (index, byte) in bytes.iter().enumerate() {
-        if matches!(index, 4 | 6 | 8 | 10) {
-            f.write_char('-')?;
-        }
-        write!(f, "{byte:02x}")?;
-    }
-    f.write_str("\")")
+    write!(f, "UUID(\"{}\")", hexadecimal::uuid(bytes))
 }
 
 /// C's `%.16g` and, if that shows no point, `.0`: `3.0`, `0.3`, `1e+30.0`, and even `nan.0`.

@@ -102,6 +102,8 @@ impl Catalog {
             collections.insert(&Arc::new(collection));
         }
         let catalog = Self {
+            vector_memory: VectorMemory::new(store.clock()),
+            search_memory: SearchMemory::new(store.clock()),
             store,
             has_views: collections.views_flag(),
             collections: RwLock::new(collections),
@@ -109,8 +111,6 @@ impl Catalog {
             history_records,
             owners: Owners::default(),
             transaction_memory: TransactionMemory::default(),
-            vector_memory: VectorMemory::default(),
-            search_memory: SearchMemory::default(),
             index_builds: IndexBuilds::default(),
             past_states: PastStates::default(),
             new_uuid,

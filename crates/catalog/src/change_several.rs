@@ -14,7 +14,7 @@ use bunko_errors::{Failure, Result};
 use bunko_operation::OperationSource;
 use bunko_store::{Location, Lsn, RecordId};
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Most records that are changed together. Each locks one of some thousands of stripes, and other writers of the stripe
 /// wait longer if the holder's thread is descheduled. With this many, fewer than one insert in a hundred meets a locked
@@ -199,7 +199,8 @@ impl<'d> Statement<'d> for SeveralVerdicts<'_, '_> {
 
     /// Derives the changes of records, one after the other, until one needs more than its lock or the batch is large.
     fn effects<'a>(&mut self, attempt: &Attempt<'a>) -> Result<Option<Effects<'d, 'a>>> {
-        let (began, mut effects) = (Instant::now(), None);
+        let clock = attempt.catalog.store.clock();
+        let (began, mut effects) = (clock.now(), None);
         let records: Vec<RecordId> = self.read_records().collect();
         let places = attempt.latest.places(attempt.collection.records, &records).map_err(from_storage)?;
         for number in self.first..self.found.len() {
@@ -218,7 +219,7 @@ impl<'d> Statement<'d> for SeveralVerdicts<'_, '_> {
                 }
             }
             let bytes = effects.as_ref().map_or(0, |effects| effects.batch.len_bytes());
-            if bytes >= BYTES_MAX || began.elapsed() >= HELD_MAX {
+            if bytes >= BYTES_MAX || clock.since(began) >= HELD_MAX {
                 break;
             }
         }

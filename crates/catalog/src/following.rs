@@ -13,7 +13,7 @@ use crate::{Collection, from_storage};
 use bunko_bson::{DocumentRef, ObjectId};
 use bunko_errors::Result;
 use bunko_operation::{Draw, OperationContext, Purpose, ServerMemory};
-use bunko_store::{ChangedRecords, Changes, Direction, RecordId, RecordRange, Snapshot, View};
+use bunko_store::{ChangedRecords, Changes, Clock, Direction, RecordId, RecordRange, Snapshot, View};
 use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use std::fmt::Debug;
 use std::ops::Bound;
@@ -59,6 +59,7 @@ pub(crate) trait Derived: Debug + Send + Sync + Sized {
 #[derive(Debug)]
 pub(crate) struct TableMemory<D: Derived> {
     bytes_max: AtomicU64,
+    clock: Clock,
     tables: Mutex<Vec<Weak<FollowingTable<D>>>>,
 }
 
@@ -114,8 +115,8 @@ enum Room {
 
 impl<D: Derived> TableMemory<D> {
     /// Room for `bytes_max` bytes.
-    pub(crate) fn new(bytes_max: u64) -> Self {
-        Self { bytes_max: AtomicU64::new(bytes_max), tables: Mutex::default() }
+    pub(crate) fn new(bytes_max: u64, clock: &Clock) -> Self {
+        Self { bytes_max: AtomicU64::new(bytes_max), clock: clock.clone(), tables: Mutex::default() }
     }
 
     /// Limit for all tables, in bytes.
@@ -155,7 +156,7 @@ impl<D: Derived> TableMemory<D> {
                 return Room::Found;
             }
             let own = other.bytes.load(Ordering::Relaxed);
-            let is_idle = other.asked_at.lock().elapsed() >= IDLE;
+            let is_idle = self.clock.since(*other.asked_at.lock()) >= IDLE;
             if own > 0
                 && is_idle
                 && let Some(mut state) = other.state.try_write()
@@ -200,7 +201,7 @@ impl<D: Derived> FollowingTables<D> {
     ) -> Arc<FollowingTable<D>> {
         let mut tables = self.0.lock();
         if let Some(table) = tables.iter().find(|table| table.version == version) {
-            *table.asked_at.lock() = Instant::now();
+            *table.asked_at.lock() = memory.clock.now();
             return Arc::clone(table);
         }
         tables.retain(|table| table.version.0 != version.0);
@@ -213,7 +214,7 @@ impl<D: Derived> FollowingTables<D> {
             drawn: Mutex::default(),
             refused_bytes: AtomicUsize::new(0),
             is_building: AtomicBool::new(false),
-            asked_at: Mutex::new(Instant::now()),
+            asked_at: Mutex::new(memory.clock.now()),
         });
         memory.add(&table);
         tables.push(Arc::clone(&table));

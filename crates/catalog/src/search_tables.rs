@@ -6,7 +6,7 @@ use bunko_bson::DocumentRef;
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use bunko_search::{Postings, Schema};
-use bunko_store::Snapshot;
+use bunko_store::{Clock, Snapshot};
 use std::sync::Arc;
 
 /// Default memory limit of all postings, in bytes.
@@ -19,13 +19,12 @@ pub(crate) type SearchTables = FollowingTables<Postings>;
 #[derive(Debug)]
 pub struct SearchMemory(TableMemory<Postings>);
 
-impl Default for SearchMemory {
-    fn default() -> Self {
-        Self(TableMemory::new(SEARCH_BYTES_MAX))
-    }
-}
-
 impl SearchMemory {
+    /// No postings yet, and the default limit.
+    pub(crate) fn new(clock: &Clock) -> Self {
+        Self(TableMemory::new(SEARCH_BYTES_MAX, clock))
+    }
+
     /// Memory limit of all postings, in bytes.
     pub fn bytes_max(&self) -> u64 {
         self.0.bytes_max()

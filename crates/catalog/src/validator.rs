@@ -200,7 +200,7 @@ impl Predicate {
         operation: Option<&OperationContext>,
         read: impl FnOnce(Evaluated<'_>) -> T,
     ) -> Result<T> {
-        let now_ms = i64::try_from((self.store.clock())()).unwrap_or(i64::MAX);
+        let now_ms = i64::try_from(self.store.clock().now_ms()).unwrap_or(i64::MAX);
         let unlimited;
         let operation = match operation {
             Some(operation) => operation,

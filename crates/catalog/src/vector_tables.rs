@@ -11,7 +11,7 @@ use crate::{Collection, from_storage};
 use bunko_bson::DocumentRef;
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
-use bunko_store::{Direction, RecordId, RecordRange, View};
+use bunko_store::{Clock, Direction, RecordId, RecordRange, View};
 use bunko_vector::{Definition, Growing, Hit, Request, Scan, Table};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,12 +29,6 @@ pub struct VectorMemory {
     tables: TableMemory<Table>,
     /// Whether a thread is adding vectors to a graph; only one at a time does.
     is_growing: Arc<AtomicBool>,
-}
-
-impl Default for VectorMemory {
-    fn default() -> Self {
-        Self { tables: TableMemory::new(VECTOR_BYTES_MAX), is_growing: Arc::default() }
-    }
 }
 
 impl Derived for Table {
@@ -64,6 +58,11 @@ impl Derived for Table {
 }
 
 impl VectorMemory {
+    /// No tables yet, and the default limit.
+    pub(crate) fn new(clock: &Clock) -> Self {
+        Self { tables: TableMemory::new(VECTOR_BYTES_MAX, clock), is_growing: Arc::default() }
+    }
+
     /// Memory limit of all tables, in bytes.
     pub fn bytes_max(&self) -> u64 {
         self.tables.bytes_max()

@@ -15,7 +15,7 @@ use bunko_bson::key_string;
 use bunko_dataset::{Dataset, DatasetOptions, KeyOrder};
 use bunko_engines::{Compression, ENGINES, EngineOptions, Entry};
 use bunko_store::{
-    Batch, Direction, KeyspaceId, LogOptions, Presence, RecordId, RecordRange, Store, StoreOptions, View,
+    Batch, Clock, Direction, KeyspaceId, LogOptions, Presence, RecordId, RecordRange, Store, StoreOptions, View,
 };
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
@@ -23,7 +23,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 #[global_allocator]
 static ALLOCATOR: bunko_heap::Mimalloc = bunko_heap::Mimalloc;
@@ -191,7 +191,7 @@ fn open(engine: &Entry, directory: &Path, options: &Options) -> Result<Arc<Store
         },
         checkpoint_interval: CHECKPOINT_INTERVAL,
         unflushed_bytes_max: UNFLUSHED_BYTES_MAX,
-        clock: Arc::new(|| SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64)),
+        clock: Clock::machine(),
         on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
         reserve: bunko_store::ReserveOptions::none(),
     };

@@ -1,11 +1,11 @@
 //! Destinations of the audit log's events: a file, standard output, or the machine's logging daemon.
 
-use crate::clock::now_ms;
 use crate::configuration::{AuditDestination, AuditFormat, AuditSettings};
 use crate::console::Console;
 use crate::log_file::LogOutput;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, extended_json};
 use bunko_command::{AuditConfiguration, AuditOptions, Service};
+use bunko_host::Clock;
 use rustix::io::Errno;
 use std::io::{self, Stdout};
 use std::os::unix::net::UnixDatagram;
@@ -86,7 +86,7 @@ impl Sink {
     /// Continues in a new file. Standard output and the daemon's files are rotated by their readers.
     fn rotate(&self) -> Result<(), String> {
         match self {
-            Self::File(file) => file.rotate(now_ms() as i64),
+            Self::File(file) => file.rotate(Clock::machine().now_ms() as i64),
             Self::Console(_) | Self::Syslog(_) => Ok(()),
         }
     }

@@ -11,7 +11,6 @@ mod allocator;
 mod arguments;
 mod audit_log;
 mod bench;
-mod clock;
 mod configuration;
 mod console;
 mod disk_reserve;

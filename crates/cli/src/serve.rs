@@ -3,7 +3,6 @@
 use crate::access::Access;
 use crate::allocator::give_freed_memory_back;
 use crate::audit_log;
-use crate::clock::now_ms;
 use crate::configuration::{
     self, Configuration, ReplicaSetSettings, ServeArguments, Settings, TestCommands, shown_arguments,
 };
@@ -26,7 +25,7 @@ use bunko_catalog::{Catalog, InterruptedBuild, UnfinishedFate};
 use bunko_certificates::Details;
 use bunko_client::percent_encoded;
 use bunko_command::{Facts, OwnCertificate, Process, Service, World, delete_expired_until_stopped};
-use bunko_host::usable_memory_bytes;
+use bunko_host::{Clock, usable_memory_bytes};
 use bunko_javascript::Workers;
 use bunko_observe::LogLines;
 use bunko_operation::{Helpers, MemoryLimits, ScratchSpace, ServerMemory, StageLimits};
@@ -163,7 +162,7 @@ fn serve(
 fn load_tls(settings: &Settings) -> Result<Option<Arc<Tls>>, String> {
     let tls = settings.tls.clone().map(Tls::load).transpose()?.map(Arc::new);
     if let Some(tls) = &tls {
-        log_certificate(&tls.certificate(), now_ms() as i64);
+        log_certificate(&tls.certificate(), Clock::machine().now_ms() as i64);
     }
     Ok(tls)
 }
@@ -215,7 +214,7 @@ fn log_listening(server: &Server, started: Instant) {
 /// Continues in a new log file, which begins as the first one did.
 fn rotate_log(settings: &Settings, log: &LogOutput) -> Result<(), String> {
     tracing::info!(target: "CONTROL", id = 23166, ctx = "main", "Log rotation initiated");
-    log.rotate(now_ms() as i64).inspect_err(|error| {
+    log.rotate(Clock::machine().now_ms() as i64).inspect_err(|error| {
         tracing::error!(target: "CONTROL", id = 23168, ctx = "main", error, "Log rotation failed");
     })?;
     if log.is_file() {
@@ -244,7 +243,7 @@ fn new_service(
     log_lines: Arc<LogLines>,
     process: Process,
 ) -> Result<Arc<Service>, String> {
-    let world = World::new(Arc::new(now_ms), Arc::new(rand::random::<u64>));
+    let world = World::new(Clock::machine(), Arc::new(rand::random::<u64>));
     let mut service = Service::new(Arc::clone(catalog), world, facts, log_lines, process);
     if let Some(ReplicaSetSettings { name, host }) = &settings.replica_set {
         service.join_replica_set(name, host).map_err(|failure| failure.message().to_owned())?;
@@ -281,7 +280,7 @@ fn start_log(settings: &Settings, lines: &Arc<LogLines>) -> Result<Arc<LogOutput
         format: settings.log_format,
         output: Arc::clone(&output),
         lines: Arc::clone(lines),
-        clock: || now_ms() as i64,
+        clock: || Clock::machine().now_ms() as i64,
     };
     let levels = tracing_subscriber::EnvFilter::new("info");
     tracing::subscriber::set_global_default(tracing_subscriber::registry().with(levels).with(layer))
@@ -315,7 +314,7 @@ fn open_store(settings: &Settings) -> Result<Arc<Store>, String> {
         },
         checkpoint_interval: settings.checkpoint_interval,
         unflushed_bytes_max: unflushed_bytes(&settings.engines),
-        clock: Arc::new(now_ms),
+        clock: Clock::machine(),
         on_background_error: Arc::new(|what, error| {
             tracing::error!(target: "STORAGE", id = 22435, ctx = "background", error = %error, "{what} failed and will be tried again");
         }),

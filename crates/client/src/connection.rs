@@ -53,7 +53,7 @@ impl Connection {
     /// # Errors
     /// As [`Self::connect`]; a refused connection is not tried again.
     pub fn open_another(&self) -> Result<Self, ClientError> {
-        let deadline = Instant::now() + self.settings.uri.connect_timeout;
+        let deadline = self.settings.clock.now() + self.settings.uri.connect_timeout;
         topology::finish(&self.settings, Self::introduce(&self.settings, &self.host, deadline)?)
     }
 

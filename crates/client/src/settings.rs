@@ -4,6 +4,7 @@ use crate::auth::KeyCache;
 use crate::error::ClientError;
 use crate::tls;
 use crate::uri::Uri;
+use bunko_host::Clock;
 use rustls::ClientConfig;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ pub(crate) struct Settings {
     pub uri: Uri,
     pub tls: Option<Arc<ClientConfig>>,
     pub keys: KeyCache,
+    pub clock: Clock,
 }
 
 impl Settings {
@@ -21,6 +23,6 @@ impl Settings {
     pub fn new(uri: &Uri) -> Result<Arc<Self>, ClientError> {
         let failed = |detail| ClientError::Tls { address: uri.address(), detail };
         let tls = uri.tls.as_ref().map(tls::configuration).transpose().map_err(failed)?;
-        Ok(Arc::new(Self { uri: uri.clone(), tls, keys: KeyCache::default() }))
+        Ok(Arc::new(Self { uri: uri.clone(), tls, keys: KeyCache::default(), clock: Clock::machine() }))
     }
 }

@@ -12,7 +12,7 @@ use bunko_session::awaiting::{Await, ParkedCursor};
 use bunko_session::cursors::{BatchLimits, CursorOrigin, CursorProgress, CursorSource, OpenCursor};
 use bunko_session::error_labels;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Documents of a first batch whose size the command does not set.
 /// Source: MongoDB manual, "Cursor Batches".
@@ -75,7 +75,7 @@ pub fn write_first_batch(
     } else {
         // For a cursor that awaits data, the limit applies to the first batch only: each `getMore` has its own.
         let deadline = invocation.deadline().filter(|_| source.bell().is_none());
-        let time_left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let time_left = deadline.map(|deadline| deadline.saturating_duration_since(invocation.now()));
         let origin = CursorOrigin {
             command: originating_command(invocation),
             created_ms: invocation.service.world.now_ms(),
@@ -90,11 +90,11 @@ pub fn write_first_batch(
             session: invocation.options.session,
             transaction: invocation.transaction_number(),
             peer: invocation.connection.peer,
-            is_long: batch.is_long || invocation.started().elapsed() > LONG_BATCH,
+            is_long: batch.is_long || invocation.running_for() > LONG_BATCH,
             has_no_timeout: batch.has_no_timeout,
             time_left,
             batch_bytes: 0,
-            last_use: Instant::now(),
+            last_use: invocation.now(),
             context: invocation.context(),
             progress: CursorProgress { documents, batches: 1 },
             origin: Arc::new(origin),
@@ -157,7 +157,7 @@ pub fn write_next_batch(
         }
     };
     if wait.is_some() && cursor.source.bell().is_none() {
-        cursors.put_back(id, cursor, Instant::now());
+        cursors.put_back(id, cursor, invocation.now());
         return Err(Failure::bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor").into());
     }
     if invocation.service.fail_points.is_any_on() {
@@ -169,10 +169,10 @@ pub fn write_next_batch(
     let stop = Arc::clone(invocation.stop_bell());
     let stop_heard = stop.rings();
     cursor.source.resume().inspect_err(|_| cursors.finish(id))?;
-    let began = Instant::now();
+    let began = invocation.now();
     if let Err(failure) = invocation.take_over(&cursor.context, cursor.time_left) {
         // Nothing of the cursor has been read: the client can ask again once there is memory.
-        if failure.code() == ErrorCode::EXCEEDED_MEMORY_LIMIT && cursors.put_back(id, cursor, Instant::now()) {
+        if failure.code() == ErrorCode::EXCEEDED_MEMORY_LIMIT && cursors.put_back(id, cursor, invocation.now()) {
             invocation.cursor_left = Some(id);
         } else {
             cursors.finish(id);
@@ -184,7 +184,7 @@ pub fn write_next_batch(
     let filled = fill_next(invocation, reply, &mut cursor, documents);
     invocation.note_plan(|| cursor.source.report());
     invocation.observation.cursor = Some(id);
-    if invocation.is_noted_after(invocation.started().elapsed()) {
+    if invocation.is_noted_after(invocation.running_for()) {
         invocation.observation.originating_command = Some(cursor.origin.command.clone());
     }
     let Filled { end, documents, resume_token } = match filled {
@@ -199,7 +199,7 @@ pub fn write_next_batch(
     if let Some((bell, heard)) = heard
         && documents == 0
         && end == End::NotYet
-        && Instant::now() < until
+        && invocation.now() < until
     {
         invocation.parked = Some(ParkedCursor { id, cursor, until });
         let (news, stop) = (bell.after(heard), stop.after(stop_heard));
@@ -212,9 +212,10 @@ pub fn write_next_batch(
     cursor.progress.batches += 1;
     invocation.observation.returned = Some(documents);
     invocation.observation.is_cursor_exhausted = end == End::Reached;
-    cursor.is_long = began.elapsed() > LONG_BATCH;
-    cursor.time_left = cursor.time_left.map(|left| left.saturating_sub(began.elapsed()));
-    let is_open = end == End::NotYet && cursors.put_back(id, cursor, Instant::now());
+    let now = invocation.now();
+    cursor.is_long = now - began > LONG_BATCH;
+    cursor.time_left = cursor.time_left.map(|left| left.saturating_sub(now - began));
+    let is_open = end == End::NotYet && cursors.put_back(id, cursor, now);
     if end == End::Reached {
         cursors.finish(id);
     }

@@ -264,7 +264,7 @@ impl Service {
         };
         answer.is_held = held.is_some();
         invocation.connection.hold = held;
-        let elapsed = invocation.started().elapsed().saturating_sub(waited);
+        let elapsed = invocation.running_for().saturating_sub(waited);
         let (namespace, examined) = (invocation.namespace_noted(), invocation.examined());
         if self.authority.audit.is_on() {
             note_created(&self.authority, invocation.connection, invocation.created());

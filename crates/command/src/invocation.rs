@@ -306,6 +306,16 @@ impl<'a> Invocation<'a> {
         self.operation.started()
     }
 
+    /// The moment on the server's clock.
+    pub(crate) fn now(&self) -> Instant {
+        self.service.world.clock.now()
+    }
+
+    /// Time since the command began.
+    pub(crate) fn running_for(&self) -> Duration {
+        self.service.world.clock.since(self.started())
+    }
+
     /// Rung when the command may have to stop.
     pub(crate) fn stop_bell(&self) -> &Arc<Bell> {
         self.operation.stop_bell()

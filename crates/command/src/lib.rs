@@ -36,6 +36,7 @@ mod expiry_option;
 mod fail_points;
 mod hint_option;
 mod id_index_option;
+mod insertion;
 mod invocation;
 mod known_commands;
 mod let_variables;

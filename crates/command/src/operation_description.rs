@@ -59,7 +59,7 @@ pub(crate) fn describe_idle_sessions(service: &Service) -> Vec<DocumentBuf> {
 
 fn surroundings(service: &Service) -> Surroundings<'_> {
     let (now_ms, lifetime) = (service.world.now_ms(), service.parameters.transaction_lifetime());
-    Surroundings { host: &service.facts.host, now_ms, lifetime }
+    Surroundings { host: &service.facts.host, now: service.world.clock.now(), now_ms, lifetime }
 }
 
 /// The logged-in user, as the field `effectiveUsers`.
@@ -96,7 +96,7 @@ fn describe_operation(described: &mut DocumentBuf, service: &Service, observed: 
         .append("redacted", false)
         .append("command", &command);
     if let Some(id) = cursor_in_use(observed) {
-        let told = service.cursors.in_use(id);
+        let told = service.cursors.in_use(id, service.world.clock.now());
         let cursor =
             told.map_or_else(|| DocumentBuf::new().with("cursorId", id), |told| describe_told(service, id, &told));
         described.append("cursor", &cursor.with("operationUsingCursorId", i64::from(observed.opid)));

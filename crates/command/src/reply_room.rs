@@ -110,13 +110,13 @@ impl<'i, 'a> ReplyRoom<'i, 'a> {
         }
         let mut drawing = self.memory().draw_in_turn(bytes, Purpose::Reply);
         let end = match &self.drawn {
-            Some(_) => Some(*self.patience.get_or_insert_with(|| Instant::now() + PATIENCE)),
+            Some(_) => Some(*self.patience.get_or_insert_with(|| self.invocation.now() + PATIENCE)),
             None => None,
         };
         // The thread may serve other connections.
-        while self.invocation.run_on == RunOn::OwnThread && end.is_none_or(|end| Instant::now() < end) {
+        while self.invocation.run_on == RunOn::OwnThread && end.is_none_or(|end| self.invocation.now() < end) {
             let until = operation.may_wait_until()?;
-            if let Some(draw) = drawing.wait_until(end.map_or(until, |end| until.min(end))) {
+            if let Some(draw) = drawing.wait_until(end.map_or(until, |end| until.min(end)), operation.clock()) {
                 return Ok(draw);
             }
         }

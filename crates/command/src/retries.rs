@@ -8,6 +8,7 @@ use crate::service::Service;
 use bunko_bson::{ValueRef, Writer};
 use bunko_catalog::{Outcome, RetryableWrite, StatementNumbers};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_query::write::UpdateOutcome;
 use bunko_request::fields::Fields;
 use bunko_store::Lsn;
 use std::cell::Cell;
@@ -73,6 +74,35 @@ impl<'i> Retries<'i> {
         self.meet_failpoint().map_or(Ok(()), Err)?;
         write.begin(self.id(position));
         Ok(())
+    }
+
+    /// As [`Self::begin`], for an update. Returns the outcome if the statement was done before.
+    /// # Errors
+    /// As [`Self::did`] and [`Self::begin`]; `InvalidOptions` if the statement was no update.
+    pub(crate) fn begin_update(&mut self, position: usize) -> Result<Option<UpdateOutcome>> {
+        Ok(match self.did(position)? {
+            None => {
+                self.begin(position)?;
+                None
+            }
+            Some(Outcome::One) => Some(UpdateOutcome { matched: 1, modified: 1, upserted: None }),
+            Some(Outcome::Upserted(id)) => Some(UpdateOutcome { upserted: Some(id), ..UpdateOutcome::default() }),
+            Some(Outcome::Returned { .. }) => return Err(other_kind("update")),
+        })
+    }
+
+    /// As [`Self::begin`], for a delete. Returns the number of deleted documents if the statement was done before.
+    /// # Errors
+    /// As [`Self::did`] and [`Self::begin`]; `InvalidOptions` if the statement was no delete.
+    pub(crate) fn begin_delete(&mut self, position: usize) -> Result<Option<u64>> {
+        Ok(match self.did(position)? {
+            None => {
+                self.begin(position)?;
+                None
+            }
+            Some(Outcome::One) => Some(1),
+            Some(Outcome::Upserted(_) | Outcome::Returned { .. }) => return Err(other_kind("delete")),
+        })
     }
 
     /// Begins inserts of the documents at these positions among the statements. If a failpoint fires, returns how many

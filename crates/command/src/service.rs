@@ -29,6 +29,7 @@ use bunko_session::write_lock::WriteLock;
 use bunko_settings::cluster_parameters::{self, CHANGE_STREAM_OPTIONS, DEFAULT_MAX_TIME};
 use bunko_settings::query_settings::AllQuerySettings;
 use bunko_settings::{ConnectionPace, DefaultConcerns, Parameters, UserWriteBlock, find_stored};
+use bunko_store::Clock;
 use bunko_wire::Compressor;
 use parking_lot::Mutex;
 use std::cell::LazyCell;
@@ -39,8 +40,8 @@ use std::time::{Duration, Instant};
 
 /// The server's sources of time and randomness.
 pub struct World {
-    /// Milliseconds since 1970.
-    pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// Dates and elapsed time.
+    pub clock: Clock,
     /// Random bits, for cursor ids, nonces and UUIDs.
     pub random: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// The five bytes that this process puts into object ids.
@@ -54,7 +55,7 @@ pub struct World {
 
 impl World {
     /// A world with this clock and this source of randomness.
-    pub fn new(clock: Arc<dyn Fn() -> u64 + Send + Sync>, random: Arc<dyn Fn() -> u64 + Send + Sync>) -> Self {
+    pub fn new(clock: Clock, random: Arc<dyn Fn() -> u64 + Send + Sync>) -> Self {
         let seed = random();
         let mut process = [0; 5];
         process.copy_from_slice(&seed.to_le_bytes()[..5]);
@@ -70,18 +71,18 @@ impl World {
 
     /// Milliseconds since 1970, as BSON dates have them.
     pub fn now_ms(&self) -> i64 {
-        (self.clock)() as i64
+        self.clock.now_ms() as i64
     }
 }
 
 impl Stamps for World {
     fn object_id(&self) -> ObjectId {
-        let seconds = ((self.clock)() / 1000) as u32;
+        let seconds = (self.clock.now_ms() / 1000) as u32;
         ObjectId::from_parts(seconds, self.process, self.object_ids.fetch_add(1, Ordering::Relaxed))
     }
 
     fn timestamp(&self) -> Timestamp {
-        let now = ((self.clock)() / 1000) << 32;
+        let now = (self.clock.now_ms() / 1000) << 32;
         let next = self
             .last_timestamp
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some((last + 1).max(now + 1)))
@@ -200,7 +201,7 @@ pub struct Service {
     /// The last lines of the log.
     pub log_lines: Arc<LogLines>,
     /// When the service began.
-    pub started: Instant,
+    started: Instant,
     /// Wall-clock time at which the service began, in milliseconds since 1970.
     pub started_at_ms: i64,
     /// The process that the service runs in.
@@ -222,21 +223,21 @@ impl Service {
                 cluster_parameters::apply(&parameters, name, kept.as_ref());
             }
         }
-        let started = Instant::now();
+        let started = world.clock.now();
         let transaction_latencies: Arc<Mutex<ClassLatency>> = Arc::default();
         let latencies = Arc::clone(&transaction_latencies);
         let note_duration = move |open_for: Duration| {
             latencies.lock().note(Latency { micros: open_for.as_micros() as u64, operations: 1 });
         };
         Self {
-            authority: Authority::new(Arc::clone(&catalog), Arc::clone(&world.clock), Arc::clone(&world.random)),
+            authority: Authority::new(Arc::clone(&catalog), world.clock.clone(), Arc::clone(&world.random)),
             cursors: CursorStore::default(),
             sessions: Arc::new(SessionTable::new(started, catalog.take_write_histories())),
             stream_tails: Tails::default(),
             open_buckets: OpenBuckets::default(),
-            transactions: Transactions::new(Box::new(note_duration)),
+            transactions: Transactions::new(world.clock.clone(), Box::new(note_duration)),
             transaction_latencies,
-            operations: Operations::default(),
+            operations: Operations::new(world.clock.clone()),
             profiler: Profiler::new(facts.slow_operation),
             auto_compaction: AutoCompaction::default(),
             fail_points: FailPoints::default(),
@@ -259,6 +260,11 @@ impl Service {
             replica_set: None,
             default_concerns: DefaultConcerns::default(),
         }
+    }
+
+    /// Time since the service began.
+    pub fn uptime(&self) -> Duration {
+        self.world.clock.since(self.started)
     }
 
     /// Accepts commands that only client tests use, such as `configureFailPoint`.
@@ -292,9 +298,9 @@ impl Service {
     /// Aborts transactions that are open for too long, and drops past states that were kept for too long. Call it every
     /// second or so.
     pub fn abort_expired_transactions(&self) {
-        self.catalog.past_states().forget_old((self.world.clock)() / 1000);
+        self.catalog.past_states().forget_old(self.world.clock.now_ms() / 1000);
         let limit = self.parameters.transaction_lifetime();
-        self.transaction_context().abort_expired(Instant::now(), limit, &self.operations);
+        self.transaction_context().abort_expired(self.world.clock.now(), limit, &self.operations);
     }
 
     /// Closes waiting cursors, oldest snapshots first, until the data that engines retain only for snapshots is within
@@ -305,7 +311,7 @@ impl Service {
 
     /// Closes cursors and ends sessions that were unused for their timeout. Call it every few seconds.
     pub fn close_idle_cursors(&self) {
-        let now = Instant::now();
+        let now = self.world.clock.now();
         self.cursors.purge(now, self.parameters.cursor_timeout());
         self.end_idle_sessions(now, SESSION_TIMEOUT);
     }

@@ -106,7 +106,7 @@ impl StatementClock {
 
     /// Ends a statement: counts the keys and documents that it examined, and records it if the settings ask for it.
     pub fn end(&mut self, invocation: &mut Invocation<'_>, statement: &Statement<'_>) {
-        let began = std::mem::replace(&mut self.0, Instant::now());
+        let began = std::mem::replace(&mut self.0, invocation.now());
         let elapsed = self.0.saturating_duration_since(began);
         let examined = statement.search.as_ref().map(|search| {
             let totals = search.statistics();

@@ -89,13 +89,13 @@ pub type OnFailure<'f> = dyn Fn(&str, &str, &Failure) + 'f;
 
 /// Makes passes until the server stops.
 pub fn delete_expired_until_stopped(service: &Service, on_failure: &OnFailure<'_>) {
-    let operation = service.own_operation();
-    let mut last_pass = Instant::now();
+    let (operation, clock) = (service.own_operation(), &service.world.clock);
+    let mut last_pass = clock.now();
     while operation.check().is_ok() {
         std::thread::sleep(LOOK_INTERVAL);
-        if service.parameters.deletes_expired() && last_pass.elapsed() >= service.parameters.expiry_sleep() {
+        if service.parameters.deletes_expired() && clock.since(last_pass) >= service.parameters.expiry_sleep() {
             delete_expired(service, &operation, on_failure);
-            last_pass = Instant::now();
+            last_pass = clock.now();
         }
     }
 }
@@ -106,7 +106,7 @@ pub fn delete_expired(service: &Service, operation: &Arc<OperationContext>, on_f
     let mut expiring = tasks(service);
     while !expiring.is_empty() && operation.check().is_ok() && service.parameters.deletes_expired() {
         expiring.retain_mut(|task| {
-            let began = Instant::now();
+            let began = service.world.clock.now();
             // A thread that closes the write lock sees this flag, or this thread sees the lock closed.
             state.is_deleting.store(true, Ordering::SeqCst);
             let is_held_back = service.write_lock.is_closed();
@@ -121,7 +121,7 @@ pub fn delete_expired(service: &Service, operation: &Arc<OperationContext>, on_f
             });
             state.deleted_documents.fetch_add(batch.deleted, Ordering::Relaxed);
             if batch.has_more {
-                std::thread::sleep(began.elapsed());
+                std::thread::sleep(service.world.clock.since(began));
             }
             batch.has_more && operation.check().is_ok()
         });
@@ -190,10 +190,10 @@ fn delete_batch(service: &Service, task: &mut Task, operation: &Arc<OperationCon
     match rule {
         Rule::Index(_) | Rule::Clustered => {
             let is_spent = |(expiring, begun): &mut (Expiring, Instant)| {
-                expiring.deleted() >= SEARCH_COUNT_MAX || begun.elapsed() >= SEARCH_TIME_MAX
+                expiring.deleted() >= SEARCH_COUNT_MAX || service.world.clock.since(*begun) >= SEARCH_TIME_MAX
             };
             if search.as_mut().is_none_or(is_spent) {
-                *search = Some((writes.search_expired(collection, &index, until_ms)?, Instant::now()));
+                *search = Some((writes.search_expired(collection, &index, until_ms)?, service.world.clock.now()));
             }
             let (expiring, _) = search.as_mut().expect("it has begun");
             let deleted = writes.delete_expired(expiring, BATCH_COUNT_MAX)?;

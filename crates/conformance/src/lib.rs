@@ -1,11 +1,12 @@
 //! Tests that every engine of `bunko_engines::ENGINES` must pass. They walk that table, so that a new engine is one
 //! crate and one line there, and nothing here.
 //!
-//! - `tests/properties.rs`: random operations against a [`model`].
-//! - `tests/scripts.rs`: the scripts in `scripts/`, once with the engine as the store's own and once as a guest.
-//! - `tests/concurrency.rs`: readers beside writers, checkpoints and compactions.
-//! - `tests/limits.rs`: engines that are full.
-//! - `tests/damage.rs`: missing files, files cut short, flipped bytes.
+//! - `tests/all/properties.rs`: random operations against a [`model`].
+//! - `tests/all/scripts.rs`: the scripts in `scripts/`, once with the engine as the store's own and once as a guest.
+//! - `tests/all/concurrency.rs`: readers beside writers, checkpoints and compactions.
+//! - `tests/all/limits.rs`: engines that are full.
+//! - `tests/all/damage.rs`: missing files, files cut short, flipped bytes.
+//! - `tests/all/recovery.rs`: closing, crashing, and a log of many segments.
 //!
 //! `BUNKO_CONFORMANCE_ENGINE=lsm` runs one engine alone, `BUNKO_CONFORMANCE_CASES=1000` more random cases of each.
 //!

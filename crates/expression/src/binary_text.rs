@@ -42,7 +42,7 @@ impl Format {
 pub(crate) fn write(subtype: u8, bytes: &[u8], format: Format) -> Result<String> {
     let is_uuid = subtype == BinarySubtype::UUID && bytes.len() == UUID_BYTES;
     let text = match format {
-        Format::Uuid | Format::Auto if is_uuid => Ok(uuid_text(bytes)),
+        Format::Uuid | Format::Auto if is_uuid => Ok(hexadecimal::uuid(bytes)),
         Format::Uuid => Err("BinData does not represent a valid UUID"),
         Format::Base64 | Format::Auto => Ok(base64::encode(bytes)),
         Format::Base64Url => Ok(base64::encode(bytes).trim_end_matches('=').replace('+', "-").replace('/', "_")),
@@ -84,14 +84,6 @@ pub(crate) fn read(text: &str, subtype: u8, format: Format) -> Result<Value> {
             Err(failure(format!("Failed to convert '{text}' to BinData in $convert with no onError value: {why}")))
         }
     }
-}
-
-fn uuid_text(bytes: &[u8]) -> String {
-    let mut text = hexadecimal::small(bytes);
-    for position in [20, 16, 12, 8] {
-        text.insert(position, '-');
-    }
-    text
 }
 
 fn read_hex(text: &str) -> Option<Vec<u8>> {

@@ -6,7 +6,7 @@ use bunko_command::{Acknowledgement, ClientConnection, Facts, Peer, Process, Req
 use bunko_engines::{EngineOptions, Entry};
 use bunko_observe::LogLines;
 use bunko_operation::{MemoryLimits, OperationContext};
-use bunko_store::{LogOptions, Lsn, StorageError, Store, StoreOptions};
+use bunko_store::{Clock, LogOptions, Lsn, StorageError, Store, StoreOptions};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -61,7 +61,7 @@ impl Server {
                 }),
                 ..LogOptions::default()
             },
-            clock: Arc::new(|| NOW_MS),
+            clock: Clock::dated(|| NOW_MS),
             on_background_error: Arc::new(move |what, error| on_background.say(format!("{what}: {error}"))),
             ..StoreOptions::at_rest()
         };
@@ -86,7 +86,7 @@ impl Server {
             compressors: Vec::new(),
             memory_limits: MemoryLimits::none(),
         };
-        let world = World::new(Arc::new(|| NOW_MS), random);
+        let world = World::new(store.clock().clone(), random);
         let service = Service::new(catalog, world, facts, Arc::new(LogLines::default()), Process::default());
         Ok(Self { service, store, told })
     }

@@ -12,6 +12,7 @@ use bunko_faults::model::Model;
 use bunko_faults::server::{Outcome, Server};
 use bunko_faults::workload::{Journal, Step};
 use bunko_faulty_files::{Fault, Kind, Watch};
+use bunko_store::Clock;
 use bunko_tools::dump::{self, ArchiveTarget, DumpOptions, Output};
 use bunko_tools::progress::Progress;
 use bunko_tools::restore::{self, ArchiveSource, Existing, RestoreOptions, ResumeFile, Source};
@@ -121,7 +122,7 @@ impl Form {
             Self::Archive => (Output::Archive(ArchiveTarget::File(path)), Compression::Zstd { level: 1 }),
         };
         let options = DumpOptions { compression, resume, threads: two(), ..DumpOptions::new(output) };
-        let outcome = dump::run(here, &options, &Arc::new(Progress::default()), &Interrupted::default());
+        let outcome = dump::run(here, &options, &Arc::new(Progress::new(Clock::machine())), &Interrupted::default());
         outcome.map(drop).map_err(|error| error.to_string())
     }
 
@@ -134,7 +135,7 @@ impl Form {
         let resume = Some(ResumeFile { path: below.join("restore.resume"), mode });
         let existing = Existing::Keep;
         let options = RestoreOptions { resume, existing, threads: two(), ..RestoreOptions::new(source) };
-        let outcome = restore::run(here, &options, &Arc::new(Progress::default()), &Interrupted::default());
+        let outcome = restore::run(here, &options, &Arc::new(Progress::new(Clock::machine())), &Interrupted::default());
         match outcome {
             Ok(summary) if summary.is_clean() => Ok(()),
             Ok(summary) => Err(summary.to_string()),

@@ -1,4 +1,4 @@
-//! Facts about a machine, from Linux: processes, filesystems, CPU quotas, how long file allocation takes, how late
+//! Facts about a machine, from Linux: time, processes, filesystems, CPU quotas, how long file allocation takes, how late
 //! threads are woken.
 //!
 //! Readings are cheap and return no errors: a value that this process may not see, or that this kernel does not count,
@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 pub mod allocation;
+mod clock;
 mod control_group;
 mod cpu_quota;
 mod crowding;
@@ -28,6 +29,7 @@ mod run_delay;
 mod ticks;
 mod time_slices;
 
+pub use clock::Clock;
 pub use cpu_quota::CpuQuota;
 pub use crowding::{Crowding, rest_in_crowds};
 pub use disk_use::directory_bytes;

@@ -105,7 +105,7 @@ impl Client {
     /// Notes that no call comes for now, so that the worker may be ended for another operation.
     pub fn rest(&self) {
         if let Worker::Process(process, _) = &self.worker {
-            process.rest();
+            process.rest(self.operation.clock().now());
         }
     }
 

@@ -10,7 +10,7 @@
 
 use crate::interpreter_failure::interpreter_failure;
 use bunko_errors::Result;
-use bunko_operation::OperationContext;
+use bunko_operation::{Clock, OperationContext};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rustix::process::{Pid, setpriority_process};
 use std::collections::VecDeque;
@@ -124,7 +124,7 @@ impl Workers {
         state.queue.push_back(number);
         let taken = loop {
             if state.queue.front() == Some(&number)
-                && let Some(process) = state.pop(self.most)
+                && let Some(process) = state.pop(self.most, operation.clock())
             {
                 break Ok(process);
             }
@@ -206,9 +206,9 @@ impl Workers {
 
 impl SpareProcesses {
     /// Takes a spare process that still runs, unless operations have `most` of them and none is idle.
-    fn pop(&mut self, most: usize) -> Option<Process> {
+    fn pop(&mut self, most: usize, clock: &Clock) -> Option<Process> {
         if self.lives.len() >= most {
-            self.end_idle();
+            self.end_idle(clock.now());
         }
         while self.lives.len() < most {
             let process = self.spares.pop()?;
@@ -222,10 +222,10 @@ impl SpareProcesses {
     }
 
     /// Ends the process that has been idle for the longest time.
-    fn end_idle(&mut self) {
-        let idle = self.lives.iter().enumerate().filter_map(|(at, life)| Some((life.idle_for()?, at))).max();
-        if let Some((idle, at)) = idle
-            && idle >= IDLE_MIN
+    fn end_idle(&mut self, now: Instant) {
+        let idle = self.lives.iter().enumerate().filter_map(|(at, life)| Some((life.idle_since()?, at))).min();
+        if let Some((since, at)) = idle
+            && now.saturating_duration_since(since) >= IDLE_MIN
             && let Some(child) = self.lives[at].kill_if_idle()
         {
             self.dying.push(child);
@@ -251,9 +251,9 @@ impl Process {
         }
     }
 
-    /// No call is made now.
-    pub fn rest(&self) {
-        self.life.0.lock().idle = Some(Instant::now());
+    /// No call is made from `now` on.
+    pub fn rest(&self, now: Instant) {
+        self.life.0.lock().idle = Some(now);
     }
 
     /// The exit status of a process that closed its socket; `None` if it has not ended.
@@ -278,8 +278,8 @@ impl Life {
         living.idle.and_then(|_| living.kill())
     }
 
-    fn idle_for(&self) -> Option<Duration> {
-        self.0.lock().idle.map(|since| since.elapsed())
+    fn idle_since(&self) -> Option<Instant> {
+        self.0.lock().idle
     }
 
     fn has_ended(&self) -> bool {

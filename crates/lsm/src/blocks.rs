@@ -15,7 +15,7 @@
 use crate::hints::{HINT_BYTES, Hints};
 use crate::keys::{Cut, Keys};
 use crate::tree_files::TreeFiles;
-use bunko_store::{KeyspaceId, Result, StorageError, varint};
+use bunko_store::{KeyspaceId, Result, StorageError, files, varint};
 use lsm_tree::table::block::BlockType;
 use lsm_tree::table::{Block, BlockHandle, BlockOffset, IndexBlock};
 use lsm_tree::{CompressionType, SeqNo, Table, TableId};
@@ -24,7 +24,6 @@ use quick_cache::sync::Cache;
 use rustc_hash::FxHashSet;
 use std::any::Any;
 use std::cmp::Ordering;
-use std::fs::File;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicU64};
@@ -230,7 +229,7 @@ impl Blocks {
     }
 
     fn load(&self, table: &Table, handle: BlockHandle, kind: BlockType, compression: CompressionType) -> Result<Block> {
-        let file = File::open(&*table.path).map_err(|error| StorageError::io(&table.path, error))?;
+        let file = files::open(&table.path)?;
         let block = Block::from_file(&file, handle, compression).map_err(|error| self.files.error(error))?;
         if block.header.block_type == kind { Ok(block) } else { Err(malformed_block(table, handle.offset())) }
     }

@@ -23,8 +23,8 @@ use crate::view::LsmView;
 use arc_swap::ArcSwap;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_store::{
-    Added, Effect, Effects, Effort, Engine, KeptForViews, KeyspaceId, KeyspaceStatistics, Lsn, Presence, Reclaimed,
-    RecordId, RecoveredLog, Result, Space, Staged, StorageError, View,
+    Added, Clock, Effect, Effects, Effort, Engine, KeptForViews, KeyspaceId, KeyspaceStatistics, Lsn, Presence,
+    Reclaimed, RecordId, RecoveredLog, Result, Space, Staged, StorageError, View,
 };
 use bunko_versions::Views;
 use lsm_tree::{AbstractTree, AnyTree, Table, TableId};
@@ -58,6 +58,7 @@ pub struct LsmEngine {
     documents: Arc<Documents>,
     accounts: Arc<Accounts>,
     mover: Mover,
+    clock: Clock,
     state: Arc<ArcSwap<State>>,
     backlog: Arc<Backlog>,
     drops: Arc<Drops>,
@@ -202,7 +203,7 @@ impl Engine for LsmEngine {
                 writing.named(tables.iter().map(Table::id));
             }
             self.backlog.note_flushed();
-            self.merger.note_flush(memtable.bytes());
+            self.merger.note_flush(memtable.bytes(), self.clock.now());
             self.flushed.lock().push(Arc::clone(memtable));
             self.state.rcu(|state| state.flushed(memtable, &self.tree));
         }
@@ -249,7 +250,7 @@ impl Engine for LsmEngine {
     }
 
     fn merge(&self, oldest_view: &dyn Fn() -> Lsn) -> Result<()> {
-        let outcome = self.merger.merge(oldest_view);
+        let outcome = self.merger.merge(oldest_view, self.clock.now());
         self.forget_leaves();
         outcome
     }
@@ -386,10 +387,10 @@ mod tests {
         merge();
         assert_eq!(engine.tree.table_count(), 4, "somebody may be writing");
         engine.prepare_for_reads();
-        engine.merger.note_flush(100);
+        engine.merger.note_flush(100, engine.clock.now());
         merge();
         assert_eq!(engine.tree.table_count(), 1, "what is small does not disturb the rest");
-        engine.merger.note_flush(100 << 20);
+        engine.merger.note_flush(100 << 20, engine.clock.now());
         flush(3);
         merge();
         assert_eq!(engine.tree.table_count(), 4, "a large one does");

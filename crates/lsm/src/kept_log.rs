@@ -7,7 +7,7 @@
 //! that were not used recently are dropped with all their stretches, and if there are none, nothing more is kept.
 
 use arc_swap::ArcSwap;
-use bunko_store::{Location, Log, SEGMENT_BYTES, segment_of};
+use bunko_store::{Clock, Location, Log, SEGMENT_BYTES, segment_of};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -125,7 +125,7 @@ impl KeptLog {
         }
         let number = segment_of(location.position);
         let segment = self.segments.load().get(&number).cloned();
-        let Some(segment) = segment.or_else(|| self.begin(number)) else { return };
+        let Some(segment) = segment.or_else(|| self.begin(log, number)) else { return };
         let reads = &segment.stretches[stretch].reads;
         let count = reads.load(Ordering::Relaxed).saturating_add(1);
         // Two concurrent readers may be counted as one, which does no harm.
@@ -136,7 +136,7 @@ impl KeptLog {
     }
 
     /// Begins to count the reads from a segment, unless another thread is changing the kept data.
-    fn begin(&self, number: u64) -> Option<Arc<KeptSegment>> {
+    fn begin(&self, log: &Log, number: u64) -> Option<Arc<KeptSegment>> {
         let mut changing = self.changing.try_lock()?;
         if let Some(begun) = self.segments.load().get(&number) {
             return Some(Arc::clone(begun));
@@ -144,7 +144,7 @@ impl KeptLog {
         let _uncounted = bunko_heap::Uncounted::begin();
         let segment = Arc::new(KeptSegment::new(number));
         let bytes = segment.bytes();
-        if !self.make_room(&mut changing, bytes) {
+        if !self.make_room(&mut changing, bytes, log.clock()) {
             return None;
         }
         self.replace(|segments| {
@@ -170,7 +170,7 @@ impl KeptLog {
         // The stretch is kept for later readers, so its memory does not count for the operation.
         let _uncounted = bunko_heap::Uncounted::begin();
         // The segment may have been dropped meanwhile, perhaps to make this room.
-        if !self.make_room(&mut changing, STRETCH_BYTES) || !self.has(segment) {
+        if !self.make_room(&mut changing, STRETCH_BYTES, log.clock()) || !self.has(segment) {
             return;
         }
         let mut bytes = vec![0; STRETCH_BYTES as usize].into_boxed_slice();
@@ -186,12 +186,12 @@ impl KeptLog {
 
     /// If so many more bytes would exceed the limit, drops segments that were not used recently. Returns whether there
     /// is room.
-    fn make_room(&self, sought: &mut Option<Instant>, bytes: u64) -> bool {
+    fn make_room(&self, sought: &mut Option<Instant>, bytes: u64, clock: &Clock) -> bool {
         let is_room = || self.bytes() + bytes <= self.bytes_max;
-        if is_room() || sought.is_some_and(|sought| sought.elapsed() < UNUSED_MIN) {
+        if is_room() || sought.is_some_and(|sought| clock.since(sought) < UNUSED_MIN) {
             return is_room();
         }
-        *sought = Some(Instant::now());
+        *sought = Some(clock.now());
         self.forget(|segment| segment.is_used.swap(false, Ordering::Relaxed));
         is_room()
     }

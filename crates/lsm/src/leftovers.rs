@@ -5,12 +5,12 @@
 //! process writes. Files of a failed flush or merge of this process are removed once no flush or merge is running that
 //! could be about to name them.
 
-use crate::tree_files::TreeFiles;
-use bunko_store::{Result, StorageError};
+use crate::tree_files::{TreeFiles, table_number};
+use bunko_store::{Result, files};
 use lsm_tree::{AbstractTree, AnyTree};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Files that an earlier process left, out of lsm-tree's way.
@@ -37,12 +37,11 @@ impl Aside {
 
     fn remove(mut self) -> Result<()> {
         let aside = self.files.aside();
-        let io = |error| StorageError::io(&aside, error);
         if aside.exists() {
             // A crash may have come after the version that made the files superfluous was written, but before its name
             // was synced.
-            std::fs::File::open(&self.files.path).and_then(|trees| trees.sync_all()).map_err(io)?;
-            std::fs::remove_dir_all(&aside).map_err(io)?;
+            files::sync_directory(&self.files.path)?;
+            files::remove_directory(&aside)?;
         }
         self.is_removed = true;
         Ok(())
@@ -58,24 +57,19 @@ impl Drop for Aside {
     }
 }
 
-fn put_back(files: &TreeFiles) -> Result<()> {
-    let aside = files.aside();
-    if !aside.exists() {
-        return Ok(());
-    }
-    let io = |error| StorageError::io(&aside, error);
-    for entry in std::fs::read_dir(&aside).map_err(io)? {
-        let path = entry.map_err(io)?.path();
+fn put_back(trees: &TreeFiles) -> Result<()> {
+    let aside = trees.aside();
+    for path in files::entries(&aside)? {
         let is_table = path.file_name().is_some_and(|name| name.as_encoded_bytes().iter().all(u8::is_ascii_digit));
-        let tables = files.tables();
-        move_into(&path, if is_table { &tables } else { &files.path })?;
+        let tables = trees.tables();
+        move_into(&path, if is_table { &tables } else { &trees.path })?;
     }
-    std::fs::remove_dir(&aside).map_err(io)
+    files::remove_empty_directory(&aside)
 }
 
 fn move_into(path: &Path, directory: &Path) -> Result<()> {
     let name = path.file_name().unwrap_or_default();
-    std::fs::rename(path, directory.join(name)).map_err(|error| StorageError::io(path, error))
+    files::rename(path, &directory.join(name))
 }
 
 /// Keeps track of running flushes and merges, which write tables, and removes the tables of failed ones.
@@ -127,12 +121,11 @@ impl Leftovers {
         };
         let version = self.tree.current_version();
         let named: FxHashSet<u64> = version.iter_tables().map(lsm_tree::Table::id).collect();
-        let bytes = |entry: std::io::Result<std::fs::DirEntry>| {
-            let entry = entry.ok()?;
-            let number = entry.file_name().to_str()?.parse().ok()?;
-            if number >= being_written || named.contains(&number) { None } else { Some(entry.metadata().ok()?.len()) }
+        let bytes = |path: &PathBuf| {
+            let number = table_number(path)?;
+            if number >= being_written || named.contains(&number) { None } else { Some(path.metadata().ok()?.len()) }
         };
-        std::fs::read_dir(self.files.tables()).map_or(0, |entries| entries.filter_map(bytes).sum())
+        files::entries(&self.files.tables()).map_or(0, |tables| tables.iter().filter_map(bytes).sum())
     }
 
     /// Notes that a flush or merge begins.
@@ -164,8 +157,7 @@ impl Leftovers {
                 return false;
             }
             // If it cannot be removed, the next start removes it.
-            let remove = || std::fs::remove_file(self.files.table(*table));
-            on_disk.contains(table) || remove().is_err_and(|error| error.kind() != std::io::ErrorKind::NotFound)
+            on_disk.contains(table) || files::remove_if_present(&self.files.table(*table)).is_err()
         });
     }
 }

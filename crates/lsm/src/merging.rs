@@ -84,7 +84,7 @@ impl Merger {
             drops: Arc::clone(drops),
             choice,
             marked: AtomicU64::new(0),
-            last_flush: Mutex::new(Some(Instant::now())),
+            last_flush: Mutex::default(),
             count: AtomicU64::new(0),
         }
     }
@@ -95,10 +95,15 @@ impl Merger {
     }
 
     /// Notes that so many bytes of a memtable have become tables.
-    pub fn note_flush(&self, bytes: u64) {
+    pub fn note_flush(&self, bytes: u64, now: Instant) {
         if bytes >= FLUSH_BYTES_MIN {
-            *self.last_flush.lock() = Some(Instant::now());
+            *self.last_flush.lock() = Some(now);
         }
+    }
+
+    /// Notes the start: clients are expected to write soon.
+    pub fn note_start(&self, now: Instant) {
+        *self.last_flush.lock() = Some(now);
     }
 
     /// Makes the next merge as thorough as if no client had written for a while.
@@ -123,16 +128,16 @@ impl Merger {
     }
 
     /// Merges tables where there are too many; `oldest_view` is called before each merge.
-    pub fn merge(&self, oldest_view: &dyn Fn() -> Lsn) -> Result<()> {
-        match self.merge_levels(oldest_view) {
+    pub fn merge(&self, oldest_view: &dyn Fn() -> Lsn, now: Instant) -> Result<()> {
+        match self.merge_levels(oldest_view, now) {
             Err(_) if self.backlog.is_given_up() => Ok(()),
             outcome => outcome,
         }
     }
 
-    fn merge_levels(&self, oldest_view: &dyn Fn() -> Lsn) -> Result<()> {
+    fn merge_levels(&self, oldest_view: &dyn Fn() -> Lsn, now: Instant) -> Result<()> {
         self.drop_tables(oldest_view())?;
-        let is_at_rest = self.last_flush.lock().is_none_or(|last| last.elapsed() >= REST);
+        let is_at_rest = self.last_flush.lock().is_none_or(|last| now.saturating_duration_since(last) >= REST);
         let tables_max = if is_at_rest { L0_TABLES_MAX_AT_REST } else { L0_TABLES_MAX };
         for _ in 0..ROUNDS_MAX {
             let before = self.below_first_level();

@@ -29,14 +29,13 @@ use crate::view::LsmView;
 use bunko_store::failpoint::{self, Failpoint};
 use bunko_store::{
     Effect, Effort, KeyspaceId, Log, Lsn, Pace, Reclaimed, RecordId, RecoveredLog, Result, SEGMENT_BYTES, Staged,
-    StorageError, Urgency, segment_of,
+    StorageError, Urgency, files, segment_of,
 };
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
 /// An extent is rewritten if less than this part of it is alive.
 const LIVE_PART_MIN: f64 = 0.5;
@@ -192,9 +191,7 @@ impl Mover {
             std::mem::take(&mut moves.leaving)
         };
         // Readers that still use an extent have its file open.
-        leaving.iter().try_for_each(|extent| {
-            std::fs::remove_file(&extent.path).map_err(|error| StorageError::io(&extent.path, error))
-        })
+        leaving.iter().try_for_each(|extent| files::remove(&extent.path))
     }
 
     /// Whether the last durable manifest no longer needs a segment of the log.
@@ -301,7 +298,7 @@ impl Mover {
             let chosen = full.iter().copied().filter(gains).min_by_key(|segment| live_of(*segment));
             return chosen.map(|segment| Sources::Segments(vec![segment]));
         }
-        let full = if effort == Effort::Usual { moves.cooling.cold(&full, Instant::now()) } else { &full };
+        let full = if effort == Effort::Usual { moves.cooling.cold(&full, log.clock().now()) } else { &full };
         let mut chosen = Vec::new();
         let mut chosen_bytes = 0;
         for &segment in full {

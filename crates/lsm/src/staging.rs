@@ -5,7 +5,7 @@
 
 use crate::compression::Compression;
 use crate::extents::{Extent, ExtentWriter};
-use bunko_store::{KeyspaceId, Location, Lsn, RecordId, Result, SEGMENT_BYTES, StorageError};
+use bunko_store::{KeyspaceId, Location, Lsn, RecordId, Result, SEGMENT_BYTES, StorageError, files};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::path::Path;
@@ -114,7 +114,7 @@ impl Drop for Hold {
         let mut extents = self.staging.extents.lock();
         match extents.remove(&self.number) {
             // The log will never name the extent. If its file cannot be removed, the next start removes it.
-            Some(Stage::Written(extent)) => drop(std::fs::remove_file(&extent.path)),
+            Some(Stage::Written(extent)) => drop(files::remove(&extent.path)),
             Some(Stage::Placing) => drop(extents.insert(self.number, Stage::Placed((self.now)()))),
             Some(Stage::Placed(_)) | None => {}
         }

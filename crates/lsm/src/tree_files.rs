@@ -9,10 +9,9 @@
 //! tables/    a file of blocks for each table, with a checksum for each block
 //! ```
 
-use bunko_store::{Result, StorageError, make_directory};
+use bunko_store::{Result, StorageError, files, make_directory};
 use rustc_hash::FxHashSet;
-use std::fs::File;
-use std::io::{BufReader, ErrorKind, Read};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use xxhash_rust::xxh3::Xxh3Default;
@@ -48,28 +47,20 @@ impl TreeFiles {
         make_directory(&self.path)?;
         // A process that was killed here earlier may have made the directory without syncing its name.
         let data_directory = self.path.parent().unwrap_or(&self.path);
-        File::open(data_directory)
-            .and_then(|directory| directory.sync_all())
-            .map_err(|error| StorageError::io(data_directory, error))
+        files::sync_directory(data_directory)
     }
 
     /// Compares the present version's file with its checksum, which lsm-tree writes but never reads. Without the check,
     /// a missing or additional table would go unnoticed.
     pub fn check_version(&self) -> Result<()> {
         let path = self.current();
-        let current = match std::fs::read(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            other => other.map_err(|error| StorageError::io(&path, error))?,
-        };
+        let Some(current) = files::read(&path)? else { return Ok(()) };
         let (number, checksum) = parse_current(&current).ok_or_else(|| corrupt(&path, "names no version"))?;
         let version = self.version(number);
-        match file_checksum(&version) {
-            Ok(found) if found == checksum => Ok(()),
-            Ok(_) => Err(corrupt(&version, format!("not the version of which {} has the checksum", path.display()))),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                Err(corrupt(&path, format!("names version {number}, which is missing")))
-            }
-            Err(error) => Err(StorageError::io(&version, error)),
+        match file_checksum(&version)? {
+            Some(found) if found == checksum => Ok(()),
+            Some(_) => Err(corrupt(&version, format!("not the version of which {} has the checksum", path.display()))),
+            None => Err(corrupt(&path, format!("names version {number}, which is missing"))),
         }
     }
 
@@ -90,33 +81,22 @@ impl TreeFiles {
 
     /// Numbers of the tables that the version on disk names; `None` if it cannot be read.
     pub fn named(&self) -> Option<FxHashSet<u64>> {
-        let (number, checksum) = parse_current(&std::fs::read(self.current()).ok()?)?;
+        let (number, checksum) = parse_current(&files::read(&self.current()).ok()??)?;
         let version = self.version(number);
-        let is_whole = file_checksum(&version).is_ok_and(|found| found == checksum);
+        let is_whole = file_checksum(&version).is_ok_and(|found| found == Some(checksum));
         is_whole.then(|| tables(&version))?.map(|tables| tables.into_iter().map(|(number, _)| number).collect())
     }
 
     /// Files that the version on disk does not name; empty if there is no version.
     pub fn unnamed(&self) -> Result<Vec<PathBuf>> {
         let Some(named) = self.named() else { return Ok(Vec::new()) };
-        let io = |error| StorageError::io(&self.path, error);
-        let current = std::fs::read(self.current()).map_err(io)?;
+        let current = files::read(&self.current())?.unwrap_or_default();
         let version = parse_current(&current).map(|(number, _)| self.version(number));
-        let mut unnamed = Vec::new();
-        for entry in std::fs::read_dir(&self.path).map_err(io)? {
-            let path = entry.map_err(io)?.path();
-            if path.is_file() && path != self.current() && Some(&path) != version.as_ref() {
-                unnamed.push(path);
-            }
-        }
-        if self.tables().exists() {
-            for entry in std::fs::read_dir(self.tables()).map_err(io)? {
-                let path = entry.map_err(io)?.path();
-                let number = path.file_name().and_then(|name| name.to_str()?.parse().ok());
-                // A file whose name is no number is not a table: lsm-tree refuses it.
-                unnamed.extend(number.is_some_and(|number| !named.contains(&number)).then_some(path));
-            }
-        }
+        let mut unnamed = files::entries(&self.path)?;
+        unnamed.retain(|path| path.is_file() && *path != self.current() && Some(path) != version.as_ref());
+        // A file whose name is no number is not a table: lsm-tree refuses it.
+        let is_unnamed = |path: &PathBuf| table_number(path).is_some_and(|number| !named.contains(&number));
+        unnamed.extend(files::entries(&self.tables())?.into_iter().filter(is_unnamed));
         Ok(unnamed)
     }
 
@@ -140,11 +120,11 @@ impl TreeFiles {
 
     /// The first table whose checksum differs from the one in the present version.
     fn find_damaged(&self) -> Option<PathBuf> {
-        let (number, _) = parse_current(&std::fs::read(self.current()).ok()?)?;
+        let (number, _) = parse_current(&files::read(&self.current()).ok()??)?;
         let mut tables = tables(&self.version(number))?.into_iter();
         let damaged = tables.find_map(|(number, checksum)| {
             let path = self.table(number);
-            let is_whole = file_checksum(&path).is_ok_and(|found| found == checksum);
+            let is_whole = file_checksum(&path).is_ok_and(|found| found == Some(checksum));
             (!is_whole).then_some(path)
         })?;
         Some(self.damaged.get_or_init(|| damaged).clone())
@@ -163,13 +143,19 @@ fn parse_current(current: &[u8]) -> Option<(u64, u128)> {
     (kind == [XXH3]).then_some((u64::from_le_bytes(*number), u128::from_le_bytes(*checksum)))
 }
 
-fn file_checksum(path: &Path) -> std::io::Result<u128> {
-    let mut reader = BufReader::with_capacity(READ_BYTES, File::open(path)?);
+/// The number of a table, by the name of its file.
+pub(crate) fn table_number(file: &Path) -> Option<u64> {
+    file.file_name()?.to_str()?.parse().ok()
+}
+
+/// The checksum of a file; `None` if it is missing.
+fn file_checksum(path: &Path) -> Result<Option<u128>> {
+    let Some(mut file) = files::find(path)? else { return Ok(None) };
     let mut hasher = Xxh3Default::new();
     let mut bytes = vec![0; READ_BYTES];
     loop {
-        match reader.read(&mut bytes)? {
-            0 => return Ok(hasher.digest128()),
+        match file.read(&mut bytes).map_err(|error| StorageError::io(path, error))? {
+            0 => return Ok(Some(hasher.digest128())),
             length => hasher.update(&bytes[..length]),
         }
     }

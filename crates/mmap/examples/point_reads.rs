@@ -11,6 +11,7 @@
 
 use bunko_mmap::MmapOptions;
 use bunko_store::{Batch, EngineTable, KeyspaceId, RecordId, Store, StoreOptions, View};
+use bunko_testkit::random::{Random, scramble};
 use heed::types::Bytes;
 use heed::{Database, EnvOpenOptions, PutFlags, RoTxn};
 use std::path::Path;
@@ -27,15 +28,10 @@ fn document(number: u64) -> Vec<u8> {
     (0..DOCUMENT_BYTES as u64 / 8).flat_map(|word| (number.wrapping_mul(word + 1)).to_le_bytes()).collect()
 }
 
-/// The same pseudorandom record numbers in the same order for all contenders (SplitMix64).
+/// The same pseudorandom record numbers in the same order for all contenders.
 fn numbers(round: usize, records: u64) -> impl Iterator<Item = u64> {
-    let seed = (round as u64).wrapping_mul(0xd134_2543_de82_ef95);
-    (1..=READS).map(move |step| {
-        let mut mixed = seed.wrapping_add(step.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % records + 1
-    })
+    let mut random = Random(scramble(round as u64));
+    (1..=READS).map(move |_| random.below(records) + 1)
 }
 
 fn open_store(path: &Path) -> Arc<Store> {

@@ -4,8 +4,7 @@ use crate::bus_error::{self, Registration};
 use crate::corruption::corrupt;
 use crate::meta;
 use crate::stored::PREFIX_BYTES;
-use bunko_bson::DocumentRef;
-use bunko_store::{Lsn, Result, StorageError};
+use bunko_store::{Clock, Lsn, Opening, Result, StorageError, files, make_directory};
 use heed::types::Bytes;
 use heed::{Database, Env, EnvOpenOptions, MdbError, RwTxn, WithoutTls};
 use parking_lot::Mutex;
@@ -46,6 +45,8 @@ pub(crate) struct DataFile {
     pub file: File,
     pub page_bytes: usize,
     pub map_bytes: u64,
+    /// The store's clock, which limits and measures work on the file.
+    pub clock: Clock,
     /// Declared before the map, so that the handler forgets the map before it is removed.
     bus_errors: Mutex<Vec<Registration>>,
     map: Map,
@@ -80,7 +81,8 @@ impl Drop for Map {
 
 impl DataFile {
     /// Opens the data file. Makes an empty one if there is none and there is no note.
-    pub fn open(data_directory: &Path, note: Option<DocumentRef<'_>>, map_bytes: u64) -> Result<Self> {
+    pub fn open(opening: &Opening<'_>, map_bytes: u64) -> Result<Self> {
+        let (data_directory, note) = (opening.directory, opening.note);
         let directory = data_directory.join(DIRECTORY);
         let path = directory.join(FILE_NAME);
         if !path.exists() {
@@ -95,7 +97,8 @@ impl DataFile {
         let registration = bus_error::register(map.start as usize, map.length_bytes, &path)
             .map_err(|source| StorageError::io(&path, source))?;
         let page_bytes = env.stat().page_size as usize;
-        Ok(Self { env, path, file, page_bytes, map_bytes, map, bus_errors: Mutex::new(vec![registration]) })
+        let (clock, bus_errors) = (opening.clock.clone(), Mutex::new(vec![registration]));
+        Ok(Self { env, path, file, page_bytes, map_bytes, clock, map, bus_errors })
     }
 
     /// Makes a SIGBUS in LMDB's own map end the process with a message too. LMDB does not tell where its map is, but it
@@ -165,16 +168,13 @@ fn create(data_directory: &Path) -> Result<()> {
     let directory = data_directory.join(NEW_DIRECTORY);
     create_as(data_directory, &directory).inspect_err(|_| {
         // The engine may never be asked for again, so nothing is left behind.
-        let _ = std::fs::remove_dir_all(&directory);
+        let _ = files::remove_directory(&directory);
     })
 }
 
 fn create_as(data_directory: &Path, directory: &Path) -> Result<()> {
-    let io = |source| StorageError::io(directory, source);
-    if directory.exists() {
-        std::fs::remove_dir_all(directory).map_err(io)?;
-    }
-    std::fs::create_dir(directory).map_err(io)?;
+    files::remove_directory(directory)?;
+    make_directory(directory)?;
     let path = directory.join(FILE_NAME);
     let (env, _, _) = open_environment(directory, &path, MAP_BYTES_MIN)?;
     let written = env.write_txn().and_then(|mut writing| {
@@ -184,10 +184,9 @@ fn create_as(data_directory: &Path, directory: &Path) -> Result<()> {
     });
     written.and_then(|()| env.force_sync()).map_err(|error| lmdb_error(&path, error))?;
     env.prepare_for_closing().wait();
-    // A crash can lose a new file's name unless its directory is synced too.
-    File::open(directory).and_then(|directory| directory.sync_all()).map_err(io)?;
-    std::fs::rename(directory, data_directory.join(DIRECTORY)).map_err(io)?;
-    File::open(data_directory).and_then(|directory| directory.sync_all()).map_err(io)
+    files::sync_directory(directory)?;
+    files::rename(directory, &data_directory.join(DIRECTORY))?;
+    files::sync_directory(data_directory)
 }
 
 /// Opens LMDB's environment and maps its file; tries smaller maps if the system refuses large ones.

@@ -19,7 +19,6 @@ use bunko_versions::Views;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Instant;
 
 /// The engine's name in `serverStatus` and the manifest.
 pub const NAME: &str = "mmap";
@@ -97,7 +96,7 @@ pub fn kind(options: MmapOptions) -> EngineKind {
 impl MmapEngine {
     /// Opens the data file, or makes one if the engine is new.
     pub fn open(opening: &Opening<'_>, options: MmapOptions) -> Result<Arc<Self>> {
-        let file = Arc::new(DataFile::open(opening.directory, opening.note, options.map_bytes)?);
+        let file = Arc::new(DataFile::open(opening, options.map_bytes)?);
         let committed = Arc::new(Committed::last(&file)?);
         if let Some(note) = opening.note {
             committed.check_note(note)?;
@@ -263,7 +262,7 @@ impl Engine for MmapEngine {
     }
 
     fn finish_checkpoint(&self, _oldest_view: Lsn) -> Result<DocumentBuf> {
-        let started = Instant::now();
+        let started = self.file.clock.now();
         let mut writer = self.writer.lock();
         let state = self.state.load_full();
         // There are several if an earlier checkpoint failed.
@@ -276,7 +275,7 @@ impl Engine for MmapEngine {
             self.write(&mut writer, &memtables, Lsn(self.marked.load(Ordering::Relaxed)))?;
             self.unflushed_bytes.fetch_sub(bytes, Ordering::Relaxed);
             self.written.lock().extend(memtables);
-            let micros = started.elapsed().as_micros() as u64;
+            let micros = self.file.clock.since(started).as_micros() as u64;
             let counters = &mut *self.counters.lock();
             counters.checkpoints += 1;
             counters.last_checkpoint_micros = micros;

@@ -13,7 +13,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::ops::{Bound, Range};
 use std::os::unix::fs::MetadataExt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Longest time that one step may take.
 const STEP: Duration = Duration::from_millis(500);
@@ -98,7 +98,7 @@ pub(crate) fn punch(committed: &Committed, before_transaction: u64, run_pages_mi
     let file = &committed.file;
     let page_bytes = file.page_bytes as u64;
     let allocated_bytes_before = allocated_bytes(file)?;
-    let started = Instant::now();
+    let started = file.clock.now();
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     // The longest runs first, because they gain most within the time of a step.
     let mut runs = runs(committed, before_transaction)?;
@@ -110,7 +110,7 @@ pub(crate) fn punch(committed: &Committed, before_transaction: u64, run_pages_mi
             Err(Errno::OPNOTSUPP) => break,
             Err(error) => return Err(StorageError::io(&file.path, error.into())),
         }
-        if started.elapsed() > STEP {
+        if file.clock.since(started) > STEP {
             break;
         }
     }

@@ -7,7 +7,6 @@ use bunko_store::Result;
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
 const STEP_BYTES_MIN: u64 = 64 << 20;
 const STEP_BYTES_MAX: u64 = 2 << 30;
@@ -44,13 +43,13 @@ impl Growth {
         let mut length_bytes = file.length_bytes()?;
         while length_bytes < needed_bytes {
             let Some(next) = affordable(length_bytes, file.free_bytes()?) else { return Ok(()) };
-            let started = Instant::now();
+            let started = file.clock.now();
             match fallocate(&file.file, FallocateFlags::empty(), length_bytes, next - length_bytes) {
                 Ok(()) => {}
                 Err(Errno::OPNOTSUPP | Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => return Ok(()),
                 Err(error) => return Err(bunko_store::StorageError::io(&file.path, error.into())),
             }
-            let micros = started.elapsed().as_micros() as u64;
+            let micros = file.clock.since(started).as_micros() as u64;
             self.steps.fetch_add(1, Ordering::Relaxed);
             self.last_micros.store(micros, Ordering::Relaxed);
             self.longest_micros.fetch_max(micros, Ordering::Relaxed);

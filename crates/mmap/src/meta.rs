@@ -5,7 +5,7 @@ use crate::corruption::corrupt;
 use crate::page::{HEADER_BYTES, u64_at};
 use crate::tree::Tree;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
-use bunko_store::{Result, StorageError};
+use bunko_store::{Result, StorageError, files};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
@@ -70,7 +70,7 @@ pub(crate) fn noted(note: DocumentRef<'_>, name: &str) -> Option<u64> {
 
 /// Checks the meta pages against the file's note, if there is one, before LMDB opens the file.
 pub(crate) fn check(path: &Path, note: Option<DocumentRef<'_>>) -> Result<()> {
-    let file = File::open(path).map_err(|source| StorageError::io(path, source))?;
+    let file = files::open(path)?;
     let noted = |name| note.and_then(|note| noted(note, name));
     // The file never gets shorter. A map of a shortened file would end the process when it is read beyond the end.
     let length_bytes = file.metadata().map_err(|source| StorageError::io(path, source))?.len();

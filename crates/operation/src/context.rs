@@ -8,7 +8,7 @@ use crate::memory::{Allowance, HeldMemory, MemoryLimits};
 use crate::patience::{Patience, Place};
 use crate::{DiskUse, Gatherer, HelperPermit, ScratchSpace, ScriptHost, Scripting, StageLimits, WorkCounters};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_host::rest_in_crowds;
+use bunko_host::{Clock, rest_in_crowds};
 use parking_lot::Mutex;
 use std::any::Any;
 use std::fmt;
@@ -34,6 +34,11 @@ const STINT_OF_WRITES: Duration = Duration::from_micros(100);
 pub trait Interruption: Send + Sync {
     /// The failure to stop with, such as `Interrupted` or `MaxTimeMSExpired`. Called every few microseconds.
     fn reason(&self) -> Option<Failure>;
+
+    /// The clock of its deadlines, by which the operation also limits its waits.
+    fn clock(&self) -> Clock {
+        Clock::machine()
+    }
 }
 
 /// The larger unit that an operation's writes belong to, such as a transaction. Its type is known to the writing crate.
@@ -51,6 +56,7 @@ impl Interruption for Uninterrupted {
 /// The state and limits of one operation, shared by all code that works for it. One thread at a time works for it.
 pub struct OperationContext {
     interruption: Arc<dyn Interruption>,
+    clock: Clock,
     /// Steps until the next check.
     steps_left: AtomicU32,
     /// The next check comes once the thread has taken this many bytes, as counted by [`bunko_heap::taken_bytes`].
@@ -100,6 +106,7 @@ impl OperationContext {
             has_changed: false,
         };
         Arc::new(Self {
+            clock: interruption.clock(),
             interruption,
             steps_left: AtomicU32::new(STEPS_PER_QUESTION),
             asks_at_bytes: AtomicI64::new(bunko_heap::taken_bytes() + BYTES_PER_QUESTION),
@@ -124,6 +131,12 @@ impl OperationContext {
     /// The collections noted since the last call.
     pub fn take_created(&self) -> Vec<String> {
         std::mem::take(&mut self.created.lock())
+    }
+
+    /// The clock that it measures time by.
+    #[inline]
+    pub fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     /// Counters of its work.
@@ -170,7 +183,7 @@ impl OperationContext {
         self.asks_at_bytes.store(bunko_heap::taken_bytes() + BYTES_PER_QUESTION, Ordering::Relaxed);
         turn.was_too_long = false;
         turn.place = place;
-        turn.patience = Patience::at(place, began);
+        turn.patience = Patience::at(place, began, &self.clock);
     }
 
     /// Ends this thread's work. Memory that stays is counted for a later batch of the cursor, except
@@ -308,7 +321,7 @@ impl OperationContext {
     /// As [`Self::check`].
     pub fn may_wait_until(&self) -> Result<Instant> {
         self.ask()?;
-        let until = Instant::now() + WAIT;
+        let until = self.clock.now() + WAIT;
         Ok(self.patience_ends().map_or(until, |end| end.min(until)))
     }
 
@@ -378,7 +391,7 @@ impl OperationContext {
             Allowance::NeedsGrant(bytes) => Some(bytes),
             Allowance::Given => None,
         };
-        if turn.patience.is_over() || (needs_grant.is_some() && turn.place != Place::OwnThread) {
+        if turn.patience.is_over(&self.clock) || (needs_grant.is_some() && turn.place != Place::OwnThread) {
             turn.was_too_long = true;
             return Err(Failure::too_long());
         }

@@ -29,6 +29,7 @@ mod stages;
 mod sync;
 mod work_done;
 
+pub use bunko_host::Clock;
 pub use context::{Interruption, OperationContext, OperationDraw, OperationSource, UnitOfWork};
 pub use helper_permits::{HelperPermit, Helpers};
 pub use memory::MemoryLimits;

@@ -1,5 +1,6 @@
 //! Time limits of an operation on a thread.
 
+use bunko_host::Clock;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
@@ -34,24 +35,22 @@ pub(crate) enum Patience {
 
 impl Patience {
     /// The limit at a place, for an operation that started at `began`.
-    pub(crate) fn at(place: Place, began: Instant) -> Self {
+    pub(crate) fn at(place: Place, began: Instant, clock: &Clock) -> Self {
         match place {
             Place::SharedThread => Self::Until(began + SHARED),
-            Place::SpareThread => {
-                Self::ProcessorTime { used: thread_time() + SPARE, not_before: Instant::now() + SPARE }
-            }
+            Place::SpareThread => Self::ProcessorTime { used: thread_time() + SPARE, not_before: clock.now() + SPARE },
             Place::OwnThread => Self::Endless,
         }
     }
 
     /// Whether the limit is reached. Reads the processor time, which is a system call, only when the limit may be
     /// reached.
-    pub(crate) fn is_over(&mut self) -> bool {
+    pub(crate) fn is_over(&mut self, clock: &Clock) -> bool {
         match self {
             Self::Endless => false,
-            Self::Until(end) => Instant::now() >= *end,
+            Self::Until(end) => clock.now() >= *end,
             Self::ProcessorTime { used, not_before } => {
-                let now = Instant::now();
+                let now = clock.now();
                 if now < *not_before {
                     return false;
                 }
@@ -83,14 +82,15 @@ mod tests {
 
     #[test]
     fn on_a_spare_thread_the_time_of_others_does_not_count() {
-        let mut patience = Patience::at(Place::SpareThread, Instant::now());
-        std::thread::sleep(2 * SPARE);
-        assert!(!patience.is_over(), "it slept");
-        let began = thread_time();
-        while !patience.is_over() {
+        let clock = Clock::standing(0);
+        let mut patience = Patience::at(Place::SpareThread, clock.now(), &clock);
+        let Patience::ProcessorTime { used, .. } = patience else { panic!("{patience:?}") };
+        clock.advance(2 * SPARE);
+        assert_eq!(patience.is_over(&clock), thread_time() >= used, "only this thread's time counts");
+        while thread_time() < used {
             std::hint::spin_loop();
         }
-        assert!(thread_time().saturating_sub(began) > SPARE / 2);
-        assert!(patience.is_over(), "for good");
+        clock.advance(2 * SPARE);
+        assert!(patience.is_over(&clock) && patience.is_over(&clock), "for good");
     }
 }

@@ -110,7 +110,7 @@ impl Run {
             (self.is_exhausted, self.entries_per_poll, self.until_poll) = (true, 1, 1);
             return Err(exhausted());
         }
-        let now = Instant::now();
+        let now = self.query.scope.operation.clock().now();
         let is_slow = now.duration_since(self.polled) > POLL_INTERVAL;
         let entries = if is_slow { self.entries_per_poll / 2 } else { self.entries_per_poll * 2 };
         self.entries_per_poll = entries.clamp(1, ENTRIES_PER_POLL_MAX);
@@ -149,7 +149,7 @@ pub struct Execution {
 impl Execution {
     pub(crate) fn new(plan: Plan, snapshot: Arc<Snapshot>) -> Self {
         let parts = plan.parts();
-        let now = Instant::now();
+        let now = parts.query.scope.operation.clock().now();
         let run = Run {
             snapshot,
             collection: Arc::clone(&parts.collection),

@@ -4,7 +4,7 @@ use crate::newcomer::Held;
 use crate::unread_replies::UnreadReplies;
 use bunko_access::AddressRange;
 use bunko_command::Peer;
-use bunko_operation::ServerMemory;
+use bunko_operation::{Clock, ServerMemory};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::fmt;
@@ -53,11 +53,18 @@ pub(crate) struct Admission {
     by_address: Mutex<HashMap<IpAddr, usize>>,
     held: Held,
     unread: UnreadReplies,
+    clock: Clock,
 }
 
 impl Admission {
-    pub fn new(options: AdmissionOptions, memory: &Arc<ServerMemory>) -> Self {
-        Self { options, by_address: Mutex::default(), held: Held::default(), unread: UnreadReplies::new(memory) }
+    pub fn new(options: AdmissionOptions, memory: &Arc<ServerMemory>, clock: &Clock) -> Self {
+        Self {
+            options,
+            by_address: Mutex::default(),
+            held: Held::default(),
+            unread: UnreadReplies::new(memory, clock),
+            clock: clock.clone(),
+        }
     }
 
     /// The replies that clients have not read.
@@ -68,6 +75,11 @@ impl Admission {
     /// Memory of connections that are not logged in.
     pub fn held(&self) -> &Held {
         &self.held
+    }
+
+    /// The server's clock.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     pub fn patience(&self) -> Duration {
@@ -160,7 +172,7 @@ mod tests {
     fn whoever_is_exempt_comes_in_when_it_is_full() {
         let exempt = vec![AddressRange::parse("10.0.0.0/8").expect("a range")];
         let options = AdmissionOptions { connections_max: 2, exempt, ..AdmissionOptions::unlimited() };
-        let admission = Arc::new(Admission::new(options, &Arc::default()));
+        let admission = Arc::new(Admission::new(options, &Arc::default(), &Clock::standing(0)));
         assert!(admission.admit(peer("11.0.0.1:5"), 1).is_ok());
         assert_eq!(admission.admit(peer("11.0.0.1:5"), 2).err(), Some(Refusal::Full));
         assert!(admission.admit(peer("10.9.0.1:5"), 1000).is_ok());
@@ -171,7 +183,7 @@ mod tests {
     #[test]
     fn places_of_an_address_are_given_back() {
         let options = AdmissionOptions { by_address_max: Some(2), ..AdmissionOptions::unlimited() };
-        let admission = Arc::new(Admission::new(options, &Arc::default()));
+        let admission = Arc::new(Admission::new(options, &Arc::default(), &Clock::standing(0)));
         let admit = |address| admission.admit(peer(address), 0);
         let first = admit("10.0.0.1:1").expect("admitted");
         let _second = admit("10.0.0.1:2").expect("admitted");

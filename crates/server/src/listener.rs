@@ -14,6 +14,7 @@ use crate::socket::Socket;
 use crate::tls::Tls;
 use crate::unix_socket::{self, SocketFile, UnixSocketOptions};
 use bunko_command::{ClientConnection, Peer, Service};
+use bunko_host::Clock;
 use std::cell::RefCell;
 use std::io;
 use std::net::SocketAddr;
@@ -105,7 +106,7 @@ impl Server {
             .thread_keep_alive(IDLE_THREAD_KEPT)
             .build()?;
         let count = options.threads.max(1);
-        let executor = Executor::new(count)?;
+        let executor = Executor::new(count, service.world.clock.clone())?;
         let mut threads = Vec::new();
         for number in 0..count {
             let (executor, runtime) = (Arc::clone(&executor), runtime.handle().clone());
@@ -120,12 +121,13 @@ impl Server {
             let _entered = handle.enter();
             watched.watch();
         })?);
+        let clock = &service.world.clock;
         let acceptor = Acceptor {
             executor: Arc::clone(&executor),
             service: Arc::clone(service),
             last_id: AtomicI32::new(0),
-            admission: Arc::new(Admission::new(options.admission.clone(), &service.facts.memory_limits.server)),
-            rate_limit: RefCell::new(RateLimit::new(Instant::now())),
+            admission: Arc::new(Admission::new(options.admission.clone(), &service.facts.memory_limits.server, clock)),
+            rate_limit: RefCell::new(RateLimit::new(clock.now())),
             refusals: RefCell::default(),
             tls: options.tls.clone(),
         };
@@ -147,24 +149,29 @@ impl Server {
     /// closes all connections. Returns within 15 seconds.
     pub fn stop(self) -> Stopped {
         self.service.interrupt_all();
-        let threads_serve = until(END_OF_COMMANDS, || self.service.operations.running() == 0);
+        let clock = &self.service.world.clock;
+        let threads_serve = until(END_OF_COMMANDS, clock, || self.service.operations.running() == 0);
         self.executor.stop();
         let end = if threads_serve { END_OF_THREADS } else { Duration::ZERO };
-        if !until(end, || self.threads.iter().all(JoinHandle::is_finished)) {
+        if !until(end, clock, || self.threads.iter().all(JoinHandle::is_finished)) {
             return Stopped::StillWorking;
         }
         self.executor.close();
         // The listener's runtime waits for its threads of long commands.
         self.stop.send_replace(true);
-        if until(END_OF_THREADS, || self.listener.is_finished()) { Stopped::InOrder } else { Stopped::StillWorking }
+        if until(END_OF_THREADS, clock, || self.listener.is_finished()) {
+            Stopped::InOrder
+        } else {
+            Stopped::StillWorking
+        }
     }
 }
 
 /// Waits until `holds` is true. Returns whether that was in time.
-fn until(patience: Duration, holds: impl Fn() -> bool) -> bool {
-    let began = Instant::now();
+fn until(patience: Duration, clock: &Clock, holds: impl Fn() -> bool) -> bool {
+    let began = clock.now();
     while !holds() {
-        if began.elapsed() >= patience {
+        if clock.since(began) >= patience {
             return false;
         }
         std::thread::sleep(LOOK_AGAIN);
@@ -285,7 +292,7 @@ impl Acceptor {
             pace.exempted.fetch_add(1, Ordering::Relaxed);
             return self.serve(socket, peer);
         }
-        match self.rate_limit.borrow_mut().take(rate, Instant::now()) {
+        match self.rate_limit.borrow_mut().take(rate, self.service.world.clock.now()) {
             RateDecision::Now => self.serve(socket, peer),
             RateDecision::Refused => {
                 pace.rejected_by_rate.fetch_add(1, Ordering::Relaxed);
@@ -305,7 +312,7 @@ impl Acceptor {
 
     fn refuse(&self, peer: Peer, refusal: Refusal) {
         self.service.pace.rejected.fetch_add(1, Ordering::Relaxed);
-        let (now, mut refusals) = (Instant::now(), self.refusals.borrow_mut());
+        let (now, mut refusals) = (self.service.world.clock.now(), self.refusals.borrow_mut());
         refusals.unsaid += 1;
         if refusals.last_line.is_none_or(|last| now.duration_since(last) >= REFUSALS_LINE) {
             let (refused, connections) = (refusals.unsaid, self.executor.connections());

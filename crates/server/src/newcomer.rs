@@ -62,7 +62,7 @@ impl Newcomer {
     pub fn note(&mut self, is_at_something: bool) {
         self.deadline = match self.deadline {
             _ if !is_at_something => None,
-            None => Some(Instant::now() + self.patience()),
+            None => Some((self.admission.clock().now() + self.patience()).into()),
             begun => begun,
         };
     }
@@ -117,10 +117,15 @@ mod tests {
     use super::*;
     use crate::admission::AdmissionOptions;
     use bunko_command::Peer;
+    use bunko_operation::Clock;
+
+    fn admission(clock: &Clock) -> Arc<Admission> {
+        Arc::new(Admission::new(AdmissionOptions::unlimited(), &Arc::default(), clock))
+    }
 
     #[test]
     fn all_together_hold_no_more_than_they_may() {
-        let admission = Arc::new(Admission::new(AdmissionOptions::unlimited(), &Arc::default()));
+        let admission = admission(&Clock::standing(0));
         let newcomer = || Newcomer::new(&admission.admit(Peer::Unix, 0).expect("admitted"));
         let (mut one, mut other) = (newcomer(), newcomer());
         assert!(one.hold(HELD_BYTES_MAX - 10).is_ok() && other.hold(10).is_ok());
@@ -133,10 +138,11 @@ mod tests {
 
     #[test]
     fn time_runs_while_something_is_begun() {
-        let admission = Arc::new(Admission::new(AdmissionOptions::unlimited(), &Arc::default()));
-        let mut newcomer = Newcomer::new(&admission.admit(Peer::Unix, 0).expect("admitted"));
+        let clock = Clock::standing(0);
+        let mut newcomer = Newcomer::new(&admission(&clock).admit(Peer::Unix, 0).expect("admitted"));
         newcomer.note(true);
         let deadline = newcomer.deadline().expect("it runs");
+        clock.advance(Duration::from_secs(1));
         newcomer.note(true);
         assert_eq!(newcomer.deadline(), Some(deadline));
         newcomer.note(false);

@@ -4,7 +4,7 @@
 //! **Invariant:** unread replies hold at most twice the part of the budget for replies, plus one reply. Beyond that,
 //! the connection whose client has read nothing for the longest time is closed.
 
-use bunko_operation::{Draw, Purpose, ServerMemory};
+use bunko_operation::{Clock, Draw, Purpose, ServerMemory};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,9 +34,9 @@ struct Entries {
 }
 
 impl Entries {
-    fn insert(&mut self, entry: Entry) -> Age {
+    fn insert(&mut self, entry: Entry, now: Instant) -> Age {
         self.last += 1;
-        let age = (Instant::now(), self.last);
+        let age = (now, self.last);
         self.bytes += entry.bytes;
         self.by_age.insert(age, entry);
         age
@@ -52,12 +52,13 @@ impl Entries {
 /// The replies of all connections that wait for their clients.
 pub(crate) struct UnreadReplies {
     memory: Arc<ServerMemory>,
+    clock: Clock,
     entries: Mutex<Entries>,
 }
 
 impl UnreadReplies {
-    pub fn new(memory: &Arc<ServerMemory>) -> Self {
-        Self { memory: Arc::clone(memory), entries: Mutex::default() }
+    pub fn new(memory: &Arc<ServerMemory>, clock: &Clock) -> Self {
+        Self { memory: Arc::clone(memory), clock: clock.clone(), entries: Mutex::default() }
     }
 
     /// Counts a reply of so many bytes until it is dropped; `drawn` is the draw for it, where there is one.
@@ -66,7 +67,8 @@ impl UnreadReplies {
         draw.set(bytes as u64);
         let closed = Arc::new(Notify::new());
         let mut entries = self.entries.lock();
-        let age = entries.insert(Entry { bytes: bytes as u64, closed: Arc::clone(&closed) });
+        let entry = Entry { bytes: bytes as u64, closed: Arc::clone(&closed) };
+        let age = entries.insert(entry, self.clock.now());
         while entries.bytes > 2 * self.memory.own_limit(Purpose::Reply) && entries.by_age.len() > 1 {
             let Some((oldest, _)) = entries.by_age.first_key_value() else { break };
             let oldest = *oldest;
@@ -106,7 +108,7 @@ impl Unread<'_> {
         self.read = 0;
         let mut entries = self.replies.entries.lock();
         if let Some(entry) = entries.remove(self.age) {
-            self.age = entries.insert(entry);
+            self.age = entries.insert(entry, self.replies.clock.now());
         }
     }
 
@@ -119,7 +121,7 @@ impl Unread<'_> {
     pub fn is_to_be_closed(&self) -> bool {
         let mut entries = self.replies.entries.lock();
         let is_oldest = entries.by_age.first_key_value().is_some_and(|(oldest, _)| *oldest == self.age);
-        let is_old = self.age.0.elapsed() >= UNREAD_MAX;
+        let is_old = self.replies.clock.since(self.age.0) >= UNREAD_MAX;
         let is_it = is_oldest && is_old && self.replies.is_room_wanted(&entries);
         if is_it {
             // The next oldest may go as soon as it asks.
@@ -152,7 +154,7 @@ mod tests {
     #[test]
     fn beyond_the_bound_the_one_goes_that_is_unread_for_longest() {
         let memory = ServerMemory::new(BUDGET);
-        let replies = UnreadReplies::new(&memory);
+        let replies = UnreadReplies::new(&memory, &Clock::standing(0));
         let (mut first, second) = (replies.begin(300, None), replies.begin(300, None));
         first.note_progress(PROGRESS_BYTES - 1);
         first.note_progress(1);
@@ -172,16 +174,11 @@ mod tests {
     #[test]
     fn only_old_ones_go_and_only_where_room_is_wanted() {
         let memory = ServerMemory::new(BUDGET);
-        let replies = UnreadReplies::new(&memory);
-        let (mut old, young) = (replies.begin(300, None), replies.begin(50, None));
-        let long_ago = Instant::now().checked_sub(2 * UNREAD_MAX).expect("a machine that has run for a while");
-        {
-            let mut entries = replies.entries.lock();
-            let entry = entries.remove(old.age).expect("it is there");
-            entries.bytes += entry.bytes;
-            entries.by_age.insert((long_ago, 0), entry);
-            old.age = (long_ago, 0);
-        }
+        let clock = Clock::standing(0);
+        let replies = UnreadReplies::new(&memory, &clock);
+        let old = replies.begin(300, None);
+        clock.advance(UNREAD_MAX);
+        let young = replies.begin(50, None);
         assert!(!old.is_to_be_closed(), "there is room");
         let more = replies.begin(51, None);
         assert!(!young.is_to_be_closed() && !more.is_to_be_closed());

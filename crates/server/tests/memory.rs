@@ -8,7 +8,7 @@ use bunko_engines::EngineOptions;
 use bunko_observe::LogLines;
 use bunko_operation::{MemoryLimits, Purpose, ServerMemory};
 use bunko_server::{AdmissionOptions, Server, ServerOptions, Stopped};
-use bunko_store::{LogOptions, Store, StoreOptions};
+use bunko_store::{Clock, LogOptions, Store, StoreOptions};
 use bunko_wire::{Codec, Compressor, HEADER_BYTES, Message, MessageFlags, needed_bytes, write_message};
 use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
@@ -52,7 +52,7 @@ impl Running {
             compressors: Vec::new(),
             memory_limits: MemoryLimits { server: Arc::clone(&memory), ..MemoryLimits::none() },
         };
-        let world = World::new(Arc::new(|| 0), Arc::new(move || numbers.fetch_add(0x9e37_79b9, Ordering::Relaxed)));
+        let world = World::new(Clock::dated(|| 0), Arc::new(move || numbers.fetch_add(0x9e37_79b9, Ordering::Relaxed)));
         let service = Arc::new(Service::new(catalog, world, facts, Arc::new(LogLines::default()), Process::default()));
         let admission = AdmissionOptions {
             connections_max: 1000,

@@ -55,7 +55,7 @@ impl WriteLock {
         catalog: &Catalog,
         is_one_writing: impl Fn() -> bool,
     ) -> Result<u64> {
-        let deadline = Instant::now() + patience;
+        let deadline = operation.clock().now() + patience;
         let mut state = self.state.lock();
         while state.is_closing {
             self.changed.wait_for(&mut state, SLICE);
@@ -132,7 +132,7 @@ fn close(
 ) -> Result<StillFiles> {
     while is_one_writing() {
         operation.check()?;
-        if Instant::now() >= deadline {
+        if operation.clock().now() >= deadline {
             return Err(Failure::new(ErrorCode::LOCK_TIMEOUT, "Fsync lock timed out"));
         }
         std::thread::sleep(LOOK);

@@ -9,7 +9,7 @@ use crate::store::Applying;
 use crate::{Batch, Effect, Effects, Location, Lsn, Result, SEGMENT_BYTES, STALL, StorageError, Store};
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Usual number of effects: a few documents with their changed index keys. They are walked four times.
 const EFFECTS_USUAL: usize = 16;
@@ -44,7 +44,7 @@ impl Drop for Placing<'_> {
         if std::thread::panicking() {
             store.journal.fail(StorageError::LogFailed);
         }
-        if store.journal.place((store.options.clock)(), |moment| store.watermark.appended(moment)) {
+        if store.journal.place(store.options.clock.now_ms(), |moment| store.watermark.appended(moment)) {
             drop(Applying { store, lsn });
         }
     }
@@ -119,10 +119,10 @@ impl Store {
     /// # Errors
     /// [`StorageError::Closing`] if it would have to wait, and the store is about to be closed.
     fn chain_in_turn(&self) -> Result<MutexGuard<'_, ()>> {
-        let ends = Instant::now() + FLUSH_WAIT_MAX;
+        let ends = self.options.clock.now() + FLUSH_WAIT_MAX;
         loop {
             let turn = self.chain.lock();
-            if self.is_at_leisure() || Instant::now() >= ends {
+            if self.is_at_leisure() || self.options.clock.now() >= ends {
                 return Ok(turn);
             }
             drop(turn);
@@ -199,13 +199,33 @@ impl Store {
 mod tests {
     use super::*;
     use crate::engines::fake::fake;
-    use crate::{EngineTable, KeyspaceId, RecordId, StoreOptions, Survival};
+    use crate::{Clock, EngineTable, KeyspaceId, RecordId, StoreOptions, Survival};
     use std::sync::atomic::AtomicBool;
 
     fn insertion(record: u64) -> Batch<'static> {
         let mut batch = Batch::new();
         batch.insert_record(KeyspaceId(7), RecordId(record), vec![7; 100]);
         batch
+    }
+
+    #[test]
+    fn a_chain_goes_on_after_the_longest_wait_if_engines_do_not_flush() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let (own, told) = fake("own", Survival::Durable);
+        let clock = Clock::standing(1);
+        let options = StoreOptions { clock: clock.clone(), ..StoreOptions::at_rest() };
+        let store = Store::open(directory.path(), options, EngineTable::only(own)).expect("opens");
+        *told.unflushed_bytes.lock() = 1 << 40;
+        std::thread::scope(|scope| {
+            let chain = scope.spawn(|| store.commit_chain(&[insertion(1), insertion(2)]));
+            while !chain.is_finished() {
+                std::thread::sleep(STALL);
+                clock.advance(FLUSH_WAIT_MAX);
+            }
+            chain.join().expect("no panic").expect("it goes on");
+        });
+        *told.unflushed_bytes.lock() = 0;
+        store.close().expect("closes");
     }
 
     #[test]
@@ -217,6 +237,7 @@ mod tests {
         *told.unflushed_bytes.lock() = 1 << 40;
         std::thread::scope(|scope| {
             scope.spawn(|| {
+                // Nothing shows that a thread waits; a sleep that is too short only makes the test weaker.
                 std::thread::sleep(20 * STALL);
                 store.commit(&insertion(1)).expect("only chains wait");
                 is_flushed.store(true, Ordering::SeqCst);

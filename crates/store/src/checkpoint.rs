@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Starts checkpoints, and keeps figures of the last ones.
 #[derive(Default)]
@@ -105,7 +105,7 @@ impl Store {
 
     fn checkpoint_once(&self) -> Result<()> {
         let _running = self.checkpointer.running.lock();
-        let started = Instant::now();
+        let started = self.options.clock.now();
         let (engines, marked) = {
             // Locked before the gate: a checkpoint that waits for the gate keeps all writers out.
             let _no_open_chain = self.chain.lock();
@@ -133,7 +133,7 @@ impl Store {
         // An engine's durable state must never point past the durable log.
         self.journal.sync_blocking(manifest.watermark)?;
         self.finish_checkpoint(&engines, manifest)?;
-        self.checkpointer.finished(started.elapsed());
+        self.checkpointer.finished(self.options.clock.since(started));
         Ok(())
     }
 

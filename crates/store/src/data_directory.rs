@@ -1,11 +1,9 @@
 //! One process per data directory.
 
-use crate::error::is_full;
 use crate::manifest::Manifest;
-use crate::{Result, StorageError, make_directory};
+use crate::{Result, StorageError, files, make_directory};
 use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of files that a refusal names.
@@ -33,7 +31,7 @@ impl DataDirectory {
             refuse_remains(path)?;
         }
         make_directory(path)?;
-        let lock = File::open(path).map_err(|error| StorageError::io(path, error))?;
+        let lock = files::open(path)?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(StorageError::Locked { path: path.to_owned() }),
@@ -58,10 +56,10 @@ pub fn check_place(path: &Path) -> Result<()> {
 
 /// Writes this process's id into a file, for people and tools that ask which process has the directory.
 fn note_process(file: &Path) -> Result<()> {
-    match std::fs::write(file, format!("{}\n", std::process::id())) {
+    match files::write(file, format!("{}\n", std::process::id()).as_bytes()) {
         // A start must not fail on a full disk, because it is what makes room again.
-        Err(error) if is_full(&error) => Ok(()),
-        outcome => outcome.map_err(|error| StorageError::io(file, error)),
+        Err(StorageError::OutOfDiskSpace { .. }) => Ok(()),
+        outcome => outcome,
     }
 }
 
@@ -118,12 +116,8 @@ fn refuse_remains(path: &Path) -> Result<()> {
 
 /// Names of a directory's entries; empty if it is missing.
 fn names(directory: &Path) -> Result<Vec<String>> {
-    let io = |error| StorageError::io(directory, error);
-    match std::fs::read_dir(directory) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(io(error)),
-        Ok(entries) => entries.map(|entry| Ok(entry.map_err(io)?.file_name().to_string_lossy().into_owned())).collect(),
-    }
+    let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    Ok(files::entries(directory)?.iter().map(name).collect())
 }
 
 #[cfg(test)]

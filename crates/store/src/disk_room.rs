@@ -16,9 +16,9 @@
 
 use crate::engines::Needs;
 use crate::error::is_full;
-use crate::{Added, Result, StorageError};
+use crate::{Added, Result, StorageError, files};
 use parking_lot::Mutex;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -129,7 +129,7 @@ impl DiskRoom {
         }
         room.options.bytes = room.options.bytes.next_multiple_of(BLOCK_BYTES);
         let path = room.directory.join(FILE_NAME);
-        match OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path) {
+        match files::open_or_create(&path) {
             Ok(file) => {
                 let bytes = file.metadata().map_or(0, |metadata| metadata.len()).min(room.options.bytes);
                 let has_room = room.free_bytes().is_none_or(|free| free >= room.options.bytes - bytes);
@@ -147,7 +147,7 @@ impl DiskRoom {
                 }
                 *room.file.lock() = Some(file);
             }
-            Err(error) if is_full(&error) => {}
+            Err(StorageError::OutOfDiskSpace { .. }) => {}
             Err(_) => room.options.bytes = 0,
         }
         room.limit.store(if room.is_off() { u64::MAX } else { 0 }, Ordering::Relaxed);
@@ -307,8 +307,7 @@ impl DiskRoom {
             return false;
         }
         if file.is_none() {
-            let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).to_owned();
-            *file = options.open(self.directory.join(FILE_NAME)).ok();
+            *file = files::open_or_create(&self.directory.join(FILE_NAME)).ok();
         }
         let Some(file) = file.as_ref() else { return false };
         if allocate(file, reserve.whole_bytes).is_err() {

@@ -7,6 +7,7 @@ use crate::store::LogHandle;
 use crate::{Added, Effect, Effects, Engine, KeyspaceId, KeyspaceMap, Lsn, Result, StorageError, View};
 use arc_swap::ArcSwap;
 use bunko_bson::DocumentRef;
+use bunko_host::Clock;
 use bunko_versions::Views;
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,8 @@ pub struct Opening<'a> {
     pub directory: &'a Path,
     /// The log to read documents from, once views are taken.
     pub log: LogHandle,
+    /// The store's clock.
+    pub clock: Clock,
     /// The note of the engine's last durable checkpoint; `None` for an engine that is new in this directory.
     pub note: Option<DocumentRef<'a>>,
 }
@@ -81,6 +84,7 @@ pub(crate) struct Engines {
     opening: Mutex<()>,
     directory: PathBuf,
     log: LogHandle,
+    clock: Clock,
 }
 
 /// Engines beside the store's own.
@@ -115,8 +119,14 @@ impl EngineSelection<'_> {
 
 impl Engines {
     /// Opens the store's own engine.
-    pub fn open(table: EngineTable, directory: &Path, log: &LogHandle, note: Option<DocumentRef<'_>>) -> Result<Self> {
-        let own = (table.own.open)(Opening { directory, log: Arc::clone(log), note })?;
+    pub fn open(
+        table: EngineTable,
+        directory: &Path,
+        log: &LogHandle,
+        clock: &Clock,
+        note: Option<DocumentRef<'_>>,
+    ) -> Result<Self> {
+        let own = (table.own.open)(Opening { directory, log: Arc::clone(log), clock: clock.clone(), note })?;
         let others = Arc::new(ArcSwap::default());
         Ok(Self {
             table,
@@ -127,6 +137,7 @@ impl Engines {
             opening: Mutex::new(()),
             directory: directory.to_owned(),
             log: Arc::clone(log),
+            clock: clock.clone(),
         })
     }
 
@@ -169,7 +180,8 @@ impl Engines {
         }
         let kind = self.table.others.iter().find(|kind| kind.name == name && self.names().contains(&name));
         let kind = kind.ok_or_else(|| StorageError::UnknownEngine { name: name.to_owned() })?;
-        let opening = Opening { directory: &self.directory, log: Arc::clone(&self.log), note };
+        let opening =
+            Opening { directory: &self.directory, log: Arc::clone(&self.log), clock: self.clock.clone(), note };
         let engine = (kind.open)(opening)?;
         self.change(|others| {
             others.engines.push(Opened { engine: Arc::clone(&engine), survival: kind.survival });

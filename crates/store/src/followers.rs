@@ -204,7 +204,7 @@ impl Followers {
 
     /// Rings the bells of due records before `synced`, the end of the durable part. Returns the position of a due
     /// record that is still to be synced.
-    fn ring(&self, synced: Lsn) -> Option<Lsn> {
+    fn ring(&self, synced: Lsn, now: Instant) -> Option<Lsn> {
         let mut rung = Vec::new();
         let mut state = self.state.lock();
         let FollowedScopes { scopes, due, is_asked, rung_at, .. } = &mut *state;
@@ -218,7 +218,7 @@ impl Followers {
         let next = due.values().map(|(first, _)| *first).min();
         *is_asked = next.is_some();
         if !rung.is_empty() {
-            *rung_at = Some(Instant::now());
+            *rung_at = Some(now);
         }
         drop(state);
         for bell in rung {
@@ -228,9 +228,9 @@ impl Followers {
     }
 
     /// Time until which no bell is to ring again.
-    fn gathers_until(&self) -> Option<Instant> {
+    fn gathers_until(&self, now: Instant) -> Option<Instant> {
         let until = self.state.lock().rung_at? + GATHERING;
-        (until > Instant::now()).then_some(until)
+        (until > now).then_some(until)
     }
 }
 
@@ -248,12 +248,12 @@ fn ring_when_durable(log: &Arc<Log>, lsn: Lsn) {
     let weak = Arc::downgrade(log);
     let ring = move |outcome: crate::Result<()>| {
         if let (Ok(()), Some(log)) = (outcome, weak.upgrade())
-            && let Some(next) = log.followers().ring(log.synced_lsn())
+            && let Some(next) = log.followers().ring(log.synced_lsn(), log.clock().now())
         {
             ring_when_durable(&log, next);
         }
     };
-    match log.followers().gathers_until() {
+    match log.followers().gathers_until(log.clock().now()) {
         Some(until) => log.on_durable_from(until, Box::new(ring)),
         None => log.on_durable(lsn, Box::new(ring)),
     }
@@ -262,6 +262,7 @@ fn ring_when_durable(log: &Arc<Log>, lsn: Lsn) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bunko_host::Clock;
 
     fn names(batch: &Batch<'_>, tell: &mut dyn FnMut(&str)) {
         for statement in batch.noted() {
@@ -279,46 +280,42 @@ mod tests {
 
     #[test]
     fn a_record_wakes_those_whom_it_concerns_once_it_is_on_disk() {
-        let followers = Arc::new(Followers::default());
+        let (followers, now) = (Arc::new(Followers::default()), Clock::standing(0).now());
         followers.set_names_of(names);
         let scopes = ["", "a.", "a.x", "a.y", "ab.x"];
         let following = scopes.map(|scope| followers.follow(scope, || Lsn(0)));
         let rings = || following.each_ref().map(|following| following.bell().rings());
         assert!(followers.touch(&batch("a.x"), Lsn(10)));
         assert!(!followers.touch(&batch("a.x"), Lsn(20)), "a sync was asked for");
-        assert_eq!(followers.ring(Lsn(10)), Some(Lsn(10)));
+        assert_eq!(followers.ring(Lsn(10), now), Some(Lsn(10)));
         assert_eq!(rings(), [0, 0, 0, 0, 0]);
-        assert_eq!(followers.ring(Lsn(15)), Some(Lsn(20)));
+        assert_eq!(followers.ring(Lsn(15), now), Some(Lsn(20)));
         assert_eq!(rings(), [1, 1, 1, 0, 0]);
-        assert_eq!(followers.ring(Lsn(21)), None);
+        assert_eq!(followers.ring(Lsn(21), now), None);
         assert_eq!(rings(), [2, 2, 2, 0, 0]);
         assert!(followers.touch(&batch("a.$cmd"), Lsn(30)));
-        assert_eq!(followers.ring(Lsn(31)), None);
+        assert_eq!(followers.ring(Lsn(31), now), None);
         assert_eq!(rings(), [3, 3, 3, 1, 0]);
         assert!(followers.touch(&batch("b.x"), Lsn(40)));
         drop(following);
-        assert_eq!(followers.ring(Lsn(41)), None);
+        assert_eq!(followers.ring(Lsn(41), now), None);
         assert!(followers.state.lock().scopes.is_empty());
         assert!(!followers.touch(&batch("a.x"), Lsn(50)));
     }
 
     #[test]
     fn what_comes_soon_after_a_ring_is_gathered() {
-        let followers = Arc::new(Followers::default());
+        let (followers, now) = (Arc::new(Followers::default()), Clock::standing(0).now());
         followers.set_names_of(names);
         let following = followers.follow("a.x", || Lsn(0));
         assert!(followers.touch(&batch("a.x"), Lsn(10)));
-        assert_eq!(followers.gathers_until(), None, "the first is told at once");
-        assert_eq!(followers.ring(Lsn(5)), Some(Lsn(10)));
-        assert_eq!(followers.gathers_until(), None, "nothing has rung");
-        let begun = Instant::now();
-        assert_eq!(followers.ring(Lsn(11)), None);
+        assert_eq!(followers.gathers_until(now), None, "the first is told at once");
+        assert_eq!(followers.ring(Lsn(5), now), Some(Lsn(10)));
+        assert_eq!(followers.gathers_until(now), None, "nothing has rung");
+        assert_eq!(followers.ring(Lsn(11), now), None);
         assert_eq!(following.bell().rings(), 1);
-        assert!(followers.state.lock().rung_at >= Some(begun));
-        followers.state.lock().rung_at = Some(begun + Duration::from_mins(1));
-        assert_eq!(followers.gathers_until(), Some(begun + Duration::from_mins(1) + GATHERING));
-        followers.state.lock().rung_at = begun.checked_sub(GATHERING);
-        assert_eq!(followers.gathers_until(), None, "after a silence the next is told at once");
+        assert_eq!(followers.gathers_until(now + GATHERING / 2), Some(now + GATHERING));
+        assert_eq!(followers.gathers_until(now + GATHERING), None, "after a silence the next is told at once");
     }
 
     #[test]

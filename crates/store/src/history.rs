@@ -141,7 +141,7 @@ impl Store {
         if retention_ms == 0 {
             return Ok(kept.give_up_below(wanted));
         }
-        let young_ms = (self.options.clock)().saturating_sub(retention_ms);
+        let young_ms = self.options.clock.now_ms().saturating_sub(retention_ms);
         let mut oldest = kept.oldest_segment.load(Ordering::Relaxed);
         // No record of a segment is younger than the first record of the next one.
         while oldest < wanted

@@ -39,13 +39,13 @@ mod chain;
 mod checkpoint;
 mod data_directory;
 mod delegate;
-mod directories;
 mod disk_room;
 mod effects;
 mod engine;
 mod engines;
 mod error;
 pub mod failpoint;
+pub mod files;
 mod followed;
 mod followers;
 mod history;
@@ -78,8 +78,8 @@ mod whole;
 
 pub use batch::Batch;
 pub use bell::{Bell, Listening};
+pub use bunko_host::Clock;
 pub use data_directory::check_place;
-pub use directories::make_directory;
 pub use disk_room::{DiskReserve, FreeBytes, ReserveHook, ReserveOptions};
 pub use effects::{Effect, Effects, Noted, Presence, Statement};
 pub use engine::{
@@ -88,6 +88,7 @@ pub use engine::{
 };
 pub use engines::{EngineKind, EngineTable, Keeping, OpenEngine, Opening, Survival};
 pub use error::StorageError;
+pub use files::make_directory;
 pub use followed::{ChangedRecords, Changes};
 pub use followers::{Following, NamesOf, Quiet};
 pub use keyspace_map::KeyspaceMap;
@@ -106,7 +107,7 @@ pub use staged::Staged;
 pub use statistics::KeyspaceStatistics;
 pub use status::StoreStatistics;
 pub use still_files::StillFiles;
-pub use store::{BackgroundErrorHook, Clock, LogHandle, Store, StoreOptions};
+pub use store::{BackgroundErrorHook, LogHandle, Store, StoreOptions};
 pub use whole::Whole;
 
 /// Result of storage operations.

@@ -5,9 +5,8 @@
 //! notes are split into parts, so that the size limit of a document limits neither collections nor segments.
 
 use crate::planted::{self, Bug};
-use crate::{KeyspaceId, KeyspaceStatistics, Lsn, Result, StorageError};
+use crate::{KeyspaceId, KeyspaceStatistics, Lsn, Result, StorageError, files};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
-use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -55,11 +54,7 @@ impl Manifest {
     /// Reads the manifest; `None` if the directory is new.
     pub fn read(directory: &Path) -> Result<Option<Self>> {
         let path = Self::path(directory);
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(StorageError::io(&path, error)),
-        };
+        let Some(bytes) = files::read(&path)? else { return Ok(None) };
         let mut parts = Parts { path: &path, bytes: &bytes, offset: 0 };
         let header = parts.next()?;
         let found = number(header, "formatVersion").and_then(|number| u32::try_from(number).ok());
@@ -117,18 +112,15 @@ impl Manifest {
         let path = Self::path(directory);
         let temporary = directory.join("manifest.tmp");
         let io = |error| StorageError::io(&temporary, error);
-        let mut file = File::create(&temporary).map_err(io)?;
+        let mut file = files::create(&temporary)?;
         for part in self.parts() {
             let content = part.as_ref().as_bytes();
             file.write_all(&bunko_checksum::crc32c(content).to_le_bytes()).map_err(io)?;
             file.write_all(content).map_err(io)?;
         }
         file.sync_all().map_err(io)?;
-        std::fs::rename(&temporary, &path).map_err(io)?;
-        if planted::active(Bug::NoDirectorySync) {
-            return Ok(());
-        }
-        File::open(directory).and_then(|directory| directory.sync_all()).map_err(io)
+        files::rename(&temporary, &path)?;
+        if planted::active(Bug::NoDirectorySync) { Ok(()) } else { files::sync_directory(directory) }
     }
 
     fn parts(&self) -> Vec<DocumentBuf> {

@@ -23,6 +23,7 @@ use crate::{
     StorageError, View,
 };
 use bunko_bson::{DocumentBuf, Timestamp};
+use bunko_host::Clock;
 use parking_lot::{Mutex, RwLock};
 use std::path::Path;
 use std::sync::Arc;
@@ -39,9 +40,6 @@ pub type LogHandle = Arc<std::sync::OnceLock<Arc<Log>>>;
 /// Called with the name of the background work and its error.
 pub type BackgroundErrorHook = Arc<dyn Fn(&str, &StorageError) + Send + Sync>;
 
-/// The wall clock, in milliseconds since 1970.
-pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
-
 /// Options of a store.
 #[derive(Clone)]
 pub struct StoreOptions {
@@ -51,7 +49,7 @@ pub struct StoreOptions {
     pub checkpoint_interval: Duration,
     /// A checkpoint begins early when engines hold more unflushed bytes than this.
     pub unflushed_bytes_max: u64,
-    /// Milliseconds since 1970.
+    /// Its date stamps the records.
     pub clock: Clock,
     /// Called when background work fails; it will be tried again.
     pub on_background_error: BackgroundErrorHook,
@@ -60,15 +58,15 @@ pub struct StoreOptions {
 }
 
 impl StoreOptions {
-    /// For tests and measurements: no reserve, no checkpoint until one is requested or 64 MiB are unflushed, a clock
-    /// that stands at 1, and a panic if background work fails.
+    /// For tests and measurements: no reserve, no checkpoint until one is requested or 64 MiB are unflushed, the
+    /// date 1, and a panic if background work fails.
     #[must_use]
     pub fn at_rest() -> Self {
         Self {
             log: LogOptions::default(),
             checkpoint_interval: Duration::from_hours(1),
             unflushed_bytes_max: 64 << 20,
-            clock: Arc::new(|| 1),
+            clock: Clock::dated(|| 1),
             on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
             reserve: ReserveOptions::none(),
         }
@@ -139,7 +137,7 @@ impl Store {
                 if let Some(manifest) = Manifest::read(path)? {
                     return Err(other_engine(path, &manifest, table.own.name));
                 }
-                let engines = Engines::open(table, path, &LogHandle::default(), None)?;
+                let engines = Engines::open(table, path, &LogHandle::default(), &options.clock, None)?;
                 let journal = Journal::None(Order::from(Journal::FIRST));
                 let contents = (engines, Statistics::default(), Remembered::new());
                 Ok(Self::start(None, journal, None, contents, Journal::FIRST, options))
@@ -157,7 +155,7 @@ impl Store {
             return Err(other_engine(path, &manifest, table.own.name));
         }
         let handle = LogHandle::default();
-        let engines = Engines::open(table, path, &handle, own_note)?;
+        let engines = Engines::open(table, path, &handle, &options.clock, own_note)?;
         for (name, note) in manifest.engines.iter().skip(1) {
             engines.ensure(name, Some(note.as_ref()))?;
         }
@@ -167,10 +165,12 @@ impl Store {
         let remembered = Remembered::restore(&manifest.remembered);
         let remembered = remembered.ok_or_else(|| Manifest::corrupt(path, "remembers something malformed"))?;
         let (watermark, time_ms) = (manifest.watermark, manifest.time_ms);
-        let recovered = recover(&path.join("log"), watermark, &mut |lsn, effects| {
+        let began = options.clock.now();
+        let mut recovered = recover(&path.join("log"), watermark, &mut |lsn, effects| {
             remembered.apply(effects.clone().noted());
             engines.replay(lsn, &effects, &|effects| statistics.apply(effects))
         })?;
+        recovered.recovery.elapsed = options.clock.since(began);
         for engine in engines.all() {
             engine.check_log(&recovered)?;
         }
@@ -178,7 +178,7 @@ impl Store {
         // Nothing was changed up to here, so a refused start leaves files that can still be repaired.
         // The reserve comes before the log takes disk that it can do without.
         let disk = DiskRoom::open(path, options.reserve.clone(), engines.needs());
-        let log = Log::start(recovered, options.log.clone(), time_ms, &disk)?;
+        let log = Log::start(recovered, options.log.clone(), options.clock.clone(), time_ms, &disk)?;
         failpoint::pass(Failpoint::LogStarted);
         let _ = handle.set(Arc::clone(&log));
         let end = log.next_lsn();
@@ -356,7 +356,7 @@ impl Store {
         }
     }
 
-    /// The wall clock that stamps the records.
+    /// The clock that dates the records.
     pub fn clock(&self) -> &Clock {
         &self.options.clock
     }
@@ -384,7 +384,7 @@ impl Store {
         if batch.changes_keyspaces() {
             self.engines.open_for(batch.effects(0))?;
         }
-        let now_ms = (self.options.clock)();
+        let now_ms = self.options.clock.now_ms();
         let in_order = |moment| self.watermark.appended(moment);
         let appended = match self.keeping(batch) {
             Keeping::Whole => self.journal.append(batch, draw, now_ms, in_order)?,

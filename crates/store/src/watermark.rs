@@ -115,6 +115,7 @@ mod tests {
             let watermark = Arc::clone(&watermark);
             std::thread::spawn(move || watermark.applied(Lsn(20)))
         };
+        // Nothing shows that a thread waits; a sleep that is too short only makes the test weaker.
         std::thread::sleep(std::time::Duration::from_millis(20));
         assert_eq!(watermark.visible(), Lsn(10));
         watermark.applied(Lsn(10));

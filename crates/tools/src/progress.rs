@@ -7,6 +7,7 @@ mod snapshot;
 pub use reporter::{Reporter, Style};
 pub use snapshot::{NamespaceSnapshot, Snapshot};
 
+use bunko_host::Clock;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -117,6 +118,7 @@ impl Counts {
 /// Progress of a whole run.
 #[derive(Debug)]
 pub struct Progress {
+    clock: Clock,
     started: Instant,
     namespaces: Mutex<Vec<(String, Arc<Counts>)>>,
     spent_ns: [AtomicU64; Activity::ALL.len()],
@@ -128,10 +130,12 @@ pub struct Progress {
     pub source_bytes_expected: AtomicU64,
 }
 
-impl Default for Progress {
-    fn default() -> Self {
+impl Progress {
+    /// A run that begins now, by this clock.
+    pub fn new(clock: Clock) -> Self {
         Self {
-            started: Instant::now(),
+            started: clock.now(),
+            clock,
             namespaces: Mutex::default(),
             spent_ns: Default::default(),
             notes: Mutex::default(),
@@ -139,9 +143,12 @@ impl Default for Progress {
             source_bytes_expected: AtomicU64::new(0),
         }
     }
-}
 
-impl Progress {
+    /// The clock that the run measures time by.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
     /// The counts of a namespace, made at the first call.
     pub fn namespace(&self, name: &str) -> Arc<Counts> {
         let mut namespaces = self.namespaces.lock();
@@ -155,9 +162,9 @@ impl Progress {
 
     /// Runs `work` and adds its time to `activity`.
     pub fn time<T>(&self, activity: Activity, work: impl FnOnce() -> T) -> T {
-        let begun = Instant::now();
+        let begun = self.clock.now();
         let result = work();
-        self.spend(activity, begun.elapsed());
+        self.spend(activity, self.clock.since(begun));
         result
     }
 
@@ -192,7 +199,7 @@ impl Progress {
             is_finished: counts.finished.load(Ordering::Relaxed),
         });
         Snapshot {
-            elapsed: self.started.elapsed(),
+            elapsed: self.clock.since(self.started),
             namespaces: namespaces.collect(),
             spent: self.spent_ns.each_ref().map(|spent_ns| Duration::from_nanos(load(spent_ns))),
             source_bytes: load(&self.source_bytes),

@@ -15,13 +15,14 @@ use crate::restore::{
 use crate::{Interrupted, Link, Server, ToolError};
 use bunko_bson::{ArrayRef, DocumentBuf, ValueRef};
 use bunko_client::ClientError;
+use bunko_host::Clock;
 use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The database that trials restore into. Its collections are named after the dump's namespaces.
 pub const DATABASE: &str = "bunko_tune";
@@ -164,6 +165,7 @@ pub fn run(
     server: &dyn Server,
     options: &RestoreOptions,
     interrupted: &Interrupted,
+    clock: &Clock,
     on_trial: &mut dyn FnMut(&Trial),
 ) -> Result<Tuning, ToolError> {
     check(options)?;
@@ -172,7 +174,7 @@ pub fn run(
     let defaults = Settings::of(options);
     let mut trials = Vec::new();
     let mut attempt = |settings: Settings| {
-        let trial = attempt(server, &settings.apply(&for_trial(options)), interrupted);
+        let trial = attempt(server, &settings.apply(&for_trial(options)), interrupted, clock);
         // Also after a failure, so that nothing is left behind.
         let dropped = link.run(DATABASE, &DocumentBuf::new().with("dropDatabase", 1_i32)).map_err(failed);
         let trial = trial?;
@@ -295,8 +297,13 @@ fn failed(cause: ClientError) -> ToolError {
 }
 
 /// Restores until the dump ends or the time is over.
-fn attempt(server: &dyn Server, options: &RestoreOptions, interrupted: &Interrupted) -> Result<Trial, ToolError> {
-    let progress = Arc::new(Progress::default());
+fn attempt(
+    server: &dyn Server,
+    options: &RestoreOptions,
+    interrupted: &Interrupted,
+    clock: &Clock,
+) -> Result<Trial, ToolError> {
+    let progress = Arc::new(Progress::new(clock.clone()));
     let stop: Interrupted = Arc::new(AtomicBool::new(false));
     let (done, is_done) = mpsc::channel::<()>();
     let (ended, snapshot) = std::thread::scope(|scope| {
@@ -308,9 +315,9 @@ fn attempt(server: &dyn Server, options: &RestoreOptions, interrupted: &Interrup
                 ended.map_err(|error| error.cause)
             }
         });
-        let deadline = Instant::now() + TRIAL;
+        let deadline = clock.now() + TRIAL;
         while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(POLL) {
-            if Instant::now() >= deadline || interrupted.load(Ordering::Relaxed) {
+            if clock.now() >= deadline || interrupted.load(Ordering::Relaxed) {
                 break;
             }
         }

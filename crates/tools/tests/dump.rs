@@ -7,6 +7,7 @@ use bunko_archive::compression::Compression;
 use bunko_archive::directory;
 use bunko_archive::split_document;
 use bunko_bson::{DocumentBuf, Timestamp, ValueRef};
+use bunko_host::Clock;
 use bunko_tools::dump::{
     ArchiveTarget, DumpOptions, DumpSummary, OplogMode, Output, Resume, UsersAndRoles, Views, run,
 };
@@ -46,7 +47,7 @@ fn archive_options(path: &Path, compression: Compression) -> DumpOptions {
 
 fn dump(shelf: &Shelf, options: &DumpOptions) -> Result<DumpSummary, ToolError> {
     let interrupted = Interrupted::clone(&shelf.interrupted);
-    run(shelf, options, &Arc::new(Progress::default()), &interrupted)
+    run(shelf, options, &Arc::new(Progress::new(Clock::machine())), &interrupted)
 }
 
 /// The sorted `_id`s of each namespace, from an archive whose format is checked.
@@ -176,7 +177,7 @@ fn going_on_needs_an_unfinished_dump_of_the_same_kind() {
 
 /// Notes to the user of a dump that is resumed.
 fn told_of(options: &DumpOptions) -> Vec<String> {
-    let progress = Arc::new(Progress::default());
+    let progress = Arc::new(Progress::new(Clock::machine()));
     let again = DumpOptions { resume: Resume::Continue, ..options.clone() };
     run(&shelf(Fault::None), &again, &progress, &Interrupted::default()).expect("begun anew");
     progress.take_notes()

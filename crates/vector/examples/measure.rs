@@ -4,6 +4,7 @@
 
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_operation::OperationContext;
+use bunko_testkit::random::Random;
 use bunko_vector::{Definition, Growing, Request, Table};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -13,18 +14,12 @@ const PLACES: usize = 1_000;
 const QUERIES: usize = 200;
 const LIMIT: i32 = 10;
 
-struct Numbers(u64);
+struct Numbers(Random);
 
 impl Numbers {
-    /// The next number between 0 and 1.
-    fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as f64 / f64::from(1_u32 << 31)
-    }
-
     /// A number of approximately normal distribution with variance 1.
     fn normal(&mut self) -> f64 {
-        (0..12).map(|_| self.next()).sum::<f64>() - 6.0
+        (0..12).map(|_| self.0.fraction()).sum::<f64>() - 6.0
     }
 
     fn vector(&mut self, dimensions: usize, around: Option<&[f64]>) -> Vec<f64> {
@@ -57,12 +52,12 @@ fn main() {
         .with("similarity", "cosine");
     let fields: ArrayBuf = std::iter::once(&field).collect();
     let mut table = Table::new(Definition::of(DocumentBuf::new().with("fields", &fields).as_ref()));
-    let mut numbers = Numbers(1);
+    let mut numbers = Numbers(Random(1));
     let places: Vec<Vec<f64>> = (0..PLACES).map(|_| numbers.vector(dimensions, None)).collect();
     let began = Instant::now();
     let mut taken = Duration::ZERO;
     for record in 0..count {
-        let place = (numbers.next() * PLACES as f64) as usize;
+        let place = (numbers.0.fraction() * PLACES as f64) as usize;
         let document = document(&numbers.vector(dimensions, Some(&places[place])));
         let one = Instant::now();
         table.put(record as u64, document.as_ref());
@@ -78,7 +73,7 @@ fn main() {
     println!("graph: {:.1} s; {} MB in all", began.elapsed().as_secs_f64(), table.bytes() >> 20);
     let queries: Vec<Vec<f64>> = (0..QUERIES)
         .map(|_| {
-            let place = (numbers.next() * PLACES as f64) as usize;
+            let place = (numbers.0.fraction() * PLACES as f64) as usize;
             numbers.vector(dimensions, Some(&places[place]))
         })
         .collect();

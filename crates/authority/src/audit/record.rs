@@ -87,7 +87,8 @@ impl Authority {
     }
 
     fn event(&self, client: Option<&Client>, name: &str, param: &DocumentBuf, result: i32) -> DocumentBuf {
-        let mut event = DocumentBuf::new().with("atype", name).with("ts", ValueRef::DateTime((self.clock)() as i64));
+        let mut event =
+            DocumentBuf::new().with("atype", name).with("ts", ValueRef::DateTime(self.clock.now_ms() as i64));
         // The server's own commands use a connection with id 0.
         if let Some(client) = client.filter(|client| client.id != 0) {
             let bytes = client.uuid(&*self.random);

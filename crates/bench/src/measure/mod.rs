@@ -149,7 +149,7 @@ fn collect(
             }
             Err(RecvTimeoutError::Timeout) => {
                 next_tick += TICK;
-                let elapsed = started.elapsed();
+                let elapsed = clock::since(started);
                 let (rate, latency) = collector.latest().map_or((0, None), |(rate, latency)| (rate, Some(latency)));
                 observer.tick(&Tick {
                     elapsed,

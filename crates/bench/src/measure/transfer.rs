@@ -30,7 +30,7 @@ pub(crate) fn measure_transfer<T: Send>(
     let before = Before::read(probe);
     let tool_before = own_cpu();
     let sleepers = PauseWatch::begin();
-    let progress = Arc::new(Progress::default());
+    let progress = Arc::new(Progress::new(clock::MACHINE));
     let (done, is_done) = mpsc::channel::<()>();
     let (returned, elapsed, mut intervals, server) = std::thread::scope(|scope| {
         let sampled = scope.spawn(|| sampler::sample(probe, &over));
@@ -38,7 +38,7 @@ pub(crate) fn measure_transfer<T: Send>(
         let worked = scope.spawn(move || {
             let begun = clock::now();
             let returned = work(progress);
-            let elapsed = begun.elapsed();
+            let elapsed = clock::since(begun);
             // Dropping the sender ends `watch`.
             drop(done);
             (returned, elapsed)
@@ -112,7 +112,7 @@ fn watch(progress: &Progress, is_done: &mpsc::Receiver<()>, observer: &mut dyn O
         let now = progress.snapshot();
         let documents = now.documents().saturating_sub(earlier.documents());
         observer.tick(&Tick {
-            elapsed: begun.elapsed(),
+            elapsed: clock::since(begun),
             pace: Pace::Documents(documents),
             p99_us: None,
             remaining: now.remaining_time(&earlier),

@@ -34,10 +34,10 @@ pub(super) fn settle(session: &mut Session<'_>, longest: Duration) -> Option<Set
     let mut before = SignsOfWork::read(session);
     let mut last_sign = clock::now();
     let is_quiet = loop {
-        if last_sign.elapsed() >= QUIET || session.stop.load(Ordering::Relaxed) {
+        if clock::since(last_sign) >= QUIET || session.stop.load(Ordering::Relaxed) {
             break true;
         }
-        if began.elapsed() >= longest {
+        if clock::since(began) >= longest {
             break false;
         }
         std::thread::sleep(POLL);

@@ -235,9 +235,9 @@ impl<'t> Session<'t> {
     pub fn clock_offset_ms(&mut self) -> Result<f64, BenchError> {
         let mut best: Option<(f64, f64)> = None;
         for _ in 0..9 {
-            let (began, wall) = (clock::now(), clock::wall());
+            let (began, wall) = (clock::now(), clock::MACHINE.since_1970());
             let server = server_time(&mut self.control)?;
-            let round_trip = began.elapsed().as_secs_f64() * 1e3;
+            let round_trip = clock::since(began).as_secs_f64() * 1e3;
             let here = wall.as_secs_f64() * 1e3 + round_trip / 2.0;
             if best.is_none_or(|(shortest, _)| round_trip < shortest) {
                 best = Some((round_trip, here - server as f64));

@@ -100,7 +100,7 @@ impl Stay {
     /// `LockTimeout` if changes of the collection take more than `ms_max` milliseconds; a negative `ms_max` means no
     /// limit.
     pub fn begin(collection: &Collection, ms_max: i32) -> Result<Self> {
-        let until = Instant::now() + u64::try_from(ms_max).map_or(WAIT_MAX, Duration::from_millis);
+        let until = collection.store.clock().now() + u64::try_from(ms_max).map_or(WAIT_MAX, Duration::from_millis);
         let timeout = || {
             let message =
                 format!("Unable to acquire lock on collection '{}' within {ms_max}ms.", collection.namespace());

@@ -273,6 +273,7 @@ mod tests {
             let (owners, record) = (Arc::clone(&owners), record.clone());
             std::thread::spawn(move || owners.wait(&record, &*OperationContext::unlimited()).expect("may wait"))
         };
+        // Nothing shows that a thread waits; a sleep that is too short only makes the test weaker.
         std::thread::sleep(Duration::from_millis(10));
         assert!(!waiting.is_finished() && owners.are_any());
         owners.release(std::slice::from_ref(&record));

@@ -295,6 +295,7 @@ fn whoever_asks_for_the_same_index_waits_for_it() {
         let operation = between(move |asked| {
             if asked == 3 {
                 begun.send(()).expect("the second waits");
+                // Nothing shows that a thread waits; a sleep that is too short only makes the test weaker.
                 std::thread::sleep(Duration::from_millis(50));
                 assert!(!is_over.load(Ordering::Acquire));
             }
@@ -356,7 +357,7 @@ fn builds_beside_a_brawl_agree_with_the_records() {
                 scope.spawn(move || brawl(opened, thread, end));
             }
             while Instant::now() < end {
-                // Many writes come between two steps.
+                // Many writes come between two steps: the threads write in real time, so this waits in real time.
                 let operation = between(|_| std::thread::sleep(Duration::from_millis(2)));
                 match opened.catalog.create_indexes(&opened.collection, &[unique(), spec("tags")], &*operation) {
                     Ok(_) => {

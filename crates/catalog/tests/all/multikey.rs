@@ -5,7 +5,7 @@ use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_catalog::{Catalog, CreateOptions, Order};
 use bunko_engines::{ENGINES, EngineOptions, Entry};
 use bunko_operation::OperationContext;
-use bunko_store::{Store, StoreOptions, Survival};
+use bunko_store::{Clock, Store, StoreOptions, Survival};
 use bunko_testkit::directory::crash_copy;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,7 +39,7 @@ fn two_writers_and_a_kill(engine: &'static Entry) {
     let may_go_on = parking_lot::Mutex::new(may_go_on);
     let armed = Arc::clone(&is_armed);
     let options = StoreOptions {
-        clock: Arc::new(move || {
+        clock: Clock::dated(move || {
             if armed.swap(false, Ordering::SeqCst) {
                 at_log.send(()).expect("the test waits");
                 let _ = may_go_on.lock().recv_timeout(HELD_MAX);

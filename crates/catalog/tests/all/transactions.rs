@@ -196,6 +196,7 @@ fn a_writer_outside_waits_and_goes_on() {
                 let inserts = scope.spawn(|| world.insert(None, "a", &[document(6, 6, "five")]));
                 let takes = scope.spawn(|| world.insert(None, "a", &[document(7, 7, "one")]));
                 world.set(None, "a", 2, 21, "two").expect("others are not waited for");
+                // Nothing shows that a thread waits; a sleep that is too short only makes the test weaker.
                 std::thread::sleep(Duration::from_millis(20));
                 assert!(!changes.is_finished() && !inserts.is_finished() && !takes.is_finished());
                 ends(&transaction);
@@ -220,6 +221,7 @@ fn a_drop_waits_for_those_who_read_and_keeps_others_out() {
         world.seen(Some(&transaction), "b");
         std::thread::scope(|scope| {
             let dropping = scope.spawn(|| world.catalog.drop_collection(&namespace("b"), &*operation(None)));
+            // Nothing shows that a thread waits; a sleep that is too short only makes the test weaker.
             std::thread::sleep(Duration::from_millis(20));
             assert!(!dropping.is_finished());
             let late = world.begin();

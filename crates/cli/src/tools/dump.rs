@@ -5,6 +5,7 @@ use super::connection::{Opened, ReportArguments, ServerArguments};
 use crate::stop;
 use bunko_bson::extended_json;
 use bunko_client::ReadPreference;
+use bunko_host::Clock;
 use bunko_tools::dump::{self, ArchiveTarget, DumpOptions, OplogMode, Output, Resume, UsersAndRoles, Views};
 use bunko_tools::progress::Progress;
 use clap::Args;
@@ -85,7 +86,7 @@ impl DumpArguments {
     }
 
     fn dump(&self, opened: &Opened, options: &DumpOptions) -> Result<ExitCode, String> {
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(Progress::new(Clock::machine()));
         let reporter = self.report.start(&progress);
         let result = dump::run(opened.server(), options, &progress, &stop::on_signal(stop::TOOL_GRACE));
         if let Some(reporter) = reporter {

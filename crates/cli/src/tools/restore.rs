@@ -6,6 +6,7 @@ use crate::stop;
 use bunko_bson::Timestamp;
 use bunko_client::WriteConcern;
 use bunko_engines::COOLING_BYTES_MAX;
+use bunko_host::Clock;
 use bunko_store::SEGMENT_BYTES;
 use bunko_tools::namespaces::{Filter, Renames};
 use bunko_tools::progress::Progress;
@@ -219,13 +220,18 @@ impl RestoreArguments {
     }
 
     fn list(opened: &Opened, options: &RestoreOptions) -> Result<ExitCode, String> {
-        let listed = restore::run(opened.server(), options, &Arc::default(), &stop::on_signal(stop::TOOL_GRACE));
+        let listed = restore::run(
+            opened.server(),
+            options,
+            &Arc::new(Progress::new(Clock::machine())),
+            &stop::on_signal(stop::TOOL_GRACE),
+        );
         print(format_args!("{}", listed.map_err(|error| error.cause.to_string())?.listing()))?;
         Ok(ExitCode::SUCCESS)
     }
 
     fn restore(&self, opened: &Opened, options: &RestoreOptions) -> Result<ExitCode, String> {
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(Progress::new(Clock::machine()));
         let reporter = self.report.start(&progress);
         let result = restore::run(opened.server(), options, &progress, &stop::on_signal(stop::TOOL_GRACE));
         if let Some(reporter) = reporter {
@@ -242,7 +248,8 @@ impl RestoreArguments {
 
     fn tune(&self, opened: &Opened, options: &RestoreOptions) -> Result<ExitCode, String> {
         let mut on_trial = |trial: &tune::Trial| self.report.print(trial);
-        let tuning = tune::run(opened.server(), options, &stop::on_signal(stop::TOOL_GRACE), &mut on_trial);
+        let tuning =
+            tune::run(opened.server(), options, &stop::on_signal(stop::TOOL_GRACE), &Clock::machine(), &mut on_trial);
         print_line(format_args!("{}", tuning.map_err(|error| error.to_string())?))?;
         Ok(ExitCode::SUCCESS)
     }

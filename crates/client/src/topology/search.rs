@@ -58,7 +58,7 @@ impl<'s> Search<'s> {
         let (sender, answers) = channel();
         Self {
             settings,
-            started_at: Instant::now(),
+            started_at: settings.clock.now(),
             hosts: BTreeMap::new(),
             set_name: settings.uri.replica_set.clone(),
             answered: false,
@@ -75,7 +75,7 @@ impl<'s> Search<'s> {
         }
         loop {
             self.ask_again();
-            let now = Instant::now();
+            let now = self.settings.clock.now();
             if now >= self.started_at + self.timeout() || self.is_settled(now) {
                 return match self.second_best.take() {
                     Some((introduction, _)) => Ok(introduction),
@@ -131,7 +131,7 @@ impl<'s> Search<'s> {
     }
 
     fn ask_again(&mut self) {
-        let now = Instant::now();
+        let now = self.settings.clock.now();
         let due = |state: &HostState| matches!(state, HostState::Due(at, _) if *at <= now);
         let due: Vec<_> = self.hosts.iter().filter(|(_, state)| due(state)).map(|(host, _)| host.clone()).collect();
         for host in due {
@@ -148,7 +148,7 @@ impl<'s> Search<'s> {
         let (settings, host, sender) = (Arc::clone(self.settings), host.clone(), self.sender.clone());
         // A little before the search ends, so that the error of a late step becomes part of the search's error.
         let end = self.started_at + self.timeout().mul_f64(0.95);
-        let deadline = end.min(Instant::now() + settings.uri.connect_timeout);
+        let deadline = end.min(settings.clock.now() + settings.uri.connect_timeout);
         thread::spawn(move || {
             let outcome = Connection::introduce(&settings, &host, deadline);
             // The receiver is gone if the search has ended.
@@ -159,7 +159,7 @@ impl<'s> Search<'s> {
     fn note_error(&mut self, host: Host, error: ClientError) {
         let state = match error {
             ClientError::Unreachable { cause, .. } if may_be_starting(&cause) => {
-                HostState::Due(Instant::now() + REFUSED_PAUSE, Finding::Refused(cause))
+                HostState::Due(self.settings.clock.now() + REFUSED_PAUSE, Finding::Refused(cause))
             }
             other => HostState::GivenUp(other),
         };
@@ -189,10 +189,13 @@ impl<'s> Search<'s> {
         let alone = role == Role::Standalone && uri.hosts.len() > 1;
         match role.fit(uri.read_preference) {
             Fit::Best if !alone => return Some(introduction),
-            Fit::SecondBest if self.second_best.is_none() => self.second_best = Some((introduction, Instant::now())),
+            Fit::SecondBest if self.second_best.is_none() => {
+                self.second_best = Some((introduction, self.settings.clock.now()))
+            }
             Fit::Best | Fit::SecondBest | Fit::None => {}
         }
-        self.hosts.insert(host, HostState::Due(Instant::now() + UNSUITABLE_PAUSE, Finding::Unsuitable(role)));
+        self.hosts
+            .insert(host, HostState::Due(self.settings.clock.now() + UNSUITABLE_PAUSE, Finding::Unsuitable(role)));
         None
     }
 

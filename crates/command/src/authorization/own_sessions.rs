@@ -9,7 +9,6 @@ use bunko_catalog::NOBODY;
 use bunko_errors::Result;
 use bunko_session::sessions::id::Digest;
 use bunko_session::sessions::{NamedSession, SessionId};
-use std::time::Instant;
 
 impl Service {
     /// Notes that a command of the connection names a session, and returns the session's id.
@@ -27,7 +26,7 @@ impl Service {
             return Ok(None);
         }
         let session = named.of(self.session_user(connection))?;
-        self.sessions.touch_again(&mut connection.session, session, Instant::now())?;
+        self.sessions.touch_again(&mut connection.session, session, self.world.clock.now())?;
         Ok(Some(session))
     }
 

@@ -17,10 +17,10 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::Result;
 use bunko_query::{Explained, FindQuery, LogRead, LogRun, Origin, Verbosity, explain_log_read};
-use bunko_store::Direction;
+use bunko_store::{Clock, Direction};
 use parking_lot::Mutex;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const OPLOG: &str = "local.oplog.rs";
 /// Databases without events in any stream.
@@ -52,7 +52,7 @@ pub(crate) fn explain(
     let reading = asked.begin(invocation)?;
     let (from, token) = (reading.from(), reading.token().to_owned());
     let reading = Arc::new(Mutex::new(reading));
-    let ran = verbosity.runs().then(|| run(&asked, Stream(reading))).transpose()?;
+    let ran = verbosity.runs().then(|| run(&asked, Stream(reading), &invocation.service.world.clock)).transpose()?;
     let mut stages = ArrayBuf::new();
     stages.push(&log_read(&asked, from, verbosity, ran.as_ref())?);
     let specification = sent.iter().next().and_then(ValueRef::as_document).and_then(DocumentRef::first);
@@ -78,8 +78,8 @@ pub(crate) fn explain(
     Ok(stages)
 }
 
-fn run(asked: &Asked, source: Stream) -> Result<Ran> {
-    let began = Instant::now();
+fn run(asked: &Asked, source: Stream, clock: &Clock) -> Result<Ran> {
+    let began = clock.now();
     let reading = Arc::clone(&source.0);
     let (mut stream, runs) = asked.pipeline.open_counted_from(Box::new(source));
     let mut told = 0;
@@ -88,7 +88,7 @@ fn run(asked: &Asked, source: Stream) -> Result<Ran> {
     }
     drop(stream);
     let entries = reading.lock().entries();
-    Ok(Ran { entries, elapsed: began.elapsed(), runs, told })
+    Ok(Ran { entries, elapsed: clock.since(began), runs, told })
 }
 
 /// The log read, which takes the place of a plan.

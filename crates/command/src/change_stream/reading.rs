@@ -12,7 +12,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use bunko_oplog::{Feed, Reach};
 use bunko_session::cursors::BatchLimits;
-use bunko_store::Lsn;
+use bunko_store::{Clock, Lsn};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -25,13 +25,13 @@ const WORK_PER_EVENT: usize = 32;
 pub(super) struct ImageExpiry {
     /// 0 if all are shown.
     pub seconds: Arc<AtomicI64>,
-    pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+    pub clock: Clock,
 }
 
 impl ImageExpiry {
     fn is_over(&self, at: Timestamp) -> bool {
         let seconds = self.seconds.load(Ordering::Relaxed);
-        seconds > 0 && i64::from(at.seconds).saturating_add(seconds) < ((self.clock)() / 1000) as i64
+        seconds > 0 && i64::from(at.seconds).saturating_add(seconds) < (self.clock.now_ms() / 1000) as i64
     }
 }
 

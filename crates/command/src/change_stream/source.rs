@@ -81,7 +81,7 @@ impl Asked {
         invocation.refuse_if_long(!matches!(self.options.beginning, Beginning::Now))?;
         let images = ImageExpiry {
             seconds: invocation.service.parameters.image_expiry(),
-            clock: Arc::clone(&invocation.service.world.clock),
+            clock: invocation.service.world.clock.clone(),
         };
         let (target, options) = (self.target.clone(), self.options.clone());
         let operation = Arc::clone(invocation.operation());

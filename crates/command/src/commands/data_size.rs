@@ -77,7 +77,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         .append("estimate", is_estimate)
         .append("size", measured.bytes as i64)
         .append("numObjects", measured.count as i64)
-        .append("millis", invocation.started().elapsed().as_millis() as i64);
+        .append("millis", invocation.running_for().as_millis() as i64);
     if measured.is_cut {
         reply.append("maxReached", true);
     }

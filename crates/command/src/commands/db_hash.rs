@@ -52,7 +52,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     for (index, name) in capped.iter().enumerate() {
         reply.push(index, name.as_str());
     }
-    let elapsed_ms = invocation.started().elapsed().as_millis() as i64;
+    let elapsed_ms = invocation.running_for().as_millis() as i64;
     reply
         .end()
         .append("uuids", &uuids)

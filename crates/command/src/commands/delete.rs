@@ -8,7 +8,7 @@ use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::hint_option::HintOption;
 use crate::invocation::Invocation;
-use crate::retries::{Retries, other_kind};
+use crate::retries::Retries;
 use crate::statement_note::{Statement, StatementClock};
 use crate::system_namespace::{Creation, check_writable};
 use crate::target::WriteTarget;
@@ -18,7 +18,6 @@ use bunko_authority::is_on_users;
 use bunko_authority::privileges::writes;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, Writer, number};
-use bunko_catalog::Outcome;
 use bunko_errors::{Failure, Result};
 use bunko_query::write::{DeleteStatement, Writes};
 use bunko_request::counted_as::{Opcounter, OperationClass, UsageKind};
@@ -95,13 +94,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let (mut clock, mut attempted) = (StatementClock::begin(invocation)?, 0);
     let outcome = run_each(&statements, options.order, |position, statement| {
         attempted += 1;
-        match retries.did(position)? {
-            None => retries.begin(position)?,
-            Some(Outcome::One) => {
-                deleted += 1;
-                return Ok(());
-            }
-            Some(Outcome::Upserted(_) | Outcome::Returned { .. }) => return Err(other_kind("delete")),
+        if let Some(done_before) = retries.begin_delete(position)? {
+            deleted += done_before;
+            return Ok(());
         }
         let outcome = match &target {
             WriteTarget::TimeSeries(series) => time_series::delete(invocation, series, &scope, statement),

@@ -42,7 +42,6 @@ use bunko_update::Targets;
 use inner::{Inner, Write, parse_command, parse_inner};
 use privileges::may_explain;
 use std::sync::Arc;
-use std::time::Instant;
 use surroundings::write_surroundings;
 
 pub(super) const COMMAND: Command = Command {
@@ -178,7 +177,7 @@ fn explain_query(
     origin: Origin,
 ) -> Result<DocumentBuf, Halt> {
     let query = Arc::new(query);
-    let started = Instant::now();
+    let started = invocation.now();
     let stored = subject.target.collection();
     let mut plan = stored.map(|collection| plan(collection, Arc::clone(&query))).transpose()?;
     if let (Some(contested), Some(collection)) = (&plan, stored) {
@@ -196,7 +195,7 @@ fn explain_query(
         namespace: subject.namespace.as_str(),
         query: &query,
         verbosity: subject.verbosity,
-        elapsed: started.elapsed(),
+        elapsed: invocation.now() - started,
         failure: failure.as_ref(),
         origin,
     };
@@ -214,7 +213,7 @@ fn explain_counting(
     count: &Count<'_>,
 ) -> Result<DocumentBuf, Halt> {
     let query = count.query(&subject.scope)?;
-    let started = Instant::now();
+    let started = invocation.now();
     let stored = subject.target.collection();
     let plan = match stored {
         None => None,
@@ -237,7 +236,7 @@ fn explain_counting(
         namespace: subject.namespace.as_str(),
         query: &query,
         verbosity: subject.verbosity,
-        elapsed: started.elapsed(),
+        elapsed: invocation.now() - started,
         failure: failure.as_ref(),
         origin: Origin::Query,
     };

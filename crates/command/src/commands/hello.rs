@@ -14,7 +14,7 @@ use bunko_request::facts::{ANY_FIELDS, CommandFacts, Compression, Queueing, Secr
 use bunko_request::fields::Fields;
 use bunko_session::awaiting::{Await, Heartbeat};
 use bunko_wire::{MAX_FRAME_BYTES, negotiate};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The wire version of MongoDB 8.2. From version 25 on, drivers send `bulkWrite`.
 const MAX_WIRE_VERSION: i32 = 27;
@@ -252,5 +252,5 @@ fn wait_for_change(invocation: &mut Invocation<'_>, request: &HelloRequest<'_>) 
     let stop = invocation.stop_bell();
     let rings = stop.rings();
     let (news, stop) = (stop.after(rings), stop.after(rings));
-    Err(Halt::Awaits(Box::new(Await { news, stop, until: Instant::now() + wait, turn: None })))
+    Err(Halt::Awaits(Box::new(Await { news, stop, until: invocation.now() + wait, turn: None })))
 }

@@ -5,27 +5,25 @@ use crate::authorization::Privileges;
 use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
+use crate::insertion::{Insert, Insertion};
 use crate::invocation::Invocation;
 use crate::retries::Retries;
 use crate::system_namespace::{Creation, check_writable};
 use crate::target::WriteTarget;
-use crate::time_series;
 use crate::write_statement::WriteOptions;
 use bunko_authority::is_on_users;
 use bunko_authority::privileges::writes;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
+use bunko_catalog::Catalog;
 use bunko_catalog::stored_document;
-use bunko_catalog::{Catalog, Inserted, Namespace, Order};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_observe::observation::WriteCounts;
-use bunko_operation::OperationSource;
 use bunko_request::counted_as::{Opcounter, OperationClass, UsageKind};
 use bunko_request::facts::{
     Changes, CommandFacts, EncryptionUse, InvalidDocuments, Retry, Secrets, Stability, TransactionUse, WriteConcernUse,
 };
 use bunko_request::field_kinds::{Field, Kind, field};
 use bunko_request::fields::Fields;
-use std::borrow::Cow;
 
 pub(super) const FIELDS: &[Field] = &[
     field("documents", Kind::Array),
@@ -61,10 +59,6 @@ pub(super) const COMMAND: Command = Command {
     ..Command::PLAIN
 };
 
-/// The catalog function that stores the documents.
-pub(super) type Insert =
-    fn(&Catalog, &Namespace, &[Cow<'_, [u8]>], Order, &dyn OperationSource) -> Result<Inserted, Failure>;
-
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     run_with(invocation, reply, Catalog::insert)
 }
@@ -78,7 +72,6 @@ fn parse<'a>(fields: &Fields<'a>) -> Result<(WriteOptions, Vec<DocumentRef<'a>>)
 pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, insert: Insert) -> Result<(), Halt> {
     let namespace = invocation.namespace()?;
     let (options, documents) = parse(invocation)?;
-    let order = options.order;
     options.apply_bypass(invocation);
     check_batch_size(documents.len())?;
     let service = invocation.service;
@@ -86,100 +79,23 @@ pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, 
     check_writable(&service.catalog, &namespace, Creation::Implied)?;
     let target = WriteTarget::of(invocation, &namespace)?;
     let mut retries = Retries::of(invocation, documents.len())?;
-    let mut storable = Storable::with_capacity(documents.len());
-    let mut refused: Vec<(usize, Failure)> = Vec::new();
-    let mut done_before = 0;
     let sequence = invocation.request.sequence("documents");
     let unreadable = sequence.map(|sequence| sequence.refused.as_slice()).unwrap_or_default();
-    for (position, document) in documents.iter().enumerate() {
-        if retries.did(position)?.is_some() {
-            storable.skip(position);
-            done_before += 1;
-            continue;
-        }
-        let checked = match unreadable.binary_search_by_key(&position, |(unreadable, _)| *unreadable) {
-            Ok(place) => Err(Failure::new(ErrorCode::INVALID_BSON, unreadable[place].1.to_string())),
-            Err(_) => stored_document::for_insert(*document, options.empty_timestamps, &service.world),
-        };
-        match checked {
-            Ok(document) => storable.push(position, document),
-            Err(failure) => {
-                storable.skip(position);
-                refused.push((position, failure));
-                if order == Order::Ordered {
-                    break;
-                }
-            }
-        }
-    }
-    if let Some((count, failure)) =
-        retries.begin_inserts((0..storable.documents.len()).map(|index| storable.position(index)))
-    {
-        // In an unordered insert the documents after the failed one fail too.
-        let last = if order == Order::Ordered { count + 1 } else { storable.documents.len() };
-        if order == Order::Ordered {
-            refused.clear();
-        }
-        refused.extend((count..last).map(|index| (storable.position(index), failure.clone())));
-        storable.documents.truncate(count);
-    }
-    let inserted = match &target {
-        WriteTarget::TimeSeries(series) => time_series::insert(invocation, series, &storable.documents, order),
-        WriteTarget::Collection | WriteTarget::View => {
-            insert(&service.catalog, &namespace, &storable.documents, order, invocation)?
-        }
+    let prepare = |position, document| match unreadable.binary_search_by_key(&position, |(unreadable, _)| *unreadable) {
+        Ok(place) => Err(Failure::new(ErrorCode::INVALID_BSON, unreadable[place].1.to_string())),
+        Err(_) => stored_document::for_insert(document, options.empty_timestamps, &service.world),
     };
-    invocation.note_written(inserted.lsn.max(retries.written()));
-    let stopped_early = order == Order::Ordered && !inserted.failures.is_empty();
-    let stopped_by_refusal = order == Order::Ordered && !refused.is_empty();
-    // If an ordered insert stopped, only the attempted documents count.
-    let has_stopped = stopped_early || stopped_by_refusal;
-    let attempted = if has_stopped { inserted.count + 1 } else { documents.len() - done_before };
-    service.counters.note_inserts(attempted as u64, inserted.count as u64);
-    invocation.observation.counts = WriteCounts::inserted(inserted.count, inserted.keys);
-    if let Some(failure) = inserted.stopped_by {
+    let insertion = Insertion { namespace: &namespace, target: &target, order: options.order, first: 0, insert };
+    let outcome = insertion.run(invocation, &mut retries, &documents, prepare)?;
+    invocation.observation.counts = WriteCounts::inserted(outcome.inserted, outcome.keys);
+    if let Some(failure) = outcome.stopped_by {
         return Err(failure.into());
     }
     retries.end()?;
-    let mut failures: Vec<(usize, Failure)> =
-        inserted.failures.into_iter().map(|(index, failure)| (storable.position(index), failure)).collect();
-    if !stopped_early {
-        failures.extend(refused);
-        failures.sort_by_key(|(position, _)| *position);
-    }
-    reply.append("n", (inserted.count + done_before) as i32);
+    reply.append("n", (outcome.inserted + outcome.done_before) as i32);
     retries.write(reply);
-    write_errors(reply, &failures);
+    write_errors(reply, &outcome.failures);
     Ok(())
-}
-
-/// The documents of an insert that are to be stored.
-struct Storable<'d> {
-    documents: Vec<Cow<'d, [u8]>>,
-    /// Their positions in the request. `None` while no document was left out.
-    positions: Option<Vec<usize>>,
-}
-
-impl<'d> Storable<'d> {
-    fn with_capacity(count: usize) -> Self {
-        Self { documents: Vec::with_capacity(count), positions: None }
-    }
-
-    fn push(&mut self, position: usize, document: Cow<'d, [u8]>) {
-        self.documents.push(document);
-        if let Some(positions) = &mut self.positions {
-            positions.push(position);
-        }
-    }
-
-    /// Leaves out the document at that position.
-    fn skip(&mut self, position: usize) {
-        self.positions.get_or_insert_with(|| (0..position).collect());
-    }
-
-    fn position(&self, index: usize) -> usize {
-        self.positions.as_ref().map_or(index, |positions| positions[index])
-    }
 }
 
 /// Refuses an empty batch and one above [`WRITE_BATCH_MAX`].

@@ -8,7 +8,6 @@ use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 use bunko_request::facts::{CommandFacts, Stability};
-use std::time::Instant;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts { name: "refreshSessions", stable_api: Stability::WHOLE, ..CommandFacts::PLAIN },
@@ -18,7 +17,7 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    let now = Instant::now();
+    let now = invocation.now();
     for session in sessions(invocation, Reach::own(invocation))? {
         invocation.service.sessions.touch(session, now)?;
     }

@@ -78,7 +78,7 @@ fn member(service: &Service, set: &ReplicaSet, time: Timestamp) -> DocumentBuf {
         .with("health", 1.0)
         .with("state", PRIMARY)
         .with("stateStr", "PRIMARY")
-        .with("uptime", service.started.elapsed().as_secs() as i32)
+        .with("uptime", service.uptime().as_secs() as i32)
         .with("optime", &optime(time))
         .with("optimeDate", date)
         .with("optimeWritten", &optime(time))

@@ -64,7 +64,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 
 /// Appends the reply to the command `body`.
 pub(super) fn write(service: &Service, body: DocumentRef<'_>, reply: &mut Writer<'_>) {
-    let uptime = service.started.elapsed();
+    let uptime = service.uptime();
     reply
         .append("host", &service.facts.host)
         .append("version", COMPATIBLE_VERSION)
@@ -252,7 +252,7 @@ fn write_global_lock(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut
     for operation in service.operations.observe().iter().filter(|operation| operation.opid != 0) {
         active[operation.entry.class.index()] += 1;
     }
-    out.append("totalTime", service.started.elapsed().as_micros() as i64);
+    out.append("totalTime", service.uptime().as_micros() as i64);
     out.begin_document("currentQueue").append("total", 0).append("readers", 0).append("writers", 0).end();
     out.begin_document("activeClients")
         .append("total", active.iter().sum::<i32>())

@@ -8,7 +8,6 @@ use bunko_access::random_uuid;
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
 use bunko_request::facts::{ANY_FIELDS, CommandFacts};
 use bunko_session::sessions::{SESSION_TIMEOUT_MINUTES, SessionId};
-use std::time::Instant;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts { name: "startSession", fields: ANY_FIELDS, ..CommandFacts::PLAIN },
@@ -20,7 +19,7 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let id = random_uuid(&*invocation.service.world.random);
     let user = invocation.service.session_user(invocation.connection);
-    invocation.service.sessions.touch(SessionId { id, user }, Instant::now())?;
+    invocation.service.sessions.touch(SessionId { id, user }, invocation.now())?;
     reply
         .begin_document("id")
         .append("id", ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &id })

@@ -8,7 +8,7 @@ use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::hint_option::HintOption;
 use crate::invocation::Invocation;
-use crate::retries::{Retries, other_kind};
+use crate::retries::Retries;
 use crate::statement_note::{Statement, StatementClock};
 use crate::system_namespace::{Creation, check_writable};
 use crate::target::WriteTarget;
@@ -21,7 +21,6 @@ use bunko_aggregate::is_known_stage;
 use bunko_authority::is_on_users;
 use bunko_authority::privileges::writes;
 use bunko_bson::{DocumentRef, Value, ValueRef, Writer};
-use bunko_catalog::Outcome;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::write::{UpdateStatement, Upsert, Writes};
 use bunko_request::counted_as::{Opcounter, OperationClass, UsageKind};
@@ -115,28 +114,20 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let (mut clock, mut attempted) = (StatementClock::begin(invocation)?, 0);
     let outcome = run_each(&statements, options.order, |position, statement| {
         attempted += 1;
-        match retries.did(position)? {
-            None => retries.begin(position)?,
-            Some(Outcome::One) => {
-                matched += 1;
-                modified += 1;
-                return Ok(());
-            }
-            Some(Outcome::Upserted(id)) => {
-                upserted.push((position, id));
-                return Ok(());
-            }
-            Some(Outcome::Returned { .. }) => return Err(other_kind("update")),
-        }
-        let outcome = match &target {
-            WriteTarget::TimeSeries(series) => time_series::update(invocation, series, &scope, statement),
-            WriteTarget::Collection | WriteTarget::View => {
-                writes.update(statement).map_err(|failure| own_fault(failure, statement.update, &scope))
+        let outcome = match retries.begin_update(position)? {
+            Some(done_before) => done_before,
+            None => {
+                let outcome = match &target {
+                    WriteTarget::TimeSeries(series) => time_series::update(invocation, series, &scope, statement),
+                    WriteTarget::Collection | WriteTarget::View => {
+                        writes.update(statement).map_err(|failure| own_fault(failure, statement.update, &scope))
+                    }
+                };
+                let search = writes.take_last_search();
+                clock.end(invocation, &Statement::update(&namespace, documents[position], statement, &outcome, search));
+                outcome?
             }
         };
-        let search = writes.take_last_search();
-        clock.end(invocation, &Statement::update(&namespace, documents[position], statement, &outcome, search));
-        let outcome = outcome?;
         matched += outcome.matched;
         modified += outcome.modified;
         upserted.extend(outcome.upserted.map(|id| (position, id)));

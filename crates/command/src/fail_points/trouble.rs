@@ -8,7 +8,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_observe::namespace_of;
 use bunko_request::fields::{Fields, wrong_type};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Fields of the `data` of `failCommand`. All clients of this server are external, so `failInternalCommands` and
 /// `failLocalClients` never match.
@@ -157,9 +157,11 @@ impl Trouble {
     /// The error that the failpoint injects, if any.
     pub(super) fn befall(self, invocation: &mut Invocation<'_>) -> Result<(), Halt> {
         if let Some(time) = self.block {
-            let until = Instant::now() + time;
-            while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
-                std::thread::sleep(left.min(NAP));
+            let mut left = time;
+            while !left.is_zero() {
+                let nap = left.min(NAP);
+                std::thread::sleep(nap);
+                left -= nap;
                 invocation.operation().check()?;
             }
         }

@@ -84,7 +84,7 @@ impl<'a> Invocation<'a> {
 
     /// Notes the plan that ran, if the command may be logged or profiled: making the report takes work.
     pub(crate) fn note_plan(&mut self, report: impl FnOnce() -> Option<PlanReport>) {
-        if self.observation.plan.is_none() && self.is_noted_after(self.started().elapsed()) {
+        if self.observation.plan.is_none() && self.is_noted_after(self.running_for()) {
             self.observation.plan = report().map(Box::new);
         }
     }

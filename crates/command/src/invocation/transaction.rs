@@ -33,7 +33,7 @@ impl Invocation<'_> {
             if self.checked_out.is_none() {
                 // The session ended a moment ago.
                 let sessions = &self.service.sessions;
-                sessions.touch_again(&mut self.connection.session, session.id, Instant::now())?;
+                sessions.touch_again(&mut self.connection.session, session.id, self.service.world.clock.now())?;
             }
         }
         if let Some(transaction) = self.checked_out.as_ref().and_then(CheckedOut::transaction) {
@@ -140,7 +140,7 @@ impl Invocation<'_> {
         let transaction = self.checked_out.as_ref()?.transaction()?;
         let until = until.unwrap_or_else(|| self.started() + CONFLICT_WAIT_MAX);
         // A command that asked for the state at some time would read that state again, and conflict again.
-        if matches!(self.options.read_concern.state, Some(StateAsked::At(_))) || Instant::now() >= until {
+        if matches!(self.options.read_concern.state, Some(StateAsked::At(_))) || self.now() >= until {
             return None;
         }
         let is_first = self.options.part == Some(TransactionPart::First);
@@ -152,7 +152,7 @@ impl Invocation<'_> {
         let stop = stop.after(stop.rings());
         Some(if is_first {
             // The command that is called before this one may never return.
-            let until = until.min(Instant::now() + CONFLICT_LOOK);
+            let until = until.min(self.now() + CONFLICT_LOOK);
             Conflict::Again(Await { news, stop, until, turn: None }, turn)
         } else {
             Conflict::Over(Await { news, stop, until, turn: Some(turn) })

@@ -49,7 +49,7 @@ fn documents(
         documents.extend(describe_idle_sessions(invocation.service));
     }
     if shown.idle_cursors {
-        let cursors = invocation.service.cursors.idle();
+        let cursors = invocation.service.cursors.idle(invocation.now());
         let own = cursors.iter().filter(|cursor| is_own(cursor.owner.as_ref().map(|owner| &owner.name)));
         documents.extend(own.map(|cursor| describe_cursor(invocation, cursor)));
     }

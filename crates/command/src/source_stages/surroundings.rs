@@ -6,6 +6,7 @@ use bunko_observe::Counters;
 use bunko_operation::OperationContext;
 use bunko_oplog::EntryCount;
 use bunko_session::sessions::SessionTable;
+use bunko_store::Clock;
 use std::sync::Arc;
 
 /// Held by pipelines, whose cursors outlive the command.
@@ -15,7 +16,7 @@ pub(crate) struct Surroundings {
     pub sessions: Arc<SessionTable>,
     pub counters: Arc<Counters>,
     pub entry_count: Arc<EntryCount>,
-    pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+    pub clock: Clock,
     pub facts: Arc<Facts>,
     /// The operation that the documents are made for.
     pub operation: Arc<OperationContext>,
@@ -30,7 +31,7 @@ impl Surroundings {
             sessions: Arc::clone(&service.sessions),
             counters: Arc::clone(&service.counters),
             entry_count: Arc::clone(&service.entry_count),
-            clock: Arc::clone(&service.world.clock),
+            clock: service.world.clock.clone(),
             facts: Arc::clone(&service.facts),
             operation: Arc::clone(operation),
             started_at_ms: service.started_at_ms,
@@ -38,6 +39,6 @@ impl Surroundings {
     }
 
     pub(crate) fn now_ms(&self) -> i64 {
-        (self.clock)() as i64
+        self.clock.now_ms() as i64
     }
 }

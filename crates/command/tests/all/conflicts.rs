@@ -1,15 +1,16 @@
 //! Conflicting transactions: the later one waits for a moment, and occupies neither a thread nor a document meanwhile.
 
-use crate::server::Server;
+use crate::server::{NOW_MS, Server};
 use bunko_bson::{DocumentBuf, number};
 use bunko_command::{Answer, Await, Halt};
 use bunko_engines::{ENGINES, EngineOptions};
-use bunko_store::LogOptions;
+use bunko_operation::MemoryLimits;
+use bunko_store::{Clock, LogOptions, StoreOptions};
 use bunko_testkit::shell;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Waker};
-use std::time::Instant;
+use std::time::Duration;
 
 /// A replica set of one member, with one session for each connection.
 struct Clients(Server);
@@ -17,7 +18,9 @@ struct Clients(Server);
 impl Clients {
     fn start() -> Self {
         let log = LogOptions { history_bytes_max: Some(128 << 20), ..LogOptions::default() };
-        let mut clients = Self(Server::start_as_member(&ENGINES[0], &EngineOptions::default(), log));
+        let store = StoreOptions { log, clock: Clock::standing(NOW_MS), ..StoreOptions::at_rest() };
+        let server = Server::start_over(store, &ENGINES[0], &EngineOptions::default(), MemoryLimits::none());
+        let mut clients = Self(server.as_member());
         let documents = (1..=3).map(|id| format!("{{_id: {id}, n: 0}}")).collect::<Vec<_>>().join(", ");
         let insert = shell::parse_document(&format!("{{insert: 't', documents: [{documents}]}}")).expect("valid");
         clients.0.run(9, "test", insert.as_ref());
@@ -88,18 +91,19 @@ fn the_first_statement_begins_anew_once_the_other_transaction_has_ended() {
 fn the_first_statement_waits_for_a_moment_and_no_longer() {
     let mut clients = Clients::start();
     assert_eq!(code(&clients.begins(1, &update(1)).expect("nobody is in the way")), 0);
-    let begun = Instant::now();
+    let clock = clients.0.service.world.clock.clone();
+    let begun = clock.now();
     let mut until = waits(clients.begins(2, &update(1))).until;
     // When it runs again it continues to wait, until the end of its first wait.
     let reply = loop {
-        std::thread::sleep(until.saturating_duration_since(Instant::now()));
+        clock.advance(until - clock.now());
         match clients.begins(2, &update(1)) {
             Ok(reply) => break reply,
             waiting => until = waits(waiting).until,
         }
     };
     assert_eq!(code(&reply), 112);
-    assert!(begun.elapsed().as_millis() >= 100);
+    assert_eq!(clock.since(begun), Duration::from_millis(100));
     assert_eq!(code(&clients.attempt(2, &update(2), "").expect("a reply")), 251, "it is over");
     assert_eq!(code(&clients.attempt(1, "commitTransaction: 1", "").expect("commits")), 0);
 }

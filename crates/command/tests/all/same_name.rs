@@ -6,6 +6,7 @@ use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_command::{ClientConnection, Halt, Peer, Request, RunOn, Service};
 use bunko_engines::{ENGINES, EngineOptions};
 use bunko_store::LogOptions;
+use bunko_testkit::random::scramble;
 use bunko_testkit::shell;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Mutex;
@@ -48,15 +49,9 @@ const COMMANDS: &[(&str, u64, &[i64])] = &[
     ("{dropIndexes: 'c', index: 'a'}", 1, &[26, 27]),
 ];
 
-/// A pseudo-random number.
-fn scrambled(number: u64) -> u64 {
-    let mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 20
-}
-
 fn drawn(number: u64) -> &'static (&'static str, u64, &'static [i64]) {
     let all: u64 = COMMANDS.iter().map(|(_, often, _)| often).sum();
-    let mut left = scrambled(number) % all;
+    let mut left = scramble(number) % all;
     COMMANDS
         .iter()
         .find(|(_, often, _)| match left.checked_sub(*often) {

@@ -8,16 +8,18 @@ use bunko_command::{
 use bunko_engines::{EngineOptions, Entry};
 use bunko_observe::LogLines;
 use bunko_operation::MemoryLimits;
-use bunko_store::{LogOptions, Store, StoreOptions};
+use bunko_store::{Clock, LogOptions, Store, StoreOptions};
+use bunko_testkit::random::Random;
 use bunko_wire::Compressor;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// 2026-01-01T00:00:00Z, the time on every server's clock.
-const NOW_MS: u64 = 1_767_225_600_000;
+pub const NOW_MS: u64 = 1_767_225_600_000;
 
 pub struct Server {
     pub service: Service,
@@ -27,20 +29,14 @@ pub struct Server {
     _directory: tempfile::TempDir,
 }
 
-fn open_store(directory: &tempfile::TempDir, engine: &Entry, options: &EngineOptions, log: LogOptions) -> Arc<Store> {
-    let store = StoreOptions { log, clock: Arc::new(|| NOW_MS), ..StoreOptions::at_rest() };
-    Store::open(directory.path(), store, bunko_engines::table(engine, options)).expect("a new store opens")
-}
-
-/// Pseudo-random numbers that are equal in every run.
-fn repeatable_random(seed: u64) -> impl Fn() -> u64 + Send + Sync {
-    let calls = AtomicU64::new(seed);
-    move || {
-        let mut mixed = calls.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+/// Pseudo-random numbers that are equal in every run: a sequence from its number `first` on, counted from 1.
+fn repeatable_random(first: usize) -> impl Fn() -> u64 + Send + Sync {
+    let mut random = Random(0);
+    for _ in 1..first {
+        random.number();
     }
+    let random = Mutex::new(random);
+    move || random.lock().number()
 }
 
 impl Server {
@@ -54,6 +50,13 @@ impl Server {
 
     /// A server whose operations have these memory limits.
     pub fn start_within(engine: &Entry, options: &EngineOptions, log: LogOptions, limits: MemoryLimits) -> Self {
+        let store = StoreOptions { log, clock: Clock::dated(|| NOW_MS), ..StoreOptions::at_rest() };
+        Self::start_over(store, engine, options, limits)
+    }
+
+    /// A server over a store with these options, whose clock is the server's.
+    pub fn start_over(store: StoreOptions, engine: &Entry, options: &EngineOptions, limits: MemoryLimits) -> Self {
+        let clock = store.clock.clone();
         let directory = tempfile::tempdir().expect("temporary directory");
         let uuids = repeatable_random(1000);
         let new_uuid = Box::new(move || {
@@ -62,8 +65,8 @@ impl Server {
             uuid[8..].copy_from_slice(&uuids().to_le_bytes());
             uuid
         });
-        let catalog =
-            Catalog::open(open_store(&directory, engine, options, log), new_uuid).expect("an empty catalog opens");
+        let store = Store::open(directory.path(), store, bunko_engines::table(engine, options)).expect("a new store");
+        let catalog = Catalog::open(store, new_uuid).expect("an empty catalog opens");
         let facts = Facts {
             host: "localhost:27017".to_owned(),
             arguments: vec!["bunko".to_owned(), "serve".to_owned()],
@@ -78,7 +81,7 @@ impl Server {
         let shut_down = Arc::clone(&was_shut_down);
         let service = Service::new(
             catalog,
-            World::new(Arc::new(|| NOW_MS), Arc::new(repeatable_random(1))),
+            World::new(clock, Arc::new(repeatable_random(1))),
             facts,
             Arc::new(LogLines::default()),
             Process { shut_down: Box::new(move || shut_down.store(true, Ordering::Relaxed)), ..Process::default() },
@@ -88,9 +91,13 @@ impl Server {
 
     /// A server that is a replica set of one member.
     pub fn start_as_member(engine: &Entry, options: &EngineOptions, log: LogOptions) -> Self {
-        let mut server = Self::start_with_log(engine, options, log);
-        server.service.join_replica_set("rs0", &MemberHost::Given("localhost:27017".into())).expect("a new set");
-        server
+        Self::start_with_log(engine, options, log).as_member()
+    }
+
+    /// The server as a replica set of one member.
+    pub fn as_member(mut self) -> Self {
+        self.service.join_replica_set("rs0", &MemberHost::Given("localhost:27017".into())).expect("a new set");
+        self
     }
 
     /// A replica set of one member with test commands enabled.

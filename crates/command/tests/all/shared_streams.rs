@@ -5,6 +5,7 @@ use crate::server::Server;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_engines::{ENGINES, EngineOptions};
 use bunko_store::LogOptions;
+use bunko_testkit::random::Random;
 use std::collections::BTreeMap;
 
 const ROUNDS: u32 = 400;
@@ -20,7 +21,7 @@ struct Stream {
 
 struct Streams {
     server: Server,
-    chance: u64,
+    random: Random,
     open: Vec<Stream>,
     /// Number of inserted documents.
     inserted: i64,
@@ -29,12 +30,6 @@ struct Streams {
 }
 
 impl Streams {
-    /// A pseudo-random number below `end`, equal in every run.
-    fn below(&mut self, end: u64) -> u64 {
-        self.chance = self.chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.chance >> 33) % end
-    }
-
     fn run(&mut self, command: &DocumentBuf) -> DocumentBuf {
         let reply = self.server.run(1, "test", command.as_ref());
         let ok = reply.as_ref().get("ok").and_then(number::as_i64_exact);
@@ -43,9 +38,9 @@ impl Streams {
     }
 
     fn insert(&mut self) {
-        let documents: ArrayBuf = (0..=self.below(5))
+        let documents: ArrayBuf = (0..=self.random.below(5))
             .map(|_| {
-                let pad = if self.below(12) == 0 { LARGE_BYTES } else { 10 };
+                let pad = if self.random.below(12) == 0 { LARGE_BYTES } else { 10 };
                 self.inserted += 1;
                 DocumentBuf::new().with("_id", self.inserted - 1).with("pad", "x".repeat(pad).as_str())
             })
@@ -58,8 +53,8 @@ impl Streams {
 
     /// Opens a stream at the present end, or behind an earlier event.
     fn open(&mut self) {
-        let behind = (!self.tokens.is_empty() && self.below(2) == 0).then(|| {
-            let place = self.below(self.tokens.len() as u64) as usize;
+        let behind = (!self.tokens.is_empty() && self.random.below(2) == 0).then(|| {
+            let place = self.random.below(self.tokens.len() as u64) as usize;
             let (number, token) = self.tokens.iter().nth(place).expect("so many");
             (*number, token.clone())
         });
@@ -73,7 +68,7 @@ impl Streams {
         };
         // Half of the streams have another stage.
         let mut pipeline: ArrayBuf = [&DocumentBuf::new().with("$changeStream", &stage)].into_iter().collect();
-        if self.below(2) == 0 {
+        if self.random.below(2) == 0 {
             pipeline.push(&DocumentBuf::new().with("$set", &DocumentBuf::new().with("more", 1)));
         }
         let command = DocumentBuf::new().with("aggregate", "t").with("pipeline", &pipeline);
@@ -115,23 +110,23 @@ fn streams_that_read_together_are_told_all_events_in_order() {
     let engine = ENGINES.iter().find(|entry| entry.name == "lsm").expect("an engine");
     let log = LogOptions { history_bytes_max: Some(4 << 30), ..LogOptions::default() };
     let server = Server::start_as_member(engine, &EngineOptions::default(), log);
-    let mut streams = Streams { server, chance: 11, open: Vec::new(), inserted: 0, tokens: BTreeMap::new() };
+    let mut streams = Streams { server, random: Random(11), open: Vec::new(), inserted: 0, tokens: BTreeMap::new() };
     streams.insert();
     let mut told = 0;
     for _ in 0..ROUNDS {
-        match streams.below(10) {
+        match streams.random.below(10) {
             0..4 => streams.insert(),
             4 if streams.open.len() < STREAMS_MAX => streams.open(),
             5 if streams.open.len() > 6 => {
-                let place = streams.below(streams.open.len() as u64) as usize;
+                let place = streams.random.below(streams.open.len() as u64) as usize;
                 streams.close(place);
             }
             _ if streams.open.is_empty() => {}
             _ => {
                 // The first streams are read most, the last hardly ever.
                 let all = streams.open.len() as u64;
-                let place = streams.below(all).min(streams.below(all)) as usize;
-                let documents = 1 + streams.below(9) as i32;
+                let place = streams.random.below(all).min(streams.random.below(all)) as usize;
+                let documents = 1 + streams.random.below(9) as i32;
                 told += streams.read(place, documents);
             }
         }

@@ -6,4 +6,5 @@ mod damage;
 mod idle_views;
 mod limits;
 mod properties;
+mod recovery;
 mod scripts;

@@ -110,7 +110,9 @@ impl LsmEngine {
         let rows = Arc::new(RowCache::new());
         let drops = Arc::new(Drops::default());
         let merger = Merger::new(&tree, &leftovers, &state, &accounts, &backlog, &drops, choice);
+        merger.note_start(opening.clock.now());
         Ok(Arc::new(Self {
+            clock: opening.clock,
             latest: LsmView::latest(tree.clone(), Arc::clone(&state), Arc::clone(&documents), Arc::clone(&rows)),
             state,
             tree,

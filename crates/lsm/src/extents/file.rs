@@ -13,10 +13,10 @@
 use super::block::{Block, BlockBuilder, Compressors, HEADER_BYTES};
 use crate::compression::Compression;
 use bunko_store::planted::{self, Bug};
-use bunko_store::{KeyspaceId, RecordId, Result, StorageError, varint};
+use bunko_store::{KeyspaceId, RecordId, Result, StorageError, files, varint};
 use rustc_hash::FxHashMap;
 use rustix::fs::Advice;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -78,10 +78,8 @@ impl Extent {
             offset_bytes,
             found: found.to_owned(),
         };
-        let file = File::open(&path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => corrupt(0, "the extent is missing, though the manifest names it"),
-            _ => StorageError::io(&path, error),
-        })?;
+        let file = files::find(&path)?;
+        let file = file.ok_or_else(|| corrupt(0, "the extent is missing, though the manifest names it"))?;
         // Reads of blocks are scattered; scans ask for read-ahead themselves. It does no harm if the advice is not
         // taken.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::Random);
@@ -214,8 +212,7 @@ pub(crate) struct ExtentWriter {
 impl ExtentWriter {
     pub fn create(directory: &Path, number: u64) -> Result<Self> {
         let temporary = Extent::path(directory, number).with_extension("tmp");
-        let file = OpenOptions::new().write(true).create(true).truncate(true).open(&temporary);
-        let file = file.map_err(|error| StorageError::io(&temporary, error))?;
+        let file = files::create(&temporary)?;
         Ok(Self {
             number,
             directory: directory.to_owned(),
@@ -309,15 +306,13 @@ impl ExtentWriter {
         let checksum = bunko_checksum::crc32c(&self.pending[trailer_start..]);
         self.pending.extend_from_slice(&checksum.to_le_bytes());
         self.flush()?;
-        let io = |error| StorageError::io(&self.temporary, error);
         let is_synced = !planted::active(Bug::SegmentBeforeExtent);
         if is_synced {
-            self.file.sync_all().map_err(io)?;
+            self.file.sync_all().map_err(|error| StorageError::io(&self.temporary, error))?;
         }
-        std::fs::rename(&self.temporary, Extent::path(&self.directory, self.number)).map_err(io)?;
+        files::rename(&self.temporary, &Extent::path(&self.directory, self.number))?;
         if is_synced {
-            // A crash can lose a new file's name unless its directory is synced too.
-            File::open(&self.directory).and_then(|directory| directory.sync_all()).map_err(io)?;
+            files::sync_directory(&self.directory)?;
         }
         Extent::open(&self.directory, self.number, segments).map(Some)
     }
@@ -327,7 +322,7 @@ impl Drop for ExtentWriter {
     /// Removes the file of an unfinished extent, for example on a full disk. After the rename there is no file to
     /// remove.
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.temporary);
+        let _ = files::remove(&self.temporary);
     }
 }
 

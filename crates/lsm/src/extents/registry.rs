@@ -2,7 +2,7 @@
 
 use super::Extent;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef};
-use bunko_store::{Result, StorageError};
+use bunko_store::{Result, StorageError, files};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -74,14 +74,7 @@ impl Registry {
     /// Removes all other files of the directory: those that an earlier run began and no durable manifest names.
     pub fn remove_others(&self, directory: &Path) -> Result<()> {
         let named: FxHashSet<_> = self.extents().into_iter().map(|extent| extent.path.clone()).collect();
-        let io = |error| StorageError::io(directory, error);
-        for entry in std::fs::read_dir(directory).map_err(io)? {
-            let path = entry.map_err(io)?.path();
-            if !named.contains(&path) {
-                std::fs::remove_file(&path).map_err(|error| StorageError::io(&path, error))?;
-            }
-        }
-        Ok(())
+        files::entries(directory)?.iter().filter(|path| !named.contains(*path)).try_for_each(|path| files::remove(path))
     }
 }
 

@@ -234,13 +234,15 @@ mod tests {
     use bunko_errors::ErrorCode;
     use bunko_operation::{Interruption, MemoryLimits, OperationContext};
     use std::sync::Arc;
-    use std::time::{Duration, Instant};
+    use std::sync::atomic::{AtomicU32, Ordering};
 
-    struct Until(Instant);
+    /// Stops the operation at the last of so many checks.
+    struct Checks(AtomicU32);
 
-    impl Interruption for Until {
+    impl Interruption for Checks {
         fn reason(&self) -> Option<Failure> {
-            (Instant::now() > self.0).then(|| Failure::new(ErrorCode(50), "operation exceeded time limit"))
+            let is_last = self.0.fetch_sub(1, Ordering::Relaxed) == 1;
+            is_last.then(|| Failure::new(ErrorCode::INTERRUPTED, "operation was interrupted"))
         }
     }
 
@@ -254,13 +256,16 @@ mod tests {
         let unique = DocumentBuf::new().with("a", &DocumentBuf::new().with("uniqueItems", true));
         let schema = DocumentBuf::new().with("$jsonSchema", &DocumentBuf::new().with("properties", &unique));
         let filter = Filter::parse(schema.as_ref()).expect("a schema");
-        let began = Instant::now();
-        let end = Arc::new(Until(began + Duration::from_millis(5)));
-        let operation = OperationContext::new(end, MemoryLimits::none());
-        let outcome = filter.matches_within(document.as_ref(), &operation);
-        let took = began.elapsed();
-        assert!(outcome.is_err() && took < Duration::from_millis(100), "{outcome:?} after {took:?}");
-        let operation = OperationContext::unlimited();
-        assert!(matches!(filter.matches_within(document.as_ref(), &operation), Ok(true)));
+        let within = |checks: &Arc<Checks>| {
+            let operation = OperationContext::new(Arc::clone(checks) as _, MemoryLimits::none());
+            filter.matches_within(document.as_ref(), &operation)
+        };
+        let unlimited = Arc::new(Checks(AtomicU32::new(u32::MAX)));
+        assert!(matches!(within(&unlimited), Ok(true)));
+        let checks = u32::MAX - unlimited.0.load(Ordering::Relaxed);
+        assert!(checks > 500, "{checks} checks during a look at 100,000 elements");
+        for last in [1, checks / 2, checks] {
+            assert!(within(&Arc::new(Checks(AtomicU32::new(last)))).is_err(), "at check {last} of {checks}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Bytes flipped all over the data file: every read returns the written data, or an error that names the file.
 
 use crate::*;
-use bunko_store::{Engine, Opening, RecordRange};
+use bunko_store::{Clock, Engine, Opening, RecordRange};
 use std::collections::BTreeSet;
 use std::os::unix::fs::FileExt;
 
@@ -63,7 +63,7 @@ fn note_in(manifest: &[u8]) -> bunko_bson::DocumentBuf {
 }
 
 fn engine(directory: &Path, note: &bunko_bson::DocumentBuf) -> Result<Arc<dyn Engine>, StorageError> {
-    let opening = Opening { directory, log: Arc::default(), note: Some(note.as_ref()) };
+    let opening = Opening { directory, log: Arc::default(), clock: Clock::machine(), note: Some(note.as_ref()) };
     (bunko_mmap::kind(MmapOptions::default()).open)(opening)
 }
 

@@ -1,36 +1,15 @@
-//! Data that survives closing and crashing, and directories that are refused.
+//! Data files that a crash left behind or ahead of the manifest, and directories that are refused. Tests of recovery that
+//! are not this engine's own are in `conformance`.
 
 use crate::*;
 use bunko_bson::DocumentBuf;
-use bunko_store::{Location, Opening};
+use bunko_store::{Clock, Location, Opening};
 
 fn numbers(store: &Store) -> Vec<u64> {
     let snapshot = store.snapshot();
     let forward = records(&snapshot, RecordRange::ALL, Direction::Forward).expect("readable");
     assert!(forward.iter().all(|(number, bytes)| *bytes == document(*number)));
     forward.into_iter().map(|(number, _)| number).collect()
-}
-
-#[test]
-fn what_was_written_is_there_after_a_crash_and_after_a_close() {
-    let directory = tempfile::tempdir().expect("temporary directory");
-    let store = open(directory.path()).expect("opens");
-    insert(&store, 1..101);
-    store.checkpoint().expect("checkpoint");
-    insert(&store, 101..201);
-    let all: Vec<u64> = (1..201).collect();
-    let crashed = crash_copy(directory.path());
-    let recovered = open(crashed.path()).expect("recovers");
-    assert_eq!(numbers(&recovered), all);
-    assert_eq!(recovered.entries(RECORDS), 200);
-    drop(recovered);
-    store.close().expect("closes");
-    drop(store);
-    let reopened = open(directory.path()).expect("opens again");
-    assert_eq!(numbers(&reopened), all);
-    let snapshot = reopened.snapshot();
-    assert_eq!(snapshot.key(INDEX, b"key00000150").expect("readable"), Some(RecordId(150)));
-    assert_eq!(snapshot.key(INDEX, b"key00000999").expect("readable"), None);
 }
 
 #[test]
@@ -92,50 +71,12 @@ fn a_new_store_whose_first_process_was_killed_opens() {
 }
 
 #[test]
-fn a_snapshot_stays_while_checkpoints_pass() {
-    let directory = tempfile::tempdir().expect("temporary directory");
-    let store = open(directory.path()).expect("opens");
-    insert(&store, 1..11);
-    store.checkpoint().expect("checkpoint");
-    insert(&store, 11..21);
-    let snapshot = store.snapshot();
-    let mut cursor = snapshot.records(RECORDS, RecordRange::ALL, Direction::Forward);
-    assert!(cursor.next().expect("readable").is_some());
-    let mut bytes = Vec::new();
-    for round in 0..10 {
-        let mut batch = Batch::new();
-        for number in 1..21 {
-            let record = RecordId(number);
-            let old = store.latest().record(RECORDS, record, &mut bytes).expect("readable").expect("present");
-            batch.replace_record(RECORDS, record, vec![round; 3000], old);
-        }
-        batch.delete_key(INDEX, b"key00000003");
-        commit(&store, &batch);
-        store.checkpoint().expect("checkpoint");
-    }
-    let mut batch = Batch::new();
-    batch.drop_keyspace(RECORDS);
-    batch.drop_keyspace(INDEX);
-    commit(&store, &batch);
-    store.checkpoint().expect("checkpoint");
-    let mut number = 1;
-    while let Some((record, _, bytes)) = cursor.next().expect("readable") {
-        number += 1;
-        assert_eq!((record.0, bytes), (number, document(number).as_slice()));
-    }
-    assert_eq!(number, 20);
-    assert_eq!(snapshot.key(INDEX, b"key00000003").expect("readable"), Some(RecordId(3)));
-    let expected: Vec<_> = (1..21).map(|number| (number, document(number))).collect();
-    assert_eq!(records(&snapshot, RecordRange::ALL, Direction::Forward).expect("readable"), expected);
-    assert!(records(&store.snapshot(), RecordRange::ALL, Direction::Forward).expect("readable").is_empty());
-}
-
-#[test]
 fn settings_are_refused_by_name() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let engine = (bunko_mmap::kind(MmapOptions::default()).open)(Opening {
         directory: directory.path(),
         log: Arc::default(),
+        clock: Clock::machine(),
         note: None,
     })
     .expect("opens");

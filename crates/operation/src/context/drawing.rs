@@ -82,7 +82,7 @@ impl OperationContext {
     fn wait_for_draw(&self, bytes: u64, purpose: Purpose, until: impl Fn() -> Result<Instant>) -> Result<Draw> {
         let mut drawing = self.server_memory().draw_in_turn(bytes, purpose);
         loop {
-            if let Some(draw) = drawing.wait_until(until()?) {
+            if let Some(draw) = drawing.wait_until(until()?, &self.clock) {
                 return Ok(draw);
             }
         }
@@ -92,12 +92,12 @@ impl OperationContext {
     /// # Errors
     /// Errors of the interruption; `ExceededMemoryLimit` after a minute without room.
     pub(super) fn wait_for_grant(&self, bytes: u64) -> Result<()> {
-        let ends = Instant::now() + GRANT_WAIT_MAX;
+        let ends = self.clock.now() + GRANT_WAIT_MAX;
         let until = || {
             if let Some(failure) = self.interruption.reason() {
                 return Err(failure);
             }
-            let now = Instant::now();
+            let now = self.clock.now();
             if now < ends {
                 return Ok(now + WAIT);
             }

@@ -3,6 +3,7 @@
 use super::queue::{Left, Ticket};
 use super::{Draw, Purpose, ServerMemory};
 use crate::sync::atomic::Ordering;
+use bunko_host::Clock;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -26,16 +27,16 @@ impl Drawing {
         Self { memory, bytes, purpose, ticket: None }
     }
 
-    /// Blocks the calling thread until the draw is granted, at most to `until`; `None` if it was not granted. It keeps its
-    /// place in the queue.
-    pub fn wait_until(&mut self, until: Instant) -> Option<Draw> {
+    /// Blocks the calling thread until the draw is granted, or until that time on the clock; then it returns `None`, and the
+    /// draw keeps its place.
+    pub fn wait_until(&mut self, until: Instant, clock: &Clock) -> Option<Draw> {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         let mut context = Context::from_waker(&waker);
         loop {
             if let Poll::Ready(draw) = pin!(&mut *self).poll(&mut context) {
                 return Some(draw);
             }
-            let left = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())?;
+            let left = until.checked_duration_since(clock.now()).filter(|left| !left.is_zero())?;
             thread::park_timeout(left);
         }
     }

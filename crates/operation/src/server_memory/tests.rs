@@ -1,8 +1,9 @@
 use super::*;
+use bunko_host::Clock;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const BUDGET: u64 = 1600;
 
@@ -95,10 +96,10 @@ fn what_operations_give_back_serves_draws() {
 fn a_thread_waits_until_there_is_room_or_its_time_is_up() {
     let memory = ServerMemory::new(BUDGET);
     let all = memory.count(BUDGET, Purpose::Reply);
-    let mut waits = memory.draw_in_turn(100, Purpose::Work);
-    assert!(waits.wait_until(Instant::now() + Duration::from_millis(1)).is_none());
+    let (mut waits, clock) = (memory.draw_in_turn(100, Purpose::Work), Clock::machine());
+    assert!(waits.wait_until(clock.now() + Duration::from_millis(1), &clock).is_none());
     assert_eq!(memory.waiting_for(Purpose::Work), 1, "it keeps its place");
     let other = std::thread::spawn(move || drop(all));
-    assert!(waits.wait_until(Instant::now() + Duration::from_secs(20)).is_some());
+    assert!(waits.wait_until(clock.now() + Duration::from_secs(20), &clock).is_some());
     other.join().expect("no panic");
 }

@@ -5,7 +5,7 @@ use bunko_catalog::{Catalog, Namespace, Order, SessionName, Target, Transaction,
 use bunko_engines::{ENGINES, EngineOptions};
 use bunko_operation::OperationContext;
 use bunko_oplog::{Entries, EntryCount};
-use bunko_store::{Direction, LogOptions, Store, StoreOptions};
+use bunko_store::{Clock, Direction, LogOptions, Store, StoreOptions};
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub fn open_store(path: &Path, history_bytes_max: Option<u64>, clock_ms: &Arc<At
     let clock = Arc::clone(clock_ms);
     let options = StoreOptions {
         log: LogOptions { history_bytes_max, ..LogOptions::default() },
-        clock: Arc::new(move || clock.load(Ordering::Relaxed)),
+        clock: Clock::dated(move || clock.load(Ordering::Relaxed)),
         ..StoreOptions::at_rest()
     };
     let table = bunko_engines::table(&ENGINES[0], &EngineOptions::default());

@@ -1,20 +1,17 @@
 //! Explain's fields for an index and its bounds.
 
 use super::Facts;
+use crate::execution::StageStatistics;
 use crate::planner::{Edge, IndexBounds, IntervalRef, Intervals, KeyWindow};
 use bunko_bson::key_string;
 use bunko_bson::{ArrayBuf, DocumentBuf};
-use bunko_catalog::Answers;
+use bunko_catalog::{Answers, Index};
 use bunko_store::Direction;
 
 /// Adds the fields of a stage that scans an index.
 pub(crate) fn describe_index(bounds: &IndexBounds, direction: Direction, facts: &mut Facts<'_>) {
     describe_properties(bounds, facts);
-    let direction_name = match direction {
-        Direction::Forward => "forward",
-        Direction::Backward => "backward",
-    };
-    facts.append("direction", direction_name);
+    facts.append("direction", direction_name(direction));
     if let Some(window) = &bounds.window {
         facts.append("indexBounds", &printed_window(window));
         return;
@@ -32,6 +29,29 @@ pub(crate) fn describe_index(bounds: &IndexBounds, direction: Direction, facts: 
     facts.append_counted("indexBounds", &printed);
 }
 
+/// Adds the fields of a stage that scans spans of keys, which are no bounds of the index's fields.
+pub(crate) fn describe_spans(index: &Index, direction: Direction, facts: &mut DocumentBuf) {
+    let is_multikey = index.kind.text().is_some() || !index.multikey().is_empty();
+    append_properties(index, &index.key_pattern().to_owned(), is_multikey, None, facts);
+    facts.append("direction", direction_name(direction));
+}
+
+/// Adds the statistics of a run that scans an index and may find a record by several keys.
+pub(crate) fn describe_index_run(statistics: &StageStatistics, facts: &mut DocumentBuf) {
+    facts
+        .append("keysExamined", statistics.keys_examined as i32)
+        .append("seeks", statistics.seeks as i32)
+        .append("dupsTested", statistics.duplicates_tested as i32)
+        .append("dupsDropped", statistics.duplicates_dropped as i32);
+}
+
+fn direction_name(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Forward => "forward",
+        Direction::Backward => "backward",
+    }
+}
+
 /// Adds the fields for the index itself.
 fn describe_properties(bounds: &IndexBounds, facts: &mut DocumentBuf) {
     let index = &bounds.index;
@@ -44,11 +64,21 @@ fn describe_properties(bounds: &IndexBounds, facts: &mut DocumentBuf) {
         }
         multikey_paths.append(&field.path, &paths);
     }
+    append_properties(index, &key_pattern(bounds), !bounds.multikey.is_empty(), Some(&multikey_paths), facts);
+}
+
+fn append_properties(
+    index: &Index,
+    key_pattern: &DocumentBuf,
+    is_multikey: bool,
+    multikey_paths: Option<&DocumentBuf>,
+    facts: &mut DocumentBuf,
+) {
+    facts.append("keyPattern", key_pattern).append("indexName", &index.name).append("isMultiKey", is_multikey);
+    if let Some(paths) = multikey_paths {
+        facts.append("multiKeyPaths", paths);
+    }
     facts
-        .append("keyPattern", &key_pattern(bounds))
-        .append("indexName", &index.name)
-        .append("isMultiKey", !bounds.multikey.is_empty())
-        .append("multiKeyPaths", &multikey_paths)
         .append("isUnique", index.is_unique)
         .append("isSparse", index.is_sparse)
         .append("isPartial", index.partial_filter.is_some())

@@ -4,7 +4,7 @@ mod index;
 mod room;
 mod stages;
 
-pub(crate) use index::{describe_count, describe_index};
+pub(crate) use index::{describe_count, describe_index, describe_index_run, describe_spans};
 pub(crate) use room::{Facts, Room};
 pub(crate) use stages::{all_trials, counted, run_tree, tree_of};
 

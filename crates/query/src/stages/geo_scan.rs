@@ -2,7 +2,7 @@
 
 use super::{RecordStage, Records, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
-use crate::explain::Facts;
+use crate::explain::{self, Facts};
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use bunko_bson::DocumentBuf;
@@ -34,16 +34,11 @@ impl Stage for GeoScan {
     }
 
     fn describe(&self, _query: &FindQuery, facts: &mut Facts<'_>) {
-        facts.append("keyPattern", self.index.key_pattern()).append("indexName", self.index.name.as_str());
-        facts.append("indexVersion", 2_i32).append("direction", "forward");
+        explain::describe_spans(&self.index, Direction::Forward, facts);
     }
 
     fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {
-        facts
-            .append("keysExamined", statistics.keys_examined as i32)
-            .append("seeks", statistics.seeks as i32)
-            .append("dupsTested", statistics.duplicates_tested as i32)
-            .append("dupsDropped", statistics.duplicates_dropped as i32);
+        explain::describe_index_run(statistics, facts);
     }
 
     fn effort(&self) -> Effort {

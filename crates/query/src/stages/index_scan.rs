@@ -83,11 +83,7 @@ impl Stage for IndexScan {
     }
 
     fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {
-        facts
-            .append("keysExamined", statistics.keys_examined as i32)
-            .append("seeks", statistics.seeks as i32)
-            .append("dupsTested", statistics.duplicates_tested as i32)
-            .append("dupsDropped", statistics.duplicates_dropped as i32);
+        explain::describe_index_run(statistics, facts);
     }
 
     fn effort(&self) -> Effort {

@@ -5,7 +5,7 @@
 
 use super::{RecordStage, Records, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
-use crate::explain::Facts;
+use crate::explain::{self, Facts};
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use bunko_bson::DocumentBuf;
@@ -56,8 +56,7 @@ impl Stage for TermScan {
     }
 
     fn describe(&self, _query: &FindQuery, facts: &mut Facts<'_>) {
-        facts.append("keyPattern", self.index.key_pattern()).append("indexName", self.index.name.as_str());
-        facts.append("isMultiKey", true).append("indexVersion", 2_i32).append("direction", "backward");
+        explain::describe_spans(&self.index, Direction::Backward, facts);
     }
 
     fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {

@@ -11,7 +11,6 @@ use bunko_catalog::{Collection, Namespace};
 use bunko_errors::Result;
 use bunko_update::{ApplyContext, Insertion, Outcome, Targets, Update};
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Context of a write's explanation.
 pub struct WriteExplanation<'e> {
@@ -104,7 +103,8 @@ impl WriteExplanation<'_> {
         would_change: &mut WouldChange<'_>,
     ) -> Result<(DocumentBuf, Effects)> {
         let query = Arc::new(query);
-        let started = Instant::now();
+        let clock = self.scope.operation.clock();
+        let started = clock.now();
         let plan = self.collection.map(|collection| plan(collection, Arc::clone(&query))?.contested()).transpose()?;
         let mut effects = Effects::default();
         let (mut execution, mut failure) = (None, None);
@@ -118,7 +118,7 @@ impl WriteExplanation<'_> {
             namespace: self.namespace.as_str(),
             query: &query,
             verbosity: self.verbosity,
-            elapsed: started.elapsed(),
+            elapsed: clock.since(started),
             failure: failure.as_ref(),
             origin: Origin::Query,
         };

@@ -26,7 +26,7 @@ use bunko_operation::Purpose;
 use bunko_wire::{HEADER_BYTES, Header};
 use std::future::{pending, poll_fn};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How much of a large message comes before there is room for it, in bytes: a header alone takes nothing from others.
 pub(super) const BEGINNING_BYTES: usize = 64 * 1024;
@@ -110,7 +110,7 @@ impl Session {
     }
 
     async fn receive_rest(&mut self) -> Result<Received, Ended> {
-        let began = Instant::now();
+        let began = self.service.world.clock.now();
         let time_max = Duration::from_secs(1 + (self.input.rest().capacity() / BYTES_PER_SECOND_MIN) as u64);
         let mut steps = 0;
         loop {
@@ -127,7 +127,7 @@ impl Session {
             if self.input.has_frame() {
                 return Ok(Received::Whole);
             }
-            let is_slow = is_silent || began.elapsed() > time_max;
+            let is_slow = is_silent || self.service.world.clock.since(began) > time_max;
             if is_slow && self.service.facts.memory_limits.server.waiting_for(Purpose::Message) > 0 {
                 self.input.shrink();
                 let held = self.input.held_bytes();

@@ -9,6 +9,7 @@ use crate::scratch;
 use crate::socket::Next;
 use bunko_command::{Answer, Await, ClientConnection, FollowUp, RunOn};
 use bunko_wire::Header;
+use std::pin::pin;
 
 /// The reason why a frame runs again.
 pub(super) enum More {
@@ -102,14 +103,14 @@ impl Session {
 
     /// Waits for `delay`, or fails early if the client goes away.
     async fn pause(&mut self, delay: std::time::Duration) -> Result<(), Ended> {
-        let deadline = tokio::time::Instant::now() + delay;
+        let mut pause = pin!(tokio::time::sleep(delay));
         tokio::select! {
-            () = tokio::time::sleep_until(deadline) => Ok(()),
+            () = &mut pause => Ok(()),
             next = self.stream.next() => match next? {
                 Next::End => Err(Ended::Socket),
                 // The client sent another request without waiting for the reply; it gets both replies in order.
                 Next::Bytes => {
-                    tokio::time::sleep_until(deadline).await;
+                    pause.await;
                     Ok(())
                 }
             },

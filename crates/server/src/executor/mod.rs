@@ -23,6 +23,7 @@ mod worker;
 use crate::execute::Apart;
 use crate::socket::Socket;
 use bunko_command::Haste;
+use bunko_host::Clock;
 use lookout::Lookout;
 use parking_lot::{Mutex, RwLock};
 use poller::Poller;
@@ -61,12 +62,14 @@ pub(crate) struct Executor {
     lookout: Lookout,
     apart: Apart,
     stopped: AtomicBool,
+    clock: Clock,
 }
 
 impl Executor {
-    /// An executor for `threads` threads.
-    pub fn new(threads: usize) -> io::Result<Arc<Self>> {
+    /// An executor for `threads` threads, which are watched by this clock.
+    pub fn new(threads: usize, clock: Clock) -> io::Result<Arc<Self>> {
         Ok(Arc::new(Self {
+            clock,
             poller: Poller::new()?,
             tasks: RwLock::default(),
             threads,
@@ -190,7 +193,7 @@ mod tests {
 
     impl Running {
         fn new(threads: usize) -> Self {
-            let executor = Executor::new(threads).unwrap();
+            let executor = Executor::new(threads, Clock::machine()).unwrap();
             let start = |number| {
                 let executor = Arc::clone(&executor);
                 std::thread::spawn(move || executor.work(number))
@@ -301,7 +304,7 @@ mod tests {
 
     #[test]
     fn what_stands_behind_a_long_task_is_taken_over() {
-        let mut running = Running { executor: Executor::new(2).unwrap(), threads: Vec::new() };
+        let mut running = Running { executor: Executor::new(2, Clock::machine()).unwrap(), threads: Vec::new() };
         let (entered, long) = mpsc::channel::<()>();
         let (release, held) = mpsc::channel::<()>();
         let mut first = running.connect(|socket| async move {

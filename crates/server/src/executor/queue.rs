@@ -86,7 +86,13 @@ mod tests {
         let socket = Arc::new(Socket::new(UnixStream::pair().unwrap().0));
         let haste = Arc::<Haste>::default();
         haste.set(is_hurried);
-        Task::new(&Executor::new(1).unwrap(), id, &socket, &haste, Box::pin(std::future::pending()))
+        Task::new(
+            &Executor::new(1, bunko_host::Clock::machine()).unwrap(),
+            id,
+            &socket,
+            &haste,
+            Box::pin(std::future::pending()),
+        )
     }
 
     fn order(mut queue: Queue) -> Vec<u64> {

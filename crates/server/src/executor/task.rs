@@ -141,7 +141,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     fn task(work: impl Future<Output = ()> + Send + 'static) -> Arc<Task> {
-        let executor = Executor::new(1).unwrap();
+        let executor = Executor::new(1, bunko_host::Clock::machine()).unwrap();
         let socket = Arc::new(Socket::new(UnixStream::pair().unwrap().0));
         Task::new(&executor, 1, &socket, &Arc::default(), Box::pin(work))
     }

@@ -36,7 +36,7 @@ impl<'e> Worker<'e> {
             number,
             events: Vec::with_capacity(EVENTS_MAX),
             turns: 0,
-            began: Instant::now(),
+            began: executor.clock.now(),
             is_left: false,
         }
     }
@@ -186,7 +186,7 @@ impl Serving for Worker<'_> {
     }
 
     fn now(&self) -> Duration {
-        self.began.elapsed()
+        self.executor.clock.since(self.began)
     }
 
     fn sleep(&self, duration: Duration) {

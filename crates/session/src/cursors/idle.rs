@@ -46,15 +46,16 @@ impl CursorStore {
         if operation.kept_bytes() > SMALL_BYTES
             && let Some(mut cursor) = self.take_to_spool(id)
         {
-            let now = Instant::now();
+            let clock = operation.clock();
+            let now = clock.now();
             // The other half of the command's time is for its client.
             let left = deadline().map(|deadline| deadline.saturating_duration_since(now) / 2);
             operation.enter(Place::OwnThread, now);
             cursor.source =
                 spooled(cursor.source, operation, now + left.map_or(READ_AHEAD, |left| left.min(READ_AHEAD)));
-            cursor.time_left = cursor.time_left.map(|left| left.saturating_sub(now.elapsed()));
+            cursor.time_left = cursor.time_left.map(|left| left.saturating_sub(clock.since(now)));
             operation.leave(0);
-            if self.put_back(id, cursor, Instant::now()) {
+            if self.put_back(id, cursor, clock.now()) {
                 operation.rest();
             }
         }

@@ -52,7 +52,7 @@ pub(super) fn spooled(
     let Ok(Some(mut documents)) = QueueWriter::create(operation) else { return source };
     let standing = source.standing();
     let mut outcome = Ok(None);
-    while Instant::now() < until {
+    while operation.clock().now() < until {
         outcome = source
             .next()
             .and_then(|document| document.map(|document| documents.add(document.as_bytes(), operation)).transpose());
@@ -61,7 +61,7 @@ pub(super) fn spooled(
         }
     }
     let examined = source.examined();
-    let rest = match (outcome, Instant::now() < until) {
+    let rest = match (outcome, operation.clock().now() < until) {
         (Err(failure), _) => Rest::Failure(Some(failure)),
         (Ok(None), true) => Rest::Nothing,
         _ => Rest::Source(source),

@@ -240,7 +240,7 @@ impl CursorStore {
     }
 
     /// The cursors that wait for their next `getMore`, by id.
-    pub fn idle(&self) -> Vec<IdleCursor> {
+    pub fn idle(&self, now: Instant) -> Vec<IdleCursor> {
         let slots = self.slots.lock();
         let waiting = |(id, slot): (&i64, &Slot)| match &slot.state {
             CursorState::Waiting(cursor) => Some(IdleCursor {
@@ -251,7 +251,7 @@ impl CursorStore {
                 told: CursorTold {
                     origin: Arc::clone(&cursor.origin),
                     progress: cursor.progress,
-                    unused_for: cursor.last_use.elapsed(),
+                    unused_for: now.saturating_duration_since(cursor.last_use),
                 },
                 plan_summary: cursor.source.report().map(|report| report.summary),
             }),
@@ -264,11 +264,13 @@ impl CursorStore {
     }
 
     /// The facts of a cursor that a `getMore` works with.
-    pub fn in_use(&self, id: i64) -> Option<CursorTold> {
+    pub fn in_use(&self, id: i64, now: Instant) -> Option<CursorTold> {
         match &self.slots.lock().get(&id)?.state {
-            CursorState::Working { origin, progress, last_use, .. } => {
-                Some(CursorTold { origin: Arc::clone(origin), progress: *progress, unused_for: last_use.elapsed() })
-            }
+            CursorState::Working { origin, progress, last_use, .. } => Some(CursorTold {
+                origin: Arc::clone(origin),
+                progress: *progress,
+                unused_for: now.saturating_duration_since(*last_use),
+            }),
             CursorState::Waiting(_) => None,
         }
     }

@@ -3,6 +3,7 @@
 use super::slot::{OperationSlot, RunningOperation};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::ReadsFrom;
+use bunko_store::Clock;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,16 +12,30 @@ use std::time::Instant;
 /// The interruption of an operation. A cursor outlives the command that opened it, so the interruption follows the
 /// command that works with the cursor now.
 pub struct Interruption {
+    clock: Clock,
     target: Mutex<WatchedOperation>,
     is_cursor_killed: AtomicBool,
 }
 
 /// The interruption of the server's own operations.
-pub(super) struct EndOfServer(pub(super) Arc<AtomicBool>);
+pub(super) struct EndOfServer {
+    are_all_interrupted: Arc<AtomicBool>,
+    clock: Clock,
+}
+
+impl EndOfServer {
+    pub(super) fn new(are_all_interrupted: &Arc<AtomicBool>, clock: &Clock) -> Self {
+        Self { are_all_interrupted: Arc::clone(are_all_interrupted), clock: clock.clone() }
+    }
+}
 
 impl bunko_operation::Interruption for EndOfServer {
     fn reason(&self) -> Option<Failure> {
-        self.0.load(Ordering::Relaxed).then(at_shutdown)
+        self.are_all_interrupted.load(Ordering::Relaxed).then(at_shutdown)
+    }
+
+    fn clock(&self) -> Clock {
+        self.clock.clone()
     }
 }
 
@@ -47,6 +62,7 @@ impl Interruption {
     /// Interrupts after `killOp` of that operation, after its client disconnects (for reads), and after the deadline.
     pub fn of(operation: &RunningOperation, deadline: Option<Instant>) -> Arc<Self> {
         Arc::new(Self {
+            clock: operation.slot.clock.clone(),
             target: Mutex::new(WatchedOperation::new(operation, deadline)),
             is_cursor_killed: AtomicBool::new(false),
         })
@@ -87,8 +103,12 @@ impl bunko_operation::Interruption for Interruption {
         }
         target
             .deadline
-            .filter(|deadline| Instant::now() >= *deadline)
+            .filter(|deadline| self.clock.now() >= *deadline)
             .map(|_| Failure::new(ErrorCode::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"))
+    }
+
+    fn clock(&self) -> Clock {
+        self.clock.clone()
     }
 }
 
@@ -117,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_kill_hits_its_operation_and_no_later_one() {
-        let operations = Operations::default();
+        let operations = Operations::new(Clock::standing(0));
         let connection = operations.register(1, Peer::Tcp(([127, 0, 0, 1], 5).into()));
         let command = DocumentBuf::new().with("find", "c");
         let first = connection.begin(&beginning(&command), None);
@@ -139,7 +159,7 @@ mod tests {
 
     #[test]
     fn only_reads_end_with_their_client() {
-        let operations = Operations::default();
+        let operations = Operations::new(Clock::standing(0));
         let connection = operations.register(1, Peer::Tcp(([127, 0, 0, 1], 5).into()));
         let command = DocumentBuf::new().with("find", "c");
         connection.absence().note();
@@ -152,24 +172,28 @@ mod tests {
 
     #[test]
     fn time_runs_out() {
-        let operations = Operations::default();
+        let clock = Clock::standing(0);
+        let operations = Operations::new(clock.clone());
         let connection = operations.register(1, Peer::Tcp(([127, 0, 0, 1], 5).into()));
         let command = DocumentBuf::new().with("find", "c");
         let operation = connection.begin(&beginning(&command), None);
-        assert_eq!(code(&Interruption::of(&operation, Some(Instant::now()))), Some(ErrorCode::MAX_TIME_MS_EXPIRED));
-        assert_eq!(code(&Interruption::of(&operation, Some(Instant::now() + Duration::from_mins(1)))), None);
+        let interruption = Interruption::of(&operation, Some(operation.started() + Duration::from_millis(2)));
+        clock.advance(Duration::from_millis(1));
+        assert_eq!(code(&interruption), None);
+        clock.advance(Duration::from_millis(1));
+        assert_eq!(code(&interruption), Some(ErrorCode::MAX_TIME_MS_EXPIRED));
     }
 
     #[test]
     fn a_cursor_follows_the_command_that_reads_it() {
-        let operations = Operations::default();
+        let operations = Operations::new(Clock::standing(0));
         let (opener, reader) = (
             operations.register(1, Peer::Tcp(([127, 0, 0, 1], 5).into())),
             operations.register(2, Peer::Tcp(([127, 0, 0, 1], 6).into())),
         );
         let command = DocumentBuf::new().with("find", "c");
         let find = opener.begin(&beginning(&command), None);
-        let interruption = Interruption::of(&find, Some(Instant::now()));
+        let interruption = Interruption::of(&find, Some(find.started()));
         drop(find);
         let get_more = reader.begin(&beginning(&command), None);
         interruption.follow(&get_more, None);

@@ -18,6 +18,7 @@ use bunko_access::Owner;
 use bunko_bson::DocumentBuf;
 use bunko_request::Peer;
 use bunko_request::facts::CommandFacts;
+use bunko_store::Clock;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use slot::{COMMAND_BYTES_MAX, Details, OperationSlot, keep_command};
@@ -25,10 +26,10 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-#[derive(Default)]
 struct Registry {
+    clock: Clock,
     slots: Mutex<FxHashMap<u64, Arc<OperationSlot>>>,
     registered: AtomicU64,
     last_opid: AtomicU32,
@@ -36,7 +37,6 @@ struct Registry {
 }
 
 /// The running operations.
-#[derive(Default)]
 pub struct Operations {
     registry: Arc<Registry>,
 }
@@ -61,6 +61,18 @@ impl Drop for Registration {
 }
 
 impl Operations {
+    /// No operations; `clock` tells when each begins and when its time is over.
+    pub fn new(clock: Clock) -> Self {
+        let registry = Registry {
+            clock,
+            slots: Mutex::default(),
+            registered: AtomicU64::new(0),
+            last_opid: AtomicU32::new(0),
+            are_all_interrupted: Arc::default(),
+        };
+        Self { registry: Arc::new(registry) }
+    }
+
     /// Gives a connection its slot.
     pub fn register(&self, connection: i32, client: Peer) -> Registration {
         self.add(connection, Some(client))
@@ -72,7 +84,9 @@ impl Operations {
     }
 
     fn add(&self, connection: i32, client: Option<Peer>) -> Registration {
+        let clock = &self.registry.clock;
         let slot = Arc::new(OperationSlot {
+            clock: clock.clone(),
             connection,
             client,
             running: AtomicU32::new(0),
@@ -87,7 +101,7 @@ impl Operations {
                 command: Vec::new(),
                 is_command_cut: false,
                 is_writing_for_body: false,
-                started: Instant::now(),
+                started: clock.now(),
                 session: None,
                 metadata: None,
                 user: None,
@@ -112,7 +126,8 @@ impl Operations {
 
     /// Interrupts the server's own work once all operations have been asked to stop.
     pub fn interruption_of_own(&self) -> Arc<dyn bunko_operation::Interruption> {
-        Arc::new(interruption::EndOfServer(Arc::clone(&self.registry.are_all_interrupted)))
+        let Registry { clock, are_all_interrupted, .. } = &*self.registry;
+        Arc::new(interruption::EndOfServer::new(are_all_interrupted, clock))
     }
 
     /// Number of running operations.
@@ -206,7 +221,7 @@ impl Registration {
         details.is_writing_for_body = beginning.entry.changes.is_asked_for(command);
         details.is_command_cut = command.len_bytes() > COMMAND_BYTES_MAX;
         keep_command(&mut details.command, command);
-        let started = Instant::now();
+        let started = self.slot.clock.now();
         details.started = started;
         details.session = beginning.session;
         details.is_held_back = false;
@@ -263,7 +278,7 @@ mod tests {
 
     #[test]
     fn connections_are_seen_while_they_live() {
-        let operations = Operations::default();
+        let operations = Operations::new(Clock::standing(0));
         let connection = operations.register(3, Peer::Tcp(([127, 0, 0, 1], 5).into()));
         let mut many = ArrayBuf::new();
         (0..1000).for_each(|number| {
@@ -284,7 +299,7 @@ mod tests {
 
     #[test]
     fn an_operation_that_moves_to_another_thread_stays_killed() {
-        let operations = Operations::default();
+        let operations = Operations::new(Clock::standing(0));
         let connection = operations.register(3, Peer::Tcp(([127, 0, 0, 1], 5).into()));
         let command = DocumentBuf::new().with("find", "c");
         let begin = || {

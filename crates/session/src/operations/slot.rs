@@ -6,7 +6,7 @@ use bunko_access::Owner;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_request::Peer;
 use bunko_request::facts::CommandFacts;
-use bunko_store::Bell;
+use bunko_store::{Bell, Clock};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -17,6 +17,7 @@ pub(super) const COMMAND_BYTES_MAX: usize = 1024;
 
 /// The operation that one connection runs.
 pub(super) struct OperationSlot {
+    pub(super) clock: Clock,
     /// 0 for the server's own operations.
     pub(super) connection: i32,
     /// `None` for the server's own operations.
@@ -158,7 +159,7 @@ impl OperationSlot {
             database: details.database.clone(),
             command: DocumentBuf::from_trusted(details.command.clone()),
             is_command_cut: details.is_command_cut,
-            running_for: details.started.elapsed(),
+            running_for: self.clock.since(details.started),
             session: details.session,
             metadata: details.metadata.clone(),
             user: details.user.as_ref().map(|user| user.name.clone()),
@@ -197,12 +198,12 @@ impl RunningOperation {
 
     /// Notes that the operation waits without a thread from now on.
     pub fn note_wait(&mut self) {
-        self.waits_since = Some(Instant::now());
+        self.waits_since = Some(self.slot.clock.now());
     }
 
     /// Notes that the operation runs again.
     pub fn note_end_of_wait(&mut self) {
-        self.waited += self.waits_since.take().map_or(Duration::ZERO, |since| since.elapsed());
+        self.waited += self.waits_since.take().map_or(Duration::ZERO, |since| self.slot.clock.since(since));
     }
 
     /// How long the operation has waited without a thread.

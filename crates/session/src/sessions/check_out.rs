@@ -70,7 +70,7 @@ impl<'s> CheckedOut<'s> {
                 let open = Box::new(Open { unit, active: Duration::ZERO });
                 let begun = Standing::InProgress { number: asked.number, open };
                 let before = std::mem::replace(&mut held.standing, begun);
-                let since = Instant::now();
+                let since = context.transactions.clock().now();
                 Work::Transaction {
                     held: Some(held),
                     before: Some(before),
@@ -80,7 +80,7 @@ impl<'s> CheckedOut<'s> {
                 }
             }
             Some(_) => {
-                let since = Instant::now();
+                let since = context.transactions.clock().now();
                 Work::Transaction { held: Some(held), before: None, fate: Fate::Aborted, since, committed: None }
             }
         };
@@ -218,7 +218,7 @@ fn settled(
         }
         (Fate::Open | Fate::AsBefore, _) => {
             if let Standing::InProgress { open, .. } = &mut held.standing {
-                open.active += since.elapsed();
+                open.active += context.transactions.clock().since(since);
             }
         }
         (Fate::Aborted, _) => {

@@ -1,10 +1,9 @@
 //! The ids of sessions.
 
-use bunko_bson::{BinarySubtype, DocumentRef, ValueRef, base64};
+use bunko_bson::{BinarySubtype, DocumentRef, ValueRef, base64, hexadecimal};
 use bunko_catalog::{SessionName, SessionUuid};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::fields::wrong_type;
-use std::fmt::Write;
 
 /// The id of a session: the UUID and the user that it belongs to.
 pub type SessionId = SessionName;
@@ -53,14 +52,7 @@ impl NamedSession {
 
 /// A session id in messages, as MongoDB prints it.
 pub fn text(session: SessionId) -> String {
-    let mut text = String::new();
-    for (index, byte) in session.id.iter().enumerate() {
-        if matches!(index, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        let _ = write!(text, "{byte:02x}");
-    }
-    format!("{text} - {} -  - ", base64::encode(&session.user))
+    format!("{} - {} -  - ", hexadecimal::uuid(&session.id), base64::encode(&session.user))
 }
 
 /// Parses a session id `{id: UUID, uid: ...}`. `place` is its path for messages.

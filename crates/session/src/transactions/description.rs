@@ -2,13 +2,15 @@
 
 use super::table::Entry;
 use bunko_bson::{DocumentBuf, datetime};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The server's facts in a description.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
     /// `host:port` of the server.
     pub host: &'a str,
+    /// The moment, to measure elapsed time by.
+    pub now: Instant,
     /// The time, in milliseconds since 1970.
     pub now_ms: i64,
     /// How long a transaction may be open.
@@ -36,7 +38,7 @@ pub fn describe_running(surroundings: Surroundings<'_>, entry: &Entry) -> Docume
     if let Some(read_concern) = &entry.read_concern {
         parameters.append("readConcern", read_concern);
     }
-    let open_for = entry.began.elapsed();
+    let open_for = surroundings.now.saturating_duration_since(entry.began);
     let text = |time_ms: i64| datetime::format_iso8601_ms(time_ms).replace('Z', "+00:00");
     let began_ms = surroundings.now_ms - open_for.as_millis() as i64;
     let expiry_ms = began_ms + surroundings.lifetime.as_millis() as i64;

@@ -4,6 +4,7 @@ use crate::sessions::{Session, SessionId};
 use bunko_access::Owner;
 use bunko_bson::DocumentBuf;
 use bunko_request::Peer;
+use bunko_store::Clock;
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -36,6 +37,7 @@ pub struct Transactions {
     started: AtomicU64,
     committed: AtomicU64,
     aborted: AtomicU64,
+    clock: Clock,
     /// Takes the duration of each ended transaction, from its first command to its end.
     note_duration: Box<dyn Fn(Duration) + Send + Sync>,
 }
@@ -56,14 +58,20 @@ pub struct Counts {
 
 impl Transactions {
     /// No transactions. `note_duration` takes the duration of each that ends.
-    pub fn new(note_duration: Box<dyn Fn(Duration) + Send + Sync>) -> Self {
+    pub fn new(clock: Clock, note_duration: Box<dyn Fn(Duration) + Send + Sync>) -> Self {
         Self {
             open: Mutex::default(),
             started: AtomicU64::new(0),
             committed: AtomicU64::new(0),
             aborted: AtomicU64::new(0),
+            clock,
             note_duration,
         }
+    }
+
+    /// The clock that their durations are measured by.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     /// Notes that a transaction has begun.
@@ -102,7 +110,7 @@ impl Transactions {
     fn end(&self, session: SessionId) {
         let ended = self.open.lock().remove(&session);
         if let Some(entry) = ended {
-            (self.note_duration)(entry.began.elapsed());
+            (self.note_duration)(self.clock.since(entry.began));
         }
     }
 

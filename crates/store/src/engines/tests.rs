@@ -12,7 +12,7 @@ fn engines() -> (Engines, [Arc<Told>; 3]) {
     let (guest, guest_told) = fake("guest", Survival::Durable);
     let (volatile, volatile_told) = fake("volatile", Survival::Volatile);
     let table = EngineTable { own, others: vec![guest, volatile] };
-    let engines = Engines::open(table, Path::new("."), &LogHandle::default(), None).expect("opens");
+    let engines = Engines::open(table, Path::new("."), &LogHandle::default(), &Clock::machine(), None).expect("opens");
     (engines, [own_told, guest_told, volatile_told])
 }
 
@@ -90,7 +90,7 @@ fn a_store_without_a_log_has_no_other_engine() {
     let (own, _) = fake("own", Survival::Volatile);
     let (guest, guest_told) = fake("guest", Survival::Durable);
     let table = EngineTable { own, others: vec![guest] };
-    let engines = Engines::open(table, Path::new("."), &LogHandle::default(), None).expect("opens");
+    let engines = Engines::open(table, Path::new("."), &LogHandle::default(), &Clock::machine(), None).expect("opens");
     assert_eq!(engines.names(), ["own"]);
     assert!(matches!(engines.ensure("guest", None), Err(StorageError::UnknownEngine { .. })));
     assert_eq!(*guest_told.opened.lock(), 0);

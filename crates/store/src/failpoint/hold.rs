@@ -3,7 +3,7 @@
 use super::Failpoint;
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a test waits for a thread to arrive before it fails.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -42,12 +42,10 @@ impl Hold {
     /// # Panics
     /// If no thread arrives within a minute.
     pub fn wait(&self) {
-        let deadline = Instant::now() + PATIENCE;
-        let mut held = HELD.lock();
-        while !held.iter().any(|place| place.point == self.0 && place.is_reached) {
-            let is_over = CHANGED.wait_until(&mut held, deadline).timed_out();
-            assert!(!is_over, "no thread comes to {:?}", self.0);
-        }
+        let is_awaited =
+            |held: &mut Vec<HeldPoint>| !held.iter().any(|place| place.point == self.0 && place.is_reached);
+        let waited = CHANGED.wait_while_for(&mut HELD.lock(), is_awaited, PATIENCE);
+        assert!(!waited.timed_out(), "no thread comes to {:?}", self.0);
     }
 }
 

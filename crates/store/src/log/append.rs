@@ -15,6 +15,7 @@ use crate::latencies::{Latencies, LatencyCounts};
 use crate::sync::thread;
 use crate::{Batch, Bell, Lsn, Result, StorageError, make_directory};
 use arc_swap::ArcSwap;
+use bunko_host::Clock;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::path::PathBuf;
@@ -91,6 +92,7 @@ pub struct Log {
     /// Segments that are no longer needed, but that a reader may still be reading.
     leaving: Mutex<Vec<Arc<Segment>>>,
     recovery: Recovery,
+    pub(super) clock: Clock,
 }
 
 /// The end of the log, and the bytes that are not yet in the kernel.
@@ -117,6 +119,7 @@ impl Log {
     pub(crate) fn start(
         recovered: RecoveredLog,
         options: LogOptions,
+        clock: Clock,
         time_ms: u64,
         disk: &Arc<DiskRoom>,
     ) -> Result<Arc<Self>> {
@@ -165,9 +168,15 @@ impl Log {
             followers: Arc::default(),
             leaving: Mutex::default(),
             recovery,
+            clock,
         });
         GroupCommit::start(&log, options.commit_interval);
         Ok(log)
+    }
+
+    /// The clock of the log's store.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     /// The log's followers.
@@ -381,7 +390,7 @@ mod tests {
         let number = 2 * SEGMENTS_PER_SECOND_MAX;
         let start = |from: u64| {
             let found = recovery::recover(directory.path(), Lsn(from), &mut |_, _| Ok(())).expect("there");
-            Log::start(found, LogOptions::default(), 5500, &DiskRoom::unlimited()).expect("starts")
+            Log::start(found, LogOptions::default(), Clock::machine(), 5500, &DiskRoom::unlimited()).expect("starts")
         };
         // The segment before was sealed; this one has no record yet.
         drop(recovery::create_first(directory.path(), number, &DiskRoom::unlimited()).expect("made"));
@@ -399,7 +408,10 @@ mod tests {
         for _ in 0..20 {
             let directory = tempfile::tempdir().expect("temporary directory");
             let found = recovery::recover(directory.path(), Lsn(0), &mut |_, _| Ok(())).expect("nothing is there");
-            drop(Log::start(found, LogOptions::default(), 5500, &DiskRoom::unlimited()).expect("starts"));
+            drop(
+                Log::start(found, LogOptions::default(), Clock::machine(), 5500, &DiskRoom::unlimited())
+                    .expect("starts"),
+            );
             let files = std::fs::read_dir(directory.path()).expect("readable");
             let mut names = files.map(|file| file.expect("readable").file_name().to_string_lossy().into_owned());
             assert!(names.all(|name| name.ends_with(".segment")), "one is being made still");
@@ -410,7 +422,8 @@ mod tests {
     fn a_record_that_has_its_place_is_not_refused() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let found = recovery::recover(directory.path(), Lsn(0), &mut |_, _| Ok(())).expect("nothing is there");
-        let log = Log::start(found, LogOptions::default(), 0, &DiskRoom::unlimited()).expect("starts");
+        let log =
+            Log::start(found, LogOptions::default(), Clock::machine(), 0, &DiskRoom::unlimited()).expect("starts");
         {
             let segment = &mut log.tail.lock().current.segment;
             let file = std::fs::File::open(&segment.path).expect("there, and not to be written to");

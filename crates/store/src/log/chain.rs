@@ -213,6 +213,7 @@ mod tests {
     use crate::disk_room::DiskRoom;
     use crate::log::{LogOptions, recover};
     use crate::{KeyspaceId, RecordId};
+    use bunko_host::Clock;
 
     fn batch(record: u64, bytes: usize) -> Batch<'static> {
         let mut batch = Batch::new();
@@ -231,7 +232,8 @@ mod tests {
             Ok(())
         });
         (
-            Log::start(found.expect("there"), LogOptions::default(), 5500, &DiskRoom::unlimited()).expect("starts"),
+            Log::start(found.expect("there"), LogOptions::default(), Clock::machine(), 5500, &DiskRoom::unlimited())
+                .expect("starts"),
             replayed,
         )
     }

@@ -5,6 +5,7 @@ use super::segment::{Segment, segment_of};
 use crate::panics::caught;
 use crate::planted::{self, Bug};
 use crate::{Lsn, Result, StorageError};
+use bunko_host::Clock;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,11 +41,11 @@ impl GroupCommit {
     /// Starts the syncing thread, which ends with the log.
     pub fn start(log: &Arc<Log>, interval: Duration) {
         let weak = Arc::downgrade(log);
-        let requests = Arc::clone(&log.group_commit.requests);
+        let (requests, clock) = (Arc::clone(&log.group_commit.requests), log.clock.clone());
         let thread = std::thread::Builder::new()
             .name("log-sync".into())
             .spawn(move || {
-                while let Some(waiting) = requests.wait(interval) {
+                while let Some(waiting) = requests.wait(interval, &clock) {
                     let Some(log) = weak.upgrade() else { return };
                     // The callbacks run in any case, also after a panic, because no other thread would run them.
                     let before = log.synced_lsn();
@@ -86,13 +87,14 @@ impl GroupCommit {
 impl Requests {
     /// Waits for callbacks that are due, and returns them; the list is empty if none is due after `interval`. `None`
     /// when closing and no callback is left.
-    fn wait(&self, interval: Duration) -> Option<Vec<DurabilityCallback>> {
-        let deadline = Instant::now() + interval;
+    fn wait(&self, interval: Duration, clock: &Clock) -> Option<Vec<DurabilityCallback>> {
+        let deadline = clock.now() + interval;
         let mut state = self.state.lock();
         while state.waiting.is_empty() && !state.is_closing {
             let first = state.gathering.iter().map(|(from, _)| *from).min();
             let until = first.map_or(deadline, |first| first.min(deadline));
-            if self.changed.wait_until(&mut state, until).timed_out() {
+            let left = until.saturating_duration_since(clock.now());
+            if self.changed.wait_for(&mut state, left).timed_out() {
                 break;
             }
         }
@@ -102,7 +104,7 @@ impl Requests {
         }
         let mut due = std::mem::take(waiting);
         if !gathering.is_empty() {
-            let now = Instant::now();
+            let now = clock.now();
             due.extend(gathering.extract_if(.., |(from, _)| *is_closing || *from <= now).map(|(_, callback)| callback));
         }
         Some(due)
@@ -194,9 +196,9 @@ impl Log {
     }
 
     fn sync_segment(&self, segment: &Segment) -> Result<()> {
-        let started = Instant::now();
+        let started = self.clock.now();
         segment.file.sync_data().map_err(|error| self.fail(StorageError::io(&segment.path, error)))?;
-        self.sync_latencies.record(started.elapsed());
+        self.sync_latencies.record(self.clock.since(started));
         Ok(())
     }
 }
@@ -212,25 +214,24 @@ mod tests {
     }
 
     #[test]
-    fn who_is_gathered_is_told_once_the_time_has_come_and_not_by_an_earlier_sync() {
-        let requests = Requests::default();
-        let from = Instant::now() + Duration::from_millis(300);
-        requests.state.lock().gathering.push((from, nothing()));
+    fn a_gathered_callback_is_due_at_its_time_and_not_at_an_earlier_sync() {
+        let (requests, clock) = (Requests::default(), Clock::standing(0));
+        let due_after = |interval| requests.wait(interval, &clock).map(|due| due.len());
+        requests.state.lock().gathering.push((clock.now() + LONG, nothing()));
         requests.state.lock().waiting.push(nothing());
-        assert_eq!(requests.wait(LONG).map(|due| due.len()), Some(1), "who waits for a sync is not kept waiting");
-        assert_eq!(requests.state.lock().gathering.len(), 1);
-        assert_eq!(requests.wait(LONG).map(|due| due.len()), Some(1));
-        let late = from.elapsed();
-        assert!(Instant::now() >= from && late < LONG / 2, "{late:?}");
+        assert_eq!(due_after(2 * LONG), Some(1), "a callback that waits for a sync is not kept waiting");
+        assert_eq!(due_after(Duration::from_millis(1)), Some(0), "the other one is not due");
+        clock.advance(LONG);
+        assert_eq!(due_after(LONG), Some(1));
         assert!(requests.state.lock().gathering.is_empty());
     }
 
     #[test]
-    fn who_is_gathered_is_told_at_once_when_the_log_ends() {
-        let requests = Requests::default();
-        requests.state.lock().gathering.push((Instant::now() + LONG, nothing()));
+    fn a_gathered_callback_is_due_when_the_log_ends() {
+        let (requests, clock) = (Requests::default(), Clock::standing(0));
+        requests.state.lock().gathering.push((clock.now() + LONG, nothing()));
         requests.state.lock().is_closing = true;
-        assert_eq!(requests.wait(LONG).map(|due| due.len()), Some(1));
-        assert!(requests.wait(LONG).is_none());
+        assert_eq!(requests.wait(LONG, &clock).map(|due| due.len()), Some(1));
+        assert!(requests.wait(LONG, &clock).is_none());
     }
 }

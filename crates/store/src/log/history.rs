@@ -325,6 +325,7 @@ mod tests {
     use crate::log::append::{LogOptions, SEGMENTS_PER_SECOND_MAX};
     use crate::log::recovery;
     use crate::{Batch, KeyspaceId, RecordId};
+    use bunko_host::Clock;
     use std::collections::BTreeSet;
 
     #[test]
@@ -335,7 +336,8 @@ mod tests {
         drop(recovery::create_first(directory.path(), number, &DiskRoom::unlimited()).expect("made"));
         let from = Lsn(first_record(number));
         let found = recovery::recover(directory.path(), from, &mut |_, _| Ok(())).expect("there");
-        let log = Log::start(found, LogOptions::default(), 5500, &DiskRoom::unlimited()).expect("starts");
+        let log =
+            Log::start(found, LogOptions::default(), Clock::machine(), 5500, &DiskRoom::unlimited()).expect("starts");
         let (small, mut large) = (Batch::new(), Batch::new());
         large.insert_record(KeyspaceId(1), RecordId(1), vec![7; (SEGMENT_BYTES - 4096) as usize]);
         let mut moments = Vec::new();

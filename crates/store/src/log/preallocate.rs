@@ -14,8 +14,7 @@ use crate::disk_room::DiskRoom;
 use crate::panics::caught;
 use crate::planted::{self, Bug};
 use crate::sync::{Condvar, Mutex, MutexGuard, thread};
-use crate::{Result, StorageError};
-use std::fs::{File, OpenOptions};
+use crate::{Result, StorageError, files};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -142,16 +141,15 @@ impl Preallocator {
 
     /// Takes a segment file that no reader needs any more.
     pub fn recycle(&self, segment: &Segment) -> Result<()> {
-        let io = |error| StorageError::io(&segment.path, error);
         let mut state = self.state.lock();
         if self.disk.is_scarce(PLENTY_BYTES) {
             for path in state.recycled.drain(..) {
-                std::fs::remove_file(&path).map_err(|error| StorageError::io(&path, error))?;
+                files::remove(&path)?;
             }
-            return std::fs::remove_file(&segment.path).map_err(io);
+            return files::remove(&segment.path);
         }
         if state.recycled.len() >= RECYCLED_MAX {
-            return std::fs::remove_file(&segment.path).map_err(io);
+            return files::remove(&segment.path);
         }
         let path = segment.path.with_extension("recycled");
         if planted::active(Bug::OfferedBeforeRename) {
@@ -159,9 +157,9 @@ impl Preallocator {
             drop(state);
             // Only this lets another thread of the model run in between.
             thread::yield_now();
-            return std::fs::rename(&segment.path, &path).map_err(io);
+            return files::rename(&segment.path, &path);
         }
-        std::fs::rename(&segment.path, &path).map_err(io)?;
+        files::rename(&segment.path, &path)?;
         state.recycled.push(path);
         Ok(())
     }
@@ -178,22 +176,21 @@ pub(super) fn make(directory: &Path, number: u64, recycled: Option<PathBuf>, len
     let temporary = directory.join(format!("{number:012}.tmp"));
     let io = |error| StorageError::io(&temporary, error);
     if let Some(recycled) = recycled {
-        std::fs::rename(&recycled, &temporary).map_err(io)?;
+        files::rename(&recycled, &temporary)?;
         // A crash must not bring back the file's old segment name once it has another segment's header.
-        File::open(directory).and_then(|directory| directory.sync_all()).map_err(io)?;
+        files::sync_directory(directory)?;
     }
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&temporary).map_err(io)?;
+    let file = files::open_or_create(&temporary)?;
     allocate(&file, length_bytes).map_err(|error| {
         // A checkpoint may need the blocks that the unfinished file took from a full disk.
-        let _ = std::fs::remove_file(&temporary);
+        let _ = files::remove(&temporary);
         io(error)
     })?;
     Segment::initialise(&file, number).map_err(io)?;
     file.sync_all().map_err(io)?;
-    std::fs::rename(&temporary, &path).map_err(io)?;
+    files::rename(&temporary, &path)?;
     if !planted::active(Bug::NoDirectorySync) {
-        // A crash can lose a new file's name unless its directory is synced too.
-        File::open(directory).and_then(|directory| directory.sync_all()).map_err(io)?;
+        files::sync_directory(directory)?;
     }
     Segment::new(number, file, path.clone()).map_err(|error| StorageError::io(&path, error))
 }

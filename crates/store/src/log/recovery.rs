@@ -9,18 +9,18 @@ use super::record::{HEADER_BYTES, Header, Kind, Link};
 use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
 use crate::disk_room::DiskRoom;
 use crate::planted::{self, Bug};
-use crate::{Effect, Effects, Lsn, Result, StorageError};
+use crate::{Effect, Effects, Lsn, Result, StorageError, files};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Figures of opening a data directory.
 #[derive(Clone, Debug, Default)]
 pub struct Recovery {
     /// Number of records that were replayed into the engines.
     pub replayed_records: u64,
-    /// Time that it took to read and replay them.
+    /// Time that it took to read and replay them; set by [`crate::Store::open`].
     pub elapsed: Duration,
     /// The torn tail behind the last good record, if there was one.
     pub cut: Option<Cut>,
@@ -45,7 +45,7 @@ pub struct RecoveredLog {
     pub(super) end: Lsn,
     /// Time when the last replayed record was written; 0 if there was none.
     pub(super) time_ms: u64,
-    pub(super) recovery: Recovery,
+    pub(crate) recovery: Recovery,
 }
 
 impl RecoveredLog {
@@ -87,7 +87,6 @@ pub(crate) fn recover(
     replay_from: Lsn,
     replay: &mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>,
 ) -> Result<RecoveredLog> {
-    let began = Instant::now();
     let mut segments = open_segments(directory)?;
     let from = replay_from.max(Lsn(first_record(0)));
     let first = segment_of(from.0);
@@ -96,7 +95,7 @@ pub(crate) fn recover(
         if replay_from > Lsn(0) || !segments.is_empty() {
             return Err(missing(directory, first, "the segment that the manifest points into is missing"));
         }
-        let recovery = Recovery { elapsed: began.elapsed(), ..Recovery::default() };
+        let recovery = Recovery::default();
         return Ok(RecoveredLog { directory: directory.to_owned(), segments, end: from, time_ms: 0, recovery });
     }
     let (mut end, mut time_ms, mut replayed_records, mut cut) = (from, 0, 0, None);
@@ -146,7 +145,7 @@ pub(crate) fn recover(
         }
     }
     segments.retain(|segment| segment.number <= segment_of(end.0));
-    let recovery = Recovery { replayed_records, elapsed: began.elapsed(), cut };
+    let recovery = Recovery { replayed_records, elapsed: Duration::ZERO, cut };
     Ok(RecoveredLog { directory: directory.to_owned(), segments, end, time_ms, recovery })
 }
 
@@ -314,14 +313,9 @@ fn erase_tail(segment: &Segment, cut: &Cut) -> Result<()> {
 
 /// Removes half-made and recycled files of an earlier run.
 fn remove_leftovers(directory: &Path) -> Result<()> {
-    let io = |error| StorageError::io(directory, error);
-    for entry in std::fs::read_dir(directory).map_err(io)? {
-        let path = entry.map_err(io)?.path();
-        if path.extension().is_some_and(|extension| extension == "tmp" || extension == "recycled") {
-            std::fs::remove_file(&path).map_err(|error| StorageError::io(&path, error))?;
-        }
-    }
-    Ok(())
+    let is_leftover =
+        |path: &PathBuf| path.extension().is_some_and(|extension| extension == "tmp" || extension == "recycled");
+    files::entries(directory)?.iter().filter(|path| is_leftover(path)).try_for_each(|path| files::remove(path))
 }
 
 /// Makes the segment that an empty log begins with.

@@ -1,7 +1,7 @@
 //! The files of fixed size that make up the log.
 
-use crate::{Result, StorageError};
-use std::fs::{File, OpenOptions};
+use crate::{Result, StorageError, files};
+use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,15 +64,8 @@ impl Segment {
 
     /// The numbers of all segment files in a directory, ascending.
     pub fn list(directory: &Path) -> Result<Vec<u64>> {
-        let entries = std::fs::read_dir(directory).map_err(|error| StorageError::io(directory, error))?;
-        let mut numbers = Vec::new();
-        for entry in entries {
-            let entry = entry.map_err(|error| StorageError::io(directory, error))?;
-            let name = entry.file_name();
-            if let Some(number) = name.to_str().and_then(|name| name.strip_suffix(".segment")?.parse().ok()) {
-                numbers.push(number);
-            }
-        }
+        let number = |path: &PathBuf| path.file_name()?.to_str()?.strip_suffix(".segment")?.parse().ok();
+        let mut numbers: Vec<u64> = files::entries(directory)?.iter().filter_map(number).collect();
         numbers.sort_unstable();
         Ok(numbers)
     }
@@ -81,7 +74,7 @@ impl Segment {
     pub fn open(directory: &Path, number: u64) -> Result<Self> {
         let path = Self::path(directory, number);
         let io = |error| StorageError::io(&path, error);
-        let file = OpenOptions::new().read(true).write(true).open(&path).map_err(io)?;
+        let file = files::open_to_write(&path)?;
         let mut header = [0; SEGMENT_HEADER_BYTES as usize];
         let corrupt = |found: &str| StorageError::Corrupt { file: path.clone(), offset_bytes: 0, found: found.into() };
         file.read_exact_at(&mut header, 0).map_err(|error| match error.kind() {

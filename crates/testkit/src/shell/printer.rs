@@ -1,7 +1,7 @@
 //! Writes shell syntax on one line.
 
 use super::literal;
-use bunko_bson::{ArrayRef, BinarySubtype, DocumentRef, ValueRef, base64, datetime};
+use bunko_bson::{ArrayRef, BinarySubtype, DocumentRef, ValueRef, base64, datetime, hexadecimal};
 use std::fmt::Write;
 
 /// Appends a value's text.
@@ -82,14 +82,7 @@ fn binary(out: &mut String, subtype: u8, bytes: &[u8]) {
     if subtype != BinarySubtype::UUID || bytes.len() != 16 {
         return put(out, format_args!("BinData({subtype}, '{}')", base64::encode(bytes)));
     }
-    out.push_str("UUID('");
-    for (index, byte) in bytes.iter().enumerate() {
-        if matches!(index, 4 | 6 | 8 | 10) {
-            out.push('-');
-        }
-        put(out, format_args!("{byte:02x}"));
-    }
-    out.push_str("')");
+    put(out, format_args!("UUID('{}')", hexadecimal::uuid(bytes)));
 }
 
 fn regex(out: &mut String, pattern: &str, options: &str) {

@@ -5,6 +5,7 @@ use super::state::{Account, Checkpoint, Durability, StateFile, StreamState};
 use crate::ToolError;
 use bunko_archive::compression::{Compression, Writer};
 use bunko_archive::index::{NO_TAG, Unit};
+use bunko_host::Clock;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -52,11 +53,13 @@ impl Out {
 
 /// Compression of streams, and its resources.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Encoding {
+pub(super) struct Encoding<'c> {
     pub compression: Compression,
     pub threads: NonZeroUsize,
     /// Most bytes that wait to be compressed.
     pub queue_bytes_max: u64,
+    /// Tells when the next checkpoint is due.
+    pub clock: &'c Clock,
 }
 
 /// A stream that is being written.
@@ -73,6 +76,7 @@ pub(super) struct Stream {
     /// Bytes handed to the writer, including earlier runs.
     submitted_bytes: u64,
     bytes_since_checkpoint: u64,
+    clock: Clock,
     last_checkpoint: Instant,
     /// Set after a failed write: the accounts are ahead of the file, so nothing more may be recorded.
     is_broken: bool,
@@ -80,7 +84,7 @@ pub(super) struct Stream {
 
 impl Stream {
     /// A stream to standard output.
-    pub fn to_standard_output(encoding: Encoding) -> Self {
+    pub fn to_standard_output(encoding: Encoding<'_>) -> Self {
         let writer = Writer::new(Out::Stdout(io::stdout()), encoding.compression, encoding.threads);
         Self::new(0, PathBuf::from("-"), writer, encoding, StreamState::default())
     }
@@ -88,7 +92,7 @@ impl Stream {
     /// Opens a file at its beginning, or at the position up to which `earlier` says that it is safely written.
     /// # Errors
     /// `File`; `Failed` if the file is shorter than was recorded.
-    pub fn open(number: usize, path: PathBuf, encoding: Encoding, earlier: StreamState) -> Result<Self, ToolError> {
+    pub fn open(number: usize, path: PathBuf, encoding: Encoding<'_>, earlier: StreamState) -> Result<Self, ToolError> {
         let failed = |cause| ToolError::File { path: path.clone(), cause };
         let Encoding { compression, threads, .. } = encoding;
         let writer = if earlier.units.is_empty() {
@@ -110,7 +114,7 @@ impl Stream {
         Ok(Self::new(number, path, writer, encoding, earlier))
     }
 
-    fn new(number: usize, path: PathBuf, writer: Writer<Out>, encoding: Encoding, earlier: StreamState) -> Self {
+    fn new(number: usize, path: PathBuf, writer: Writer<Out>, encoding: Encoding<'_>, earlier: StreamState) -> Self {
         Self {
             number,
             path,
@@ -122,7 +126,8 @@ impl Stream {
             accounts: earlier.accounts,
             changed: BTreeSet::new(),
             bytes_since_checkpoint: 0,
-            last_checkpoint: Instant::now(),
+            clock: encoding.clock.clone(),
+            last_checkpoint: encoding.clock.now(),
         }
     }
 
@@ -173,7 +178,7 @@ impl Stream {
 
     /// Whether a checkpoint is due, by bytes or by time.
     pub fn is_checkpoint_due(&self) -> bool {
-        self.bytes_since_checkpoint >= CHECKPOINT_BYTES || self.last_checkpoint.elapsed() >= CHECKPOINT_INTERVAL
+        self.bytes_since_checkpoint >= CHECKPOINT_BYTES || self.clock.since(self.last_checkpoint) >= CHECKPOINT_INTERVAL
     }
 
     /// Syncs the written data, then records it. Nothing is recorded between the beginning and the end of a namespace
@@ -182,7 +187,7 @@ impl Stream {
     /// # Errors
     /// `File`.
     pub fn checkpoint(&mut self, plan: &Plan, state: &Mutex<StateFile>) -> Result<(), ToolError> {
-        self.last_checkpoint = Instant::now();
+        self.last_checkpoint = self.clock.now();
         let is_open = |account: &Account| {
             let planned = &plan.collections[account.collection];
             planned.order != Order::ById && account.documents > 0 && !account.is_finished

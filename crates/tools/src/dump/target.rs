@@ -67,7 +67,7 @@ impl<'a> DumpOutput<'a> {
         mut earlier: BTreeMap<usize, StreamState>,
     ) -> Result<Self, ToolError> {
         let (compression, threads) = (options.compression, options.threads);
-        let encoding = Encoding { compression, threads, queue_bytes_max: QUEUE_BYTES_MAX };
+        let encoding = Encoding { compression, threads, queue_bytes_max: QUEUE_BYTES_MAX, clock: progress.clock() };
         let state = state.map(Mutex::new);
         let streams = match &options.output {
             Output::Directory(root) => {
@@ -222,7 +222,7 @@ impl<'a> DumpOutput<'a> {
         let path = root.join(data_path(&self.plan.collections[collection], self.options.compression)?);
         let queue_bytes_max = QUEUE_BYTES_MAX / self.options.parallel_collections.get() as u64;
         let (compression, threads) = (self.options.compression, self.options.threads);
-        let encoding = Encoding { compression, threads, queue_bytes_max };
+        let encoding = Encoding { compression, threads, queue_bytes_max, clock: self.progress.clock() };
         Stream::open(collection, path, encoding, earlier)
     }
 

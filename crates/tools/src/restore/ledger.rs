@@ -63,6 +63,7 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bunko_testkit::random::Random;
     use proptest::prelude::*;
 
     #[test]
@@ -82,11 +83,10 @@ mod tests {
             let stretches: Vec<_> = lengths.iter().map(|&length| ledger.hand_out(length)).collect();
             ledger.end();
             let mut open: Vec<usize> = (0..stretches.len()).collect();
-            let mut random = order;
+            let mut random = Random(order);
             while !open.is_empty() {
                 prop_assert!(!ledger.is_complete());
-                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let done = open.swap_remove((random >> 33) as usize % open.len());
+                let done = open.swap_remove(random.below(open.len() as u64) as usize);
                 ledger.acknowledge(stretches[done].clone());
                 let first_open = open.iter().map(|&at| stretches[at].start).min();
                 prop_assert_eq!(ledger.contiguous(), first_open.unwrap_or(stretches[stretches.len() - 1].end));

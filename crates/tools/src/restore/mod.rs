@@ -57,7 +57,6 @@ use resume::{Begun, ResumeLog};
 use run::Run;
 use source::{Input, Opened};
 use std::sync::{Arc, mpsc};
-use std::time::Instant;
 use target::{RestoredNamespace, Role, TargetDescription};
 
 /// Most attempts: a restore is resumed from its state if the server was restarted.
@@ -73,7 +72,7 @@ pub fn run(
     progress: &Arc<Progress>,
     interrupted: &Interrupted,
 ) -> Result<RestoreSummary, RestoreError> {
-    let begun = Instant::now();
+    let begun = progress.clock().now();
     let mut options = options.clone();
     let mut attempts = 0;
     loop {
@@ -81,7 +80,7 @@ pub fn run(
         let mut attempted = Attempted::default();
         let ended = restore(server, &options, progress, interrupted, &mut attempted);
         let Attempted { mut summary, has_restarted } = attempted;
-        summary.elapsed = begun.elapsed();
+        summary.elapsed = progress.clock().since(begun);
         let cause = match ended {
             Ok(()) => return Ok(summary),
             Err(cause) => cause,
@@ -143,7 +142,7 @@ fn restore(
 
 /// Opens the state file. If the user asked to resume and there is no state, a note says so.
 fn open_state(file: &ResumeFile, identity: &str, progress: &Progress) -> Result<ResumeLog, ToolError> {
-    let log = ResumeLog::open(file, identity)?;
+    let log = ResumeLog::open(file, identity, progress.clock())?;
     if log.begun() == Begun::Anew {
         progress.note(format!(
             "--resume: {} is not there or empty: nothing to go on with, so the restore begins anew; what is there \

@@ -9,6 +9,7 @@ use super::earlier::Earlier;
 use super::options::{Resume, ResumeFile};
 use super::target::RestoredNamespace;
 use crate::ToolError;
+use bunko_host::Clock;
 use foldhash::HashMap;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -99,6 +100,7 @@ struct Known {
 
 struct ProgressFile {
     file: File,
+    clock: Clock,
     recorded: Instant,
     bytes: u64,
     /// The last recorded positions, by namespace.
@@ -124,7 +126,7 @@ impl ResumeLog {
     /// Reads the state of an earlier run, if it is to be resumed, and opens the file for more lines.
     /// # Errors
     /// `Failed` if the state belongs to another dump or target; `File` if it cannot be read or written.
-    pub(super) fn open(options: &ResumeFile, dump: &str) -> Result<Self, ToolError> {
+    pub(super) fn open(options: &ResumeFile, dump: &str, clock: &Clock) -> Result<Self, ToolError> {
         let failed = |cause| ToolError::File { path: options.path.clone(), cause };
         let earlier = match options.mode {
             Resume::Fresh => None,
@@ -142,7 +144,8 @@ impl ResumeLog {
             (Resume::Continue, None) => (Begun::Anew, Known { before: Before::Unknown, ..Known::default() }),
         };
         let before = known.before;
-        let state = ProgressFile { file, recorded: Instant::now(), bytes: 0, positions: HashMap::default() };
+        let state =
+            ProgressFile { file, clock: clock.clone(), recorded: clock.now(), bytes: 0, positions: HashMap::default() };
         let log = Self { path: options.path.clone(), begun, known, state: Mutex::new(state) };
         if begun == Begun::Continued {
             // Ends a torn last line.
@@ -186,11 +189,11 @@ impl ResumeLog {
     pub(super) fn checkpoint(&self, bytes: usize, targets: &[Arc<RestoredNamespace>]) -> Option<Checkpoint> {
         let mut state = self.state.lock();
         state.bytes += bytes as u64;
-        if state.bytes < RECORD_BYTES && state.recorded.elapsed() < RECORD_INTERVAL {
+        if state.bytes < RECORD_BYTES && state.clock.since(state.recorded) < RECORD_INTERVAL {
             return None;
         }
         state.bytes = 0;
-        state.recorded = Instant::now();
+        state.recorded = state.clock.now();
         let checkpoint = state.checkpoint(targets);
         (!checkpoint.0.is_empty()).then_some(checkpoint)
     }
@@ -289,7 +292,7 @@ mod tests {
     #[test]
     fn what_was_recorded_is_found_again_whatever_tears_the_end() {
         let directory = tempfile::tempdir().expect("directory");
-        let log = ResumeLog::open(&options(&directory, Resume::Continue), "dump 1").expect("new");
+        let log = ResumeLog::open(&options(&directory, Resume::Continue), "dump 1", &Clock::standing(0)).expect("new");
         log.prepared("a.b").expect("written");
         log.record(Checkpoint(vec![("a.b".to_owned(), 70), ("a.c".to_owned(), 5)])).expect("written");
         log.indexed("a.b").expect("written");
@@ -298,14 +301,16 @@ mod tests {
         let done = Earlier { is_prepared: true, done_bytes: 70, is_indexed: true };
         for length in 0..=whole.len() {
             fs::write(directory.path().join("state"), &whole[..length]).expect("written");
-            let log = ResumeLog::open(&options(&directory, Resume::Continue), "dump 1").expect("a state, or none");
+            let log = ResumeLog::open(&options(&directory, Resume::Continue), "dump 1", &Clock::standing(0))
+                .expect("a state, or none");
             let is_torn = length < whole.iter().position(|&byte| byte == b'\n').expect("lines");
             assert_eq!(log.begun() == Begun::Anew, is_torn, "{length}");
             let earlier = log.earlier("a.b");
             assert!(earlier == done || length < whole.len() - 1, "{length}: {earlier:?}");
             log.record(Checkpoint(vec![("a.d".to_owned(), 9)])).expect("written");
             drop(log);
-            let log = ResumeLog::open(&options(&directory, Resume::Continue), "dump 1").expect("there");
+            let log =
+                ResumeLog::open(&options(&directory, Resume::Continue), "dump 1", &Clock::standing(0)).expect("there");
             assert_eq!(log.earlier("a.d").done_bytes, 9);
         }
     }
@@ -313,7 +318,7 @@ mod tests {
     #[test]
     fn what_a_lost_state_leaves_unknown_stays_so() {
         let directory = tempfile::tempdir().expect("directory");
-        let open = |mode| ResumeLog::open(&options(&directory, mode), "dump 1").expect("a state");
+        let open = |mode| ResumeLog::open(&options(&directory, mode), "dump 1", &Clock::standing(0)).expect("a state");
         let told = |log: &ResumeLog| (log.begun(), log.before());
         assert_eq!(told(&open(Resume::Fresh)), (Begun::Fresh, Before::Nothing));
         assert_eq!(told(&open(Resume::Continue)), (Begun::Continued, Before::Nothing));
@@ -325,17 +330,18 @@ mod tests {
     #[test]
     fn another_dump_is_refused_and_a_fresh_start_forgets() {
         let directory = tempfile::tempdir().expect("directory");
-        let log = ResumeLog::open(&options(&directory, Resume::Fresh), "dump 1").expect("new");
+        let log = ResumeLog::open(&options(&directory, Resume::Fresh), "dump 1", &Clock::standing(0)).expect("new");
         log.prepared("a.b").expect("written");
-        let refused = ResumeLog::open(&options(&directory, Resume::Continue), "dump 2");
+        let refused = ResumeLog::open(&options(&directory, Resume::Continue), "dump 2", &Clock::standing(0));
         assert!(refused.is_err_and(|error| error.to_string().contains("another dump")));
         for foreign in ["a note", "{", r#"{"restore":{"dump":"dump 7"#] {
             let another = tempfile::tempdir().expect("directory");
             fs::write(another.path().join("state"), foreign).expect("written");
-            let refused = ResumeLog::open(&options(&another, Resume::Continue), "dump 1").is_err();
+            let refused = ResumeLog::open(&options(&another, Resume::Continue), "dump 1", &Clock::standing(0)).is_err();
             assert_eq!(refused, foreign != "{", "{foreign}");
         }
-        let log = ResumeLog::open(&options(&directory, Resume::Fresh), "dump 2").expect("overwritten");
+        let log =
+            ResumeLog::open(&options(&directory, Resume::Fresh), "dump 2", &Clock::standing(0)).expect("overwritten");
         assert_eq!(log.earlier("a.b"), Earlier::default());
         log.remove().expect("removed");
         assert!(!directory.path().join("state").exists());

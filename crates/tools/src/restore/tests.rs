@@ -17,6 +17,7 @@ use crate::link::{Command, Link};
 use bunko_bson::extended_json::{parse_document, to_relaxed};
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_client::ClientError;
+use bunko_host::Clock;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::fs;
@@ -122,7 +123,7 @@ impl Scripted {
     }
 
     fn restore(&self, options: &RestoreOptions) -> Result<RestoreSummary, RestoreError> {
-        run(self, options, &Arc::default(), &Interrupted::default())
+        run(self, options, &Arc::new(Progress::new(Clock::machine())), &Interrupted::default())
     }
 }
 

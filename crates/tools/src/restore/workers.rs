@@ -5,7 +5,7 @@ use super::run::Run;
 use super::worker;
 use std::sync::atomic::Ordering;
 use std::thread::{Scope, ScopedJoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Initial number of links: a batch is sent on one while documents for the other are read.
 const WORKERS_FIRST: usize = 2;
@@ -26,19 +26,20 @@ pub(super) fn run_workers<'s, 'r: 's>(scope: &'s Scope<'s, '_>, run: &'r Run<'r>
     };
     let mut workers: Vec<ScopedJoinHandle<'_, ()>> = (0..first).map(|_| spawn()).collect();
     let mut controller = Controller::new(first, most);
-    let (mut watched, mut bytes_before) = (Instant::now(), 0);
+    let clock = run.progress.clock();
+    let (mut watched, mut bytes_before) = (clock.now(), 0);
     while !workers.iter().all(ScopedJoinHandle::is_finished) {
         std::thread::sleep(POLL);
-        if watched.elapsed() < INTERVAL || workers.iter().any(ScopedJoinHandle::is_finished) {
+        if clock.since(watched) < INTERVAL || workers.iter().any(ScopedJoinHandle::is_finished) {
             continue;
         }
         let bytes = acknowledged_bytes(run);
         let backlog = if run.queue.is_empty() { Backlog::None } else { Backlog::Some };
-        let observation = Observation { bytes: bytes - bytes_before, time: watched.elapsed(), backlog };
+        let observation = Observation { bytes: bytes - bytes_before, time: clock.since(watched), backlog };
         if controller.observe(observation) > workers.len() {
             workers.push(spawn());
         }
-        (watched, bytes_before) = (Instant::now(), bytes);
+        (watched, bytes_before) = (clock.now(), bytes);
     }
 }
 

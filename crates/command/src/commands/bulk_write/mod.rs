@@ -15,9 +15,10 @@ use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::document_list::{parse_batch_size, write_document_list};
+use crate::insertion::Insertion;
 use crate::invocation::Invocation;
 use crate::let_variables::Let;
-use crate::retries::{Retries, other_kind};
+use crate::retries::Retries;
 use crate::statement_note::{Statement, StatementClock, StatementKind};
 use crate::system_namespace::{Creation, check_writable};
 use crate::target::WriteTarget;
@@ -28,7 +29,7 @@ use bunko_authority::has_namespace_of_users;
 use bunko_authority::privileges::writes;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Value, Writer};
 use bunko_catalog::stored_document::{EmptyTimestamps, for_insert};
-use bunko_catalog::{Namespace, Order, Outcome};
+use bunko_catalog::{Catalog, Namespace, Order};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_observe::observation::WriteCounts;
 use bunko_query::QueryScope;
@@ -41,7 +42,6 @@ use bunko_request::facts::{
 use bunko_request::field_kinds::{Kind, field};
 use bunko_update::Targets;
 use operation::Operation;
-use std::borrow::Cow;
 use std::sync::Arc;
 use target::{NamespaceInfo, parse_target};
 
@@ -287,10 +287,6 @@ impl<'i> BulkWrite<'i> {
     ) -> Result<()> {
         let service = invocation.service;
         let target = &self.namespaces[namespace];
-        let mut failures: Vec<(usize, Failure)> = Vec::new();
-        let mut storable: Vec<Cow<'_, [u8]>> = Vec::with_capacity(documents.len());
-        let mut positions = Vec::with_capacity(documents.len());
-        let mut done_before = 0;
         let written = WriteTarget::of(invocation, &target.namespace)?;
         let allowed = check_writable(&service.catalog, &target.namespace, Creation::Implied)
             .and_then(|()| target.check_uuid(&service.catalog))
@@ -298,63 +294,20 @@ impl<'i> BulkWrite<'i> {
                 WriteTarget::View => service.catalog.refuse_view(&target.namespace),
                 WriteTarget::Collection | WriteTarget::TimeSeries(_) => Ok(()),
             });
-        for (position, document) in documents.iter().enumerate() {
-            if self.retries.did(first + position)?.is_some() {
-                done_before += 1;
-                continue;
-            }
-            let stored = allowed
-                .clone()
-                .and_then(|()| check_size(*document))
-                .and_then(|()| for_insert(*document, self.empty, &service.world));
-            match stored {
-                Ok(document) => {
-                    storable.push(document);
-                    positions.push(position);
-                }
-                Err(failure) => {
-                    failures.push((position, failure));
-                    if self.order == Order::Ordered {
-                        break;
-                    }
-                }
-            }
+        let prepare = |_, document| {
+            allowed.clone()?;
+            check_size(document)?;
+            for_insert(document, self.empty, &service.world)
+        };
+        let (namespace, target, order) = (&target.namespace, &written, self.order);
+        let insertion = Insertion { namespace, target, order, first, insert: Catalog::insert };
+        let outcome = insertion.run(invocation, &mut self.retries, documents, prepare)?;
+        self.done.counts = WriteCounts::inserted(outcome.inserted, outcome.keys);
+        if let Some(failure) = outcome.stopped_by {
+            return Err(failure);
         }
-        let (mut inserted, mut keys) = (0, 0);
-        if !storable.is_empty() {
-            if let Some((count, failure)) =
-                self.retries.begin_inserts(positions.iter().map(|position| first + position))
-            {
-                // In an unordered command the documents after the failed one fail too.
-                let refused = if self.order == Order::Ordered { 1 } else { positions.len() - count };
-                failures.extend(positions[count..].iter().take(refused).map(|position| (*position, failure.clone())));
-                storable.truncate(count);
-            }
-            let outcome = match &written {
-                WriteTarget::TimeSeries(series) => time_series::insert(invocation, series, &storable, self.order),
-                WriteTarget::Collection | WriteTarget::View => {
-                    service.catalog.insert(&target.namespace, &storable, self.order, invocation)?
-                }
-            };
-            invocation.note_written(outcome.lsn);
-            (inserted, keys) = (outcome.count, outcome.keys);
-            if let Some(failure) = outcome.stopped_by {
-                return Err(failure);
-            }
-            let refused = outcome.failures.into_iter().map(|(position, failure)| (positions[position], failure));
-            if self.order == Order::Ordered && inserted < storable.len() {
-                failures = refused.collect();
-            } else {
-                failures.extend(refused);
-                failures.sort_by_key(|(position, _)| *position);
-            }
-        }
-        let has_stopped = self.order == Order::Ordered && !failures.is_empty();
-        let attempted = if has_stopped { inserted + 1 } else { documents.len() - done_before };
-        service.counters.note_inserts(attempted as u64, inserted as u64);
-        self.done.counts = WriteCounts::inserted(inserted, keys);
-        self.totals.inserted += (inserted + done_before) as i32;
-        let mut failures = failures.into_iter().peekable();
+        self.totals.inserted += (outcome.inserted + outcome.done_before) as i32;
+        let mut failures = outcome.failures.into_iter().peekable();
         for position in 0..documents.len() {
             if let Some((_, failure)) = failures.next_if(|(failed, _)| *failed == position) {
                 self.note_failure(first + position, &failure, false);
@@ -375,15 +328,8 @@ impl<'i> BulkWrite<'i> {
         position: usize,
         update: &Result<UpdateStatement<'_>>,
     ) -> Result<DocumentBuf> {
-        match self.retries.did(position)? {
-            None => self.retries.begin(position)?,
-            Some(Outcome::One) => {
-                return Ok(self.updated(&UpdateOutcome { matched: 1, modified: 1, upserted: None }));
-            }
-            Some(Outcome::Upserted(id)) => {
-                return Ok(self.updated(&UpdateOutcome { upserted: Some(id), ..UpdateOutcome::default() }));
-            }
-            Some(Outcome::Returned { .. }) => return Err(other_kind("update")),
+        if let Some(done_before) = self.retries.begin_update(position)? {
+            return Ok(self.updated(&done_before));
         }
         let target = &self.namespaces[namespace];
         let service = invocation.service;
@@ -437,10 +383,8 @@ impl<'i> BulkWrite<'i> {
         position: usize,
         delete: &Result<DeleteStatement<'_>>,
     ) -> Result<DocumentBuf> {
-        match self.retries.did(position)? {
-            None => self.retries.begin(position)?,
-            Some(Outcome::One) => return Ok(self.deleted(1)),
-            Some(Outcome::Upserted(_) | Outcome::Returned { .. }) => return Err(other_kind("delete")),
+        if let Some(done_before) = self.retries.begin_delete(position)? {
+            return Ok(self.deleted(done_before));
         }
         let target = &self.namespaces[namespace];
         let service = invocation.service;

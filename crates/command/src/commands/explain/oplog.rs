@@ -15,7 +15,6 @@ use bunko_query::{Explained, FindQuery, LogRead, LogRun, Origin, explain_log_rea
 use bunko_request::facts::Explanation;
 use bunko_store::Direction;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Explains a pipeline over the oplog. A pipeline of filters only is shown as a scan with that filter.
 /// # Errors
@@ -30,7 +29,7 @@ pub(super) fn explain(
     // Always present: the caller found that the pipeline is over the oplog.
     let Some(resolved) = resolved else { return Ok(stages_alone(sent, &[])) };
     let direction = unstored::direction(query.hint.as_ref())?;
-    let began = Instant::now();
+    let began = invocation.now();
     let runs = match pipeline.write() {
         Some(stage) => {
             // The target of the write is checked, but not written to.
@@ -50,7 +49,7 @@ pub(super) fn explain(
         namespace: resolved.namespace.as_str(),
         query: &scan,
         verbosity: subject.verbosity,
-        elapsed: began.elapsed(),
+        elapsed: invocation.now() - began,
         failure: None,
         origin: match (&only_filter, subject.command.explain) {
             (Some(_), Explanation::Pipeline) => Origin::WholePipeline,

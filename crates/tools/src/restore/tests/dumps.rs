@@ -5,6 +5,8 @@ use bunko_archive::archive::{Header, NamespaceEntry, Prelude, begin_block, end_b
 use bunko_archive::compression::{Compression, Writer};
 use bunko_archive::{crc64, index};
 use bunko_bson::{Timestamp, ValueRef};
+use bunko_host::Clock;
+use bunko_testkit::random::scramble;
 use std::sync::atomic::Ordering;
 
 /// An archive of namespaces one after another, with a unit for each block.
@@ -36,8 +38,7 @@ fn encoded(json: &[&str]) -> Vec<u8> {
 /// Documents that hardly compress.
 fn noise(count: u64) -> Vec<u8> {
     let document = |id: u64| {
-        let bytes: Vec<u8> =
-            (0..64).flat_map(|n| (id * 64 + n).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect();
+        let bytes: Vec<u8> = (0..64).flat_map(|n| scramble(id * 64 + n).to_le_bytes()).collect();
         DocumentBuf::new().with("_id", id as i64).with("x", ValueRef::Binary { subtype: 0, bytes: &bytes }).into_bytes()
     };
     (0..count).flat_map(document).collect()
@@ -62,7 +63,7 @@ fn of_a_seekable_archive_only_what_is_needed_is_read() {
         options.mode = Mode::DryRun;
         assert!(Scripted::default().restore(&options).is_err(), "{compression:?}");
         options.filter = crate::namespaces::Filter::default().with(Some("a"), Some("small"));
-        let progress = Arc::default();
+        let progress = Arc::new(Progress::new(Clock::machine()));
         let summary = run(&Scripted::default(), &options, &progress, &Interrupted::default());
         assert_eq!(summary.map_err(|error| error.to_string()).expect("read").documents(), 3, "{compression:?}");
         assert!(progress.source_bytes_expected.load(Ordering::Relaxed) < whole / 100, "{compression:?}");
