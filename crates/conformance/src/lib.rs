@@ -6,6 +6,7 @@
 //! - `tests/concurrency.rs`: readers beside writers, checkpoints and compactions.
 //! - `tests/limits.rs`: engines that are full.
 //! - `tests/damage.rs`: missing files, files cut short, flipped bytes.
+//! - `tests/checked_in.rs`: data directories that earlier versions of the engines' crates made.
 //!
 //! `BUNKO_CONFORMANCE_ENGINE=lsm` runs one engine alone, `BUNKO_CONFORMANCE_CASES=1000` more random cases of each.
 //!
