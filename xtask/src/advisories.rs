@@ -8,9 +8,10 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
+use semver::{Version, VersionReq};
+
 use crate::findings::Findings;
 use crate::lock_file::{self, Locked};
-use crate::version::{Version, meets};
 
 const LIST: &str = "xtask/advisories.txt";
 const ACCEPTED: &str = "xtask/advisories_accepted.txt";
@@ -23,8 +24,8 @@ struct Advisory {
     id: String,
     package: String,
     kind: String,
-    patched: Vec<String>,
-    unaffected: Vec<String>,
+    patched: Vec<VersionReq>,
+    unaffected: Vec<VersionReq>,
 }
 
 pub fn run(root: &Path) -> Result<Findings, String> {
@@ -54,13 +55,9 @@ fn check(
 ) -> Result<(), String> {
     for package in packages {
         let version = Version::parse(&package.version)
-            .ok_or_else(|| format!("{lock_file}: {} has the version '{}'", package.name, package.version))?;
+            .map_err(|error| format!("{lock_file}: {} {}: {error}", package.name, package.version))?;
         for advisory in advisories.iter().filter(|advisory| advisory.package == package.name) {
-            let mut is_safe = false;
-            for requirement in advisory.patched.iter().chain(&advisory.unaffected) {
-                is_safe |= meets(&version, requirement).map_err(|error| format!("{}: {error}", advisory.id))?;
-            }
-            if is_safe {
+            if advisory.patched.iter().chain(&advisory.unaffected).any(|safe| safe.matches(&version)) {
                 continue;
             }
             let Advisory { id, kind, .. } = advisory;
@@ -86,16 +83,18 @@ fn parse_line(line: &str) -> Option<Advisory> {
     let mut parts = line.split(';').map(str::trim);
     let (what, patched, unaffected) = (parts.next()?, parts.next()?, parts.next()?);
     let [id, package, kind] = what.split(' ').collect::<Vec<_>>().try_into().ok()?;
-    let requirements = |text: &str| -> Vec<String> {
-        text.split('|').map(|one| one.trim().to_owned()).filter(|one| !one.is_empty()).collect()
-    };
+    let requirements = |text: &str| requirements(text.split('|').map(str::trim).filter(|one| !one.is_empty()));
     Some(Advisory {
         id: id.to_owned(),
         package: package.to_owned(),
         kind: kind.to_owned(),
-        patched: requirements(patched),
-        unaffected: requirements(unaffected),
+        patched: requirements(patched)?,
+        unaffected: requirements(unaffected)?,
     })
+}
+
+fn requirements<'a>(texts: impl Iterator<Item = &'a str>) -> Option<Vec<VersionReq>> {
+    texts.map(|text| VersionReq::parse(text).ok()).collect()
 }
 
 /// Rewrites the list from a clone of the database. Returns the number of advisories in it.
@@ -122,7 +121,10 @@ pub fn renew(root: &Path, database: &Path) -> Result<usize, String> {
             let content = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
             let advisory = read_advisory(&content).ok_or_else(|| format!("{}: not an advisory", path.display()))?;
             if let Said::Holds(Advisory { id, package, kind, patched, unaffected }) = advisory {
-                let _ = writeln!(text, "{id} {package} {kind}; {}; {}", patched.join(" | "), unaffected.join(" | "));
+                let list = |requirements: &[VersionReq]| {
+                    requirements.iter().map(VersionReq::to_string).collect::<Vec<_>>().join(" | ")
+                };
+                let _ = writeln!(text, "{id} {package} {kind}; {}; {}", list(&patched), list(&unaffected));
                 count += 1;
             }
         }
@@ -145,20 +147,20 @@ fn read_advisory(content: &str) -> Option<Said> {
         let line = front.lines().find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix('='));
         line.map(|value| value.trim().trim_matches('"').to_owned())
     };
-    let list = |name: &str| -> Vec<String> {
+    let list = |name: &str| {
         let versions = front.split_once("[versions]").map_or("", |(_, rest)| rest);
         // The table ends before the next one. A list may span several lines.
         let versions = versions.split("\n[").next().unwrap_or_default();
-        let Some((_, rest)) = versions.split_once(&format!("\n{name}")) else { return Vec::new() };
+        let Some((_, rest)) = versions.split_once(&format!("\n{name}")) else { return Some(Vec::new()) };
         let inside = rest.split_once('[').map_or("", |(_, rest)| rest.split(']').next().unwrap_or_default());
-        inside.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+        requirements(inside.split('"').skip(1).step_by(2))
     };
     let advisory = Advisory {
         id: text("id")?,
         package: text("package")?,
         kind: text("informational").unwrap_or_else(|| "vulnerability".to_owned()),
-        patched: list("patched"),
-        unaffected: list("unaffected"),
+        patched: list("patched")?,
+        unaffected: list("unaffected")?,
     };
     Some(if text("withdrawn").is_some() { Said::Withdrawn } else { Said::Holds(advisory) })
 }
@@ -194,5 +196,6 @@ mod tests {
         assert_eq!(found(&[package("a", "1.0.4"), package("b", "9.9.9")], ""), (2, 0));
         assert_eq!(found(&[package("a", "1.0.4"), package("b", "9.9.9")], "RUSTSEC-2 it is done\n"), (1, 1));
         assert!(parse("nonsense").is_err());
+        assert!(parse("RUSTSEC-1 a vulnerability; ~> 1;").is_err());
     }
 }

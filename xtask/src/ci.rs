@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use crate::findings::Findings;
-use crate::{advisories, licences, report, sbom, tidy};
+use crate::{advisories, duplicates, licences, report, sbom, tidy};
 
 type Check = fn(&Path) -> Result<Findings, String>;
 
@@ -30,8 +30,13 @@ pub fn run(root: &Path) -> Result<ExitCode, String> {
             failed.push(*name);
         }
     }
-    let checks: [(&str, Check); 4] =
-        [("tidy", tidy::run), ("licences", licences::run), ("advisories", advisories::run), ("sbom", sbom::run)];
+    let checks: [(&str, Check); 5] = [
+        ("tidy", tidy::run),
+        ("licences", licences::run),
+        ("duplicates", duplicates::run),
+        ("advisories", advisories::run),
+        ("sbom", sbom::run),
+    ];
     for (name, check) in checks {
         println!("== {name}");
         if report(name, &check(root)?) != ExitCode::SUCCESS {

@@ -1,9 +1,10 @@
-//! Checks that cargo itself does not make: `cargo xtask tidy | licences | advisories | sbom | ci`.
+//! Checks that cargo itself does not make: `cargo xtask tidy | licences | duplicates | advisories | sbom | ci`.
 
 #![forbid(unsafe_code)]
 
 mod advisories;
 mod ci;
+mod duplicates;
 mod findings;
 mod licences;
 mod lock_file;
@@ -13,9 +14,7 @@ mod ratchet;
 mod rust_source;
 mod sbom;
 mod source_tree;
-mod spdx;
 mod tidy;
-mod version;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -26,14 +25,16 @@ const USAGE: &str = "\
 usage: cargo xtask <task>
 
   tidy      dependency arrows, circles of modules, lengths of files and functions, clocks, registries, paths named in
-            docs, names, plain words, lookups of fields, unfinished code
+            docs, names, plain words, lookups of fields, features of dependencies, unfinished code
   licences  every dependency's licence is on the list xtask/licences.txt (needs no network)
+  duplicates
+            no package is part of the binary in two versions, except those that xtask/duplicates.txt lists
   advisories [CLONE]
             no package of a lock file has a weakness that xtask/advisories.txt knows (needs no network); with a clone of
             the RustSec Advisory Database: writes that list anew
   sbom [FILE]
             what the binary is made of, as CycloneDX JSON, to a file or standard output
-  ci        fmt, clippy, rustdoc with warnings denied, then tidy, licences, advisories and sbom";
+  ci        fmt, clippy, rustdoc with warnings denied, then tidy, licences, duplicates, advisories and sbom";
 
 fn main() -> ExitCode {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace");
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
     let outcome = match task.as_deref() {
         Some("tidy") => tidy::run(root).map(|findings| report("tidy", &findings)),
         Some("licences") => licences::run(root).map(|findings| report("licences", &findings)),
+        Some("duplicates") => duplicates::run(root).map(|findings| report("duplicates", &findings)),
         Some("advisories") => match &argument {
             None => advisories::run(root).map(|findings| report("advisories", &findings)),
             Some(clone) => advisories::renew(root, Path::new(clone)).map(|count| {

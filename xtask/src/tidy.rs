@@ -7,6 +7,7 @@ mod field_lookups;
 mod file_length;
 mod function_length;
 mod log_lines;
+mod member_features;
 mod module_circles;
 mod paths_in_docs;
 mod plain_words;
@@ -26,6 +27,7 @@ const CHECKS: &[Check] = &[
     field_lookups::check,
     file_length::check,
     log_lines::check,
+    member_features::check,
     registries::check,
     paths_in_docs::check,
     room_names::check,

@@ -1,4 +1,6 @@
 //! DER, the encoding of certificates: as much of it as is needed to find a name in one.
+//! Rejected: `x509-parser`, see `docs/decisions/060-supply-chain-checks.md`.
+//!
 //! Source: ITU-T X.690.
 
 pub const BOOLEAN: u8 = 0x01;

@@ -7,6 +7,7 @@
 //! - `tests/all/limits.rs`: engines that are full.
 //! - `tests/all/damage.rs`: missing files, files cut short, flipped bytes.
 //! - `tests/all/recovery.rs`: closing, crashing, and a log of many segments.
+//! - `tests/all/checked_in.rs`: data directories that earlier versions of the engines' crates made.
 //!
 //! `BUNKO_CONFORMANCE_ENGINE=lsm` runs one engine alone, `BUNKO_CONFORMANCE_CASES=1000` more random cases of each.
 //!

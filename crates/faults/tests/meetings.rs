@@ -2,7 +2,10 @@
 //! `bunko_store::failpoint::Failpoint`, while other threads do everything that is possible meanwhile. The failpoints'
 //! own comments say what stays true.
 //!
+//! Release builds have no failpoints, and none of these tests.
+//!
 //! "After a kill" means: the data directory as it is now, copied and opened by another server.
+#![cfg(debug_assertions)]
 
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_engines::Entry;

@@ -1,6 +1,6 @@
 //! Merges choose tables while no flush adds any.
 
-use bunko_store::sync::{Condvar, Mutex, MutexGuard};
+use bunko_sync::{Condvar, Mutex, MutexGuard};
 
 /// Keeps flushes from adding tables while a merge chooses tables.
 ///

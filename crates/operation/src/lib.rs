@@ -26,7 +26,6 @@ mod scratch;
 mod server_memory;
 mod sort;
 mod stages;
-mod sync;
 mod work_done;
 
 pub use bunko_host::Clock;

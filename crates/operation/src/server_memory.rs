@@ -17,8 +17,8 @@ mod queue;
 
 pub use drawing::Drawing;
 
-use crate::sync::Mutex;
-use crate::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use bunko_sync::Mutex;
+use bunko_sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use queue::Queue;
 use std::sync::Arc;
 use std::task::Waker;

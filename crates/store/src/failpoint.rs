@@ -1,14 +1,14 @@
 //! Places in the code where a test can hold a thread while other threads go on.
 //!
 //! Each place lies between two steps that other threads may come between, and [`Failpoint`] says what stays true
-//! meanwhile; `crates/faults/tests/meetings.rs` holds a thread at each and checks that. Compiled in only with the
-//! feature `failpoints`, which tests switch on. Without it [`pass`] does nothing.
+//! meanwhile; `crates/faults/tests/meetings.rs` holds a thread at each and checks that. Compiled in only with debug
+//! assertions: in a release build [`pass`] does nothing.
 //!
 //! Code with only a lock, a condition and a few atomics has a model instead (`sync`).
 
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 mod hold;
-#[cfg(feature = "failpoints")]
+#[cfg(debug_assertions)]
 pub use hold::{Hold, hold};
 
 /// A place between two steps of a thread, with the guarantee that holds whatever other threads do meanwhile.
@@ -56,8 +56,8 @@ pub enum Failpoint {
 /// Passes a failpoint; waits there if a test holds it.
 #[inline]
 pub fn pass(point: Failpoint) {
-    #[cfg(feature = "failpoints")]
+    #[cfg(debug_assertions)]
     hold::pass(point);
-    #[cfg(not(feature = "failpoints"))]
+    #[cfg(not(debug_assertions))]
     let _ = point;
 }

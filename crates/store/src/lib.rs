@@ -71,7 +71,6 @@ mod statistics;
 mod status;
 mod still_files;
 mod store;
-pub mod sync;
 pub mod varint;
 mod watermark;
 mod whole;

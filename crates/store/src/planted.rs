@@ -1,6 +1,7 @@
 //! Bugs that are planted on purpose, to see that the test suites which guard a promise fail.
 //!
-//! Compiled in only with the feature `planted-bugs`; the environment variable `BUNKO_PLANTED_BUG` chooses one.
+//! Compiled in only with debug assertions, so no release build has them; the environment variable `BUNKO_PLANTED_BUG`
+//! chooses one.
 //!
 //! `tests/planted/run` plants one at a time, and demands that the suite which guards the promise fails.
 
@@ -39,10 +40,10 @@ pub enum Bug {
     ReserveForAll,
 }
 
-/// Whether that bug is chosen; always false in a build without the feature.
+/// Whether that bug is chosen; always false in a build without debug assertions.
 #[inline]
 pub fn active(bug: Bug) -> bool {
-    #[cfg(feature = "planted-bugs")]
+    #[cfg(debug_assertions)]
     {
         use std::sync::OnceLock;
         static CHOSEN: OnceLock<Option<Bug>> = OnceLock::new();
@@ -66,7 +67,7 @@ pub fn active(bug: Bug) -> bool {
         });
         *chosen == Some(bug)
     }
-    #[cfg(not(feature = "planted-bugs"))]
+    #[cfg(not(debug_assertions))]
     {
         let _ = bug;
         false

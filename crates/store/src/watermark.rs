@@ -5,9 +5,9 @@ mod model;
 
 use crate::Lsn;
 use crate::log::Moment;
-use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Condvar, Mutex, hint};
 use bunko_bson::Timestamp;
+use bunko_sync::atomic::{AtomicU64, Ordering};
+use bunko_sync::{Condvar, Mutex, hint};
 use std::collections::VecDeque;
 
 /// Tracks records from their append (in order) to their application (in any order).

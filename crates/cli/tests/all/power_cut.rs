@@ -8,6 +8,8 @@ use crate::disk_image::{Mounted, sh, text};
 use crate::oracle::{
     Documents, Evidence, Ledger, Level, Load, check, compact, durable_engines, exactly, prepare, start,
 };
+use bunko_testkit::process::Server;
+use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::time::Duration;
 
@@ -43,14 +45,14 @@ fn survive_power_cuts(engine: &str) -> Evidence {
     let load = Load::start(server.address(), WRITERS, Level::Journaled, &ledger);
     std::thread::sleep(RUN_UP);
     for cut in 0..CUTS {
-        std::thread::sleep(Duration::from_millis(150 + 53 * (cut as u64 % 5)));
+        std::thread::sleep(Duration::from_millis(400 + 53 * (cut as u64 % 5)));
         // Writes acknowledged before the image was taken must be in it; writes requested until it was complete may be.
         let promised = ledger.snapshot();
         let image = platter.0.join("cut.ext4");
         sh("cp", &["--reflink=always", text(&disk), text(&image)]);
         let asked = ledger.snapshot();
         let after = Mounted::new(&image, work.path().join("after"));
-        recover(engine, &after.0.join("data"), &promised, &asked)
+        while_stopped(&server, || recover(engine, &after.0.join("data"), &promised, &asked))
             .unwrap_or_else(|error| panic!("{engine}, cut {cut}: {error}"));
         drop(after);
         std::fs::remove_file(&image).expect("removed");
@@ -60,6 +62,18 @@ fn survive_power_cuts(engine: &str) -> Evidence {
     assert!(ledger.writes() > CUTS as u64, "only {} writes", ledger.writes());
     server.kill();
     evidence
+}
+
+/// Stops the server under load during a call, which the load would slow down.
+fn while_stopped<R>(server: &Server, call: impl FnOnce() -> R) -> R {
+    let signal = |signal| {
+        let pid = Pid::from_raw(server.pid() as i32).expect("a process");
+        kill_process(pid, signal).expect("a child may be signalled");
+    };
+    signal(Signal::STOP);
+    let outcome = call();
+    signal(Signal::CONT);
+    outcome
 }
 
 /// Starts twice from the state after a power cut: the second start is from what recovery and `compact` have written.

@@ -144,7 +144,7 @@ fn names_a_file(error: &StorageError, directory: &Path) -> bool {
     }
 }
 
-fn insert(store: &Store, model: &mut Model, number: u32, ids: std::ops::Range<u8>, length: u32) {
+pub fn insert(store: &Store, model: &mut Model, number: u32, ids: std::ops::Range<u8>, length: u32) {
     for id in ids {
         let collection = model.collection_mut(number);
         let stored = Stored { document: Document { seed: u32::from(id), length }, id, value: id };
@@ -158,7 +158,7 @@ fn insert(store: &Store, model: &mut Model, number: u32, ids: std::ops::Range<u8
     }
 }
 
-fn delete_last(store: &Store, model: &mut Model, number: u32) {
+pub fn delete_last(store: &Store, model: &mut Model, number: u32) {
     let collection = model.collection_mut(number);
     let (&record, &stored) = collection.documents.last_key_value().expect("one at least");
     let location = store.latest().record(collection.records, RecordId(record), &mut Vec::new()).expect("readable");
@@ -299,7 +299,7 @@ fn a_missing_segment_amid_the_log_is_noticed() {
 }
 
 /// Contents of all files below a directory, except locks.
-fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for path in entries(directory) {
         if path.is_dir() {

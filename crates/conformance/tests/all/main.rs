@@ -1,5 +1,6 @@
 //! All integration tests of the crate, as modules of one program.
 
+mod checked_in;
 mod concurrency;
 mod creations;
 mod damage;

@@ -1,8 +1,8 @@
 //! A merge that chooses tables, with flushes beside it.
 
 use super::Choice;
-use bunko_store::sync::atomic::{AtomicUsize, Ordering};
-use bunko_store::sync::{explore, thread};
+use bunko_sync::atomic::{AtomicUsize, Ordering};
+use bunko_sync::{explore, thread};
 use std::sync::Arc;
 
 /// Course of a merge after its threshold is decided.

@@ -2,8 +2,8 @@
 
 use super::queue::{Left, Ticket};
 use super::{Draw, Purpose, ServerMemory};
-use crate::sync::atomic::Ordering;
 use bunko_host::Clock;
+use bunko_sync::atomic::Ordering;
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Draws that wait, draws that give up and room that comes, in any order of the threads.
 
 use super::{Purpose, ServerMemory};
-use crate::sync::atomic::{AtomicU64, Ordering};
+use bunko_sync::atomic::{AtomicU64, Ordering};
 use shuttle::future::block_on;
 use shuttle::scheduler::RandomScheduler;
 use shuttle::{Config, Runner, thread};

@@ -12,7 +12,6 @@
 //! **Invariant:** a thread that waits or rests has an empty queue.
 
 mod crowd;
-mod lookout;
 mod poller;
 mod queue;
 mod seat;
@@ -24,7 +23,7 @@ use crate::execute::Apart;
 use crate::socket::Socket;
 use bunko_command::Haste;
 use bunko_host::Clock;
-use lookout::Lookout;
+use bunko_lookout::Lookout;
 use parking_lot::{Mutex, RwLock};
 use poller::Poller;
 use queue::Queue;

@@ -6,10 +6,10 @@
 //! checks whether requests compete with long commands for processors.
 
 use super::crowd::Crowd;
-use super::lookout::Patience;
 use super::seat::Activity;
 use super::worker::Worker;
 use super::{EMPLOYER, Executor, NOBODY};
+use bunko_lookout::Patience;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::Scope;

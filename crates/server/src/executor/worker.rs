@@ -1,11 +1,11 @@
 //! The work of one thread.
 
 use super::Executor;
-use super::lookout::{EVENTS_MAX, Patience, Serving, TICK};
 use super::queue::Queue;
 use super::seat::Seat;
 use super::task::{Ran, Task};
 use crate::executor::poller::Poller;
+use bunko_lookout::{EVENTS_MAX, Patience, Serving, TICK};
 use parking_lot::Mutex;
 use rustix::event::epoll::Event;
 use std::sync::Arc;

@@ -13,8 +13,8 @@ use super::segment::{SEGMENT_BYTES, Segment, allocate};
 use crate::disk_room::DiskRoom;
 use crate::panics::caught;
 use crate::planted::{self, Bug};
-use crate::sync::{Condvar, Mutex, MutexGuard, thread};
 use crate::{Result, StorageError, files};
+use bunko_sync::{Condvar, Mutex, MutexGuard, thread};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -3,8 +3,8 @@
 use super::Watermark;
 use crate::Lsn;
 use crate::log::Moment;
-use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Mutex, explore, thread};
+use bunko_sync::atomic::{AtomicBool, Ordering};
+use bunko_sync::{Mutex, explore, thread};
 use std::sync::Arc;
 
 const WRITERS: usize = 3;

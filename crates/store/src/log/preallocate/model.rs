@@ -2,7 +2,7 @@
 
 use super::Preallocator;
 use crate::disk_room::DiskRoom;
-use crate::sync::{explore, thread};
+use bunko_sync::{explore, thread};
 use std::sync::Arc;
 
 #[test]

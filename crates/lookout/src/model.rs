@@ -2,8 +2,8 @@
 
 use super::Patience;
 use super::{LIGHT_TURNS, Lookout, Serving};
-use bunko_store::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use bunko_store::sync::{explore, thread};
+use bunko_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use bunko_sync::{explore, thread};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -7,17 +7,19 @@
 //! command or has no processor), the lookout serves itself. If the serving threads fall behind, it serves beside them
 //! for a stint, and the next resting thread becomes the lookout.
 
+#![forbid(unsafe_code)]
+
 #[cfg(all(test, feature = "models"))]
 mod model;
 
-use bunko_store::sync::Mutex;
-use bunko_store::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use bunko_sync::Mutex;
+use bunko_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Most events taken at once: the rest is left to other threads.
-pub(super) const EVENTS_MAX: usize = 16;
+pub const EVENTS_MAX: usize = 16;
 /// Interval between two looks.
-pub(super) const TICK: Duration = Duration::from_millis(1);
+pub const TICK: Duration = Duration::from_millis(1);
 /// The load is light while fewer than `LIGHT_TURNS` turns find events in `LIGHT_TIME`.
 const LIGHT_TURNS: u64 = 50;
 const LIGHT_TIME: Duration = Duration::from_millis(100);
@@ -33,7 +35,7 @@ const STINT_MAX: Duration = Duration::from_millis(1600);
 
 /// How long a thread waits for events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Patience {
+pub enum Patience {
     /// Not at all.
     None,
     /// At most a tick: other threads serve too, and may have left tasks behind.
@@ -43,7 +45,8 @@ pub(super) enum Patience {
 }
 
 /// A thread, as seen by the lookout.
-pub(super) trait Serving {
+pub trait Serving {
+    /// Whether the server stops.
     fn is_stopped(&self) -> bool;
 
     /// Takes the next events and runs the ready tasks. Returns whether there were any.
@@ -61,12 +64,13 @@ pub(super) trait Serving {
     /// The time since a fixed moment.
     fn now(&self) -> Duration;
 
+    /// Sleeps that long.
     fn sleep(&self, duration: Duration);
 }
 
 /// State that the threads share.
 #[derive(Default)]
-pub(super) struct Lookout {
+pub struct Lookout {
     is_loaded: AtomicBool,
     /// Threads that serve for a stint, or as a substitute.
     helpers: AtomicUsize,
