@@ -13,6 +13,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Held while a part is compared or written, because tests of one process may write parts of one page.
+static PAGES: Mutex<()> = Mutex::new(());
 
 /// A table of a page: the headings, and the cells of each row.
 pub struct Table {
@@ -96,6 +100,7 @@ pub fn list<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
 /// # Panics
 /// If they differ, or the page has no such part.
 pub fn check(page: &str, name: &str, text: &str) {
+    let _alone = PAGES.lock().unwrap_or_else(PoisonError::into_inner);
     PagePart::open(page, name).check(text);
 }
 
@@ -112,6 +117,7 @@ pub fn check_table(page: &str, name: &str, table: &Table) {
 /// # Panics
 /// As `check`, and for a row without prose.
 pub fn check_table_with_prose(page: &str, name: &str, table: Table, heading: &'static str) {
+    let _alone = PAGES.lock().unwrap_or_else(PoisonError::into_inner);
     let part = PagePart::open(page, name);
     let (table, missing) = table.with_prose(heading, part.old());
     part.check(&table.text());
