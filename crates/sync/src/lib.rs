@@ -13,4 +13,4 @@ mod scheduled;
 #[cfg(feature = "models")]
 pub use scheduled::{Condvar, Mutex, MutexGuard, explore};
 #[cfg(feature = "models")]
-pub use shuttle::{hint, sync::atomic, thread};
+pub use shuttle::{future::block_on, hint, sync::atomic, thread};

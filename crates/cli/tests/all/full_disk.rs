@@ -8,6 +8,7 @@ use crate::oracle::durable_engines;
 use crate::peer::{Peer, binary, code};
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef, number::as_i64_exact};
 use bunko_testkit::process::Server;
+use bunko_testkit::random::Random;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -25,12 +26,7 @@ fn start(engine: &str, dbpath: &Path) -> Server {
 
 /// Incompressible text that follows from a document's number.
 fn noise(of: i32, length: usize) -> String {
-    let mut state = of as u32 + 1;
-    let mut next = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        char::from(b'0' + (state >> 26) as u8)
-    };
-    (0..length).map(|_| next()).collect()
+    Random(of as u64).text(length)
 }
 
 fn pad_of(id: i32) -> String {

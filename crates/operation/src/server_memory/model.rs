@@ -2,9 +2,7 @@
 
 use super::{Purpose, ServerMemory};
 use bunko_sync::atomic::{AtomicU64, Ordering};
-use shuttle::future::block_on;
-use shuttle::scheduler::RandomScheduler;
-use shuttle::{Config, Runner, thread};
+use bunko_sync::{block_on, thread};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
@@ -15,7 +13,7 @@ const BYTES: u64 = 500;
 const BUDGET: u64 = 1600;
 
 fn explore(model: impl Fn() + Send + Sync + 'static) {
-    Runner::new(RandomScheduler::new_from_seed(0, 3000), Config::new()).run(model);
+    bunko_sync::explore(3000, model);
 }
 
 #[test]
