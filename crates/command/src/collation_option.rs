@@ -1,6 +1,5 @@
 //! The option `collation` of commands, which chooses a string order.
 
-use crate::time_series;
 use bunko_bson::{DocumentRef, StringOrder};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -42,7 +41,7 @@ impl<'a> Collation<'a> {
     pub(crate) fn order_over(self, catalog: &Catalog, namespace: &Namespace) -> Result<StringOrder> {
         let Some(asked) = self.order()? else { return catalog.default_strings(namespace) };
         match catalog.view_strings(namespace)? {
-            Some(own) if own != asked && time_series::find(catalog, namespace)?.is_none() => {
+            Some(own) if own != asked && bunko_series::find(catalog, namespace)?.is_none() => {
                 Err(overrides_view(namespace))
             }
             _ => Ok(asked),

@@ -28,6 +28,7 @@ use bunko_request::Request;
 use bunko_request::facts::{OwnTime, TimeLimit};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
+use bunko_series::SeriesWrites;
 use bunko_session::awaiting::{Heartbeat, ParkedCursor};
 use bunko_session::operations::{Context, Interruption, RunningOperation};
 use bunko_session::options::GenericOptions;
@@ -253,6 +254,16 @@ impl<'a> Invocation<'a> {
 
     pub(crate) fn written(&self) -> Option<Lsn> {
         self.written
+    }
+
+    /// Lets `write` write into a time series, and notes what it wrote.
+    pub(crate) fn write_series<T>(&mut self, write: impl FnOnce(&mut SeriesWrites<'_>) -> T) -> T {
+        let service = self.service;
+        let mut writes = SeriesWrites::new(&service.catalog, &service.open_buckets, &service.world, self);
+        let outcome = write(&mut writes);
+        let written = writes.written();
+        self.note_written(written);
+        outcome
     }
 
     /// Halts a long command on a shared or spare thread, where it would make other connections wait. Call it before

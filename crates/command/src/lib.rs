@@ -60,7 +60,6 @@ mod storage_engine_option;
 mod stored_settings;
 mod system_namespace;
 mod target;
-mod time_series;
 mod time_to_live;
 mod transaction_targets;
 mod unstored;

@@ -7,7 +7,7 @@ use crate::searched_collection::{Present, SearchedCollection};
 use crate::service::Service;
 use crate::source_stages::{self, Surroundings};
 use crate::unstored::Unstored;
-use crate::{collation_option, time_series, vector_search};
+use crate::{collation_option, vector_search};
 use bunko_aggregate::{
     Access, DocumentStream, Documents, Environment, Flow, LookupVisitor, Lookups, Pipeline, Plannable, PlannerPart,
     ScoredDocuments, Searched, SourceName, SourceStage, Sources, Stage, involved_collections,
@@ -251,7 +251,7 @@ impl Sources for PipelineSources {
         let namespace = self.namespace(source)?;
         let resolved = self.note_namespace(&namespace)?;
         let is_other = resolved.views_count > 0 && resolved.strings != *strings;
-        if is_other && time_series::find(&self.surroundings.catalog, &namespace)?.is_none() {
+        if is_other && bunko_series::find(&self.surroundings.catalog, &namespace)?.is_none() {
             return Err(collation_option::overrides_view(&namespace));
         }
         Ok(())

@@ -3,10 +3,10 @@
 //! (`Below`). `find` looks for a stored collection by itself first, because a lookup by `_id` must stay short.
 
 use crate::invocation::Invocation;
-use crate::time_series::{self, Series};
 use crate::unstored::Unstored;
 use bunko_catalog::{Catalog, Collection, Namespace};
 use bunko_errors::Result;
+use bunko_series::Series;
 use std::sync::Arc;
 
 /// The target of a name, before views are followed; `Resolved` has the source below them.
@@ -43,7 +43,7 @@ impl Target {
         if let Some(collection) = stored {
             return Ok(Self::Collection(collection));
         }
-        if let Some(series) = time_series::find(catalog, namespace)? {
+        if let Some(series) = bunko_series::find(catalog, namespace)? {
             return Ok(Self::TimeSeries(series));
         }
         Ok(if catalog.view(namespace)?.is_some() { Self::View } else { Self::Absent })
@@ -106,7 +106,7 @@ impl WriteTarget {
         if !catalog.may_have_views() || invocation.collection(namespace).is_some() {
             return Ok(Self::Collection);
         }
-        if let Some(series) = time_series::find(catalog, namespace)? {
+        if let Some(series) = bunko_series::find(catalog, namespace)? {
             return Ok(Self::TimeSeries(series));
         }
         Ok(if catalog.view(namespace)?.is_some() { Self::View } else { Self::Collection })

@@ -5,7 +5,6 @@ use crate::commands::aggregate::first_name;
 use crate::invocation::Invocation;
 use crate::pipeline_sources::{PipelineSources, VIEW_DEPTH_MAX};
 use crate::source_stages::SourcedPipeline;
-use crate::time_series;
 use bunko_aggregate::{Environment, Pipeline, SourceName, involved_collections};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Catalog, Namespace, ViewDefinition};
@@ -67,7 +66,7 @@ fn check_collation(catalog: &Catalog, namespace: &Namespace, view: &ViewDefiniti
     let own = view.strings()?;
     for below in below(namespace, view) {
         if catalog.view_strings(&below)?.is_some_and(|strings| strings != own)
-            && time_series::find(catalog, &below)?.is_none()
+            && bunko_series::find(catalog, &below)?.is_none()
         {
             let message = format!("View {namespace} has a collation that does not match the collation of view {below}");
             return Err(Failure::new(ErrorCode::OPTION_NOT_SUPPORTED_ON_VIEW, message));

@@ -20,6 +20,7 @@ const SERVER: &[&str] = &[
     "crates/operation/src",
     "crates/query/src",
     "crates/request/src",
+    "crates/series/src",
     "crates/server/src",
     "crates/session/src",
     "crates/update/src",

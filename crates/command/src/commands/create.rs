@@ -1,5 +1,7 @@
 //! `create`: creates a collection, a view or a time series. Options that Bunko does not have are refused by name.
 
+mod time_series;
+
 use crate::authorization::Privileges;
 use crate::capped_options::{self, CappedOptions};
 use crate::clustered_index;
@@ -14,7 +16,6 @@ use crate::invocation::Invocation;
 use crate::source_stages::privileges_of;
 use crate::storage_engine_option;
 use crate::system_namespace::check_creatable_by_name;
-use crate::time_series;
 use crate::validation_options::ValidationOptions;
 use crate::view_definition;
 use bunko_authority::audit::{AuditEvent, Event};

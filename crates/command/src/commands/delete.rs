@@ -12,7 +12,6 @@ use crate::retries::{Retries, other_kind};
 use crate::statement_note::{Statement, StatementClock};
 use crate::system_namespace::{Creation, check_writable};
 use crate::target::WriteTarget;
-use crate::time_series;
 use crate::write_statement::{INTERNAL_FIELDS, StatementBatch, refuse_long_batch, refuse_scripts, run_each};
 use bunko_authority::is_on_users;
 use bunko_authority::privileges::writes;
@@ -104,7 +103,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             Some(Outcome::Upserted(_) | Outcome::Returned { .. }) => return Err(other_kind("delete")),
         }
         let outcome = match &target {
-            WriteTarget::TimeSeries(series) => time_series::delete(invocation, series, &scope, statement),
+            WriteTarget::TimeSeries(series) => {
+                invocation.write_series(|writes| writes.delete(series, &scope, statement))
+            }
             WriteTarget::Collection | WriteTarget::View => writes.delete(statement),
         };
         let search = writes.take_last_search();

@@ -21,7 +21,6 @@ use crate::pipeline_writes::PipelineWrite;
 use crate::scope_options::ScopeOptions;
 use crate::source_stages::SourcedPipeline;
 use crate::target::Target;
-use crate::time_series;
 use crate::unstored::{self, Unstored};
 use crate::vector_search;
 use crate::view_reads::ReadByPipeline;
@@ -436,7 +435,7 @@ fn explain_write(
         Write::FindAndModify(modify) => (modify.filter, modify.sort, Targets::One, &modify.strings),
     };
     if let (Write::FindAndModify(statement), Some(_)) = (write, subject.target.series()) {
-        time_series::check_find_and_modify(statement)?;
+        bunko_series::check_find_and_modify(statement)?;
     }
     let scope = variables.define_in(Arc::clone(&subject.scope))?;
     if subject.verbosity.runs() {

@@ -10,7 +10,6 @@ use crate::let_variables::Let;
 use crate::retries::{Retries, other_kind};
 use crate::system_namespace::{Creation, check_writable};
 use crate::target::WriteTarget;
-use crate::time_series;
 use crate::update_stages::own_fault;
 use crate::write_statement::{INTERNAL_FIELDS, WriteOptions, check_modification, refuse_long_batch};
 use bunko_authority::is_on_users;
@@ -98,7 +97,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     let scope = variables.define_in(invocation.scope())?;
     let outcome = if let WriteTarget::TimeSeries(series) = &target {
-        time_series::find_and_remove(invocation, series, &scope, &statement)?
+        invocation.write_series(|writes| writes.find_and_remove(series, &scope, &statement))?
     } else {
         let mut writes = Writes::new(&service.catalog, &namespace, &service.world, Arc::clone(&scope))
             .with_empty_timestamps(options.empty_timestamps);

@@ -7,7 +7,6 @@ use crate::document_list::{parse_batch_size, write_document_list};
 use crate::invocation::Invocation;
 use crate::oplog_view;
 use crate::session_collections;
-use crate::time_series;
 use crate::view_reads;
 use bunko_access::Action;
 use bunko_authority::privileges::administration;
@@ -83,7 +82,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let views = catalog.views(database)?;
     let mut described_views = Vec::with_capacity(views.len());
     for (namespace, view) in &views {
-        let series = time_series::described_options(catalog, namespace)?;
+        let series = bunko_series::described_options(catalog, namespace)?;
         let (kind, options) = series.map_or_else(|| ("view", view.options()), |options| ("timeseries", options));
         described_views.push(describe_without_uuid(namespace, kind, &options, detail));
     }
@@ -118,7 +117,7 @@ fn describe(collection: &Collection, detail: Detail) -> DocumentBuf {
     }
     let uuid = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid };
     let info = DocumentBuf::new().with("readOnly", false).with("uuid", uuid);
-    let options = time_series::shown_options(collection);
+    let options = bunko_series::shown_options(collection);
     let document = document.with("options", &options).with("info", &info);
     if collection.is_clustered() || options.as_ref().get("clusteredIndex").is_some() {
         document

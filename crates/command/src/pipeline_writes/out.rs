@@ -2,12 +2,12 @@
 //! before still has the old one. For a time series, this is the collection of its buckets.
 
 use crate::invocation::Invocation;
-use crate::time_series::{self, Series};
 use bunko_aggregate::DocumentStream;
 use bunko_bson::ValueRef;
 use bunko_catalog::stored_document::{self, EmptyTimestamps};
 use bunko_catalog::{Collection, CreateOptions, IndexSpec, Namespace, Order, RenameTarget};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_series::Series;
 use bunko_timeseries::TimeSeries;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Target {
     /// series and the name is not one, or is one with other options.
     pub fn of(invocation: &Invocation<'_>, name: &Namespace, asked: Option<&TimeSeries>) -> Result<Self> {
         let catalog = &invocation.service.catalog;
-        let existing = time_series::find(catalog, name)?;
+        let existing = bunko_series::find(catalog, name)?;
         match (existing, asked) {
             (Some(Series { options, buckets }), asked) => {
                 if asked.is_some_and(|asked| *asked != options) {
@@ -70,7 +70,7 @@ impl Target {
     fn place(&self, name: &Namespace) -> Result<Namespace> {
         match self {
             Self::Collection(_) => Ok(name.clone()),
-            Self::Series(..) => time_series::buckets_of(name),
+            Self::Series(..) => bunko_series::buckets_of(name),
         }
     }
 }
@@ -97,7 +97,12 @@ pub(super) fn run(
             invocation.operation().note_created(name.to_string());
         }
         match target {
-            Target::Series(series, None) => time_series::create_view(invocation, name, &series, None),
+            Target::Series(series, None) => {
+                let view = bunko_series::view(name, &series, None)?;
+                let lsn = invocation.service.catalog.create_view(name, &view, invocation)?;
+                invocation.note_written(lsn);
+                Ok(())
+            }
             _ => Ok(()),
         }
     });
@@ -130,8 +135,8 @@ fn fill(
             }
         }
         (Target::Series(series, None), None) => {
-            create.options = time_series::bucket_options(series);
-            indexes.extend(time_series::bucket_index(series)?);
+            create.options = bunko_series::bucket_options(series);
+            indexes.extend(bunko_series::bucket_index(series)?);
         }
         _ => {}
     }
@@ -146,7 +151,7 @@ fn fill(
     };
     while let Some(batch) = next_batch(invocation, documents)? {
         let mut inserted = match &series {
-            Some(series) => time_series::insert(invocation, series, &batch, Order::Ordered),
+            Some(series) => invocation.write_series(|writes| writes.insert(series, &batch, Order::Ordered)),
             None => service.catalog.insert(temporary, &batch, Order::Ordered, invocation)?,
         };
         invocation.note_written(inserted.lsn);

@@ -2,7 +2,6 @@
 
 use super::{Source, SourceStage, Surroundings};
 use crate::collection_statistics::{CollectionStatistics, smallest_integer};
-use crate::time_series::{self, Series};
 use crate::unstored::Unstored;
 use bunko_access::Action;
 use bunko_authority::privileges::pipelines::StagePrivileges;
@@ -13,6 +12,7 @@ use bunko_observe::ClassLatency;
 use bunko_observe::statistics_scale::{check_storage_options, scale};
 use bunko_request::counted_as::OperationClass;
 use bunko_request::fields::Fields;
+use bunko_series::Series;
 use std::sync::Arc;
 
 pub(super) const STAGE: SourceStage = SourceStage {
@@ -177,7 +177,7 @@ fn subject(surroundings: &Surroundings, namespace: &Namespace, section: &str) ->
     if let Some(statistics) = unstored.map(|unstored| unstored.statistics(surroundings)).transpose()?.flatten() {
         return Ok(Subject::Made(Box::new(statistics)));
     }
-    if let Some(series) = time_series::find(&surroundings.catalog, namespace)? {
+    if let Some(series) = bunko_series::find(&surroundings.catalog, namespace)? {
         return Ok(Subject::TimeSeries(series));
     }
     surroundings.catalog.refuse_view(namespace)?;

@@ -2,7 +2,6 @@
 
 use super::{Source, SourceStage, Surroundings};
 use crate::pipeline_sources::{Below, resolve};
-use crate::time_series;
 use bunko_access::Action;
 use bunko_authority::privileges::pipelines::StagePrivileges;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
@@ -40,7 +39,7 @@ fn documents(surroundings: &Surroundings, namespace: &Namespace, _: ValueRef<'_>
         }
         described
     };
-    let series = time_series::find(&surroundings.catalog, namespace)?;
+    let series = bunko_series::find(&surroundings.catalog, namespace)?;
     let indexes = noted.collection.indexes();
     // The buckets' own index on `_id` is not an index of measurements.
     let shown = indexes.iter().filter(|index| series.is_none() || !index.is_id());

@@ -7,7 +7,6 @@
 use super::{Source, SourceStage, Surroundings};
 use crate::oplog_view;
 use crate::session_collections;
-use crate::time_series;
 use bunko_access::Action;
 use bunko_authority::Asker;
 use bunko_authority::privileges::pipelines::StagePrivileges;
@@ -81,7 +80,7 @@ fn documents(surroundings: &Surroundings, namespace: &Namespace, _: ValueRef<'_>
 fn describe_database(catalog: &Catalog, database: &str, described: &mut Vec<DocumentBuf>) -> Result<()> {
     described.extend(catalog.collections(database).iter().map(|collection| describe_collection(collection)));
     for (namespace, view) in catalog.views(database)? {
-        let is_series = time_series::find(catalog, &namespace)?.is_some();
+        let is_series = bunko_series::find(catalog, &namespace)?.is_some();
         described.push(describe_view(&namespace, &view, if is_series { "timeseries" } else { "view" }));
     }
     if database == Namespace::OPLOG_DATABASE {

@@ -6,7 +6,6 @@
 
 use super::{Source, SourceStage};
 use crate::invocation::Invocation;
-use crate::time_series;
 use bunko_access::Action;
 use bunko_authority::Asker;
 use bunko_authority::privileges::pipelines::{PipelinePlace, StagePrivileges};
@@ -55,7 +54,7 @@ fn documents(
     for database in &databases {
         described.extend(catalog.collections(database).iter().map(|collection| describe(collection, shards)));
         for (namespace, view) in catalog.views(database)? {
-            let series = time_series::described_options(catalog, &namespace)?;
+            let series = bunko_series::described_options(catalog, &namespace)?;
             let (kind, options) = series.map_or_else(|| ("view", view.options()), |options| ("timeseries", options));
             described.push(describe_view(&namespace, kind, &options, shards));
         }

@@ -5,7 +5,6 @@
 
 use super::{Source, SourceStage, Surroundings};
 use crate::pipeline_sources::{Below, resolve};
-use crate::time_series;
 use bunko_access::Action;
 use bunko_authority::privileges::pipelines::StagePrivileges;
 use bunko_bson::text::ValueText;
@@ -46,7 +45,7 @@ fn check(specification: ValueRef<'_>) -> Result<()> {
 
 fn documents(surroundings: &Surroundings, namespace: &Namespace, _: ValueRef<'_>) -> Result<Vec<DocumentBuf>> {
     let catalog = &surroundings.catalog;
-    if time_series::find(catalog, namespace)?.is_some() {
+    if bunko_series::find(catalog, namespace)?.is_some() {
         // The stage that unpacks the buckets would come before it.
         let message = "$planCacheStats is only valid as the first stage in a pipeline.";
         return Err(Failure::new(ErrorCode(40602), message));

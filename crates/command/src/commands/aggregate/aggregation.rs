@@ -8,7 +8,6 @@ use crate::pipeline_sources::{
     Below, PipelineSources, PlanRun, Planned, Resolved, behind_views, no_collection_near, planner_query,
     reads_by_itself, resolve_for,
 };
-use crate::time_series;
 use crate::unstored;
 use bunko_aggregate::{DocumentStream, Documents, Environment, Pipeline, PlannerPart, SourceName, StageRun};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef};
@@ -60,7 +59,7 @@ pub(crate) fn prepare(
     // The stages that the client sent are checked on their own, before a view's stages are put in front of them.
     if reads_by_itself(stages)
         && let Some(namespace) = namespace
-        && time_series::find(catalog, namespace)?.is_some()
+        && bunko_series::find(catalog, namespace)?.is_some()
     {
         let stage = first_name(stages).unwrap_or_default();
         let message = format!("{stage} is not supported on a time series collection: {namespace}");

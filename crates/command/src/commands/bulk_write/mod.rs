@@ -21,7 +21,6 @@ use crate::retries::{Retries, other_kind};
 use crate::statement_note::{Statement, StatementClock, StatementKind};
 use crate::system_namespace::{Creation, check_writable};
 use crate::target::WriteTarget;
-use crate::time_series;
 use crate::update_stages::own_fault;
 use crate::write_statement::{WriteOptions, is_interruption, refuse_long_batch, refuse_scripts};
 use bunko_authority::has_namespace_of_users;
@@ -331,7 +330,9 @@ impl<'i> BulkWrite<'i> {
                 storable.truncate(count);
             }
             let outcome = match &written {
-                WriteTarget::TimeSeries(series) => time_series::insert(invocation, series, &storable, self.order),
+                WriteTarget::TimeSeries(series) => {
+                    invocation.write_series(|writes| writes.insert(series, &storable, self.order))
+                }
                 WriteTarget::Collection | WriteTarget::View => {
                     service.catalog.insert(&target.namespace, &storable, self.order, invocation)?
                 }
@@ -395,7 +396,7 @@ impl<'i> BulkWrite<'i> {
         let target = &self.namespaces[namespace];
         self.done.stage = "UPDATE";
         let outcome = if let WriteTarget::TimeSeries(series) = WriteTarget::of(invocation, &target.namespace)? {
-            time_series::update(invocation, &series, &self.scope, statement)?
+            invocation.write_series(|writes| writes.update(&series, &self.scope, statement))?
         } else {
             let mut writes = Writes::new(&service.catalog, &target.namespace, &service.world, Arc::clone(&self.scope))
                 .with_empty_timestamps(self.empty);
@@ -451,7 +452,7 @@ impl<'i> BulkWrite<'i> {
         let target = &self.namespaces[namespace];
         self.done.stage = "DELETE";
         let deleted = if let WriteTarget::TimeSeries(series) = WriteTarget::of(invocation, &target.namespace)? {
-            time_series::delete(invocation, &series, &self.scope, statement)?
+            invocation.write_series(|writes| writes.delete(&series, &self.scope, statement))?
         } else {
             let scope = Arc::clone(&self.scope);
             let mut writes = Writes::new(&service.catalog, &target.namespace, &service.world, scope);

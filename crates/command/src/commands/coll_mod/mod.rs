@@ -1,6 +1,7 @@
 //! `collMod`: changes the options of a collection, a view or a time series, and refuses options of another kind.
 
 mod index;
+mod time_series;
 
 use crate::authorization::Privileges;
 use crate::capped_options;
@@ -12,7 +13,6 @@ use crate::expiry_option::{self, CollectionState, Expiry};
 use crate::invocation::Invocation;
 use crate::source_stages::privileges_of;
 use crate::target::Target;
-use crate::time_series;
 use crate::validation_options::ValidationOptions;
 use crate::view_definition;
 use bunko_authority::privileges::collections;
@@ -83,7 +83,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
                 let index = index.by_key(key.as_ref().map(DocumentBuf::as_ref));
                 index.run(invocation, &series.buckets, Conversion::Done, reply)?;
             }
-            return Ok(time_series::modify(invocation, &namespace, &series, expiry)?);
+            return Ok(time_series::modify(invocation, &namespace, &series, &request)?);
         }
         Target::View | Target::Unstored(_) | Target::Absent => {
             return Ok(view_definition::modify(invocation, &namespace)?);
@@ -192,14 +192,18 @@ impl<'a> CollMod<'a> {
             expiry: Expiry::parse(invocation, CollectionState::Existing)?,
             size: capped_options::parse_size(invocation, "cappedSize")?,
             documents: capped_options::parse_documents(invocation, "cappedMax")?,
-            mixes_schemas: given.iter().find(|(name, _)| *name == MIXED_SCHEMA).map(|(_, value)| truth(*value)),
+            mixes_schemas: value_of(&given, MIXED_SCHEMA).map(truth),
             uuid: collection_uuid::parse(invocation)?,
             given,
         })
     }
 
+    fn given(&self, option: &str) -> Option<ValueRef<'a>> {
+        value_of(&self.given, option)
+    }
+
     fn is_given(&self, option: &str) -> bool {
-        is_given(&self.given, option)
+        self.given(option).is_some()
     }
 
     /// Refuses a dry run, unless the only change is that an index becomes unique.
@@ -213,13 +217,13 @@ impl<'a> CollMod<'a> {
     }
 }
 
-fn is_given(given: &[(&'static str, ValueRef<'_>)], option: &str) -> bool {
-    given.iter().any(|(name, _)| *name == option)
+fn value_of<'a>(given: &[(&'static str, ValueRef<'a>)], option: &str) -> Option<ValueRef<'a>> {
+    given.iter().find(|(name, _)| *name == option).map(|(_, value)| *value)
 }
 
 /// The collection. The oplog is refused: its size is changed by a command of its own.
 fn namespace(invocation: &mut Invocation<'_>, given: &[(&'static str, ValueRef<'_>)]) -> Result<Namespace> {
-    let resizes = is_given(given, "cappedSize");
+    let resizes = value_of(given, "cappedSize").is_some();
     invocation.namespace().map_err(|failure| match failure.code() {
         ErrorCode::COMMAND_NOT_SUPPORTED if resizes => {
             invalid("Cannot resize the oplog using this command. Use the 'replSetResizeOplog' command instead.")

@@ -1,35 +1,22 @@
-//! Time series collections: a view on a collection of buckets, with its own way of writing.
-//!
-//! `create` creates `system.buckets.NAME` with the option `timeseries`, and a view NAME that unpacks its buckets. Reads
-//! work as for all views. Writes are turned into writes of buckets here.
-//!
-//! A write command asks [`WriteTarget`](crate::target::WriteTarget) once whether its name is a time series.
+//! Time series and their buckets, as lists of collections and indexes show them.
 
-mod creation;
-mod delete;
-mod index_specs;
-mod insert;
-mod modification;
-mod open_buckets;
-mod partial_filter;
-mod series;
-mod update;
-
-pub(crate) use creation::{bucket_index, bucket_options, create, create_view, described_options};
-pub(crate) use delete::{check_find_and_modify, delete, find_and_remove};
-pub(crate) use index_specs::{bucket_key, of_buckets, of_measurements};
-pub(crate) use insert::insert;
-pub(crate) use modification::modify;
-pub(crate) use open_buckets::OpenBuckets;
-pub(crate) use series::{Series, buckets_of, find};
-pub(crate) use update::update;
-
+use crate::index_specs::{ORIGINAL, of_measurements};
+use crate::series::find;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
-use bunko_catalog::Collection;
+use bunko_catalog::{Catalog, Collection, Namespace};
+use bunko_errors::Result;
 use bunko_timeseries::TimeSeries;
 
+/// The options of a time series, as `listCollections` shows them; `None` if the name is not one.
+/// # Errors
+/// As [`find`].
+pub fn described_options(catalog: &Catalog, namespace: &Namespace) -> Result<Option<DocumentBuf>> {
+    let series = find(catalog, namespace)?;
+    Ok(series.map(|series| DocumentBuf::clone(&series.buckets.options())))
+}
+
 /// A collection's options, as they are listed. Buckets are ordered by `_id`, as in a clustered collection.
-pub(crate) fn shown_options(collection: &Collection) -> DocumentBuf {
+pub fn shown_options(collection: &Collection) -> DocumentBuf {
     let options = collection.options();
     let options = (*options).as_ref();
     if options.get("timeseries").is_none() {
@@ -44,7 +31,7 @@ pub(crate) fn shown_options(collection: &Collection) -> DocumentBuf {
 
 /// The specification of an index, as it is listed for the bucket collection itself. An index on fields of measurements
 /// also shows its original specification.
-pub(crate) fn shown_index(collection: &Collection, spec: DocumentRef<'_>) -> DocumentBuf {
+pub fn shown_index(collection: &Collection, spec: DocumentRef<'_>) -> DocumentBuf {
     let options = collection.options();
     let series = (*options).as_ref().get("timeseries").and_then(ValueRef::as_document).map(TimeSeries::of_document);
     let key = spec.get("key").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
@@ -56,9 +43,9 @@ pub(crate) fn shown_index(collection: &Collection, spec: DocumentRef<'_>) -> Doc
         key.iter().filter_map(|field| column(field.name)).any(|column| column != series.time_field)
     };
     match series {
-        Some(series) if has_fields_of(&series) && spec.get(index_specs::ORIGINAL).is_none() => {
+        Some(series) if has_fields_of(&series) && spec.get(ORIGINAL).is_none() => {
             let original = of_measurements(spec, &series);
-            spec.to_owned().with(index_specs::ORIGINAL, &original)
+            spec.to_owned().with(ORIGINAL, &original)
         }
         _ => spec.to_owned(),
     }

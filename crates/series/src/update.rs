@@ -1,30 +1,31 @@
 //! Updates of the source of measurements: only for all measurements that a filter on their source matches.
 
-use super::Series;
-use crate::invocation::Invocation;
+use crate::series::Series;
+use crate::writes::SeriesWrites;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::QueryScope;
 use bunko_query::write::{UpdateOutcome, UpdateStatement, Upsert, Writes};
-use bunko_timeseries::TimeSeries;
+use bunko_timeseries::{TimeSeries, path_in_source};
 use bunko_update::Targets;
 use std::sync::Arc;
 
-/// Runs an update of a time series as an update of its buckets.
-/// # Errors
-/// `InvalidOptions` for updates that a time series does not allow; errors of [`Writes::update`].
-pub(crate) fn update(
-    invocation: &mut Invocation<'_>,
-    series: &Series,
-    scope: &Arc<QueryScope>,
-    statement: &UpdateStatement<'_>,
-) -> Result<UpdateOutcome> {
-    let service = invocation.service;
-    let buckets = series.buckets.namespace();
-    let mut writes = Writes::new(&service.catalog, &buckets, &service.world, Arc::clone(scope));
-    let outcome = update_buckets(&mut writes, series, statement);
-    invocation.note_written(writes.written());
-    outcome
+impl SeriesWrites<'_> {
+    /// Runs an update of a time series as an update of its buckets.
+    /// # Errors
+    /// `InvalidOptions` for updates that a time series does not allow; errors of [`Writes::update`].
+    pub fn update(
+        &mut self,
+        series: &Series,
+        scope: &Arc<QueryScope>,
+        statement: &UpdateStatement<'_>,
+    ) -> Result<UpdateOutcome> {
+        let buckets = series.buckets.namespace();
+        let mut writes = Writes::new(self.catalog, &buckets, self.stamps, Arc::clone(scope));
+        let outcome = update_buckets(&mut writes, series, statement);
+        self.note_written(writes.written());
+        outcome
+    }
 }
 
 fn update_buckets(writes: &mut Writes<'_>, series: &Series, statement: &UpdateStatement<'_>) -> Result<UpdateOutcome> {
@@ -59,16 +60,10 @@ fn refused(message: &str) -> Failure {
     Failure::new(ErrorCode::INVALID_OPTIONS, message)
 }
 
-/// The bucket path of a path into the source.
-fn renamed(path: &str, options: &TimeSeries) -> Option<String> {
-    let rest = path.strip_prefix(options.source_field()?)?;
-    (rest.is_empty() || rest.starts_with('.')).then(|| format!("meta{rest}"))
-}
-
 fn renamed_filter(filter: DocumentRef<'_>, options: &TimeSeries) -> Result<DocumentBuf> {
     let mut of_buckets = DocumentBuf::new();
     for element in filter {
-        if let Some(path) = renamed(element.name, options) {
+        if let Some(path) = path_in_source(element.name, options) {
             of_buckets.append(&path, element.value);
         } else if let ("$and" | "$or" | "$nor", ValueRef::Array(parts)) = (element.name, element.value) {
             let mut all = ArrayBuf::new();
@@ -95,14 +90,14 @@ fn renamed_update(update: DocumentRef<'_>, options: &TimeSeries) -> Result<Docum
         };
         let mut renamed_fields = DocumentBuf::new();
         for field in fields {
-            let Some(path) = renamed(field.name, options) else {
+            let Some(path) = path_in_source(field.name, options) else {
                 return Err(refused(
                     "Cannot perform an update on a time-series collection which updates a field that is not the metaField",
                 ));
             };
             match (operator.name, field.value) {
                 ("$rename", ValueRef::String(target)) => {
-                    let Some(target) = renamed(target, options) else {
+                    let Some(target) = path_in_source(target, options) else {
                         return Err(refused(
                             "Cannot rename the metaField of a time-series collection to another field",
                         ));

@@ -11,7 +11,7 @@ const SOURCE_BYTES_MAX: usize = 1024;
 
 /// The last bucket of each source.
 #[derive(Debug, Default)]
-pub(crate) struct OpenBuckets(Mutex<HashMap<Key, ObjectId>>);
+pub struct OpenBuckets(Mutex<HashMap<Key, ObjectId>>);
 
 /// The collection's UUID, and [`bunko_timeseries::Measurement::source`].
 type Key = ([u8; 16], Vec<u8>);

@@ -1,13 +1,13 @@
 //! Indexes of a time series are indexes of its buckets: on the source, and on the bounds of fields.
 
-use super::partial_filter;
+use crate::partial_filter;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_catalog::IndexSpec;
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_timeseries::{TimeSeries, bucket_filter};
+use bunko_timeseries::{TimeSeries, bucket_filter, path_in_source};
 
 /// The option of a bucket index that keeps the specification for measurements, as in MongoDB.
-pub(super) const ORIGINAL: &str = "originalSpec";
+pub(crate) const ORIGINAL: &str = "originalSpec";
 
 /// The types of a geo index on measurements and on buckets.
 const SPHERE: &str = "2dsphere";
@@ -17,9 +17,9 @@ const COLUMNS: &str = "data.";
 
 /// The specification of the bucket index for an index of measurements.
 /// # Errors
-/// `InvalidOptions` for options that an index of measurements cannot have; as [`IndexSpec::parse_asked`] and
-/// [`partial_filter::check`] for a partial one.
-pub(crate) fn of_buckets(spec: DocumentRef<'_>, series: &TimeSeries) -> Result<DocumentBuf> {
+/// `InvalidOptions` for options that an index of measurements cannot have; as [`IndexSpec::parse_asked`], and 5916301
+/// for conditions that cannot be applied to buckets, for a partial one.
+pub fn of_buckets(spec: DocumentRef<'_>, series: &TimeSeries) -> Result<DocumentBuf> {
     let mut of_buckets = DocumentBuf::new();
     for element in spec {
         match (element.name, element.value) {
@@ -59,12 +59,6 @@ pub(crate) fn of_buckets(spec: DocumentRef<'_>, series: &TimeSeries) -> Result<D
     Ok(of_buckets)
 }
 
-/// The rest of a path after the field of the source; `None` if the path does not begin with that field.
-pub(super) fn behind_source<'a>(path: &'a str, series: &TimeSeries) -> Option<&'a str> {
-    let rest = path.strip_prefix(series.source_field()?)?;
-    (rest.is_empty() || rest.starts_with('.')).then_some(rest)
-}
-
 fn unsupported(option: &str) -> Failure {
     let message = format!("the option '{option}' is not supported on time-series collections");
     Failure::new(ErrorCode::INVALID_OPTIONS, message)
@@ -72,7 +66,7 @@ fn unsupported(option: &str) -> Failure {
 
 /// Whether all fields of an index are the source or the time.
 fn is_of_source_and_time(spec: DocumentRef<'_>, series: &TimeSeries) -> bool {
-    let is_one = |path: &str| path == series.time_field || behind_source(path, series).is_some();
+    let is_one = |path: &str| path == series.time_field || path_in_source(path, series).is_some();
     let key = spec.get("key").and_then(ValueRef::as_document);
     key.is_some_and(|key| key.iter().all(|field| is_one(field.name)))
 }
@@ -80,15 +74,15 @@ fn is_of_source_and_time(spec: DocumentRef<'_>, series: &TimeSeries) -> bool {
 /// The key of the bucket index for an index of measurements by `key`.
 /// # Errors
 /// `InvalidOptions`, `CannotCreateIndex` and 7246201 for index types that measurements cannot have.
-pub(crate) fn bucket_key(key: DocumentRef<'_>, series: &TimeSeries) -> Result<DocumentBuf> {
+pub fn bucket_key(key: DocumentRef<'_>, series: &TimeSeries) -> Result<DocumentBuf> {
     if key.iter().any(|field| field.value.as_str() == Some("text")) {
         let message = "text indexes are not supported on time-series collections";
         return Err(Failure::new(ErrorCode::INVALID_OPTIONS, message));
     }
     let mut fields = DocumentBuf::new();
     for field in key {
-        if let Some(rest) = behind_source(field.name, series) {
-            fields.append(&format!("meta{rest}"), field.value);
+        if let Some(path) = path_in_source(field.name, series) {
+            fields.append(&path, field.value);
             continue;
         }
         if field.name == "$**" || field.name.ends_with(".$**") {
@@ -117,7 +111,7 @@ pub(crate) fn bucket_key(key: DocumentRef<'_>, series: &TimeSeries) -> Result<Do
 }
 
 /// A bucket index, shown as an index of measurements.
-pub(crate) fn of_measurements(spec: DocumentRef<'_>, series: &TimeSeries) -> DocumentBuf {
+pub fn of_measurements(spec: DocumentRef<'_>, series: &TimeSeries) -> DocumentBuf {
     let mut described = DocumentBuf::new();
     let original = spec.get(ORIGINAL).and_then(ValueRef::as_document);
     for element in spec {

@@ -6,19 +6,19 @@
 use bunko_bson::text::ElementText;
 use bunko_bson::{DocumentRef, Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_timeseries::TimeSeries;
+use bunko_timeseries::{TimeSeries, path_in_source};
 
 /// Refuses conditions that cannot be applied to buckets.
 /// # Errors
 /// 5916301 as in MongoDB; `CommandNotSupported` for operators whose behaviour there is unknown.
-pub(super) fn check(filter: DocumentRef<'_>, series: &TimeSeries) -> Result<()> {
+pub(crate) fn check(filter: DocumentRef<'_>, series: &TimeSeries) -> Result<()> {
     for element in filter {
         match element.name {
             "$and" | "$or" => {
                 let parts = element.value.as_array().into_iter().flat_map(bunko_bson::ArrayRef::iter);
                 parts.filter_map(ValueRef::as_document).try_for_each(|part| check(part, series))?;
             }
-            name if super::index_specs::behind_source(name, series).is_some() => {}
+            name if path_in_source(name, series).is_some() => {}
             _ => check_conditions(element, series)?,
         }
     }

@@ -6,23 +6,25 @@ use bunko_errors::Result;
 use bunko_timeseries::{BUCKETS_PREFIX, TimeSeries};
 use std::sync::Arc;
 
-/// A time series collection: its options and the collection of its buckets.
-pub(crate) struct Series {
+/// A time series collection.
+pub struct Series {
+    /// Its options.
     pub options: TimeSeries,
+    /// The collection of its buckets.
     pub buckets: Arc<Collection>,
 }
 
 /// The name of the collection of a time series' buckets.
 /// # Errors
 /// `InvalidNamespace` if the name is too long.
-pub(crate) fn buckets_of(namespace: &Namespace) -> Result<Namespace> {
+pub fn buckets_of(namespace: &Namespace) -> Result<Namespace> {
     Namespace::new(namespace.database(), &format!("{BUCKETS_PREFIX}{}", namespace.collection()))
 }
 
 /// The time series of that name, if there is one. A name with a collection of its own is not a time series.
 /// # Errors
-/// As [`buckets_of`].
-pub(crate) fn find(catalog: &Catalog, namespace: &Namespace) -> Result<Option<Series>> {
+/// `InvalidViewDefinition` if a view definition cannot be read.
+pub fn find(catalog: &Catalog, namespace: &Namespace) -> Result<Option<Series>> {
     // A name that is too long with the prefix cannot be a time series.
     let Ok(buckets) = buckets_of(namespace) else { return Ok(None) };
     let Some(buckets) = catalog.collection(&buckets) else { return Ok(None) };
