@@ -2,7 +2,8 @@
 
 use bunko_bson::{DocumentRef, StringOrder};
 use bunko_catalog::{Catalog, Namespace};
-use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_errors::{Failure, Result};
+use bunko_pipelines::overrides_view;
 use bunko_request::fields::Fields;
 
 /// The collation of a collection that is created.
@@ -47,10 +48,4 @@ impl<'a> Collation<'a> {
             _ => Ok(asked),
         }
     }
-}
-
-/// The error for a collation other than the view's.
-pub(crate) fn overrides_view(view: &Namespace) -> Failure {
-    let message = format!("Cannot override a view's default collation: {view}");
-    Failure::new(ErrorCode::OPTION_NOT_SUPPORTED_ON_VIEW, message)
 }

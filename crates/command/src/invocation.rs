@@ -1,6 +1,7 @@
 //! One running command: its request, its options, and what it may use.
 
 mod observing;
+mod pipelines;
 mod transaction;
 
 pub(crate) use transaction::Conflict;
@@ -14,7 +15,6 @@ use crate::fail_points::InjectedError;
 use crate::query_settings;
 use crate::scope_options::ScopeOptions;
 use crate::service::Service;
-use crate::unstored;
 use bunko_access::Action;
 use bunko_authority::Asker;
 use bunko_bson::{Timestamp, ValueRef};
@@ -23,6 +23,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_observe::machine;
 use bunko_observe::observation::Observation;
 use bunko_operation::{Examined, OperationContext, OperationSource, Place, UnitOfWork};
+use bunko_pipelines::unstored;
 use bunko_query::{QueryScope, SystemFunctions};
 use bunko_request::Request;
 use bunko_request::facts::{OwnTime, TimeLimit};
@@ -194,7 +195,7 @@ impl<'a> Invocation<'a> {
             }
         };
         let namespace = Namespace::new(self.request.database, name)?;
-        unstored::check(self, &namespace, self.command)?;
+        unstored::check(&self.service.catalog, self.service.deployment(), &namespace, self.command)?;
         self.note_collection(name);
         Ok(namespace)
     }

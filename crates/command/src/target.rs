@@ -1,11 +1,11 @@
 //! The kinds of targets that a name may have. A command looks its target up once, before it does anything, so that all
-//! commands agree; pipelines use `resolve` of `pipeline_sources`, which also follows views down to the source below them
+//! commands agree; pipelines use `resolve` of `bunko_pipelines`, which also follows views down to the source below them
 //! (`Below`). `find` looks for a stored collection by itself first, because a lookup by `_id` must stay short.
 
 use crate::invocation::Invocation;
-use crate::unstored::Unstored;
 use bunko_catalog::{Catalog, Collection, Namespace};
 use bunko_errors::Result;
+use bunko_pipelines::unstored::Unstored;
 use bunko_series::Series;
 use std::sync::Arc;
 

@@ -18,6 +18,7 @@ const SERVER: &[&str] = &[
     "crates/catalog/src",
     "crates/command/src",
     "crates/operation/src",
+    "crates/pipelines/src",
     "crates/query/src",
     "crates/request/src",
     "crates/series/src",

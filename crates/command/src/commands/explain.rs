@@ -5,7 +5,7 @@ mod oplog;
 mod privileges;
 mod surroundings;
 
-use super::aggregate::{self, Aggregate, Aggregation};
+use super::aggregate::Aggregate;
 use super::count::Count;
 use super::insert;
 use super::map_reduce::MapReduce;
@@ -16,19 +16,17 @@ use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::let_variables::Let;
-use crate::pipeline_sources::{Below, no_collection_near};
-use crate::pipeline_writes::PipelineWrite;
 use crate::scope_options::ScopeOptions;
-use crate::source_stages::SourcedPipeline;
 use crate::target::Target;
-use crate::unstored::{self, Unstored};
-use crate::vector_search;
 use crate::view_reads::ReadByPipeline;
 use crate::write_statement::refuse_long_batch;
 use bunko_aggregate::{Documents, StageRun};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_pipelines::source_stages::SourcedPipeline;
+use bunko_pipelines::unstored::{self, Unstored};
+use bunko_pipelines::{Aggregation, Below, PipelineWrite, no_collection_near, vector_search};
 use bunko_query::write::WriteExplanation;
 use bunko_query::{
     CountPlan, Execution, Explained, FindQuery, Origin, QueryScope, Verbosity, explain_count, explain_plan, failed_run,
@@ -148,8 +146,8 @@ fn parse_subject<'a>(invocation: &mut Invocation<'a>) -> Result<(Subject<'a>, In
         // MongoDB profiles and logs it under the collection of the explained command.
         invocation.note_namespace(&namespace);
     }
-    unstored::check(invocation, &namespace, command)?;
     let catalog = &invocation.service.catalog;
+    unstored::check(catalog, invocation.service.deployment(), &namespace, command)?;
     match &inner {
         Inner::Pipeline(request) => request.check_uuid(catalog, &namespace)?,
         _ => collection_uuid::check(catalog, &namespace, collection_uuid::parse(&fields)?)?,
@@ -313,7 +311,7 @@ fn explain_map_reduce(
 ) -> Result<DocumentBuf, Halt> {
     let stages = request.stages();
     let scope = request.scope(invocation, &subject.namespace)?;
-    let parse = || aggregate::prepare(invocation, Some(&subject.namespace), stages.as_ref(), Arc::clone(&scope));
+    let parse = || Aggregation::prepare(invocation, Some(&subject.namespace), stages.as_ref(), Arc::clone(&scope));
     explain_stages(invocation, subject, stages.as_ref(), &parse)
 }
 
@@ -324,10 +322,10 @@ fn explain_view(
     read: &ReadByPipeline<'_>,
 ) -> Result<DocumentBuf, Halt> {
     let scope = read.scope.variables.define_in(Arc::clone(&subject.scope))?;
-    let hint = read.hint(invocation, &subject.namespace)?;
+    let hint = read.hint(&invocation.service.catalog, &subject.namespace)?;
     let parse = || {
         let namespace = Some(&subject.namespace);
-        let mut aggregation = aggregate::prepare(invocation, namespace, read.stages.as_ref(), Arc::clone(&scope))?;
+        let mut aggregation = Aggregation::prepare(invocation, namespace, read.stages.as_ref(), Arc::clone(&scope))?;
         aggregation.query.hint.clone_from(&hint);
         Ok(aggregation)
     };
@@ -363,7 +361,7 @@ fn explain_parsed(
     let Aggregation { query, pipeline, resolved, .. } = aggregation;
     let write = pipeline.write();
     let runs = match write {
-        None if subject.verbosity.runs() && !pipeline.is_empty() => aggregate::run_counted(invocation, parse()?)?,
+        None if subject.verbosity.runs() && !pipeline.is_empty() => parse()?.run_counted(invocation)?,
         _ => Vec::new(),
     };
     if let Some(stage) = write {

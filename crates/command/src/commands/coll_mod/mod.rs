@@ -2,8 +2,10 @@
 
 mod index;
 mod time_series;
+mod view;
 
 use crate::authorization::Privileges;
+use crate::authorization::privileges_of;
 use crate::capped_options;
 use crate::collection_options::pre_and_post_images;
 use crate::collection_uuid;
@@ -11,10 +13,8 @@ use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::expiry_option::{self, CollectionState, Expiry};
 use crate::invocation::Invocation;
-use crate::source_stages::privileges_of;
 use crate::target::Target;
 use crate::validation_options::ValidationOptions;
-use crate::view_definition;
 use bunko_authority::privileges::collections;
 use bunko_bson::{DocumentBuf, DocumentRef, Type, ValueRef, Writer};
 use bunko_catalog::{Conversion, Namespace};
@@ -86,7 +86,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             return Ok(time_series::modify(invocation, &namespace, &series, &request)?);
         }
         Target::View | Target::Unstored(_) | Target::Absent => {
-            return Ok(view_definition::modify(invocation, &namespace)?);
+            return Ok(view::modify(invocation, &namespace, &request)?);
         }
     };
     if request.is_given("viewOn") || request.is_given("pipeline") {
@@ -104,7 +104,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         let kinds = "time-series collections or with the 'clusteredIndex' option";
         return Err(invalid(format!("'{}' is only supported on {kinds}: {namespace}", expiry_option::NAME)).into());
     }
-    let is_capped = capped_options::is_capped(&collection);
+    let is_capped = collection.is_capped();
     if !is_capped && (size.is_some() || documents.is_some()) {
         return Err(invalid(format!("Collection {namespace} is not capped")).into());
     }

@@ -47,8 +47,8 @@ impl CreateSeries {
 
 /// Creates a time series collection, or accepts an existing one with these options.
 /// # Errors
-/// Errors of [`TimeSeries::parse`]; 6346401 for `encryptedFields`; `InvalidOptions` for other options that a time series
-/// cannot have; `NamespaceExists`.
+/// Errors of [`TimeSeries::parse`]; 6346401 for `encryptedFields`; `InvalidOptions` for other options that a time
+/// series cannot have; `NamespaceExists`.
 pub(super) fn create(
     invocation: &mut Invocation<'_>,
     namespace: &Namespace,
