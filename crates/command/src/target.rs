@@ -2,9 +2,9 @@
 //! commands agree; pipelines use `resolve` of `bunko_pipelines`, which also follows views down to the source below them
 //! (`Below`). `find` looks for a stored collection by itself first, because a lookup by `_id` must stay short.
 
-use crate::invocation::Invocation;
 use bunko_catalog::{Catalog, Collection, Namespace};
 use bunko_errors::Result;
+use bunko_operation::OperationSource;
 use bunko_pipelines::unstored::Unstored;
 use bunko_series::Series;
 use std::sync::Arc;
@@ -21,22 +21,17 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Looks up a name for the command's operation, whose transaction may have created a collection.
+    /// Looks up a name for an operation, whose transaction may have created a collection.
     /// # Errors
     /// `InvalidViewDefinition` if a view definition cannot be read.
-    pub(crate) fn of(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<Self> {
-        Self::beside(invocation, namespace, invocation.collection(namespace))
+    pub(crate) fn of(catalog: &Catalog, operation: &dyn OperationSource, namespace: &Namespace) -> Result<Self> {
+        Self::beside(catalog, namespace, catalog.collection_for(namespace, operation))
     }
 
     /// As [`Self::of`], for a caller that has looked for a stored collection already.
     /// # Errors
     /// As [`Self::of`].
-    pub(crate) fn beside(
-        invocation: &Invocation<'_>,
-        namespace: &Namespace,
-        stored: Option<Arc<Collection>>,
-    ) -> Result<Self> {
-        let catalog = &invocation.service.catalog;
+    pub(crate) fn beside(catalog: &Catalog, namespace: &Namespace, stored: Option<Arc<Collection>>) -> Result<Self> {
         if let Some(unstored) = Unstored::at(catalog, namespace) {
             return Ok(Self::Unstored(unstored));
         }
@@ -98,12 +93,11 @@ pub(crate) enum WriteTarget {
 }
 
 impl WriteTarget {
-    /// Looks up a name for the command's operation. A server without views looks up nothing.
+    /// Looks up a name for an operation. A server without views looks up nothing.
     /// # Errors
     /// `InvalidViewDefinition` if a view definition cannot be read.
-    pub(crate) fn of(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<Self> {
-        let catalog = &invocation.service.catalog;
-        if !catalog.may_have_views() || invocation.collection(namespace).is_some() {
+    pub(crate) fn of(catalog: &Catalog, operation: &dyn OperationSource, namespace: &Namespace) -> Result<Self> {
+        if !catalog.may_have_views() || catalog.collection_for(namespace, operation).is_some() {
             return Ok(Self::Collection);
         }
         if let Some(series) = bunko_series::find(catalog, namespace)? {

@@ -35,7 +35,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let namespace = invocation.namespace()?;
     let scale = scale(invocation)?;
     reply.append("ns", namespace.as_str());
-    match Target::of(invocation, &namespace)? {
+    match Target::of(&invocation.service.catalog, invocation, &namespace)? {
         Target::Collection(collection) => CollectionStatistics::of(&collection).write(reply, scale),
         Target::TimeSeries(series) => {
             write_buckets(reply, &CollectionStatistics::of(&series.buckets), &series, scale);

@@ -36,7 +36,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
                        operations. use force:true to force";
         return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message).into());
     }
-    let collection = Target::of(invocation, &namespace)?
+    let collection = Target::of(&invocation.service.catalog, invocation, &namespace)?
         .into_stored(&invocation.service.catalog, &namespace)?
         .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, "collection does not exist"))?;
     let before = CollectionStatistics::of(&collection);

@@ -99,7 +99,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     invocation.refuse_if_large(&namespace)?;
     let scope = invocation.scope_in(&request.scope, &namespace)?;
     let query = request.query(&scope)?;
-    let collection = match Target::of(invocation, &namespace)? {
+    let collection = match Target::of(&invocation.service.catalog, invocation, &namespace)? {
         Target::Collection(collection) => collection,
         Target::Unstored(Unstored::Oplog) if query.filter_document.as_ref().is_empty() && query.hint.is_none() => {
             write_count(reply, count_all(invocation, &query)?);

@@ -182,7 +182,7 @@ fn create_collection(
 ) -> Result<(), Failure> {
     let clustered = clustered_index::parse(invocation, request.capped)?;
     request.check_dependent(clustered.is_some())?;
-    let expiry = Expiry::parse(invocation, CollectionState::New)?;
+    let expiry = Expiry::parse(invocation, CollectionState::New, invocation.service.world.now_ms())?;
     let strings = collation_option::of_collection(invocation)?;
     let id_version = id_index_option::check(invocation, namespace, &strings)?;
     let validation = ValidationOptions::parse(invocation)?;

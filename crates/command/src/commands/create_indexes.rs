@@ -105,7 +105,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if let Some(quorum) = request.quorum {
         commit_quorum::check(invocation.service.deployment(), quorum)?;
     }
-    let target = Target::of(invocation, &namespace)?;
+    let target = Target::of(&invocation.service.catalog, invocation, &namespace)?;
     let series = target.series();
     let specs = specs(invocation, &request, series)?;
     if namespace.is_of_system() && specs.iter().any(|spec| spec.is_hidden) {

@@ -53,7 +53,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let is_estimate = parse_estimate(invocation)?;
     let part = parse_part(invocation)?;
     let limits = Limits::parse(invocation)?;
-    let measured = match (Target::of(invocation, &namespace)?, part) {
+    let measured = match (Target::of(&invocation.service.catalog, invocation, &namespace)?, part) {
         (Target::Absent, _) => Measured::default(),
         (Target::View | Target::TimeSeries(_), _) => {
             invocation.service.catalog.refuse_view(&namespace)?;

@@ -81,7 +81,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     retries.refuse_many(statements.iter().map(|statement| statement.targets == Targets::Many), "limit=0")?;
     collection_uuid::check(&invocation.service.catalog, &namespace, options.uuid)?;
     check_writable(&invocation.service.catalog, &namespace, Creation::None)?;
-    let target = WriteTarget::of(invocation, &namespace)?;
+    let target = WriteTarget::of(&invocation.service.catalog, invocation, &namespace)?;
     refuse_long_batch(
         invocation,
         &namespace,

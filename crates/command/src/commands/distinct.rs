@@ -102,7 +102,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     invocation.refuse_if_large(&namespace)?;
     let scope = invocation.scope_in(&request.scope, &namespace)?;
     let query = request.query(&scope)?;
-    let values = match Target::of(invocation, &namespace)? {
+    let values = match Target::of(&invocation.service.catalog, invocation, &namespace)? {
         target @ (Target::View | Target::TimeSeries(_) | Target::Unstored(_)) => {
             invocation.has_integer_ok = target.is_view();
             request.by_pipeline().distinct(invocation, &namespace, scope, request.key)?

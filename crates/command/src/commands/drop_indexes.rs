@@ -54,7 +54,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let namespace = invocation.namespace()?;
     let (wanted, uuid) = parse(invocation)?;
     collection_uuid::check(&invocation.service.catalog, &namespace, uuid)?;
-    let target = Target::of(invocation, &namespace)?;
+    let target = Target::of(&invocation.service.catalog, invocation, &namespace)?;
     let series = target.series().map(|series| series.options.clone());
     let collection = target
         .into_stored(&invocation.service.catalog, &namespace)?

@@ -123,7 +123,7 @@ pub(super) fn run_pipeline(
     let subject = Subject {
         command: invocation.command,
         body: invocation.request.body,
-        target: Target::of(invocation, &namespace)?,
+        target: Target::of(&invocation.service.catalog, invocation, &namespace)?,
         namespace,
         verbosity: Verbosity::QueryPlanner,
         scope: invocation.scope(),
@@ -153,7 +153,7 @@ fn parse_subject<'a>(invocation: &mut Invocation<'a>) -> Result<(Subject<'a>, In
         _ => collection_uuid::check(catalog, &namespace, collection_uuid::parse(&fields)?)?,
     }
     let scope = invocation.scope_in(&ScopeOptions::parse(&fields)?, &namespace)?;
-    let target = Target::of(invocation, &namespace)?;
+    let target = Target::of(&invocation.service.catalog, invocation, &namespace)?;
     Ok((Subject { command, body: fields.body, namespace, target, verbosity, scope }, inner))
 }
 

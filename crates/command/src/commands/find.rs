@@ -329,7 +329,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let find = Find::parse(invocation)?;
     let catalog = &invocation.service.catalog;
     collection_uuid::check(catalog, &namespace, find.uuid)?;
-    let target = Target::beside(invocation, &namespace, collection)?;
+    let target = Target::beside(catalog, &namespace, collection)?;
     if !matches!(target, Target::Collection(_)) {
         catalog.check_never_removed(&namespace, invocation)?;
     }

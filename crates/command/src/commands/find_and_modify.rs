@@ -81,7 +81,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let may_insert = matches!(&statement.action, Action::Update(update) if update.upsert == Upsert::Yes);
     let creation = if may_insert { Creation::Implied } else { Creation::None };
     check_writable(&invocation.service.catalog, &namespace, creation)?;
-    let target = WriteTarget::of(invocation, &namespace)?;
+    let target = WriteTarget::of(&invocation.service.catalog, invocation, &namespace)?;
     refuse_long_batch(invocation, &namespace, std::iter::once((statement.filter, statement.sort, Targets::One)))?;
     let service = invocation.service;
     let mut retries = Retries::of(invocation, 1)?;

@@ -36,7 +36,7 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace_or_uuid()?;
     let (form, batch_size) = (Form::parse(invocation)?, parse_batch_size(invocation)?);
-    let specs = match Target::of(invocation, &namespace)? {
+    let specs = match Target::of(&invocation.service.catalog, invocation, &namespace)? {
         Target::Unstored(_) => Vec::new(),
         Target::TimeSeries(series) => {
             let indexes = series.buckets.indexes();

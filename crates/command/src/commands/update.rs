@@ -99,7 +99,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     collection_uuid::check(&invocation.service.catalog, &namespace, options.uuid)?;
     let creation = if may_insert { Creation::Implied } else { Creation::None };
     check_writable(&invocation.service.catalog, &namespace, creation)?;
-    let target = WriteTarget::of(invocation, &namespace)?;
+    let target = WriteTarget::of(&invocation.service.catalog, invocation, &namespace)?;
     refuse_long_batch(
         invocation,
         &namespace,

@@ -30,7 +30,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let namespace = invocation.namespace()?;
     let is_member = invocation.service.deployment() == Deployment::SetMember;
     let repair = check_options(&Options::parse(invocation), is_member, &namespace)?;
-    let collection = match Target::of(invocation, &namespace)? {
+    let collection = match Target::of(&invocation.service.catalog, invocation, &namespace)? {
         Target::Collection(collection) => Some(collection),
         Target::TimeSeries(series) => Some(series.buckets),
         // `unstored::check` admits only the oplog to this command.

@@ -290,7 +290,7 @@ impl<'i> BulkWrite<'i> {
         let mut storable: Vec<Cow<'_, [u8]>> = Vec::with_capacity(documents.len());
         let mut positions = Vec::with_capacity(documents.len());
         let mut done_before = 0;
-        let written = WriteTarget::of(invocation, &target.namespace)?;
+        let written = WriteTarget::of(&invocation.service.catalog, invocation, &target.namespace)?;
         let allowed = check_writable(&service.catalog, &target.namespace, Creation::Implied)
             .and_then(|()| target.check_uuid(&service.catalog))
             .and_then(|()| match written {
@@ -395,7 +395,9 @@ impl<'i> BulkWrite<'i> {
         self.pass_time(invocation);
         let target = &self.namespaces[namespace];
         self.done.stage = "UPDATE";
-        let outcome = if let WriteTarget::TimeSeries(series) = WriteTarget::of(invocation, &target.namespace)? {
+        let outcome = if let WriteTarget::TimeSeries(series) =
+            WriteTarget::of(&service.catalog, invocation, &target.namespace)?
+        {
             invocation.write_series(|writes| writes.update(&series, &self.scope, statement))?
         } else {
             let mut writes = Writes::new(&service.catalog, &target.namespace, &service.world, Arc::clone(&self.scope))
@@ -451,7 +453,9 @@ impl<'i> BulkWrite<'i> {
         self.pass_time(invocation);
         let target = &self.namespaces[namespace];
         self.done.stage = "DELETE";
-        let deleted = if let WriteTarget::TimeSeries(series) = WriteTarget::of(invocation, &target.namespace)? {
+        let deleted = if let WriteTarget::TimeSeries(series) =
+            WriteTarget::of(&service.catalog, invocation, &target.namespace)?
+        {
             invocation.write_series(|writes| writes.delete(&series, &self.scope, statement))?
         } else {
             let scope = Arc::clone(&self.scope);

@@ -71,7 +71,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let (images, is_dry_run, expiry, mixes_schemas) = (*images, *is_dry_run, *expiry, *mixes_schemas);
     let (size, documents) = (*size, *documents);
     collection_uuid::check(&invocation.service.catalog, &namespace, request.uuid)?;
-    let collection = match Target::of(invocation, &namespace)? {
+    let collection = match Target::of(&invocation.service.catalog, invocation, &namespace)? {
         Target::Collection(collection) => collection,
         Target::TimeSeries(series) => {
             if mixes_schemas == Some(false) {
@@ -189,7 +189,7 @@ impl<'a> CollMod<'a> {
             validation,
             images,
             is_dry_run: invocation.boolean("dryRun", false)?,
-            expiry: Expiry::parse(invocation, CollectionState::Existing)?,
+            expiry: Expiry::parse(invocation, CollectionState::Existing, invocation.service.world.now_ms())?,
             size: capped_options::parse_size(invocation, "cappedSize")?,
             documents: capped_options::parse_documents(invocation, "cappedMax")?,
             mixes_schemas: value_of(&given, MIXED_SCHEMA).map(truth),

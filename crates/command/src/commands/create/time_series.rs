@@ -41,7 +41,11 @@ impl CreateSeries {
         parse_refused(invocation, capped)?;
         check_meta_field(&series)?;
         let strings = collation_option::of_collection(invocation)?;
-        Ok(Self { series, strings, expiry: Expiry::parse(invocation, CollectionState::New)? })
+        Ok(Self {
+            series,
+            strings,
+            expiry: Expiry::parse(invocation, CollectionState::New, invocation.service.world.now_ms())?,
+        })
     }
 }
 
