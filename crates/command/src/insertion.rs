@@ -4,7 +4,6 @@
 use crate::invocation::Invocation;
 use crate::retries::Retries;
 use crate::target::WriteTarget;
-use crate::time_series;
 use bunko_bson::DocumentRef;
 use bunko_catalog::{Catalog, Inserted, Namespace, Order};
 use bunko_errors::{Failure, Result};
@@ -81,7 +80,9 @@ impl Insertion<'_> {
             storable.documents.truncate(count);
         }
         let inserted = match target {
-            WriteTarget::TimeSeries(series) => time_series::insert(invocation, series, &storable.documents, order),
+            WriteTarget::TimeSeries(series) => {
+                invocation.write_series(|writes| writes.insert(series, &storable.documents, order))
+            }
             WriteTarget::Collection | WriteTarget::View => {
                 insert(&invocation.service.catalog, namespace, &storable.documents, order, invocation)?
             }

@@ -1,6 +1,7 @@
 //! One running command: its request, its options, and what it may use.
 
 mod observing;
+mod pipelines;
 mod transaction;
 
 pub(crate) use transaction::Conflict;
@@ -14,7 +15,6 @@ use crate::fail_points::InjectedError;
 use crate::query_settings;
 use crate::scope_options::ScopeOptions;
 use crate::service::Service;
-use crate::unstored;
 use bunko_access::Action;
 use bunko_authority::Asker;
 use bunko_bson::{Timestamp, ValueRef};
@@ -23,11 +23,13 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_observe::machine;
 use bunko_observe::observation::Observation;
 use bunko_operation::{Examined, OperationContext, OperationSource, Place, UnitOfWork};
+use bunko_pipelines::unstored;
 use bunko_query::{QueryScope, SystemFunctions};
 use bunko_request::Request;
 use bunko_request::facts::{OwnTime, TimeLimit};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
+use bunko_series::SeriesWrites;
 use bunko_session::awaiting::{Heartbeat, ParkedCursor};
 use bunko_session::operations::{Context, Interruption, RunningOperation};
 use bunko_session::options::GenericOptions;
@@ -193,7 +195,7 @@ impl<'a> Invocation<'a> {
             }
         };
         let namespace = Namespace::new(self.request.database, name)?;
-        unstored::check(self, &namespace, self.command)?;
+        unstored::check(&self.service.catalog, self.service.deployment(), &namespace, self.command)?;
         self.note_collection(name);
         Ok(namespace)
     }
@@ -253,6 +255,16 @@ impl<'a> Invocation<'a> {
 
     pub(crate) fn written(&self) -> Option<Lsn> {
         self.written
+    }
+
+    /// Lets `write` write into a time series, and notes what it wrote.
+    pub(crate) fn write_series<T>(&mut self, write: impl FnOnce(&mut SeriesWrites<'_>) -> T) -> T {
+        let service = self.service;
+        let mut writes = SeriesWrites::new(&service.catalog, &service.open_buckets, &service.world, self);
+        let outcome = write(&mut writes);
+        let written = writes.written();
+        self.note_written(written);
+        outcome
     }
 
     /// Halts a long command on a shared or spare thread, where it would make other connections wait. Call it before

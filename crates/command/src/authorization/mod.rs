@@ -5,12 +5,15 @@
 
 pub(crate) mod own_sessions;
 
+use crate::change_stream;
 use crate::command_entry::Command;
 use crate::connection::ClientConnection;
 use crate::service::Service;
 use bunko_access::Action;
 use bunko_authority::Asker;
+use bunko_authority::privileges::pipelines::StagePrivileges;
 use bunko_errors::Result;
+use bunko_pipelines::source_stages;
 use bunko_request::Request;
 
 /// The privileges that a command needs.
@@ -64,4 +67,10 @@ pub(crate) fn authorize(
     }
     let is_allowed = |asker: &Asker<'_>| command.privileges.allow(service, asker, request);
     service.authority.authorize(connection.client_mut(), command, request, is_allowed)
+}
+
+/// The privileges that a pipeline beginning with a stage needs for its source; `None` if the stage is no source.
+pub(crate) fn privileges_of(stage: &str) -> Option<StagePrivileges> {
+    let own = source_stages::find(stage).map(|stage| stage.privileges);
+    own.or_else(|| (stage == change_stream::STAGE).then_some(StagePrivileges::By(change_stream::may_open)))
 }

@@ -153,9 +153,5 @@ fn is_told(collection: &str) -> bool {
 /// # Errors
 /// 40573.
 pub(crate) fn check_server(invocation: &Invocation<'_>) -> Result<()> {
-    if invocation.service.catalog.store().keeps_history() {
-        return Ok(());
-    }
-    let message = "The $changeStream stage is only supported on replica sets";
-    Err(Failure::new(ErrorCode(40573), message))
+    bunko_pipelines::oplog::check_server(&invocation.service.catalog)
 }

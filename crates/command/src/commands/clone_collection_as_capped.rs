@@ -7,11 +7,11 @@ use crate::command_entry::Command;
 use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::system_namespace::check_creatable_by_name;
-use crate::unstored;
 use bunko_authority::privileges::collections;
 use bunko_bson::{ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_pipelines::unstored;
 use bunko_request::facts::{ANY_FIELDS, Changes, CommandFacts, WriteConcernUse};
 use bunko_request::fields::Fields;
 

@@ -77,7 +77,7 @@ pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, 
     let service = invocation.service;
     collection_uuid::check(&service.catalog, &namespace, options.uuid)?;
     check_writable(&service.catalog, &namespace, Creation::Implied)?;
-    let target = WriteTarget::of(invocation, &namespace)?;
+    let target = WriteTarget::of(&invocation.service.catalog, invocation, &namespace)?;
     let mut retries = Retries::of(invocation, documents.len())?;
     let sequence = invocation.request.sequence("documents");
     let unreadable = sequence.map(|sequence| sequence.refused.as_slice()).unwrap_or_default();

@@ -68,7 +68,7 @@ impl Server {
         let store = Store::open(directory.path(), store, bunko_engines::table(engine, options)).expect("a new store");
         let catalog = Catalog::open(store, new_uuid).expect("an empty catalog opens");
         let facts = Facts {
-            host: "localhost:27017".to_owned(),
+            host: "localhost:27017".into(),
             arguments: vec!["bunko".to_owned(), "serve".to_owned()],
             parsed_options: DocumentBuf::new().with("net", &DocumentBuf::new().with("port", 27017)),
             connections_max: 1000,
