@@ -408,6 +408,11 @@ pub trait OperationSource {
     fn unit(&self) -> Option<&UnitOfWork> {
         self.operation().unit()
     }
+
+    /// Whether the operation must not write to databases of users. Most writes ask for nothing else.
+    fn is_kept_from_writing(&self) -> bool {
+        self.operation().is_kept_from_writing()
+    }
 }
 
 impl OperationSource for OperationContext {
