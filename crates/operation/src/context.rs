@@ -91,9 +91,9 @@ impl OperationContext {
         interruption: Arc<dyn Interruption>,
         limits: MemoryLimits,
     ) -> Arc<Self> {
-        let stages = limits.stages.clone();
+        let MemoryLimits { operation_bytes_max, server, prepaid_bytes, stages } = limits;
         let turn = ThreadStint {
-            memory: HeldMemory::new(limits),
+            memory: HeldMemory::new(server, operation_bytes_max, prepaid_bytes),
             patience: Patience::Endless,
             place: Place::OwnThread,
             was_too_long: false,
