@@ -26,13 +26,13 @@ enum Form<'a> {
 impl<'a> Shown<'a> {
     /// A command whose fields have been checked, so that it has no unknown ones.
     pub fn of_admitted(command: &CommandFacts, request: &Request<'a>) -> Self {
-        let (body, database) = (request.body, request.database);
+        let body = request.body;
         // In a command that takes any field, all fields are unknown.
         let has_only_known = || command.fields != ANY_FIELDS || body.iter().skip(1).all(|field| is_generic(field.name));
         match command.secrets {
-            Secrets::OfUsers(are_meant) if !are_meant(database, body) => Self(Form::AsSent(body)),
+            Secrets::OfUsers(are_meant) if !are_meant(request) => Self(Form::AsSent(body)),
             Secrets::None if has_only_known() => Self(Form::AsSent(body)),
-            _ => Self::redacted(command, database, body),
+            _ => Self::redacted(command, request),
         }
     }
 
@@ -43,16 +43,16 @@ impl<'a> Shown<'a> {
 
     /// A command whose fields have not been checked.
     pub fn of_any(command: &CommandFacts, request: &Request<'a>) -> Self {
-        Self::redacted(command, request.database, request.body)
+        Self::redacted(command, request)
     }
 
-    fn redacted(command: &CommandFacts, database: &str, body: DocumentRef<'a>) -> Self {
+    fn redacted(command: &CommandFacts, request: &Request<'a>) -> Self {
         let mut shown = DocumentBuf::new();
-        for (position, field) in body.iter().enumerate() {
+        for (position, field) in request.body.iter().enumerate() {
             let is_known =
                 position == 0 || command.fields.iter().any(|known| known.name == field.name) || is_generic(field.name);
             match command.secrets {
-                Secrets::OfExplained(find) => return Self(Form::Redacted(redacted_inside(find, database, body))),
+                Secrets::OfExplained(find) => return Self(Form::Redacted(redacted_inside(find, request))),
                 Secrets::Fields(secrets)
                     if position > 0 && secrets.contains(&field.name) || !is_known && command.fields != ANY_FIELDS =>
                 {
@@ -62,7 +62,7 @@ impl<'a> Shown<'a> {
                     shown.append(field.name, HIDDEN);
                 }
                 Secrets::Fields(_) | Secrets::Named => append_without_named(&mut shown, &field, is_known),
-                Secrets::OfUsers(are_meant) if are_meant(database, body) => {
+                Secrets::OfUsers(are_meant) if are_meant(request) => {
                     append_without_named(&mut shown, &field, is_known);
                 }
                 _ if !is_known || command.fields == ANY_FIELDS => {
@@ -86,23 +86,22 @@ impl<'a> Shown<'a> {
 }
 
 /// Whether a command on the collection that its first value names may read or write documents of users.
-pub fn is_on_users(database: &str, body: DocumentRef<'_>) -> bool {
-    let collection = body.first().and_then(|first| first.value.as_str());
-    database == DATABASE_OF_USERS || collection == Some(COLLECTION_OF_USERS)
+pub fn is_on_users(request: &Request<'_>) -> bool {
+    request.database == DATABASE_OF_USERS || request.argument().as_str() == Some(COLLECTION_OF_USERS)
 }
 
 /// Whether a command with its namespaces in `nsInfo` may write documents of users. Namespaces that the client sent as a
 /// document sequence are not shown.
-pub fn has_namespace_of_users(_: &str, body: DocumentRef<'_>) -> bool {
-    let targets = body.get("nsInfo").and_then(ValueRef::as_array);
+pub fn has_namespace_of_users(request: &Request<'_>) -> bool {
+    let targets = request.body.get("nsInfo").and_then(ValueRef::as_array);
     let names_users = |target: DocumentRef<'_>| target.get("ns").and_then(ValueRef::as_str).is_some_and(is_of_users);
     targets.is_some_and(|targets| targets.iter().filter_map(ValueRef::as_document).any(names_users))
 }
 
 /// An `explain`, with the command inside it redacted. `find` finds the facts of a command by its name.
-fn redacted_inside(find: FindFacts, database: &str, body: DocumentRef<'_>) -> DocumentBuf {
+fn redacted_inside(find: FindFacts, request: &Request<'_>) -> DocumentBuf {
     let mut whole = DocumentBuf::new();
-    for (position, field) in body.iter().enumerate() {
+    for (position, field) in request.body.iter().enumerate() {
         let inner = field.value.as_document().filter(|_| position == 0);
         let name = inner.and_then(DocumentRef::first).map_or("", |first| first.name);
         match (inner, find(name)) {
@@ -111,7 +110,8 @@ fn redacted_inside(find: FindFacts, database: &str, body: DocumentRef<'_>) -> Do
                 whole.append(field.name, &DocumentBuf::new().with(command.name, HIDDEN));
             }
             (Some(inner), Some(command)) => {
-                whole.append(field.name, Shown::redacted(command, database, inner).as_ref());
+                let inner = Request::new(request.database, inner, None);
+                whole.append(field.name, Shown::redacted(command, &inner).as_ref());
             }
             _ => append_without_named(&mut whole, &field, field.name == "verbosity" || is_generic(field.name)),
         }

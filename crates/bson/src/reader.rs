@@ -311,7 +311,7 @@ pub(crate) fn scope(body: &[u8]) -> Option<DocumentRef<'_>> {
     Some(DocumentRef::trusted(body.get(code_bytes.checked_add(8)?..)?))
 }
 
-/// Decodes a body that [`validate::body_length`] measured.
+/// Decodes a body that [`Skip::length`] measured.
 #[inline]
 pub(crate) fn decode(kind: Type, body: &[u8]) -> Option<ValueRef<'_>> {
     Some(match kind {

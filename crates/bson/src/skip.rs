@@ -67,13 +67,56 @@ const HIGH_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
 #[inline]
 pub(crate) fn name_length(bytes: &[u8]) -> Option<usize> {
     if let Some(word) = bytes.first_chunk() {
-        let word = u64::from_le_bytes(*word);
-        // The lowest set bit is in the first byte that is zero.
-        // Source: Hacker's Delight, "Find First 0-Byte".
-        let zeros = word.wrapping_sub(LOW_BITS) & !word & HIGH_BITS;
+        let zeros = zeros(u64::from_le_bytes(*word));
         if zeros != 0 {
             return Some((zeros.trailing_zeros() / 8) as usize);
         }
     }
     bytes.iter().position(|&byte| byte == 0)
+}
+
+/// As [`name_length`], and whether the name is ASCII, as nearly all are.
+#[inline]
+pub(crate) fn name_length_and_ascii(bytes: &[u8]) -> Option<(usize, bool)> {
+    if let Some(word) = bytes.first_chunk() {
+        let word = u64::from_le_bytes(*word);
+        let zeros = zeros(word);
+        if zeros != 0 {
+            let before_zero = (zeros - 1) & !zeros;
+            return Some(((zeros.trailing_zeros() / 8) as usize, word & before_zero & HIGH_BITS == 0));
+        }
+    }
+    let length = bytes.iter().position(|&byte| byte == 0)?;
+    Some((length, bytes[..length].is_ascii()))
+}
+
+/// Bits of which the lowest is in the first byte that is zero; 0 if no byte is.
+/// Source: Hacker's Delight, "Find First 0-Byte".
+#[inline]
+fn zeros(word: u64) -> u64 {
+    word.wrapping_sub(LOW_BITS) & !word & HIGH_BITS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_end_at_the_first_zero_and_only_their_own_bytes_count_as_text() {
+        for length in 0..12 {
+            for (position, byte) in (0..length).flat_map(|at| [0x01, 0x7f, 0x80, 0xff].map(|byte| (at, byte))) {
+                for behind in [[0; 9], [0x80; 9], [0xff; 9], [1; 9]] {
+                    let mut bytes = vec![b'a'; length];
+                    bytes[position] = byte;
+                    bytes.push(0);
+                    for bytes in [bytes.clone(), [&bytes[..], &behind].concat()] {
+                        assert_eq!(name_length_and_ascii(&bytes), Some((length, byte < 0x80)), "{bytes:?}");
+                        assert_eq!(name_length(&bytes), Some(length), "{bytes:?}");
+                    }
+                }
+            }
+            assert_eq!(name_length_and_ascii(&vec![b'a'; length]), None);
+        }
+        assert_eq!(name_length_and_ascii(&[0, 0xff]), Some((0, true)));
+    }
 }

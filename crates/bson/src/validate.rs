@@ -1,5 +1,6 @@
 //! The check of a document's lengths, which no other place repeats.
 
+use crate::skip::{Skip, name_length_and_ascii};
 use crate::{MAX_DEPTH_ACCEPTED, MAX_INTERNAL_DOCUMENT_BYTES, Type};
 use std::fmt;
 
@@ -61,28 +62,6 @@ pub(crate) fn length_at(bytes: &[u8]) -> Option<usize> {
     usize::try_from(i32::from_le_bytes(prefix.try_into().ok()?)).ok()
 }
 
-/// Length in bytes of a value's body at the start of `rest`, which may be longer; `None` if it does not fit.
-#[inline]
-pub(crate) fn body_length(kind: Type, rest: &[u8]) -> Option<usize> {
-    let length = match kind {
-        Type::Undefined | Type::Null | Type::MinKey | Type::MaxKey => 0,
-        Type::Boolean => 1,
-        Type::Int32 => 4,
-        Type::Double | Type::DateTime | Type::Timestamp | Type::Int64 => 8,
-        Type::ObjectId => 12,
-        Type::Decimal128 => 16,
-        Type::String | Type::JavaScript | Type::Symbol => length_at(rest)?.checked_add(4)?,
-        Type::Document | Type::Array | Type::JavaScriptWithScope => length_at(rest)?,
-        Type::Binary => length_at(rest)?.checked_add(5)?,
-        Type::DbPointer => length_at(rest)?.checked_add(16)?,
-        Type::Regex => {
-            let pattern = rest.iter().position(|&byte| byte == 0)? + 1;
-            pattern + rest[pattern..].iter().position(|&byte| byte == 0)? + 1
-        }
-    };
-    (length <= rest.len()).then_some(length)
-}
-
 /// Checks that `bytes` is exactly one document, to its leaves.
 pub(crate) fn document(bytes: &[u8]) -> Result<(), BsonError> {
     document_of_levels(bytes, MAX_DEPTH_ACCEPTED + 1)
@@ -111,30 +90,23 @@ fn nested(bytes: &[u8], base: usize, levels: usize) -> Result<(), BsonError> {
         let byte = bytes[position];
         let kind = Type::from_byte(byte).ok_or(BsonError::UnknownType { offset: base + position, byte })?;
         let name_start = position + 1;
-        let name_length = name_length(&bytes[name_start..end], base + name_start)?;
-        let body_start = name_start + name_length + 1;
-        let length =
-            body_length(kind, &bytes[body_start..end]).ok_or(BsonError::BadLength { offset: base + body_start })?;
+        let body_start = name_start + name(&bytes[name_start..end], base + name_start)? + 1;
+        let length = Skip::of(byte)
+            .length(&bytes[..end], body_start)
+            .ok_or(BsonError::BadLength { offset: base + body_start })?;
         body(kind, &bytes[body_start..body_start + length], base + body_start, levels)?;
         position = body_start + length;
     }
     Ok(())
 }
 
-/// Length of the name at the start of `bytes`, without its closing zero. The search for the end also finds out whether
-/// the name is ASCII, as nearly all are.
-fn name_length(bytes: &[u8], offset: usize) -> Result<usize, BsonError> {
-    let mut seen = 0_u8;
-    for (length, &byte) in bytes.iter().enumerate() {
-        if byte == 0 {
-            if !seen.is_ascii() {
-                utf8(&bytes[..length], offset)?;
-            }
-            return Ok(length);
-        }
-        seen |= byte;
+/// Checks the name at the start of `bytes`. Returns its length, without its closing zero.
+fn name(bytes: &[u8], offset: usize) -> Result<usize, BsonError> {
+    let (length, is_ascii) = name_length_and_ascii(bytes).ok_or(BsonError::BadString { offset })?;
+    if !is_ascii {
+        utf8(&bytes[..length], offset)?;
     }
-    Err(BsonError::BadString { offset })
+    Ok(length)
 }
 
 fn body(kind: Type, bytes: &[u8], offset: usize, levels: usize) -> Result<(), BsonError> {
@@ -151,7 +123,7 @@ fn body(kind: Type, bytes: &[u8], offset: usize, levels: usize) -> Result<(), Bs
         Type::JavaScriptWithScope => {
             let bad = BsonError::BadLength { offset };
             let code = bytes.get(4..).ok_or(bad)?;
-            let code_length = body_length(Type::String, code).ok_or(bad)?;
+            let code_length = Skip::of(Type::String as u8).length(code, 0).ok_or(bad)?;
             string(&code[..code_length], offset + 4)?;
             nested(&code[code_length..], offset + 4 + code_length, levels - 1)
         }
@@ -168,10 +140,11 @@ fn string(bytes: &[u8], offset: usize) -> Result<(), BsonError> {
 }
 
 fn utf8(bytes: &[u8], offset: usize) -> Result<(), BsonError> {
-    match std::str::from_utf8(bytes) {
-        Ok(_) => Ok(()),
-        Err(_) => Err(BsonError::BadString { offset }),
+    // Most texts are ASCII, which takes half as long to find out.
+    if bytes.is_ascii() || std::str::from_utf8(bytes).is_ok() {
+        return Ok(());
     }
+    Err(BsonError::BadString { offset })
 }
 
 #[cfg(test)]

@@ -109,8 +109,10 @@ enum Step<O> {
     Awaits(Owned),
 }
 
+/// Room for the stripes of one record and its unique keys.
+const STRIPES_USUAL: usize = 4;
+
 /// Lock stripes of a statement.
-#[derive(Default)]
 struct Stripes {
     /// Stripes that the current attempt locks.
     locked: Vec<usize>,
@@ -134,7 +136,7 @@ impl Catalog {
         let transaction = Transaction::of(operation);
         // Before anything is locked, because the transaction enters the collection here.
         let view = transaction.map(|transaction| transaction.read_for_write(collection)).transpose()?;
-        let mut stripes = Stripes::default();
+        let mut stripes = Stripes { locked: Vec::with_capacity(STRIPES_USUAL), derived: Vec::new() };
         loop {
             let step = {
                 let _structure = share(&collection.structure, operation)?;
@@ -220,11 +222,11 @@ impl<'a> Attempt<'a> {
         }
         let committed = match statement.effects(self)? {
             None => None,
-            Some(Effects { mut batch, notes, .. }) => {
+            Some(mut effects) => {
                 let inserted = statement.inserted_positions();
-                let committed = self.catalog.commit(&mut batch, inserted, self.operation);
+                let committed = self.catalog.commit(&mut effects.batch, inserted, self.operation);
                 if committed.is_ok() {
-                    notes.tell();
+                    effects.notes.tell();
                 }
                 Some(committed)
             }

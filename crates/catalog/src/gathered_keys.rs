@@ -1,6 +1,6 @@
 //! Index keys that a build has derived from one snapshot, sorted by index.
 
-use crate::index_keys::append_stored_keys;
+use crate::index_keys::{append_only_key, append_stored_keys};
 use crate::{Index, Multikey};
 use bunko_bson::DocumentRef;
 use bunko_errors::{Failure, Result};
@@ -141,6 +141,11 @@ impl Gathered {
         for (position, index) in built.iter().enumerate().skip(next.index) {
             if position > next.index && self.is_full() {
                 return Ok(Some(position));
+            }
+            let start = self.bytes.len();
+            if append_only_key((position, index), document, record, &mut self.bytes, &mut self.grown) {
+                self.push(position, start..self.bytes.len(), record);
+                continue;
             }
             let mut places = std::mem::take(&mut self.of_document);
             let into = (&mut self.bytes, &mut places);

@@ -144,8 +144,32 @@ pub(crate) fn scalar_key(index: &IndexSpec, document: DocumentRef<'_>, key: &mut
     Some(types)
 }
 
-/// Appends a document's keys as they are stored in an index to `bytes`, and their places to `places`, which is cleared
-/// first. Arrays and types that are new to the index go into `grown`, under the index's `position`.
+/// The common case: [`scalar_key`] derives the document's only key in an index, and it is short. Appends the key as it is
+/// stored. Types that are new to the index go into `grown`, under the index's `position`. Returns `false` in all other
+/// cases; then nothing is added, and [`append_stored_keys`] derives the keys.
+pub(crate) fn append_only_key(
+    (position, index): (usize, &Index),
+    document: DocumentRef<'_>,
+    record: RecordId,
+    bytes: &mut Vec<u8>,
+    grown: &mut Vec<(usize, Multikey)>,
+) -> bool {
+    let start = bytes.len();
+    match scalar_key(index, document, bytes) {
+        Some(types) if bytes.len() - start <= KEY_BYTES_MAX => {
+            note_types(grown, position, index, types);
+            stored_key(index, bytes, record);
+            true
+        }
+        _ => {
+            bytes.truncate(start);
+            false
+        }
+    }
+}
+
+/// Appends a document's keys as they are stored in an index to `bytes`, and their places to `places`, which is empty.
+/// Arrays and types that are new to the index go into `grown`, under the index's `position`.
 /// # Errors
 /// As [`index_keys`]; nothing is added then.
 pub(crate) fn append_stored_keys(
@@ -156,17 +180,6 @@ pub(crate) fn append_stored_keys(
     grown: &mut Vec<(usize, Multikey)>,
     operation: &dyn OperationSource,
 ) -> Result<()> {
-    places.clear();
-    let start = bytes.len();
-    if let Some(types) = scalar_key(index, document, bytes)
-        && bytes.len() - start <= KEY_BYTES_MAX
-    {
-        note_types(grown, position, index, types);
-        stored_key(index, bytes, record);
-        places.push(start..bytes.len());
-        return Ok(());
-    }
-    bytes.truncate(start);
     if let Some(arrays) = array_keys(index, document, record, bytes, places) {
         note_arrays(grown, position, index, arrays);
         return Ok(());

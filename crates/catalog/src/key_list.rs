@@ -1,6 +1,6 @@
 //! Index keys of many documents in one buffer.
 
-use crate::index_keys::{append_stored_keys, own_part};
+use crate::index_keys::{append_only_key, append_stored_keys, own_part};
 use crate::taken::Taken;
 use crate::write::{KeyChange, UniqueKey, locks_keys};
 use crate::{Index, Multikey, from_storage};
@@ -27,7 +27,7 @@ const NODE_BYTES: usize = 128;
 pub(crate) struct KeyList {
     bytes: Vec<u8>,
     pub(crate) entries: Vec<KeyEntry>,
-    /// The places of the current document's keys.
+    /// The places of the current document's keys in one index, if it may have several.
     of_document: Vec<Range<usize>>,
 }
 
@@ -91,11 +91,16 @@ impl KeyList {
         let before = self.bytes.len();
         let body = DocumentRef::trusted(bytes);
         for (position, index) in indexes.iter().enumerate() {
-            let into = (&mut self.bytes, &mut self.of_document);
-            append_stored_keys((position, index), body, record, into, grown, operation)?;
             let entry =
                 |place: Range<usize>| KeyEntry { document, index: position, start: place.start, end: place.end };
-            self.entries.extend(self.of_document.drain(..).map(entry));
+            let start = self.bytes.len();
+            if append_only_key((position, index), body, record, &mut self.bytes, grown) {
+                self.entries.push(entry(start..self.bytes.len()));
+            } else {
+                let into = (&mut self.bytes, &mut self.of_document);
+                append_stored_keys((position, index), body, record, into, grown, operation)?;
+                self.entries.extend(self.of_document.drain(..).map(entry));
+            }
             // Checked after each index: further keys need not be derived if one log record cannot hold them.
             if self.bytes.len() > BATCH_KEYS_BYTES_MAX {
                 self.check_bytes(before)?;

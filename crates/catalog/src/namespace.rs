@@ -34,9 +34,12 @@ impl Namespace {
     /// `InvalidNamespace`, which names the bad one.
     pub fn new(database: &str, collection: &str) -> Result<Self> {
         check_database(database)?;
-        let namespace = Self { full: [database, ".", collection].concat(), dot: database.len() };
-        check_collection(&namespace)?;
-        Ok(namespace)
+        check_collection(collection)?;
+        let mut full = String::with_capacity(database.len() + 1 + collection.len());
+        full.push_str(database);
+        full.push('.');
+        full.push_str(collection);
+        Ok(Self { full, dot: database.len() })
     }
 
     /// A namespace as cursors name it: `$cmd.listCollections` and the like are allowed.
@@ -128,8 +131,7 @@ pub fn check_database(name: &str) -> Result<()> {
     Ok(())
 }
 
-fn check_collection(namespace: &Namespace) -> Result<()> {
-    let name = namespace.collection();
+fn check_collection(name: &str) -> Result<()> {
     let is_bad = |byte| matches!(byte, b'$' | 0);
     if name.is_empty() || name.starts_with('.') || name.bytes().any(is_bad) {
         return Err(invalid(format!("Invalid collection name: {name}")));

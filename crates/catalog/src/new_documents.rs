@@ -54,7 +54,11 @@ impl Inserted {
         self.count += later.count;
         self.keys += later.keys;
         self.lsn = later.lsn.or(self.lsn);
-        self.failures.extend(later.failures);
+        if self.failures.is_empty() {
+            self.failures = later.failures;
+        } else {
+            self.failures.extend(later.failures);
+        }
         self.stopped_by = later.stopped_by;
     }
 }

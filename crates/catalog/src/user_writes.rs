@@ -25,14 +25,14 @@ pub(crate) fn check(namespace: &Namespace, operation: &dyn OperationSource) -> R
 /// `UserWritesBlocked`.
 #[inline]
 pub(crate) fn check_collection(collection: &Collection, operation: &dyn OperationSource) -> Result<()> {
-    if operation.operation().is_kept_from_writing() { check(&collection.namespace(), operation) } else { Ok(()) }
+    if operation.is_kept_from_writing() { check(&collection.namespace(), operation) } else { Ok(()) }
 }
 
 /// As [`check`], for a whole database.
 /// # Errors
 /// `UserWritesBlocked`.
 pub(crate) fn check_database(database: &str, operation: &dyn OperationSource) -> Result<()> {
-    if !operation.operation().is_kept_from_writing() || INTERNAL_DATABASES.contains(&database) {
+    if !operation.is_kept_from_writing() || INTERNAL_DATABASES.contains(&database) {
         return Ok(());
     }
     Err(Failure::new(ErrorCode::USER_WRITES_BLOCKED, "User writes blocked"))

@@ -265,13 +265,12 @@ impl Service {
         answer.is_held = held.is_some();
         invocation.connection.hold = held;
         let elapsed = invocation.running_for().saturating_sub(waited);
-        let (namespace, examined) = (invocation.namespace_noted(), invocation.examined());
         if self.authority.audit.is_on() {
             note_created(&self.authority, invocation.connection, invocation.created());
             let code = failure.map(Failure::code);
             self.authority.note_command(invocation.connection, command, command.audit, &request, code);
         }
-        let namespace = namespace.as_ref().map(|(database, collection)| (*database, &**collection));
+        let (namespace, examined) = (invocation.namespace_noted(), invocation.examined());
         self.counters.note_command(command, namespace, elapsed, examined, failure.map(Failure::code));
         if invocation.is_noted_after(elapsed) {
             invocation.note_end(Outcome { elapsed, failure, reply_bytes: Some(reply.len_bytes()) });

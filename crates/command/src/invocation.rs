@@ -355,14 +355,14 @@ impl<'a> Invocation<'a> {
         if self.written.is_some() {
             operation.note_change();
         }
-        if self.is_kept_from_writing() {
+        if self.are_writes_blocked() {
             operation.keep_from_writing();
         }
         Context::new(interruption, operation)
     }
 
     /// Whether the client's writes are blocked. Without privilege checks, no client may bypass the block.
-    fn is_kept_from_writing(&self) -> bool {
+    fn are_writes_blocked(&self) -> bool {
         let may_bypass = || self.asker().is_some_and(|asker| asker.on_cluster(Action::BypassWriteBlockingMode));
         self.service.user_write_block.reason().is_some() && !may_bypass()
     }
@@ -469,6 +469,11 @@ impl OperationSource for Invocation<'_> {
     fn unit(&self) -> Option<&UnitOfWork> {
         let own = self.checked_out.as_ref().and_then(CheckedOut::unit_lent);
         own.or(self.outer_unit.as_deref())
+    }
+
+    fn is_kept_from_writing(&self) -> bool {
+        let begun = self.context.get().map(|context| context.operation().is_kept_from_writing());
+        begun.unwrap_or_else(|| self.are_writes_blocked())
     }
 }
 

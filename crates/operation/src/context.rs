@@ -97,9 +97,9 @@ impl OperationContext {
         interruption: Arc<dyn Interruption>,
         limits: MemoryLimits,
     ) -> Arc<Self> {
-        let stages = limits.stages.clone();
+        let MemoryLimits { operation_bytes_max, server, prepaid_bytes, stages } = limits;
         let turn = ThreadStint {
-            memory: HeldMemory::new(limits),
+            memory: HeldMemory::new(server, operation_bytes_max, prepaid_bytes),
             patience: Patience::Endless,
             place: Place::OwnThread,
             was_too_long: false,
@@ -420,6 +420,11 @@ pub trait OperationSource {
     /// The unit of work that its writes belong to, if any.
     fn unit(&self) -> Option<&UnitOfWork> {
         self.operation().unit()
+    }
+
+    /// Whether the operation must not write to databases of users. Most writes ask for nothing else.
+    fn is_kept_from_writing(&self) -> bool {
+        self.operation().is_kept_from_writing()
     }
 }
 

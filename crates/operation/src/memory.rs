@@ -43,7 +43,12 @@ impl MemoryLimits {
 /// leaves: a cursor keeps sorted documents between two batches.
 #[derive(Debug)]
 pub(crate) struct HeldMemory {
-    limits: MemoryLimits,
+    /// As in [`MemoryLimits`].
+    server: Arc<ServerMemory>,
+    /// As in [`MemoryLimits`].
+    operation_bytes_max: u64,
+    /// As in [`MemoryLimits`], and bytes drawn since.
+    prepaid_bytes: u64,
     /// Bytes that this thread had taken when it entered.
     taken_before: i64,
     /// Bytes that the operation held when a thread left it, and bytes that other processes hold for it.
@@ -68,8 +73,19 @@ pub(crate) enum Allowance {
 }
 
 impl HeldMemory {
-    pub fn new(limits: MemoryLimits) -> Self {
-        Self { limits, taken_before: bunko_heap::taken_bytes(), kept: 0, told: 0, idle: 0, grant: None, draws: 0 }
+    pub fn new(server: Arc<ServerMemory>, operation_bytes_max: u64, prepaid_bytes: u64) -> Self {
+        let taken_before = bunko_heap::taken_bytes();
+        Self {
+            server,
+            operation_bytes_max,
+            prepaid_bytes,
+            taken_before,
+            kept: 0,
+            told: 0,
+            idle: 0,
+            grant: None,
+            draws: 0,
+        }
     }
 
     pub fn enter(&mut self) {
@@ -79,14 +95,14 @@ impl HeldMemory {
 
     /// Its cursor waits for the client until a thread enters again. No thread works for it.
     pub fn rest(&mut self) {
-        self.limits.server.tell(-std::mem::take(&mut self.told));
-        self.limits.server.note_idle(self.kept - self.idle);
+        self.server.tell(-std::mem::take(&mut self.told));
+        self.server.note_idle(self.kept - self.idle);
         self.idle = self.kept;
     }
 
     /// Its cursor is closed: its memory is freed, or soon will be.
     pub fn end_rest(&mut self) {
-        self.limits.server.note_idle(-std::mem::take(&mut self.idle));
+        self.server.note_idle(-std::mem::take(&mut self.idle));
     }
 
     /// Bytes that it held when a thread last left it.
@@ -96,7 +112,7 @@ impl HeldMemory {
 
     /// Most bytes that a stage that can spill may gather: no limit while half of the budget is free.
     pub fn stage_bytes_now(&self) -> u64 {
-        let server = &self.limits.server;
+        let server = &self.server;
         let left = server.left();
         if left >= server.bytes_max() / 2 { u64::MAX } else { (left / 2).max(self.grant_bytes() / 2) }
     }
@@ -104,14 +120,14 @@ impl HeldMemory {
     pub fn leave(&mut self, given_away_bytes: usize) {
         self.kept = (self.held() - given_away_bytes as i64).max(0);
         // The connection gives back the bytes that it drew.
-        self.limits.prepaid_bytes = 0;
+        self.prepaid_bytes = 0;
         self.enter();
         self.tell(0);
         self.grant = None;
     }
 
     pub fn server(&self) -> &Arc<ServerMemory> {
-        &self.limits.server
+        &self.server
     }
 
     /// Draws bytes that the operation will hold.
@@ -119,11 +135,11 @@ impl HeldMemory {
     /// `ExceededMemoryLimit` where there is no room, or where one operation would hold too much.
     pub fn draw(&mut self, bytes: u64) -> Result<Draw> {
         self.check_own(self.held() as u64 + bytes)?;
-        let draw = self.limits.server.draw(bytes, Purpose::Work).ok_or_else(|| {
+        let draw = self.server.draw(bytes, Purpose::Work).ok_or_else(|| {
             let message = format!(
                 "operation would hold {bytes} bytes of memory more, and the server holds {} bytes of {} for all clients",
-                self.limits.server.held(),
-                self.limits.server.bytes_max(),
+                self.server.held(),
+                self.server.bytes_max(),
             );
             Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message)
         })?;
@@ -158,12 +174,12 @@ impl HeldMemory {
 
     /// Notes that bytes have been drawn for it.
     pub fn prepay(&mut self, bytes: u64) {
-        self.limits.prepaid_bytes += bytes;
+        self.prepaid_bytes += bytes;
     }
 
     /// Notes that the bytes are given back.
     pub fn end_prepaid(&mut self, bytes: u64) {
-        self.limits.prepaid_bytes = self.limits.prepaid_bytes.saturating_sub(bytes);
+        self.prepaid_bytes = self.prepaid_bytes.saturating_sub(bytes);
         self.tell(0);
     }
 
@@ -178,7 +194,7 @@ impl HeldMemory {
         self.kept -= bytes;
         let told = bytes.min(self.told);
         self.told -= told;
-        self.limits.server.tell(-told);
+        self.server.tell(-told);
     }
 
     fn held(&self) -> i64 {
@@ -187,8 +203,8 @@ impl HeldMemory {
 
     /// Reports its memory, plus `more` that it is about to take. Returns the memory held for all clients.
     fn tell(&mut self, more: i64) -> u64 {
-        let told = (self.held() + more - self.limits.prepaid_bytes as i64).max(0);
-        let all = self.limits.server.tell(told - self.told);
+        let told = (self.held() + more - self.prepaid_bytes as i64).max(0);
+        let all = self.server.tell(told - self.told);
         self.told = told;
         all
     }
@@ -196,12 +212,12 @@ impl HeldMemory {
     /// # Errors
     /// `ExceededMemoryLimit` where one operation would hold too much.
     pub fn check_own(&self, held: u64) -> Result<()> {
-        if held <= self.limits.operation_bytes_max {
+        if held <= self.operation_bytes_max {
             return Ok(());
         }
         let message = format!(
             "operation holds too much memory: {held} bytes, and the limit for one operation is {} bytes",
-            self.limits.operation_bytes_max
+            self.operation_bytes_max
         );
         Err(Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message))
     }
@@ -235,11 +251,11 @@ impl HeldMemory {
 
     /// Whether it holds so little that it needs no grant.
     fn is_free(&self) -> bool {
-        self.told <= (self.limits.server.bytes_max() / FREE_PART) as i64
+        self.told <= (self.server.bytes_max() / FREE_PART) as i64
     }
 
     fn grant_bytes(&self) -> u64 {
-        (self.limits.server.bytes_max() / GRANT_PART).min(GRANT_BYTES_MAX)
+        (self.server.bytes_max() / GRANT_PART).min(GRANT_BYTES_MAX)
     }
 
     /// Draws a grant for an operation that begins to hold much, if there is room now.
@@ -249,14 +265,14 @@ impl HeldMemory {
         // The draw covers the bytes that it is about to take, so they are not counted twice.
         self.tell(0);
         let needed = u64::try_from(more).unwrap_or(0).max(self.grant_bytes());
-        let draw = self.limits.server.draw(needed, Purpose::Grant).ok_or(needed)?;
+        let draw = self.server.draw(needed, Purpose::Grant).ok_or(needed)?;
         self.grant(draw);
         Ok(())
     }
 
     fn check_told(&self, more: i64, all: u64) -> Result<()> {
         let held = self.held() + more;
-        let server = &self.limits.server;
+        let server = &self.server;
         // The largest operations are refused first. Bytes drawn for an operation do not count against it.
         let blamed = u64::try_from(self.told).unwrap_or(0);
         let left = server.limit(Purpose::Work).saturating_sub(all);
@@ -274,8 +290,8 @@ impl HeldMemory {
 
 impl Drop for HeldMemory {
     fn drop(&mut self) {
-        self.limits.server.tell(-self.told);
-        self.limits.server.note_idle(-self.idle);
+        self.server.tell(-self.told);
+        self.server.note_idle(-self.idle);
     }
 }
 
@@ -289,8 +305,12 @@ mod tests {
         MemoryLimits { server: ServerMemory::new(512 * MIB), ..MemoryLimits::none() }
     }
 
+    fn held(limits: &MemoryLimits) -> HeldMemory {
+        HeldMemory::new(Arc::clone(&limits.server), limits.operation_bytes_max, limits.prepaid_bytes)
+    }
+
     fn asks(limits: &MemoryLimits, bytes: u64) -> Option<HeldMemory> {
-        let mut operation = HeldMemory::new(limits.clone());
+        let mut operation = held(limits);
         operation.check(bytes as usize, false).ok().map(|_| operation)
     }
 
@@ -318,7 +338,7 @@ mod tests {
     #[test]
     fn what_idle_cursors_hold_is_taken_from_no_operation() {
         let limits = limits();
-        let mut cursor = HeldMemory::new(limits.clone());
+        let mut cursor = held(&limits);
         cursor.kept = 300 * MIB as i64;
         cursor.check(0, false).expect("alone");
         assert_eq!((limits.server.held(), limits.server.idle()), (300 * MIB, 0));
@@ -352,7 +372,7 @@ mod tests {
         let waits =
             |operation: &mut HeldMemory, bytes: u64| operation.check(bytes as usize, true).expect("it may wait");
         let holding = |kept| {
-            let mut operation = HeldMemory::new(limits.clone());
+            let mut operation = held(&limits);
             operation.kept = kept;
             operation
         };

@@ -1,6 +1,7 @@
 //! Facts about a command, from the table of commands. Privileges, the audit event and the function that runs the
 //! command are not here, because they need the server itself.
 
+use crate::Request;
 use crate::counted_as::{Opcounter, OperationClass, UsageKind};
 use crate::field_kinds::{Field, Kind, field};
 use crate::query_shape::ShapePart;
@@ -309,9 +310,8 @@ pub enum Secrets {
     Fields(&'static [&'static str]),
     /// Fields with the name of a secret, at any depth: the command takes settings or documents of many kinds.
     Named,
-    /// Fields with the name of a secret, if the function finds that the command, sent to this database, is about the
-    /// collections of users.
-    OfUsers(fn(&str, DocumentRef<'_>) -> bool),
+    /// Fields with the name of a secret, if the function finds that the command is about the collections of users.
+    OfUsers(fn(&Request<'_>) -> bool),
     /// The secrets of the command that is explained, whose facts the function finds.
     OfExplained(FindFacts),
 }

@@ -189,11 +189,13 @@ impl<'a> Fields<'a> {
             return Ok(sequence.documents.clone().collect());
         }
         let array = self.array(name)?.ok_or_else(|| self.missing(name))?;
-        elements(array)
-            .map(|(index, value)| {
-                value.as_document().ok_or_else(|| self.mismatch(&format!("{name}.{index}"), value, "type 'object'"))
-            })
-            .collect()
+        // Most commands have one.
+        let mut documents = Vec::with_capacity(1);
+        for (index, value) in elements(array) {
+            let document = value.as_document();
+            documents.push(document.ok_or_else(|| self.mismatch(&format!("{name}.{index}"), value, "type 'object'"))?);
+        }
+        Ok(documents)
     }
 
     /// The error for a required field that is missing.

@@ -127,15 +127,23 @@ impl Socket {
     /// Writes some bytes once the socket takes any. Returns how many.
     pub async fn write_some(&self, bytes: &[u8]) -> io::Result<usize> {
         loop {
-            self.is_writable.store(false, Ordering::Release);
-            match retry_on_intr(|| send(self, bytes, SendFlags::NOSIGNAL)) {
-                Ok(sent) => {
-                    self.note_moved(sent);
-                    return Ok(sent);
-                }
-                Err(Errno::AGAIN) => self.writable().await,
-                Err(error) => return Err(error.into()),
+            if let Some(sent) = self.write_now(bytes)? {
+                return Ok(sent);
             }
+            self.writable().await;
+        }
+    }
+
+    /// Writes the bytes that the socket takes at once. Returns how many; `None` if it takes none.
+    pub fn write_now(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        self.is_writable.store(false, Ordering::Release);
+        match retry_on_intr(|| send(self, bytes, SendFlags::NOSIGNAL)) {
+            Ok(sent) => {
+                self.note_moved(sent);
+                Ok(Some(sent))
+            }
+            Err(Errno::AGAIN) => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 

@@ -82,6 +82,14 @@ impl Stream {
         !self.is_encrypted() && self.socket.readable_bytes() >= bytes
     }
 
+    /// Writes the bytes that a plain socket takes at once, and returns how many. Under TLS it writes none.
+    pub fn write_now(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self.layer {
+            Layer::Plain if !bytes.is_empty() => Ok(self.socket.write_now(bytes)?.unwrap_or(0)),
+            Layer::Plain | Layer::Tls(_) => Ok(0),
+        }
+    }
+
     /// Writes some bytes once the socket takes any. Returns how many. Bytes buffered by TLS leave with the next call,
     /// or with [`Self::flush`].
     pub async fn write_some(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -1,7 +1,7 @@
 //! The block of users' writes that `setUserWriteBlockMode` sets. It is kept across restarts.
 //!
-//! An operation reads the block when it begins, and the catalog refuses its writes. The block does not apply to users
-//! who may bypass it, nor to the server's own work.
+//! An operation reads the block when it begins, or with its first write, and the catalog refuses its writes. The block
+//! does not apply to users who may bypass it, nor to the server's own work.
 
 use crate::stored::find_stored;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};

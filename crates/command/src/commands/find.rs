@@ -15,7 +15,7 @@ use crate::target::Target;
 use crate::view_reads::ReadByPipeline;
 use bunko_access::Action;
 use bunko_authority::is_on_users;
-use bunko_bson::{DocumentRef, ValueRef, Writer};
+use bunko_bson::{DocumentRef, Type, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_observe::observation::IdLookup;
@@ -406,12 +406,12 @@ const LONG_DOCUMENTS: u64 = 2_000;
 /// The `_id` of a find for one whole document by its `_id`. It needs no plan and no cursor.
 fn express(body: DocumentRef<'_>) -> Option<ValueRef<'_>> {
     let mut id = None;
-    for element in body.iter().skip(1) {
-        match element.name {
-            "filter" => id = Some(id_lookup(element.value.as_document()?)?),
-            "limit" if matches!(element.value, ValueRef::Int32(1) | ValueRef::Int64(1)) => {}
-            "singleBatch" if matches!(element.value, ValueRef::Boolean(_)) => {}
-            "$db" | "lsid" | "$readPreference" | "readConcern" | "$clusterTime" | "comment" => {}
+    for field in body.iter().encoded().skip(1) {
+        match field.name_bytes() {
+            b"filter" => id = Some(id_lookup(field.value()?.as_document()?)?),
+            b"limit" if matches!(field.value()?, ValueRef::Int32(1) | ValueRef::Int64(1)) => {}
+            b"singleBatch" if field.kind() == Type::Boolean => {}
+            b"$db" | b"lsid" | b"$readPreference" | b"readConcern" | b"$clusterTime" | b"comment" => {}
             _ => return None,
         }
     }

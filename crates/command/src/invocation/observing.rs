@@ -37,8 +37,8 @@ impl<'a> Invocation<'a> {
     }
 
     /// The database and collection under which `top` counts the command.
-    pub(crate) fn namespace_noted(&self) -> Option<(&'a str, Cow<'a, str>)> {
-        let collection = self.collection.clone().filter(|_| !self.is_collection_gone);
+    pub(crate) fn namespace_noted(&self) -> Option<(&str, &str)> {
+        let collection = self.collection.as_deref().filter(|_| !self.is_collection_gone);
         collection.map(|collection| (self.request.database, collection))
     }
 

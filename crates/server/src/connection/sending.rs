@@ -23,7 +23,11 @@ impl Session {
         if self.newcomer.is_some() {
             return self.send_to_newcomer(bytes).await;
         }
-        let mut sent = 0;
+        // Most replies leave at once, without a future.
+        let mut sent = self.stream.write_now(turn_of(bytes))?;
+        if sent == bytes.len() && !self.stream.is_encrypted() {
+            return Ok(());
+        }
         while sent < bytes.len().min(TURN_BYTES) {
             let mut write = pin!(self.stream.write_some(turn_of(&bytes[sent..])));
             match poll_fn(|context| Poll::Ready(write.as_mut().poll(context))).await {

@@ -83,6 +83,8 @@ impl GenericOptions {
         for encoded in fields {
             match options.met.note(&encoded, request.body) {
                 Met::Known(field) => field.check(command.name, &encoded)?,
+                // Every request has it, and its value has been read.
+                Met::Unknown if encoded.name_bytes() == b"$db" => options.note_generic(command, "$db")?,
                 met => {
                     let Some(element) = encoded.decode() else { continue };
                     if met == Met::Again {
@@ -128,14 +130,8 @@ impl GenericOptions {
         body: DocumentRef<'_>,
     ) -> Result<()> {
         let Element { name, value, .. } = element;
-        if let Some(place) = GENERIC.iter().position(|generic| *generic == name) {
-            if self.met_generic & (1 << place) != 0 {
-                return Err(duplicate(command, name));
-            }
-            self.met_generic |= 1 << place;
-        }
+        self.note_generic(command, name)?;
         match name {
-            "$db" => {}
             "lsid" | "txnNumber" if value.is_nullish() => {}
             "lsid" => self.named_session = Some(id::parse("OperationSessionInfo.lsid", value)?),
             "txnNumber" => self.transaction_number = Some(transaction_number(value)?),
@@ -173,6 +169,17 @@ impl GenericOptions {
             _ if command.fields == ANY_FIELDS => {}
             _ if internal_fields::check(command, name, value, body)? => {}
             _ => return Err(unknown(command, name)),
+        }
+        Ok(())
+    }
+
+    /// Notes that the body has a field of that name, if it is one of [`GENERIC`].
+    fn note_generic(&mut self, command: &CommandFacts, name: &str) -> Result<()> {
+        if let Some(place) = GENERIC.iter().position(|generic| *generic == name) {
+            if self.met_generic & (1 << place) != 0 {
+                return Err(duplicate(command, name));
+            }
+            self.met_generic |= 1 << place;
         }
         Ok(())
     }

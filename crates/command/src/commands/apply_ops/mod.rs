@@ -18,6 +18,7 @@ use crate::invocation::Invocation;
 use bunko_authority::privileges::administration;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::Request;
 use bunko_request::facts::{Changes, CommandFacts, Databases, Secrets, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
@@ -50,8 +51,8 @@ pub(crate) const COMMAND: Command = Command {
 };
 
 /// Whether one of the entries may write documents of users.
-fn has_entry_of_users(_: &str, body: DocumentRef<'_>) -> bool {
-    body.first().and_then(|first| first.value.as_array()).is_some_and(are_about_users)
+fn has_entry_of_users(request: &Request<'_>) -> bool {
+    request.argument().as_array().is_some_and(are_about_users)
 }
 
 /// Whether one of the entries is about users: by its namespace, or because it contains such entries.
