@@ -9,6 +9,7 @@ use crate::one_walk::Later;
 use crate::operators::near;
 use crate::operators::text::{self, TextSearch};
 use crate::parse::{NoExpr, Parser};
+use crate::simplify;
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder};
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
@@ -96,6 +97,13 @@ impl Filter {
     /// Removes constant conditions from the tree.
     fn folded(self) -> Self {
         Self { root: constants::folded(self.root), ..self }
+    }
+
+    /// Drops conditions that others decide. The filter matches the same documents, but its positions mean nothing.
+    pub fn simplify(&mut self) {
+        let root = std::mem::replace(&mut self.root, Expression::AlwaysTrue);
+        self.root = simplify::simplified(root, &self.strings);
+        self.walk = Later::default();
     }
 
     /// The filter's text search, if it has one.

@@ -19,10 +19,17 @@ pub fn implies(premises: &[Expression], strings: &StringOrder, conclusion: &Filt
     Implication { strings, pairs: 0 }.of_all(premises, conclusion.root())
 }
 
-struct Implication<'s> {
+pub(crate) struct Implication<'s> {
     /// The common string order of both filters, if they have one.
     strings: Option<&'s StringOrder>,
     pairs: u32,
+}
+
+impl<'s> Implication<'s> {
+    /// For conditions of one filter.
+    pub(crate) fn within(strings: &'s StringOrder) -> Self {
+        Self { strings: Some(strings), pairs: 0 }
+    }
 }
 
 impl Implication<'_> {
@@ -38,7 +45,8 @@ impl Implication<'_> {
         }
     }
 
-    fn of_one(&mut self, premise: &Expression, conclusion: &Expression) -> bool {
+    /// Whether each document that matches `premise` also matches `conclusion`. False once too many pairs were examined.
+    pub(crate) fn of_one(&mut self, premise: &Expression, conclusion: &Expression) -> bool {
         self.pairs += 1;
         if self.pairs > PAIRS_MAX {
             return false;

@@ -24,6 +24,7 @@ mod one_walk;
 mod operators;
 mod parse;
 mod path;
+mod simplify;
 
 pub use element::{ArrayFilter, ElemMatch, ElementFilter, refuse_schema};
 pub use expression::{Comparison, Expr, ExprComparison, ExprCompiler, ExprPredicate, Expression};

@@ -18,6 +18,7 @@ pub(crate) fn planner_query(part: PlannerPart, rest: &Pipeline, scope: Arc<Query
     let filter = all_of(&part.filters);
     let near = part.near.as_deref().map(|stage| near_asked(stage, &scope)).transpose()?.flatten();
     let mut query = FindQuery::new(filter.as_ref(), scope)?;
+    query.simplify();
     query.near = near;
     query.sort = part.sort;
     query.skip = part.skip;

@@ -174,6 +174,13 @@ impl FindQuery {
         })
     }
 
+    /// Simplifies the filter, unless the projection asks for the position that it finds.
+    pub fn simplify(&mut self) {
+        if self.projection.as_ref().is_none_or(|projection| projection.positional_path().is_none()) {
+            self.filter.simplify();
+        }
+    }
+
     /// Metadata that the filter produces for its documents.
     fn made(&self) -> Offered {
         if self.filter.holds_text() {

@@ -34,6 +34,8 @@ pub(crate) struct Parts {
     pub rivals: Vec<Arc<Index>>,
     /// Whether an index filter restricted the indexes.
     pub is_filtered: bool,
+    /// Whether planning took too many steps, so that it fell back to a scan of the collection.
+    pub is_stopped: bool,
 }
 
 /// An index that the plan uses, with the assumption that the plan makes about it.
@@ -52,6 +54,17 @@ pub(crate) enum Effort {
     Steady,
     /// Many entries may be examined before a document is found.
     Searching,
+}
+
+impl Effort {
+    /// The effort of several stages together.
+    pub fn sum(efforts: impl Iterator<Item = Self>) -> Self {
+        efforts.fold(Self::Lookups(0), |all, one| match (all, one) {
+            (Self::Lookups(all), Self::Lookups(one)) => Self::Lookups(all + one),
+            (Self::Searching, _) | (_, Self::Searching) => Self::Searching,
+            _ => Self::Steady,
+        })
+    }
 }
 
 impl Plan {
@@ -119,6 +132,11 @@ impl Plan {
     /// Whether an index filter restricted the indexes.
     pub(crate) fn is_filtered(&self) -> bool {
         self.parts.is_filtered
+    }
+
+    /// Whether planning took too many steps.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.parts.is_stopped
     }
 
     /// The collection of the plan.

@@ -49,7 +49,7 @@ impl LogicalStage {
         Self { stage, numbers: vec![number], effect: None }
     }
 
-    fn effect(&mut self) -> &Effect {
+    pub(super) fn effect(&mut self) -> &Effect {
         self.effect.get_or_insert_with(|| self.stage.effect())
     }
 

@@ -20,7 +20,9 @@
 
 mod condition;
 mod cut_before_reshape;
+mod drop_given_sort;
 mod drop_overridden_sort;
+mod drop_unread_sort;
 mod expr_paths;
 mod limit_sort;
 mod logical;
@@ -56,7 +58,7 @@ use logical::LogicalStage;
 pub(crate) const STOPPED: &str = "stopped";
 
 /// All rules. A rule of the same kind that comes earlier is tried first.
-static RULES: [&Rule; 20] = [
+static RULES: [&Rule; 22] = [
     &split_match::RULE,
     &match_before_reshape::RULE,
     &match_before_new_root::RULE,
@@ -75,6 +77,8 @@ static RULES: [&Rule; 20] = [
     &merge_cuts::RULE,
     &unwind_into_lookup::RULE,
     &drop_overridden_sort::RULE,
+    &drop_given_sort::RULE,
+    &drop_unread_sort::RULE,
     &merge_matches::RULE,
     &limit_sort::RULE,
 ];

@@ -151,6 +151,11 @@ pub trait Stage: Send + Sync {
         Ok(())
     }
 
+    /// Whether its results are numbers of documents, whatever the documents are and in which order they come.
+    fn counts_alone(&self) -> bool {
+        false
+    }
+
     /// Whether it makes exactly one document of each.
     fn makes_one_of_each(&self) -> bool {
         false

@@ -81,6 +81,7 @@ impl<'a> Count<'a> {
     /// MongoDB's codes for a malformed filter or hint.
     pub(super) fn query(&self, scope: &QueryScope) -> Result<FindQuery> {
         let mut query = FindQuery::new(self.filter, Arc::new(scope.without_builtins()))?;
+        query.simplify();
         (query.hint, query.skip, query.limit) = (self.hint.read()?, self.skip, self.limit);
         Ok(query)
     }

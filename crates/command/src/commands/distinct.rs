@@ -86,6 +86,7 @@ impl<'a> Distinct<'a> {
     /// MongoDB's codes for a malformed filter or hint.
     pub(super) fn query(&self, scope: &QueryScope) -> Result<FindQuery> {
         let mut query = FindQuery::new(self.filter, Arc::new(scope.without_builtins()))?;
+        query.simplify();
         query.hint = self.hint.read()?;
         Ok(distinct_query(query, self.key))
     }

@@ -235,6 +235,7 @@ impl<'a> Find<'a> {
         if let Some(projection) = self.projection {
             query.set_projection(projection)?;
         }
+        query.simplify();
         if self.shows_record_ids {
             query.show_record_ids();
         }

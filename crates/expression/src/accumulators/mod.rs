@@ -273,6 +273,11 @@ impl AccumulatorExpression {
         self.asked.is_some()
     }
 
+    /// Whether it adds the same value for every document.
+    pub fn counts_documents(&self) -> bool {
+        matches!(self.asked, Some(Statistic::Sum)) && self.input.is_constant()
+    }
+
     /// Adds one document's value to the total.
     /// # Errors
     /// Errors of the expression and of counting work.

@@ -2,3 +2,4 @@
 
 mod one_walk_agrees;
 mod scripts;
+mod simplified_agrees;

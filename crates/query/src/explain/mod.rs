@@ -13,6 +13,7 @@ use crate::count::CountPlan;
 use crate::execution::{Execution, ExecutionStatistics};
 use crate::find_query::FindQuery;
 use crate::plan::Plan;
+use crate::planner;
 use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, Timestamp};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -153,6 +154,9 @@ pub fn explain_log_read(explained: Explained<'_>, read: LogRead) -> DocumentBuf 
     reply
 }
 
+/// `planningStopped` of a filter with very many conditions.
+const STOPPED: &str = "the filter has too many conditions for the indexes, so the collection is scanned";
+
 fn with_query_planner(
     explained: Explained<'_>,
     plan: Option<&Plan>,
@@ -174,13 +178,24 @@ fn with_query_planner(
     if explained.origin == Origin::WholePipeline {
         planner.append("optimizedPipeline", true);
     }
-    let planner = planner
+    let mut planner = planner
         .with("maxIndexedOrSolutionsReached", false)
         .with("maxIndexedAndSolutionsReached", false)
-        .with("maxScansToExplodeReached", false)
+        .with("maxScansToExplodeReached", plan.is_some_and(planner::has_too_many_scans_to_merge))
         .with("prunedSimilarIndexes", false)
         .with("winningPlan", &winning_plan(room))
         .with("rejectedPlans", &stages::rejected_plans(explained.query, plan, room));
+    if plan.is_some_and(Plan::is_stopped) {
+        planner.append("planningStopped", STOPPED);
+    }
+    let rejections = plan.map(planner::rejections).unwrap_or_default();
+    if !rejections.is_empty() {
+        let mut because = DocumentBuf::new();
+        for (index, reason) in &rejections {
+            because.append(&index.name, reason.to_string().as_str());
+        }
+        planner.append("rejectedBecause", &because);
+    }
     DocumentBuf::new().with("explainVersion", "1").with("queryPlanner", &planner)
 }
 

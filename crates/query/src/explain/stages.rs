@@ -192,7 +192,7 @@ fn whole(query: &FindQuery, plan: &Plan, detail: Detail<'_>, room: &Room) -> Doc
     let root: &dyn Stage = plan.parts().root.as_ref();
     let tree = tree(query, root, detail, room);
     let is_or = matches!(query.filter.root(), Expression::Or(_)) && query.hint.is_none();
-    if !is_or || !any_stage(query, root, &|name| matches!(name, "OR" | "COLLSCAN")) {
+    if !is_or || !any_stage(query, root, &|name| matches!(name, "OR" | "SORT_MERGE" | "COLLSCAN")) {
         return tree;
     }
     let top = match detail {
@@ -219,7 +219,7 @@ fn tree(query: &FindQuery, root: &dyn Stage, detail: Detail<'_>, room: &Room) ->
     }
     match inputs.as_slice() {
         [] => {}
-        [only] if root.name(query) != "OR" => {
+        [only] if !matches!(root.name(query), "OR" | "SORT_MERGE") => {
             described.append("inputStage", only);
         }
         several => {

@@ -10,12 +10,12 @@
 
 use super::index_bounds::IndexBounds;
 use super::intervals::Intervals;
-use super::sort_order::scan_direction;
+use super::sort_order::{GivenOrder, given_order};
+use super::steps::{Steps, asks_for};
 use bunko_bson::StringOrder;
 use bunko_catalog::{Answers, Index};
 use bunko_expression::SortPattern;
 use bunko_matcher::{Expression, implies};
-use bunko_store::Direction;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
@@ -28,8 +28,8 @@ const LOOKUPS_MAX: usize = 100;
 /// A way to use an index.
 pub(crate) struct Candidate {
     pub bounds: IndexBounds,
-    /// The direction that yields the sort's order; `None` without a sort, or if the index has another order.
-    pub sorted: Option<Direction>,
+    /// The way to the sort's order; `None` without a sort, or if the index has another order.
+    pub sorted: Option<GivenOrder>,
 }
 
 impl Candidate {
@@ -44,7 +44,7 @@ impl Candidate {
 
     /// A candidate for bounds that are known.
     pub fn of_bounds(bounds: IndexBounds, sort: Option<&SortPattern>, strings: &StringOrder) -> Self {
-        let sorted = sort.filter(|_| bounds.index.strings == *strings).and_then(|sort| scan_direction(&bounds, sort));
+        let sorted = sort.filter(|_| bounds.index.strings == *strings).and_then(|sort| given_order(&bounds, sort));
         Self { bounds, sorted }
     }
 
@@ -115,8 +115,9 @@ pub(crate) fn best(
     predicates: &[Expression],
     sort: Option<&SortPattern>,
     strings: &StringOrder,
+    steps: &Steps,
 ) -> Option<Candidate> {
-    useful(indexes, predicates, sort, strings).rev().max_by(|a, b| a.score().cmp(&b.score()))
+    useful(indexes, predicates, sort, strings, steps).rev().max_by(|a, b| a.score().cmp(&b.score()))
 }
 
 /// All useful candidates, best first; on a tie the oldest comes first.
@@ -125,12 +126,21 @@ pub(crate) fn ranked(
     predicates: &[Expression],
     sort: Option<&SortPattern>,
     strings: &StringOrder,
+    steps: &Steps,
 ) -> Vec<Candidate> {
-    let mut ranked: Vec<_> = useful(indexes, predicates, sort, strings).collect();
+    let mut ranked: Vec<_> = useful(indexes, predicates, sort, strings, steps).collect();
     if ranked.len() > 1 {
         ranked.sort_by_cached_key(|candidate| Reverse(candidate.score()));
     }
     ranked
+}
+
+/// Whether an index may be useful: the filter or the sort asks for its first field. Of many indexes most are not.
+fn may_serve(index: &Index, predicates: &[Expression], sort: Option<&SortPattern>) -> bool {
+    let first = index.fields.first().map_or("", |field| field.path.as_str());
+    matches!(index.kind.answers(), Answers::ByPath { .. })
+        || predicates.iter().any(|predicate| asks_for(predicate, first))
+        || sort.is_some_and(|sort| sort.parts().any(|(path, _)| path.dotted() == first))
 }
 
 fn useful<'a>(
@@ -138,10 +148,13 @@ fn useful<'a>(
     predicates: &'a [Expression],
     sort: Option<&'a SortPattern>,
     strings: &'a StringOrder,
+    steps: &'a Steps,
 ) -> impl DoubleEndedIterator<Item = Candidate> + 'a {
     indexes
         .iter()
-        .filter(|index| is_open(index, predicates, strings))
+        .filter(move |index| {
+            may_serve(index, predicates, sort) && steps.take(index, predicates) && is_open(index, predicates, strings)
+        })
         .map(move |index| Candidate::new(index, predicates, sort, strings))
         .filter(Candidate::is_useful)
 }

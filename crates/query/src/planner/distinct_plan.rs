@@ -3,6 +3,7 @@
 
 use super::choose::{Candidate, is_open};
 use super::index_bounds::{IndexBounds, names_array_index};
+use super::sort_order::GivenOrder;
 use crate::find_query::{Distinct, DistinctOf};
 use bunko_bson::StringOrder;
 use bunko_catalog::{Answers, Index, KeyForm};
@@ -34,19 +35,20 @@ pub(crate) fn best(
         .filter(|index| is_open(index, predicates, strings) && index.strings == *strings && !index.is_clustered)
         .filter_map(|index| {
             let candidate = Candidate::new(index, predicates, sort, strings);
+            let sorted = candidate.sorted.and_then(GivenOrder::of_one_scan);
             let position = position(&candidate.bounds, predicates, &distinct.path)?;
             let serves = match distinct.of {
                 DistinctOf::Elements => true,
                 DistinctOf::Groups => serves_groups(&candidate.bounds, position),
                 // The scan returns the first key of each value, so it goes in the sort's order, or against it.
                 DistinctOf::FirstOfGroups | DistinctOf::LastOfGroups => {
-                    serves_groups(&candidate.bounds, position) && candidate.sorted.is_some()
+                    serves_groups(&candidate.bounds, position) && sorted.is_some()
                 }
             };
             if !serves {
                 return None;
             }
-            let direction = match (distinct.of, candidate.sorted) {
+            let direction = match (distinct.of, sorted) {
                 (DistinctOf::FirstOfGroups, Some(sorted)) => sorted,
                 (DistinctOf::LastOfGroups, Some(Direction::Forward)) => Direction::Backward,
                 _ => Direction::Forward,

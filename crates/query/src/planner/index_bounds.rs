@@ -201,6 +201,31 @@ impl IndexBounds {
         self.multikey.types().has_long_keys()
     }
 
+    /// The bounds in parts, one for each combination of the values of the first `fields` fields.
+    pub fn by_value(self, fields: usize) -> Vec<Self> {
+        (0..fields).fold(vec![self], |parts, position| {
+            let of_part = |part: &Self| {
+                let points = part.fields[position].iter().map(|point| point.start.clone());
+                let narrowed = |value| {
+                    let mut one = part.clone();
+                    one.fields[position] = Intervals::points(Arc::new(vec![value]));
+                    one
+                };
+                points.map(narrowed).collect::<Vec<_>>()
+            };
+            parts.iter().flat_map(of_part).collect()
+        })
+    }
+
+    /// Whether a scan within other bounds reads the same keys.
+    pub fn reads_the_same_keys(&self, other: &Self) -> bool {
+        self.index.keyspace == other.index.keyspace
+            && self.window.is_none()
+            && other.window.is_none()
+            && self.pattern.iter().map(|field| &field.path).eq(other.pattern.iter().map(|field| &field.path))
+            && self.fields.iter().zip(&other.fields).all(|(own, other)| own.are_same(other))
+    }
+
     /// Whether the bounds exclude anything.
     pub fn is_narrowed(&self) -> bool {
         !self.fields[0].is_full() || self.leaves_out_others

@@ -234,6 +234,17 @@ impl Intervals {
         }
     }
 
+    /// Whether they contain the same values.
+    pub fn are_same(&self, other: &Self) -> bool {
+        let equal = |one: &Value, other: &Value| order::equal(one.as_ref(), other.as_ref());
+        self.len() == other.len()
+            && self.iter().zip(other.iter()).all(|(one, other)| {
+                (one.start_edge, one.end_edge) == (other.start_edge, other.end_edge)
+                    && equal(one.start, other.start)
+                    && equal(one.end, other.end)
+            })
+    }
+
     /// Number of intervals.
     pub fn len(&self) -> usize {
         match &self.0 {

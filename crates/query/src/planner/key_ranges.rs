@@ -10,7 +10,7 @@ use bunko_catalog::{KEY_PREFIX_BYTES, shorten_key};
 use std::borrow::Cow;
 
 /// Maximum number of ranges that the points of several fields may multiply to; later fields are then checked per key.
-const RANGES_MAX: usize = 10_000;
+pub(super) const RANGES_MAX: usize = 10_000;
 /// Maximum size in bytes of such ranges' keys: a hundred long strings in each of two fields make ten thousand keys of
 /// twice the length.
 const RANGES_BYTES_MAX: usize = 16 * 1024 * 1024;

@@ -5,6 +5,7 @@
 //! it.
 
 mod by_path;
+mod candidates;
 mod choose;
 mod collated;
 mod covered_plan;
@@ -16,9 +17,11 @@ mod key_window;
 mod near_plan;
 mod or_plan;
 mod predicates;
+mod rejection;
 mod room;
 mod scans;
 mod sort_order;
+mod steps;
 mod text_plan;
 mod whole_scan;
 
@@ -27,6 +30,7 @@ pub(crate) use intervals::{Edge, IntervalRef, Intervals};
 pub(crate) use key_ranges::{KeyRanges, RangeRef};
 pub(crate) use key_window::KeyWindow;
 use near_plan::is_near;
+pub(crate) use rejection::{has_too_many_scans_to_merge, rejections};
 pub(crate) use text_plan::names_text;
 
 use crate::AllowedIndexes;
@@ -36,7 +40,7 @@ use crate::id_lookup::{can_look_up, is_plain_id};
 use crate::near::{Measure, NearSearch};
 use crate::plan::{Effort, Parts, Plan, UsedIndex};
 use crate::stages::{
-    DistinctScan, DocumentStage, Eof, GeoNear, Limit, ProjectionStage, Residual, ReturnKey, Skip, Sort, StageNumber,
+    DistinctScan, DocumentStage, Eof, GeoNear, Limit, ProjectionStage, ReturnKey, Skip, Sort, StageNumber,
 };
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef, order};
@@ -46,6 +50,7 @@ use bunko_matcher::{Comparison, Expression};
 use bunko_store::{Direction, KeyspaceId};
 use choose::Candidate;
 use std::sync::Arc;
+use steps::Steps;
 
 /// Minimum size of a filter whose plan has its memory counted.
 const LARGE_FILTER_BYTES: usize = 64 * 1024;
@@ -94,15 +99,17 @@ fn build_among(
     let index_filter = if allowed.is_none() { index_filter(collection, query) } else { None };
     let is_filtered = index_filter.is_some();
     let (used, rivals) = (Vec::new(), Vec::new());
+    let (stages, is_covered, steps) = (0, false, Steps::new());
     let mut builder =
-        Builder { collection, query, index_filter, allowed, chosen, stages: 0, is_covered: false, used, rivals };
+        Builder { collection, query, index_filter, allowed, chosen, stages, is_covered, used, rivals, steps };
     let root = builder.root()?;
+    operation.work(builder.steps.used())?;
     if is_large {
         operation.check()?;
     }
-    let Builder { stages, used, rivals, .. } = builder;
-    let (collection, query) = (Arc::clone(collection), Arc::clone(query));
-    Ok(Plan::new(Parts { collection, query, root, stages, used, rivals, is_filtered }))
+    let Builder { stages, used, rivals, steps, .. } = builder;
+    let (collection, query, is_stopped) = (Arc::clone(collection), Arc::clone(query), steps.are_used_up());
+    Ok(Plan::new(Parts { collection, query, root, stages, used, rivals, is_filtered, is_stopped }))
 }
 
 /// The index filter for queries of this shape, if an administrator set one.
@@ -150,6 +157,7 @@ struct Builder<'q> {
     used: Vec<UsedIndex>,
     /// Indexes that may serve better than the one used.
     rivals: Vec<Arc<Index>>,
+    steps: Steps,
 }
 
 impl<'q> Builder<'q> {
@@ -237,15 +245,19 @@ impl<'q> Builder<'q> {
         }
         let indexes = self.allowed_indexes();
         let best = match self.chosen {
-            None => self.best(choose::ranked(&indexes, predicates_of(root), self.query.sort.as_ref(), strings)),
+            None => self.best(self.ranked(&indexes)),
             Some(chosen) => {
-                let all = choose::ranked(&indexes, predicates_of(root), self.query.sort.as_ref(), strings);
+                let all = self.ranked(&indexes);
                 match all.into_iter().find(|candidate| candidate.bounds.index.keyspace == chosen) {
                     Some(chosen) => return Ok(self.index_scan(chosen)),
                     None => None,
                 }
             }
         };
+        if self.steps.are_used_up() {
+            self.rivals.clear();
+            return self.last_resort();
+        }
         if let Some(distinct) = self.distinct(&indexes, best.as_ref()) {
             self.rivals.clear();
             return Ok(distinct);
@@ -257,7 +269,10 @@ impl<'q> Builder<'q> {
         if let Some((index, spans)) = near_plan::region(&indexes, predicates_of(root), strings) {
             return Ok(self.geo_scan(index, spans));
         }
-        let alternatives = or_plan::of_predicates(&indexes, predicates_of(root), strings);
+        let alternatives = self.alternatives(&indexes);
+        if self.steps.are_used_up() {
+            return self.last_resort();
+        }
         match (alternatives, sorting.into_iter().next()) {
             (Some(alternatives), _) => Ok(self.or_scan(alternatives)),
             (None, Some(sorting)) => Ok(self.index_scan(sorting)),
@@ -307,7 +322,7 @@ impl<'q> Builder<'q> {
         // partial index omits. MongoDB refuses this for wildcard indexes, whose keys belong to several paths.
         let is_served = candidate.bounds.is_narrowed() && choose::takes_all(&index, predicates_of(root), strings);
         if matches!(index.kind.answers(), Answers::ByPath { .. }) && !is_served {
-            if let Some(alternatives) = or_plan::of_predicates(&[index], predicates_of(root), strings) {
+            if let Some(alternatives) = self.alternatives(&[index]) {
                 return Ok(self.or_scan(alternatives));
             }
             return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
@@ -353,36 +368,6 @@ impl<'q> Builder<'q> {
     /// The query's hint, unless an index filter or settings restrict the indexes.
     fn hint(&self) -> Option<&'q Hint> {
         self.query.hint.as_ref().filter(|_| self.index_filter.is_none() && self.allowed.is_none())
-    }
-
-    /// The candidate that the rules prefer. The other candidates become its rivals, unless the rules prove it the best.
-    fn best(&mut self, ranked: Vec<Candidate>) -> Option<Candidate> {
-        let mut ranked = self.covering_first(ranked).into_iter();
-        let best = ranked.next()?;
-        if best.bounds.is_narrowed() && !self.query.reads_keys() {
-            let predicates = predicates_of(self.query.filter.root());
-            self.rivals = choose::rivals(&best, predicates, self.query.sort.as_ref(), ranked);
-        }
-        Some(best)
-    }
-
-    /// Reorders candidates: among those as good as the best, one whose keys answer the query alone comes first.
-    fn covering_first(&self, mut ranked: Vec<Candidate>) -> Vec<Candidate> {
-        if ranked.len() > 1 && self.query.needed_alone().is_some() {
-            let best = ranked[0].worth();
-            let as_good = ranked.iter().take_while(|candidate| candidate.worth() == best);
-            if let Some(covering) = as_good.into_iter().position(|candidate| self.is_covering(candidate)) {
-                ranked[..=covering].rotate_right(1);
-            }
-        }
-        ranked
-    }
-
-    fn is_covering(&self, candidate: &Candidate) -> bool {
-        let predicates = predicates_of(self.query.filter.root());
-        let residual = Residual::without(&candidate.bounds.decided, predicates.len());
-        let order = if candidate.sorted.is_some() { Order::AsAsked } else { Order::Any };
-        self.covered(&candidate.bounds, &residual, order).is_some()
     }
 
     /// A scan that skips from value to value, if distinct values are wanted and no other index finds their documents

@@ -1,10 +1,11 @@
 //! The lowest stages of a plan: scans of records or keys, and fetches.
 
+use super::sort_order::GivenOrder;
 use super::{AccessPath, Builder, Candidate, IndexBounds, Order, covered_plan, or_plan, predicates_of};
 use crate::plan::UsedIndex;
 use crate::stages::{
     ClusteredScan, CollectionScan, Covered, DecidedByKeys, DocumentStage, Express, Fetch, GeoScan, IndexScan,
-    KeysAlone, OrScan, RandomScan, RecordStage, Residual, Shown,
+    KeysAlone, MergeScan, OrScan, Overlap, RandomScan, RecordStage, Residual, Shown,
 };
 use bunko_bson::Value;
 use bunko_catalog::{Index, KeySpan, Multikey};
@@ -55,8 +56,14 @@ impl Builder<'_> {
     pub(super) fn index_scan(&mut self, candidate: Candidate) -> AccessPath {
         let predicates = predicates_of(self.query.filter.root());
         let residual = Residual::without(&candidate.bounds.decided, predicates.len());
-        let direction = candidate.sorted.unwrap_or(Direction::Forward);
         let order = if candidate.sorted.is_some() { Order::AsAsked } else { Order::Any };
+        let GivenOrder { direction, split_fields } =
+            candidate.sorted.unwrap_or(GivenOrder { direction: Direction::Forward, split_fields: 0 });
+        if split_fields > 0 {
+            let overlap = if candidate.bounds.multikey.is_empty() { Overlap::Excluded } else { Overlap::Possible };
+            let parts = candidate.bounds.by_value(split_fields).into_iter().map(|bounds| (bounds, direction));
+            return self.merged(parts.collect(), residual, overlap);
+        }
         if candidate.bounds.index.is_clustered {
             return self.clustered_scan(candidate.bounds, direction, residual, order);
         }
@@ -102,16 +109,34 @@ impl Builder<'_> {
         AccessPath { stage: Box::new(stage), order }
     }
 
-    pub(super) fn or_scan(&mut self, or: or_plan::OrBounds) -> AccessPath {
+    pub(super) fn or_scan(&mut self, mut or: or_plan::OrBounds) -> AccessPath {
         let is_all = matches!(self.query.filter.root(), Expression::Or(_));
         let residual = if is_all && or.is_decided { Residual::none() } else { Residual::whole() };
-        let scans = Box::new(self.several_scans(or.branches));
-        self.fetch(scans, residual, Order::Any)
+        if or.branches.len() == 1
+            && let Some((bounds, direction)) = or.branches.pop()
+        {
+            let scan = self.scan(bounds, direction);
+            return self.fetch(Box::new(scan), residual, or.order);
+        }
+        match or.order {
+            Order::AsAsked => self.merged(or.branches, residual, Overlap::Possible),
+            Order::Any => {
+                let scans = Box::new(self.several_scans(or.branches));
+                self.fetch(scans, residual, Order::Any)
+            }
+        }
+    }
+
+    /// Scans that each give the order of the query's sort, merged.
+    fn merged(&mut self, scans: Vec<(IndexBounds, Direction)>, residual: Residual, overlap: Overlap) -> AccessPath {
+        let scans = scans.into_iter().map(|(bounds, direction)| self.scan(bounds, direction)).collect();
+        let merged = MergeScan::new(self.number(), scans, self.query.sort.as_ref(), overlap);
+        self.fetch(Box::new(merged), residual, Order::AsAsked)
     }
 
     /// A scan of the records that any of several scans finds.
-    pub(super) fn several_scans(&mut self, branches: Vec<IndexBounds>) -> OrScan {
-        let scan = |bounds| Box::new(self.scan(bounds, Direction::Forward)) as Box<dyn RecordStage>;
+    pub(super) fn several_scans(&mut self, branches: Vec<(IndexBounds, Direction)>) -> OrScan {
+        let scan = |(bounds, direction)| Box::new(self.scan(bounds, direction)) as Box<dyn RecordStage>;
         let branches = branches.into_iter().map(scan).collect();
         OrScan { number: self.number(), branches }
     }
@@ -139,6 +164,10 @@ impl Builder<'_> {
     }
 
     pub(super) fn note(&mut self, index: &Arc<Index>, multikey: Arc<Multikey>) {
-        self.used.push(UsedIndex { index: Arc::clone(index), multikey });
+        // Scans of one index that were split count as one use.
+        let is_last = |last: &UsedIndex| Arc::ptr_eq(&last.index, index) && Arc::ptr_eq(&last.multikey, &multikey);
+        if !self.used.last().is_some_and(is_last) {
+            self.used.push(UsedIndex { index: Arc::clone(index), multikey });
+        }
     }
 }

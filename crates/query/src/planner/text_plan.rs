@@ -167,7 +167,7 @@ impl Builder<'_> {
     /// The records for an alternative without text search, by one or several indexes.
     fn beside_text(&mut self, indexes: &[Arc<Index>], predicates: &[Expression]) -> Option<Box<dyn RecordStage>> {
         let strings = &self.query.scope.strings;
-        let best = choose::best(indexes, predicates, None, strings).map(|best| best.bounds);
+        let best = choose::best(indexes, predicates, None, strings, &self.steps).map(|best| best.bounds);
         if let Some(bounds) = best.filter(IndexBounds::is_narrowed) {
             return Some(Box::new(self.scan(bounds, Direction::Forward)));
         }
@@ -175,7 +175,7 @@ impl Builder<'_> {
             return Some(Box::new(self.region(index, spans)));
         }
         let several = predicates.iter().find_map(|predicate| match predicate {
-            Expression::Or(alternatives) => or_plan::branches(indexes, alternatives, strings),
+            Expression::Or(alternatives) => or_plan::branches(indexes, alternatives, strings, &self.steps),
             _ => None,
         });
         if let Some(several) = several {

@@ -186,6 +186,11 @@ impl Scan {
         self.kept_key.as_deref().unwrap_or_default()
     }
 
+    /// Puts the key of the last record at hand again, after other scans ran.
+    pub(super) fn hold_last_key(&self, run: &Run) -> Result<()> {
+        hold_key(&self.bounds, self.key(), run)
+    }
+
     fn keep_key(kept: &mut Option<Vec<u8>>, key: &[u8]) {
         if let Some(kept) = kept {
             kept.clear();

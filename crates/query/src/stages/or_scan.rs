@@ -38,11 +38,7 @@ impl Stage for OrScan {
     }
 
     fn effort(&self) -> Effort {
-        self.branches.iter().map(|branch| branch.effort()).fold(Effort::Lookups(0), |all, branch| match (all, branch) {
-            (Effort::Lookups(all), Effort::Lookups(branch)) => Effort::Lookups(all + branch),
-            (Effort::Searching, _) | (_, Effort::Searching) => Effort::Searching,
-            _ => Effort::Steady,
-        })
+        Effort::sum(self.branches.iter().map(|branch| branch.effort()))
     }
 }
 

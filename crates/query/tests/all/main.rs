@@ -2,6 +2,7 @@
 
 mod concurrent_writes;
 mod long_keys;
+mod planning_steps;
 mod plans_agree;
 mod samples;
 mod scripts;

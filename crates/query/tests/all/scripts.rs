@@ -6,6 +6,7 @@
 //! - `find`: the fields of a find command; prints the documents.
 //! - `plan`: the fields of a find; prints the winning plan, one stage per line.
 //! - `rejected`: the fields of a find; prints the plans that lost a trial.
+//! - `because`: the fields of a find; prints the unused indexes, each with the reason.
 //! - `cache`: prints the collection's plan cache.
 //! - `run`: the fields of a find; prints the stages with their statistics.
 //! - `explain`: the fields of a find; prints the whole reply of verbosity `executionStats`.
@@ -78,6 +79,7 @@ fn run(database: &Database, name: &str, directive: &str, input: &str) -> Result<
         "find" => found(&collection, query)?,
         "plan" => tree(winning(&explained(&collection, query, Verbosity::QueryPlanner)?)),
         "rejected" => rejected(&explained(&collection, query, Verbosity::QueryPlanner)?),
+        "because" => because(&explained(&collection, query, Verbosity::QueryPlanner)?),
         "cache" => cached(&collection),
         "run" => tree(executed(&explained(&collection, query, Verbosity::ExecutionStats)?)),
         "explain" => pretty(explained(&collection, query, Verbosity::ExecutionStats)?.as_ref()),
@@ -120,6 +122,13 @@ fn rejected(reply: &DocumentBuf) -> String {
     let planner = reply.as_ref().get("queryPlanner").and_then(ValueRef::as_document).expect("a planner's part");
     let plans = planner.get("rejectedPlans").and_then(ValueRef::as_array).expect("an array");
     plans.iter().filter_map(ValueRef::as_document).map(tree).collect::<Vec<_>>().join("or\n")
+}
+
+fn because(reply: &DocumentBuf) -> String {
+    let planner = reply.as_ref().get("queryPlanner").and_then(ValueRef::as_document).expect("a planner's part");
+    let reasons = planner.get("rejectedBecause").and_then(ValueRef::as_document);
+    let line = |index: &str, reason: ValueRef<'_>| format!("{index}: {}", reason.as_str().expect("a sentence"));
+    reasons.into_iter().flatten().map(|reason| line(reason.name, reason.value)).collect::<Vec<_>>().join("\n")
 }
 
 /// For each cached plan: the query that it came from, its index, and whether it is active.

@@ -125,6 +125,10 @@ impl Stage for Group {
         Effect::Groups { keys }
     }
 
+    fn counts_alone(&self) -> bool {
+        self.id.is_constant() && self.fields.iter().all(|(_, accumulator)| accumulator.counts_documents())
+    }
+
     fn distinct(&self) -> Option<Distinct> {
         let path = self.id.as_field()?.into_boxed_str();
         let take = |name| self.fields.iter().all(|(_, accumulator)| accumulator.name() == name);

@@ -246,6 +246,35 @@ fn stage(random: &mut Random) -> Vec<String> {
     }
 }
 
+/// A sort, stages that may keep its order, and then another sort or a stage that may depend on the order.
+fn sorted_twice(random: &mut Random) -> Vec<String> {
+    let mut stages = vec!["{$sort: {n: 1, _id: 1}}".to_owned()];
+    for _ in 0..random.below(3) {
+        let between = [
+            "{$project: {n: 1, k: 1, d: 1}}",
+            "{$project: {b: '$n', k: 1}}",
+            "{$set: {n: '$k'}}",
+            "{$set: {b: '$n'}}",
+            "{$match: {k: {$ne: 2}}}",
+            "{$limit: 20}",
+            "{$lookup: {from: 'other', localField: 'n', foreignField: 'n', as: 'j'}}",
+        ];
+        stages.push(random.pick(&between).to_owned());
+    }
+    let last = [
+        "{$sort: {n: 1, _id: 1}}, {$limit: 7}",
+        "{$sort: {b: 1, _id: 1}}, {$limit: 7}",
+        "{$sort: {n: 1, _id: -1}}, {$limit: 7}",
+        "{$sort: {n: -1, _id: 1}}, {$limit: 7}",
+        "{$group: {_id: null, n: {$sum: 1}}}",
+        "{$count: 'n'}",
+        "{$group: {_id: null, n: {$push: '$_id'}}}",
+        "{$group: {_id: null, n: {$sum: 1}, k: {$first: '$k'}}}",
+    ];
+    stages.push(random.pick(&last).to_owned());
+    stages
+}
+
 /// A pipeline. Positions count only where the order of documents is defined: right behind a sort by `_id`, if no stage has
 /// made several documents with one `_id` or put other values there.
 pub fn pipeline(random: &mut Random) -> Vec<String> {
@@ -262,6 +291,9 @@ pub fn pipeline(random: &mut Random) -> Vec<String> {
         for _ in 0..=random.below(3) {
             stages.push(random.pick(&["{$limit: 12}", "{$skip: 2}", "{$limit: 30}", "{$skip: 5}"]).to_owned());
         }
+    }
+    if random.one_in(6) {
+        stages = sorted_twice(random);
     }
     for _ in 0..=random.below(3) {
         stages.extend(stage(random));

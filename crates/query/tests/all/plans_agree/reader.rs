@@ -5,7 +5,7 @@ use bunko_bson::ArrayBuf;
 use bunko_catalog::{Catalog, Collection, Index, StateAsked};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
-use bunko_query::{DistinctValues, Execution, FindQuery, count, distinct_query, plan};
+use bunko_query::{DistinctValues, Execution, FindQuery, Hint, count, distinct_query, plan};
 use bunko_store::Snapshot;
 use std::sync::Arc;
 
@@ -64,7 +64,12 @@ impl Reader {
     /// A query from the fields of a find command.
     pub fn query(&self, find: &str) -> FindQuery {
         let query = find_query_of(document(find).as_ref(), &self.operation);
-        query.unwrap_or_else(|failure| panic!("{find}: {failure}"))
+        let mut query = query.unwrap_or_else(|failure| panic!("{find}: {failure}"));
+        // The scan that all others are compared with tests the filter as it was sent.
+        if !matches!(query.hint, Some(Hint::Natural(_))) {
+            query.simplify();
+        }
+        query
     }
 
     /// Runs a query on the state.

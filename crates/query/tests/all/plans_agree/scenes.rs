@@ -204,6 +204,17 @@ fn condition() -> impl Strategy<Value = String> {
     prop_oneof![10 => basic, 1 => element, 1 => object].boxed()
 }
 
+/// Tests that keys are checked for. Different elements of an array may satisfy the two.
+fn tests_of_values() -> impl Strategy<Value = [&'static str; 2]> {
+    prop::sample::select(vec![
+        ["$mod: [2, 0]", "$mod: [3, 1]"],
+        ["$mod: [2, 1]", "$regex: 'b'"],
+        ["$regex: '^a'", "$regex: 'b'"],
+        ["$mod: [2, 0]", "$gte: 3"],
+        ["$exists: false", "$not: {$mod: [2, 0]}"],
+    ])
+}
+
 fn predicate() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => (path(), scalar()).prop_map(|(path, value)| format!("{{'{path}': {value}}}")),
@@ -213,6 +224,9 @@ fn predicate() -> impl Strategy<Value = String> {
         }),
         2 => (prop::sample::select(vec!["s", "t"]), vec(0..6_i32, 2..4)).prop_map(|(path, list)| {
             format!("{{{path}: {{$in: {list:?}}}}}")
+        }),
+        2 => (path(), tests_of_values()).prop_map(|(path, [one, other])| {
+            format!("{{$and: [{{'{path}': {{{one}}}}}, {{'{path}': {{{other}}}}}]}}")
         }),
         2 => (prop::sample::select(vec!["g", "h"]), place_condition())
             .prop_map(|(path, condition)| format!("{{{path}: {condition}}}")),
@@ -260,7 +274,14 @@ pub fn filter() -> impl Strategy<Value = String> {
     ]);
     let leaf = prop_oneof![12 => predicate(), 3 => expr(), 1 => constant.prop_map(str::to_owned)];
     leaf.prop_recursive(3, 8, 3, move |inner| {
+        let repeated = (inner.clone(), inner.clone(), 0..4_usize);
         prop_oneof![
+            1 => repeated.prop_map(|(one, other, form)| match form {
+                0 => format!("{{$or: [{one}, {{$and: [{one}, {other}]}}]}}"),
+                1 => format!("{{$and: [{one}, {{$or: [{one}, {other}]}}]}}"),
+                2 => format!("{{$or: [{other}, {{$nor: [{one}]}}, {one}]}}"),
+                _ => format!("{{$and: [{other}, {{$nor: [{one}]}}, {one}]}}"),
+            }),
             4 => vec(inner.clone(), 1..4).prop_map(move |parts| list("$and", parts)),
             3 => vec(inner.clone(), 1..4).prop_map(move |parts| list("$or", parts)),
             1 => vec(inner, 1..3).prop_map(move |parts| list("$nor", parts)),
@@ -365,6 +386,8 @@ pub enum Sort {
     AsIndex(usize),
     /// By the reverse of an index's key pattern.
     AgainstIndex(usize),
+    /// By the fields of an index behind its first.
+    BehindFirst(usize),
 }
 
 impl Sort {
@@ -374,14 +397,18 @@ impl Sort {
             Self::None => None,
             Self::By(pattern) => Some(pattern.clone()),
             Self::AsIndex(number) => Some(sortable(&indexes[number % indexes.len()])),
-            Self::AgainstIndex(number) => Some(
-                sortable(&indexes[number % indexes.len()])
-                    .replace(": 1", ": x")
-                    .replace(": -1", ": 1")
-                    .replace(": x", ": -1"),
-            ),
+            Self::AgainstIndex(number) => Some(reversed(&sortable(&indexes[number % indexes.len()]))),
+            Self::BehindFirst(number) => {
+                let pattern = sortable(&indexes[number % indexes.len()]);
+                let (_, others) = pattern.split_once(", ")?;
+                Some(if number % 2 == 0 { format!("{{{others}") } else { reversed(&format!("{{{others}")) })
+            }
         }
     }
+}
+
+fn reversed(pattern: &str) -> String {
+    pattern.replace(": 1", ": x").replace(": -1", ": 1").replace(": x", ": -1")
 }
 
 /// A key pattern with only directions.
@@ -395,6 +422,7 @@ fn sort() -> impl Strategy<Value = Sort> {
         pattern().prop_map(Sort::By),
         (0..4_usize).prop_map(Sort::AsIndex),
         (0..4_usize).prop_map(Sort::AgainstIndex),
+        (0..4_usize).prop_map(Sort::BehindFirst),
     ]
 }
 

@@ -1,0 +1,53 @@
+//! The candidates of one query, and the preference among them.
+
+use super::choose::{self, Candidate};
+use super::sort_order::GivenOrder;
+use super::{Builder, Order, or_plan, predicates_of};
+use crate::stages::Residual;
+use bunko_catalog::Index;
+use std::sync::Arc;
+
+impl Builder<'_> {
+    /// All useful candidates, best first.
+    pub(super) fn ranked(&self, indexes: &[Arc<Index>]) -> Vec<Candidate> {
+        let (predicates, strings) = (predicates_of(self.query.filter.root()), &self.query.scope.strings);
+        choose::ranked(indexes, predicates, self.query.sort.as_ref(), strings, &self.steps)
+    }
+
+    /// Scans for the alternatives of an `$or`.
+    pub(super) fn alternatives(&self, indexes: &[Arc<Index>]) -> Option<or_plan::OrBounds> {
+        let (predicates, strings) = (predicates_of(self.query.filter.root()), &self.query.scope.strings);
+        or_plan::of_predicates(indexes, predicates, self.query.sort.as_ref(), strings, &self.steps)
+    }
+
+    /// The candidate that the rules prefer. The other candidates become its rivals, unless the rules prove it the best.
+    pub(super) fn best(&mut self, ranked: Vec<Candidate>) -> Option<Candidate> {
+        let mut ranked = self.covering_first(ranked).into_iter();
+        let best = ranked.next()?;
+        if best.bounds.is_narrowed() && !self.query.reads_keys() {
+            let predicates = predicates_of(self.query.filter.root());
+            self.rivals = choose::rivals(&best, predicates, self.query.sort.as_ref(), ranked);
+        }
+        Some(best)
+    }
+
+    /// Reorders candidates: among those as good as the best, one whose keys answer the query alone comes first.
+    fn covering_first(&self, mut ranked: Vec<Candidate>) -> Vec<Candidate> {
+        if ranked.len() > 1 && self.query.needed_alone().is_some() {
+            let best = ranked[0].worth();
+            let as_good = ranked.iter().take_while(|candidate| candidate.worth() == best);
+            if let Some(covering) = as_good.into_iter().position(|candidate| self.is_covering(candidate)) {
+                ranked[..=covering].rotate_right(1);
+            }
+        }
+        ranked
+    }
+
+    fn is_covering(&self, candidate: &Candidate) -> bool {
+        let predicates = predicates_of(self.query.filter.root());
+        let residual = Residual::without(&candidate.bounds.decided, predicates.len());
+        let is_ordered = candidate.sorted.and_then(GivenOrder::of_one_scan).is_some();
+        let order = if is_ordered { Order::AsAsked } else { Order::Any };
+        self.covered(&candidate.bounds, &residual, order).is_some()
+    }
+}
