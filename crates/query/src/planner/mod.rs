@@ -1,4 +1,4 @@
-//! Plans queries by rules, without statistics.
+//! Plans queries by rules. Where these leave a choice between indexes, `contest` decides it.
 //!
 //! `{_id: value}` is looked up. Otherwise the plan scans the best index by [`choose`]'s rules, or one index for each
 //! branch of an `$or`, or the whole collection. The filter is evaluated after the fetch unless the keys alone decide
@@ -7,6 +7,7 @@
 mod by_path;
 mod choose;
 mod collated;
+mod contenders;
 mod covered_plan;
 mod distinct_plan;
 mod index_bounds;
@@ -34,7 +35,7 @@ use crate::expr_filter::CollectionScans;
 use crate::find_query::{DistinctOf, FindQuery, Hint, KeyBounds};
 use crate::id_lookup::{can_look_up, is_plain_id};
 use crate::near::{Measure, NearSearch};
-use crate::plan::{Effort, Parts, Plan, UsedIndex};
+use crate::plan::{Contender, Effort, Parts, Plan, UsedIndex};
 use crate::stages::{
     DistinctScan, DocumentStage, Eof, GeoNear, Limit, ProjectionStage, Residual, ReturnKey, Skip, Sort, StageNumber,
 };
@@ -93,16 +94,16 @@ fn build_among(
     // Settings override index filters.
     let index_filter = if allowed.is_none() { index_filter(collection, query) } else { None };
     let is_filtered = index_filter.is_some();
-    let (used, rivals) = (Vec::new(), Vec::new());
+    let (used, contenders) = (Vec::new(), Vec::new());
     let mut builder =
-        Builder { collection, query, index_filter, allowed, chosen, stages: 0, is_covered: false, used, rivals };
+        Builder { collection, query, index_filter, allowed, chosen, stages: 0, is_covered: false, used, contenders };
     let root = builder.root()?;
     if is_large {
         operation.check()?;
     }
-    let Builder { stages, used, rivals, .. } = builder;
+    let Builder { stages, used, contenders, .. } = builder;
     let (collection, query) = (Arc::clone(collection), Arc::clone(query));
-    Ok(Plan::new(Parts { collection, query, root, stages, used, rivals, is_filtered }))
+    Ok(Plan::new(Parts { collection, query, root, stages, used, contenders, is_filtered }))
 }
 
 /// The index filter for queries of this shape, if an administrator set one.
@@ -148,8 +149,8 @@ struct Builder<'q> {
     /// Whether the documents found are projected already.
     is_covered: bool,
     used: Vec<UsedIndex>,
-    /// Indexes that may serve better than the one used.
-    rivals: Vec<Arc<Index>>,
+    /// The candidates of which one is chosen later.
+    contenders: Vec<Contender>,
 }
 
 impl<'q> Builder<'q> {
@@ -247,7 +248,7 @@ impl<'q> Builder<'q> {
             }
         };
         if let Some(distinct) = self.distinct(&indexes, best.as_ref()) {
-            self.rivals.clear();
+            self.contenders.clear();
             return Ok(distinct);
         }
         let (narrowing, sorting): (Vec<_>, Vec<_>) = best.into_iter().partition(|best| best.bounds.is_narrowed());
@@ -355,13 +356,14 @@ impl<'q> Builder<'q> {
         self.query.hint.as_ref().filter(|_| self.index_filter.is_none() && self.allowed.is_none())
     }
 
-    /// The candidate that the rules prefer. The other candidates become its rivals, unless the rules prove it the best.
+    /// The candidate that the rules prefer. It contends with its rivals, unless the rules prove it the best.
     fn best(&mut self, ranked: Vec<Candidate>) -> Option<Candidate> {
         let mut ranked = self.covering_first(ranked).into_iter();
         let best = ranked.next()?;
         if best.bounds.is_narrowed() && !self.query.reads_keys() {
             let predicates = predicates_of(self.query.filter.root());
-            self.rivals = choose::rivals(&best, predicates, self.query.sort.as_ref(), ranked);
+            let rivals = choose::rivals(&best, predicates, self.query.sort.as_ref(), ranked);
+            self.contenders = self.contenders_of(&best, rivals);
         }
         Some(best)
     }
