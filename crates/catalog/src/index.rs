@@ -1,8 +1,8 @@
 //! One index of a collection.
 
 use crate::building::IndexBuild;
-use crate::{IndexSpec, KeyForm, KeyTypes, Multikey};
-use arc_swap::ArcSwap;
+use crate::{IndexSpec, KeyForm, KeySample, KeyTypes, Multikey};
+use arc_swap::{ArcSwap, ArcSwapOption};
 use bunko_bson::key_string::Direction;
 use bunko_store::KeyspaceId;
 use std::ops::Deref;
@@ -45,6 +45,8 @@ pub struct Index {
     multikey: Arc<ArcSwap<Multikey>>,
     /// The types in `multikey` again, for writers, which check them for each key.
     types: Arc<AtomicU64>,
+    /// Made when a query first has to choose between this index and another one.
+    sample: Arc<ArcSwapOption<KeySample>>,
     uses: AtomicU64,
     /// Milliseconds since 1970; 0 stands for the start of the server.
     counted_since_ms: AtomicI64,
@@ -70,6 +72,7 @@ impl Index {
             is_ready: AtomicBool::new(false),
             multikey: Arc::default(),
             types: Arc::default(),
+            sample: Arc::default(),
             uses: AtomicU64::new(0),
             counted_since_ms: AtomicI64::new(0),
         };
@@ -91,6 +94,7 @@ impl Index {
         Self {
             multikey: Arc::clone(&self.multikey),
             types: Arc::clone(&self.types),
+            sample: Arc::clone(&self.sample),
             uses,
             counted_since_ms,
             ..Self::new(spec, self.keyspace)
@@ -158,6 +162,16 @@ impl Index {
     /// Adds arrays and types. The caller holds the lock of the catalog's record.
     pub(crate) fn add_multikey(&self, more: &Multikey) {
         self.set_multikey(self.multikey().with(more));
+    }
+
+    /// The sample of its keys, if one was made.
+    pub fn sample(&self) -> Option<Arc<KeySample>> {
+        self.sample.load_full()
+    }
+
+    /// Replaces the sample of its keys.
+    pub fn set_sample(&self, sample: Arc<KeySample>) {
+        self.sample.store(Some(sample));
     }
 
     /// Counts one plan that used it, for `$indexStats`.

@@ -10,6 +10,15 @@ use std::sync::Arc;
 /// Most plans of one collection; a further one replaces the oldest.
 const PLANS_MAX: usize = 1_000;
 
+/// The estimated cost of a cached plan when it was chosen.
+#[derive(Clone, Copy, Debug)]
+pub struct CachedEstimate {
+    /// Version of its index's sample.
+    pub version: u64,
+    /// Cost, in units of one key.
+    pub cost: f64,
+}
+
 /// The plan of one shape.
 #[derive(Clone, Debug)]
 pub struct CachedPlan {
@@ -17,6 +26,8 @@ pub struct CachedPlan {
     pub index: KeyspaceId,
     /// Units of work that the plan did in its trial.
     pub works: u64,
+    /// Its estimate, if its index was sampled.
+    pub estimate: Option<CachedEstimate>,
     /// Whether queries use it without another trial. A second trial must confirm the first.
     pub is_active: bool,
     /// When it was made, in milliseconds since 1970.

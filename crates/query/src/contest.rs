@@ -1,9 +1,11 @@
-//! Chooses the best of several indexes for a query: by trial, and by the results of earlier trials.
+//! Chooses the best of several indexes for a query: by estimates, by trial, and by the results of earlier trials.
 //!
-//! If no rule proves a winner, each candidate runs for a number of works. The candidate with the most results wins; a
+//! If no rule proves a winner and none is clearly the cheapest by its estimate, each candidate runs for a number of works. The candidate with the most results wins; a
 //! candidate that reached the end of its results beats all that did not. Winners are cached by query shape. A cached
-//! plan that does many times the works of its trial without a result is replaced after another trial.
+//! plan that does many times the works of its trial without a result is replaced after another trial, and one whose
+//! estimate has changed by a factor with a new sample of its index gets another trial.
 
+use crate::estimates::{self, PlanEstimate};
 use crate::execution::{Execution, ExecutionStatistics, StageStatistics};
 use crate::explain::{self, Facts, Room};
 use crate::find_query::FindQuery;
@@ -11,7 +13,7 @@ use crate::plan::Plan;
 use crate::plan_report::PlanChoice;
 use crate::planner;
 use bunko_bson::{ArrayBuf, DocumentBuf};
-use bunko_catalog::{CachedPlan, Index, PlanCache};
+use bunko_catalog::{CachedEstimate, CachedPlan, Index, PlanCache};
 use bunko_errors::Result;
 use bunko_store::{KeyspaceId, Snapshot};
 use std::sync::Arc;
@@ -23,6 +25,8 @@ const WORKS_BY_ROUND: [u64; 3] = [256, 2_048, 10_000];
 const RESULTS_MAX: u64 = 101;
 /// A cached plan may do this many times the works of its trial. Source: MongoDB manual, "Query Plans".
 const WORKS_FACTOR: u64 = 10;
+/// A cached plan has another trial if its estimate has changed by this factor.
+const ESTIMATE_FACTOR: f64 = 10.0;
 
 /// One candidate's run.
 pub(crate) struct Trial {
@@ -34,11 +38,19 @@ pub(crate) struct Trial {
     is_enough: bool,
 }
 
-/// Candidates that ran against each other, winner first.
+/// Candidates that ran against each other or were estimated, winner first.
 pub(crate) struct Contest {
     pub trials: Vec<Trial>,
+    pub decided_by: DecidedBy,
     /// Whether the winner is the plan that the cache uses for this shape.
     pub is_cached: bool,
+}
+
+/// How a contest was decided.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DecidedBy {
+    Estimates,
+    Trial,
 }
 
 /// Memory for building the shape of a filter, as a multiple of the filter document's size.
@@ -75,11 +87,18 @@ fn with_collation(shape: &[u8], query: &FindQuery) -> Vec<u8> {
 /// # Errors
 /// Errors of the operation.
 pub(crate) fn settle(plan: Plan, snapshot: &Arc<Snapshot>) -> Result<(Plan, u64, PlanChoice)> {
-    if plan.parts().rivals.is_empty() || plan.contest().is_some() {
+    if plan.parts().contenders.is_empty() || plan.contest().is_some() {
         return Ok((plan, u64::MAX, PlanChoice::Rules));
     }
+    let estimates = estimates::for_choice(&plan)?.unwrap_or_default();
+    if let Some(clear) = estimates::clear_choice(&estimates)
+        && let Some(chosen) = by_index(&plan, clear.index)?
+    {
+        return Ok((chosen.kept_for(plan), clear.works_max(), PlanChoice::Estimates));
+    }
     let key = Key::of(plan.query())?;
-    let known = plan.collection().plan_cache().get(&key.whole);
+    let cache = plan.collection().plan_cache();
+    let known = cache.get(&key.whole).filter(|known| !has_moved(cache, &key, known, &estimates));
     if let Some(known) = known.as_ref().filter(|known| known.is_active)
         && let Some(kept) = by_index(&plan, known.index)?
     {
@@ -87,8 +106,28 @@ pub(crate) fn settle(plan: Plan, snapshot: &Arc<Snapshot>) -> Result<(Plan, u64,
     }
     let trials = run(&plan, snapshot)?;
     let winner = trials[0].plan.clone();
-    keep(plan.collection().plan_cache(), &key, &trials, known.as_ref());
+    keep((cache, &key), entry(&key, &trials, &estimates), &trials, known.as_ref());
     Ok((winner, u64::MAX, PlanChoice::Trial))
+}
+
+/// Whether a new sample of a cached plan's index has changed the plan's estimate by a factor. Otherwise the cache notes
+/// the estimate by the new sample.
+fn has_moved(cache: &PlanCache, key: &Key, known: &CachedPlan, estimates: &[PlanEstimate]) -> bool {
+    let (Some(then), Some(now)) = (known.estimate, cached_estimate(known.index, estimates)) else { return false };
+    if then.version == now.version {
+        return false;
+    }
+    let factor = (then.cost.max(1.0) / now.cost.max(1.0)).ln().abs();
+    let has_moved = factor > ESTIMATE_FACTOR.ln();
+    if !has_moved {
+        cache.put(&key.whole, CachedPlan { estimate: Some(now), ..known.clone() });
+    }
+    has_moved
+}
+
+fn cached_estimate(index: KeyspaceId, estimates: &[PlanEstimate]) -> Option<CachedEstimate> {
+    let own = estimates.iter().find(|estimate| estimate.index == index)?;
+    Some(CachedEstimate { version: own.version, cost: own.cost.likely })
 }
 
 /// Chooses again after the cached plan did too much.
@@ -100,25 +139,56 @@ pub(crate) fn settle_anew(plan: &Plan, snapshot: &Arc<Snapshot>) -> Result<Plan>
     cache.remove(&key.whole);
     // The rivals come from the original plan. An index finished since may lack keys that the snapshot shows.
     let trials = run(plan.origin(), snapshot)?;
+    let estimates = estimates::for_choice(plan.origin())?.unwrap_or_default();
+    let new = entry(&key, &trials, &estimates);
     // This trial counts as the second, so the new winner is cached for use at once.
-    let before = CachedPlan { works: u64::MAX, ..entry(&key, &trials) };
-    keep(cache, &key, &trials, Some(&before));
+    let before = CachedPlan { works: u64::MAX, ..new.clone() };
+    keep((cache, &key), new, &trials, Some(&before));
     Ok(trials[0].plan.clone())
 }
 
-/// Runs the candidates for explain, without using or changing the cache.
+/// Estimates the candidates for explain, and runs them if no estimate is clear. The cache is neither used nor changed.
 /// # Errors
 /// As [`settle`].
 pub(crate) fn explained(plan: &Plan) -> Result<Plan> {
-    if plan.parts().rivals.is_empty() {
+    if plan.parts().contenders.is_empty() {
         return Ok(plan.clone());
     }
-    let snapshot = Arc::new(plan.collection().snapshot_for(&*plan.query().scope.operation)?);
-    let trials = run(plan, &snapshot)?;
-    let known = plan.collection().plan_cache().get(&Key::of(plan.query())?.whole);
-    let is_cached = known.is_some_and(|known| known.is_active && trials[0].plan.index() == Some(known.index));
+    let estimates = estimates::of_contenders(plan)?.unwrap_or_default();
+    let clear = estimates::clear_choice(&estimates).filter(|_| estimates::may_choose(plan.collection()));
+    let (mut trials, decided_by) = match clear {
+        Some(clear) => (untried(plan, clear.index)?, DecidedBy::Estimates),
+        None => {
+            let snapshot = Arc::new(plan.collection().snapshot_for(&*plan.query().scope.operation)?);
+            (run(plan, &snapshot)?, DecidedBy::Trial)
+        }
+    };
+    for trial in &mut trials {
+        let estimate = estimates.iter().find(|estimate| trial.plan.index() == Some(estimate.index));
+        trial.plan = trial.plan.clone().estimated(estimate.copied());
+    }
     let winner = trials[0].plan.clone();
-    Ok(winner.after(Contest { trials, is_cached }))
+    let known = plan.collection().plan_cache().get(&Key::of(plan.query())?.whole);
+    let is_cached = decided_by == DecidedBy::Trial
+        && known.is_some_and(|known| known.is_active && winner.index() == Some(known.index));
+    Ok(winner.after(Contest { trials, decided_by, is_cached }))
+}
+
+/// The candidates without a run, the one by `chosen` first.
+fn untried(plan: &Plan, chosen: KeyspaceId) -> Result<Vec<Trial>> {
+    let plans = candidates(plan)?.into_iter();
+    let mut trials: Vec<_> = plans
+        .map(|plan| Trial {
+            plan,
+            stages: Vec::new(),
+            totals: ExecutionStatistics::default(),
+            works: 0,
+            score: 0.0,
+            is_enough: false,
+        })
+        .collect();
+    trials.sort_by_key(|trial| trial.plan.index() != Some(chosen));
+    Ok(trials)
 }
 
 /// The candidate that uses this index.
@@ -126,18 +196,24 @@ fn by_index(plan: &Plan, index: KeyspaceId) -> Result<Option<Plan>> {
     if plan.index() == Some(index) {
         return Ok(Some(plan.clone()));
     }
-    if !plan.parts().rivals.iter().any(|rival| rival.keyspace == index) {
+    if !plan.parts().contenders.iter().any(|contender| contender.bounds.index.keyspace == index) {
         return Ok(None);
     }
     planner::plan_by(plan.collection(), plan.query(), index)
 }
 
+/// A plan by each candidate, the one that the rules prefer first.
+fn candidates(plan: &Plan) -> Result<Vec<Plan>> {
+    let mut candidates = vec![plan.clone()];
+    for rival in plan.parts().contenders.iter().skip(1) {
+        candidates.extend(planner::plan_by(plan.collection(), plan.query(), rival.bounds.index.keyspace)?);
+    }
+    Ok(candidates)
+}
+
 /// Runs all candidates; winner first. On a tie the candidate that the rules prefer wins.
 fn run(plan: &Plan, snapshot: &Arc<Snapshot>) -> Result<Vec<Trial>> {
-    let mut candidates = vec![plan.clone()];
-    for rival in &plan.parts().rivals {
-        candidates.extend(planner::plan_by(plan.collection(), plan.query(), rival.keyspace)?);
-    }
+    let candidates = candidates(plan)?;
     let enough = plan.query().wanted().unwrap_or(RESULTS_MAX).min(RESULTS_MAX);
     let mut trials = Vec::new();
     for works in WORKS_BY_ROUND {
@@ -182,11 +258,10 @@ fn score(plan: &Plan, found: u64, works: u64, is_at_end: bool) -> f64 {
 }
 
 /// Caches the winner: inactive at first, and active from the second time on unless it did more works.
-fn keep(cache: &PlanCache, key: &Key, trials: &[Trial], known: Option<&CachedPlan>) {
+fn keep((cache, key): (&PlanCache, &Key), new: CachedPlan, trials: &[Trial], known: Option<&CachedPlan>) {
     if trials.len() < 2 || trials[0].score == 0.0 {
         return;
     }
-    let new = entry(key, trials);
     let new = match known {
         None => new,
         Some(known) if new.works <= known.works => CachedPlan { is_active: true, ..new },
@@ -198,7 +273,7 @@ fn keep(cache: &PlanCache, key: &Key, trials: &[Trial], known: Option<&CachedPla
 /// Maximum size of the facts that `$planCacheStats` shows of a cached plan: its stages and those of its trial.
 const FACTS_BYTES_MAX: usize = 64 * 1024;
 
-fn entry(key: &Key, trials: &[Trial]) -> CachedPlan {
+fn entry(key: &Key, trials: &[Trial], estimates: &[PlanEstimate]) -> CachedPlan {
     let winner = &trials[0];
     let query = winner.plan.query();
     let sort = query.sort.as_ref().map(explain::sort_document).unwrap_or_default();
@@ -219,8 +294,10 @@ fn entry(key: &Key, trials: &[Trial]) -> CachedPlan {
         .append("creationExecStats", &explain::all_trials(trials, &room))
         .append("candidatePlanScores", &scores)
         .append("indexFilterSet", winner.plan.is_filtered());
+    let index = winner.plan.index().unwrap_or(KeyspaceId(0));
     CachedPlan {
-        index: winner.plan.index().unwrap_or(KeyspaceId(0)),
+        index,
+        estimate: cached_estimate(index, estimates),
         works: winner.works,
         is_active: false,
         created_ms: query.scope.now_ms,
@@ -250,4 +327,49 @@ const HASH_START: u32 = 0x811c_9dc5;
 /// FNV-1a: short, and equal in every process.
 fn hash(start: u32, bytes: &[u8]) -> u32 {
     bytes.iter().fold(start, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bunko_catalog::Estimate;
+
+    const INDEX: KeyspaceId = KeyspaceId(7);
+
+    fn estimate(version: u64, cost: f64) -> PlanEstimate {
+        let exactly = |number| Estimate { low: number, likely: number, high: number };
+        PlanEstimate {
+            index: INDEX,
+            keys: exactly(cost),
+            documents: exactly(0.0),
+            results: exactly(cost),
+            cost: exactly(cost),
+            version,
+        }
+    }
+
+    #[test]
+    fn a_cached_plan_ages_when_a_new_sample_moves_its_estimate() {
+        let (cache, shape) = (PlanCache::default(), Arc::from(*b"shape"));
+        let key = Key { shape: Arc::clone(&shape), whole: b"whole".to_vec() };
+        let known = CachedPlan {
+            index: INDEX,
+            works: 1,
+            estimate: Some(CachedEstimate { version: 1, cost: 100.0 }),
+            is_active: true,
+            created_ms: 0,
+            shape,
+            facts: Arc::default(),
+        };
+        // By the same sample other values of the query may cost more, which says nothing about the sample.
+        assert!(!has_moved(&cache, &key, &known, &[estimate(1, 90_000.0)]));
+        assert!(!has_moved(&cache, &key, &known, &[]));
+        assert!(!has_moved(&cache, &key, &CachedPlan { estimate: None, ..known.clone() }, &[estimate(2, 1.0)]));
+        assert!(cache.all().is_empty());
+
+        assert!(!has_moved(&cache, &key, &known, &[estimate(2, 900.0)]));
+        assert_eq!(cache.all()[0].estimate.map(|noted| noted.version), Some(2), "the new sample is noted");
+        assert!(has_moved(&cache, &key, &known, &[estimate(2, 1_100.0)]));
+        assert!(has_moved(&cache, &key, &known, &[estimate(2, 9.0)]));
+    }
 }

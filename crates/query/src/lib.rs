@@ -15,6 +15,7 @@ mod contest;
 mod count;
 mod distinct;
 mod equality_lookup;
+mod estimates;
 mod execution;
 mod explain;
 mod expr_filter;

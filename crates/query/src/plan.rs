@@ -1,9 +1,10 @@
 //! A plan: stages and their order, ready to be opened on snapshots repeatedly.
 
 use crate::contest::{self, Contest};
+use crate::estimates::PlanEstimate;
 use crate::execution::Execution;
 use crate::find_query::FindQuery;
-use crate::planner;
+use crate::planner::{self, IndexBounds};
 use crate::stages::{DocumentStage, Stage};
 use bunko_catalog::{Collection, Index, Multikey};
 use bunko_errors::Result;
@@ -19,8 +20,10 @@ pub struct Plan {
     parts: Arc<Parts>,
     /// The trial that the plan has won, for explain.
     contest: Option<Arc<Contest>>,
-    /// The plan that the rules prefer, with its rivals, if this plan comes from the cache.
+    /// The plan that the rules prefer, with its rivals, if the cache or estimates chose this plan.
     origin: Option<Arc<Plan>>,
+    /// Its estimated cost, for explain.
+    estimate: Option<Arc<PlanEstimate>>,
 }
 
 pub(crate) struct Parts {
@@ -30,12 +33,22 @@ pub(crate) struct Parts {
     /// Number of stages; stage numbers are smaller.
     pub stages: usize,
     pub used: Vec<UsedIndex>,
-    /// Other indexes that may serve the query better; a trial decides.
-    pub rivals: Vec<Arc<Index>>,
+    /// The candidates of which estimates or a trial choose one, first this plan's own; none if rules prove it the best.
+    pub contenders: Vec<Contender>,
     /// Whether an index filter restricted the indexes.
     pub is_filtered: bool,
     /// Whether planning took too many steps, so that it fell back to a scan of the collection.
     pub is_stopped: bool,
+}
+
+/// A way to use an index that may be the best for the query.
+pub(crate) struct Contender {
+    pub bounds: IndexBounds,
+    /// Whether its keys come in the query's order.
+    pub is_sorted: bool,
+    pub reads_documents: bool,
+    /// Whether its bounds hold every condition of the query.
+    pub decides_all: bool,
 }
 
 /// An index that the plan uses, with the assumption that the plan makes about it.
@@ -69,7 +82,7 @@ impl Effort {
 
 impl Plan {
     pub(crate) fn new(parts: Parts) -> Self {
-        Self { parts: Arc::new(parts), contest: None, origin: None }
+        Self { parts: Arc::new(parts), contest: None, origin: None, estimate: None }
     }
 
     pub(crate) fn parts(&self) -> &Parts {
@@ -84,6 +97,14 @@ impl Plan {
         Self { origin: Some(Arc::new(origin)), ..self }
     }
 
+    pub(crate) fn estimated(self, estimate: Option<PlanEstimate>) -> Self {
+        Self { estimate: estimate.map(Arc::new), ..self }
+    }
+
+    pub(crate) fn estimate(&self) -> Option<&PlanEstimate> {
+        self.estimate.as_deref()
+    }
+
     /// The plan that the rules prefer; its rivals may replace it.
     pub(crate) fn origin(&self) -> &Self {
         self.origin.as_deref().unwrap_or(self)
@@ -93,16 +114,16 @@ impl Plan {
         self.contest.as_deref()
     }
 
-    /// The plan for explain: if no rule proves the best index, the candidates run against each other.
+    /// The plan for explain: if neither rules nor estimates prove the best index, the candidates run against each other.
     /// # Errors
     /// Errors of the operation.
     pub fn contested(&self) -> Result<Self> {
         contest::explained(self)
     }
 
-    /// Whether a trial has to decide between indexes.
+    /// Whether estimates or a trial have to decide between indexes.
     pub fn is_contested(&self) -> bool {
-        !self.parts.rivals.is_empty()
+        !self.parts.contenders.is_empty()
     }
 
     /// Whether the plan finds documents by an index and not by a collection scan.

@@ -19,6 +19,8 @@ pub enum PlanChoice {
     /// By the planner's rules.
     #[default]
     Rules,
+    /// By estimates: it was clearly the cheapest.
+    Estimates,
     /// By a trial against its rivals.
     Trial,
     /// From the plan cache: it won an earlier trial for the shape.

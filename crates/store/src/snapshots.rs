@@ -78,6 +78,11 @@ impl Store {
         if oldest < now { self.engines.all().iter().flat_map(kept).collect() } else { Vec::new() }
     }
 
+    /// Exclusive upper bound of the LSNs that a snapshot taken now sees.
+    pub fn visible_end(&self) -> Lsn {
+        self.watermark.visible()
+    }
+
     /// A snapshot of the present state, which is kept while the snapshot is open.
     pub fn snapshot(&self) -> Snapshot {
         // The gate keeps a checkpoint from beginning between the choice of the state and its view.

@@ -8,7 +8,7 @@ pub(crate) use index::{describe_count, describe_index, describe_index_run, descr
 pub(crate) use room::{Facts, Room};
 pub(crate) use stages::{all_trials, counted, run_tree, tree_of};
 
-use crate::contest;
+use crate::contest::{self, DecidedBy};
 use crate::count::CountPlan;
 use crate::execution::{Execution, ExecutionStatistics};
 use crate::find_query::FindQuery;
@@ -217,7 +217,8 @@ fn append_execution(
         .with("totalDocsExamined", statistics.docs_examined as i32)
         .with("executionStages", stages);
     if explained.verbosity == Verbosity::AllPlansExecution {
-        let trials = plan.and_then(Plan::contest).map(|contest| all_trials(&contest.trials, room));
+        let contest = plan.and_then(Plan::contest).filter(|contest| contest.decided_by == DecidedBy::Trial);
+        let trials = contest.map(|contest| all_trials(&contest.trials, room));
         execution.append("allPlansExecution", &trials.unwrap_or_default());
     }
     reply.append("executionStats", &execution);

@@ -4,10 +4,11 @@ use super::index::describe_count;
 use super::{Facts, LogRead, Room};
 use crate::contest::Trial;
 use crate::count::CountPlan;
+use crate::estimates::PlanEstimate;
 use crate::execution::{Execution, StageStatistics};
 use crate::find_query::FindQuery;
 use crate::plan::Plan;
-use crate::stages::{IndexScan, Stage};
+use crate::stages::{IndexScan, Stage, StageNumber};
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_matcher::Expression;
 use bunko_store::Direction;
@@ -18,6 +19,9 @@ enum Detail<'a> {
     Plan,
     Run(&'a [StageStatistics]),
 }
+
+/// The estimate of a plan, and the stage at its top.
+type Estimated<'a> = Option<(&'a PlanEstimate, StageNumber)>;
 
 pub(super) fn winning_plan(query: &FindQuery, plan: Option<&Plan>, room: &Room) -> DocumentBuf {
     let is_cached = plan.and_then(Plan::contest).is_some_and(|contest| contest.is_cached);
@@ -190,7 +194,7 @@ fn with_input(mut stage: DocumentBuf, input: &DocumentBuf) -> DocumentBuf {
 /// The whole tree. An `$or` at the top is planned branch by branch, which MongoDB shows as a stage.
 fn whole(query: &FindQuery, plan: &Plan, detail: Detail<'_>, room: &Room) -> DocumentBuf {
     let root: &dyn Stage = plan.parts().root.as_ref();
-    let tree = tree(query, root, detail, room);
+    let tree = tree((query, estimated(plan)), root, detail, room);
     let is_or = matches!(query.filter.root(), Expression::Or(_)) && query.hint.is_none();
     if !is_or || !any_stage(query, root, &|name| matches!(name, "OR" | "SORT_MERGE" | "COLLSCAN")) {
         return tree;
@@ -206,8 +210,17 @@ fn any_stage(query: &FindQuery, root: &dyn Stage, is_sought: &impl Fn(&str) -> b
     is_sought(root.name(query)) || root.inputs().into_iter().any(|input| any_stage(query, input, is_sought))
 }
 
-fn tree(query: &FindQuery, root: &dyn Stage, detail: Detail<'_>, room: &Room) -> DocumentBuf {
-    let mut described = described(query, root, detail, room);
+fn estimated(plan: &Plan) -> Estimated<'_> {
+    plan.estimate().map(|estimate| (estimate, plan.parts().root.number()))
+}
+
+fn tree(
+    (query, estimated): (&FindQuery, Estimated<'_>),
+    root: &dyn Stage,
+    detail: Detail<'_>,
+    room: &Room,
+) -> DocumentBuf {
+    let mut described = described((query, estimated), root, detail, room);
     let mut inputs = Vec::new();
     for input in root.inputs() {
         if room.left() == 0 {
@@ -215,7 +228,7 @@ fn tree(query: &FindQuery, root: &dyn Stage, detail: Detail<'_>, room: &Room) ->
             inputs.push(DocumentBuf::new().with("warning", warning));
             break;
         }
-        inputs.push(tree(query, input, detail, room));
+        inputs.push(tree((query, estimated), input, detail, room));
     }
     match inputs.as_slice() {
         [] => {}
@@ -229,18 +242,49 @@ fn tree(query: &FindQuery, root: &dyn Stage, detail: Detail<'_>, room: &Room) ->
     described
 }
 
-fn described(query: &FindQuery, root: &dyn Stage, detail: Detail<'_>, room: &Room) -> DocumentBuf {
+fn described(
+    (query, estimated): (&FindQuery, Estimated<'_>),
+    root: &dyn Stage,
+    detail: Detail<'_>,
+    room: &Room,
+) -> DocumentBuf {
     let mut facts = Facts::new(stage(root.name(query)), room);
     match detail {
-        Detail::Plan => root.describe(query, &mut facts),
+        Detail::Plan => {
+            add_estimates(&mut facts, root.name(query), root.number(), estimated);
+            root.describe(query, &mut facts);
+        }
         Detail::Run(run) => {
             let statistics = &run[root.number().0];
             add_counters(&mut facts, statistics);
+            add_estimates(&mut facts, root.name(query), root.number(), estimated);
             root.describe(query, &mut facts);
             root.describe_run(statistics, &mut facts);
         }
     }
     facts.into_document()
+}
+
+/// Adds estimates to a stage: of the whole plan at its top, of keys and documents where they are read.
+/// Source: MongoDB 8.2, explain output with `planRankerMode`.
+fn add_estimates(facts: &mut DocumentBuf, name: &str, number: StageNumber, estimated: Estimated<'_>) {
+    let Some((estimate, top)) = estimated else { return };
+    if number == top {
+        facts
+            .append("costEstimate", rounded(estimate.cost.likely))
+            .append("cardinalityEstimate", rounded(estimate.results.likely))
+            .append("estimatesMetadata", &DocumentBuf::new().with("ceSource", "Histogram"));
+    }
+    match name {
+        "IXSCAN" => facts.append("numKeysEstimate", rounded(estimate.keys.likely)),
+        "FETCH" | "CLUSTERED_IXSCAN" => facts.append("numDocsEstimate", rounded(estimate.documents.likely)),
+        _ => return,
+    };
+}
+
+/// A number of which only the first digits mean something.
+fn rounded(estimate: f64) -> f64 {
+    if estimate < 10.0 { (estimate * 10.0).round() / 10.0 } else { estimate.round() }
 }
 
 /// A stage with the counters that every stage has.
@@ -269,7 +313,7 @@ fn counted_tree(query: &FindQuery, plan: &Plan, detail: Detail<'_>, room: &Room)
     let Some(keys) = root.decided_by_keys() else { return whole(query, plan, detail, room) };
     match keys.as_index_scan() {
         Some(scan) if scan.is_one_range() => count_scan(scan, detail),
-        _ => tree(query, keys, detail, room),
+        _ => tree((query, estimated(plan)), keys, detail, room),
     }
 }
 

@@ -20,13 +20,14 @@ impl Builder<'_> {
         or_plan::of_predicates(indexes, predicates, self.query.sort.as_ref(), strings, &self.steps)
     }
 
-    /// The candidate that the rules prefer. The other candidates become its rivals, unless the rules prove it the best.
+    /// The candidate that the rules prefer. It contends with its rivals, unless the rules prove it the best.
     pub(super) fn best(&mut self, ranked: Vec<Candidate>) -> Option<Candidate> {
         let mut ranked = self.covering_first(ranked).into_iter();
         let best = ranked.next()?;
         if best.bounds.is_narrowed() && !self.query.reads_keys() {
             let predicates = predicates_of(self.query.filter.root());
-            self.rivals = choose::rivals(&best, predicates, self.query.sort.as_ref(), ranked);
+            let rivals = choose::rivals(&best, predicates, self.query.sort.as_ref(), ranked);
+            self.contenders = self.contenders_of(&best, rivals);
         }
         Some(best)
     }
@@ -43,7 +44,7 @@ impl Builder<'_> {
         ranked
     }
 
-    fn is_covering(&self, candidate: &Candidate) -> bool {
+    pub(super) fn is_covering(&self, candidate: &Candidate) -> bool {
         let predicates = predicates_of(self.query.filter.root());
         let residual = Residual::without(&candidate.bounds.decided, predicates.len());
         let is_ordered = candidate.sorted.and_then(GivenOrder::of_one_scan).is_some();

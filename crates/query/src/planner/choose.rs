@@ -26,6 +26,7 @@ const RIVALS_MAX: usize = 7;
 const LOOKUPS_MAX: usize = 100;
 
 /// A way to use an index.
+#[derive(Clone)]
 pub(crate) struct Candidate {
     pub bounds: IndexBounds,
     /// The way to the sort's order; `None` without a sort, or if the index has another order.
@@ -159,13 +160,13 @@ fn useful<'a>(
         .filter(Candidate::is_useful)
 }
 
-/// The indexes of candidates that may be better than `best` and than all ranked before them.
+/// The candidates that may be better than `best` and than all ranked before them.
 pub(crate) fn rivals(
     best: &Candidate,
     predicates: &[Expression],
     sort: Option<&SortPattern>,
     others: impl Iterator<Item = Candidate>,
-) -> Vec<Arc<Index>> {
+) -> Vec<Candidate> {
     if best.is_proven(predicates, sort) {
         return Vec::new();
     }
@@ -175,5 +176,5 @@ pub(crate) fn rivals(
             rivals.push(other);
         }
     }
-    rivals.into_iter().map(|rival| rival.bounds.index).collect()
+    rivals
 }

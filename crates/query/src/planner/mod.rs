@@ -1,4 +1,4 @@
-//! Plans queries by rules, without statistics.
+//! Plans queries by rules. Where these leave a choice between indexes, `contest` decides it.
 //!
 //! `{_id: value}` is looked up. Otherwise the plan scans the best index by [`choose`]'s rules, or one index for each
 //! branch of an `$or`, or the whole collection. The filter is evaluated after the fetch unless the keys alone decide
@@ -8,6 +8,7 @@ mod by_path;
 mod candidates;
 mod choose;
 mod collated;
+mod contenders;
 mod covered_plan;
 mod distinct_plan;
 mod index_bounds;
@@ -38,7 +39,7 @@ use crate::expr_filter::CollectionScans;
 use crate::find_query::{DistinctOf, FindQuery, Hint, KeyBounds};
 use crate::id_lookup::{can_look_up, is_plain_id};
 use crate::near::{Measure, NearSearch};
-use crate::plan::{Effort, Parts, Plan, UsedIndex};
+use crate::plan::{Contender, Effort, Parts, Plan, UsedIndex};
 use crate::stages::{
     DistinctScan, DocumentStage, Eof, GeoNear, Limit, ProjectionStage, ReturnKey, Skip, Sort, StageNumber,
 };
@@ -98,18 +99,18 @@ fn build_among(
     // Settings override index filters.
     let index_filter = if allowed.is_none() { index_filter(collection, query) } else { None };
     let is_filtered = index_filter.is_some();
-    let (used, rivals) = (Vec::new(), Vec::new());
+    let (used, contenders) = (Vec::new(), Vec::new());
     let (stages, is_covered, steps) = (0, false, Steps::new());
     let mut builder =
-        Builder { collection, query, index_filter, allowed, chosen, stages, is_covered, used, rivals, steps };
+        Builder { collection, query, index_filter, allowed, chosen, stages, is_covered, used, contenders, steps };
     let root = builder.root()?;
     operation.work(builder.steps.used())?;
     if is_large {
         operation.check()?;
     }
-    let Builder { stages, used, rivals, steps, .. } = builder;
+    let Builder { stages, used, contenders, steps, .. } = builder;
     let (collection, query, is_stopped) = (Arc::clone(collection), Arc::clone(query), steps.are_used_up());
-    Ok(Plan::new(Parts { collection, query, root, stages, used, rivals, is_filtered, is_stopped }))
+    Ok(Plan::new(Parts { collection, query, root, stages, used, contenders, is_filtered, is_stopped }))
 }
 
 /// The index filter for queries of this shape, if an administrator set one.
@@ -155,8 +156,8 @@ struct Builder<'q> {
     /// Whether the documents found are projected already.
     is_covered: bool,
     used: Vec<UsedIndex>,
-    /// Indexes that may serve better than the one used.
-    rivals: Vec<Arc<Index>>,
+    /// The candidates of which one is chosen later.
+    contenders: Vec<Contender>,
     steps: Steps,
 }
 
@@ -255,11 +256,11 @@ impl<'q> Builder<'q> {
             }
         };
         if self.steps.are_used_up() {
-            self.rivals.clear();
+            self.contenders.clear();
             return self.last_resort();
         }
         if let Some(distinct) = self.distinct(&indexes, best.as_ref()) {
-            self.rivals.clear();
+            self.contenders.clear();
             return Ok(distinct);
         }
         let (narrowing, sorting): (Vec<_>, Vec<_>) = best.into_iter().partition(|best| best.bounds.is_narrowed());

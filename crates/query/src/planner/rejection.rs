@@ -9,7 +9,7 @@ use super::predicates::{Keys, bounds};
 use super::sort_order::{Split, split};
 use super::steps::asks_for;
 use super::{index_filter, predicates_of};
-use crate::contest::Trial;
+use crate::contest::{DecidedBy, Trial};
 use crate::find_query::Hint;
 use crate::plan::Plan;
 use bunko_bson::StringOrder;
@@ -63,6 +63,11 @@ pub(crate) enum Rejection {
         winner_results: u64,
         winner_works: u64,
     },
+    /// Its estimated cost is clearly higher.
+    Costs {
+        cost: f64,
+        winner_cost: f64,
+    },
     Behind {
         winner: String,
         by: Merit,
@@ -113,6 +118,9 @@ impl fmt::Display for Rejection {
                 f,
                 "it lost the trial: it found {results} in {works} works, and the winner {winner_results} in {winner_works}"
             ),
+            Self::Costs { cost, winner_cost } => {
+                write!(f, "its estimated cost is {cost:.0}, and the winner's {winner_cost:.0}")
+            }
             Self::Behind { winner, by } => match by {
                 Merit::Bounds => write!(f, "'{winner}' has narrower bounds"),
                 Merit::Order => write!(f, "'{winner}' gives the sort's order too"),
@@ -208,10 +216,15 @@ fn excluded(plan: &Plan, index: &Index) -> Option<Rejection> {
     (is_partial && asks_for_it).then_some(Rejection::PartialFilter)
 }
 
-/// The result of the trial that the index lost.
+/// The estimates or the trial by which the index lost.
 fn lost(plan: &Plan, index: &Index) -> Option<Rejection> {
-    let trials = &plan.contest()?.trials;
+    let contest = plan.contest()?;
+    let trials = &contest.trials;
     let own = trials.iter().skip(1).find(|trial| trial.plan.index() == Some(index.keyspace))?;
+    if contest.decided_by == DecidedBy::Estimates {
+        let cost = |trial: &Trial| trial.plan.estimate().map(|estimate| estimate.cost.likely);
+        return Some(Rejection::Costs { cost: cost(own)?, winner_cost: cost(&trials[0])? });
+    }
     let counts = |trial: &Trial| (trial.totals.returned, trial.works);
     let ((results, works), (winner_results, winner_works)) = (counts(own), counts(&trials[0]));
     Some(Rejection::LostTrial { results, works, winner_results, winner_works })

@@ -12,6 +12,7 @@ use bunko_bson::key_string::{self, MAX_BYTE, decode};
 use bunko_catalog::{Index, from_storage, is_shortened};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_matcher::Expression;
+use bunko_operation::OperationContext;
 use bunko_store::{Direction, KeyCursor, KeyRange, KeyspaceId, RecordId, View};
 use std::collections::HashSet;
 use std::ops::Bound;
@@ -59,7 +60,7 @@ impl IndexScan {
             cursor: None,
             is_within: false,
             kept_key: None,
-            check: Check::new(&self.bounds, &self.ranges.checked),
+            check: KeyCheck::new(&self.bounds, &self.ranges),
             seen: (!self.bounds.multikey.is_empty() || self.bounds.spans_paths).then(HashSet::new),
         }
     }
@@ -124,22 +125,22 @@ pub(crate) struct Scan {
     is_within: bool,
     /// The key of the last record, if a stage reads it.
     kept_key: Option<Vec<u8>>,
-    check: Check,
+    check: KeyCheck,
     /// Records found so far; set if a record may have several keys.
     seen: Option<HashSet<RecordId>>,
 }
 
 /// Checks keys against bounds that the ranges do not express.
-struct Check {
+pub(crate) struct KeyCheck {
     index: Arc<Index>,
     directions: Vec<key_string::Direction>,
     fields: Vec<(usize, Intervals)>,
     conditions: Vec<(usize, Expression)>,
 }
 
-impl Check {
-    fn new(bounds: &IndexBounds, checked: &[usize]) -> Self {
-        let conditions = bounds.on_keys.clone();
+impl KeyCheck {
+    pub fn new(bounds: &IndexBounds, ranges: &KeyRanges) -> Self {
+        let (checked, conditions) = (&ranges.checked, bounds.on_keys.clone());
         let last =
             checked.iter().chain(conditions.iter().map(|(position, _)| position)).max().map_or(0, |last| last + 1);
         Self {
@@ -150,8 +151,16 @@ impl Check {
         }
     }
 
-    fn holds(&self, key: &[u8], run: &Run) -> Result<bool> {
-        if self.fields.is_empty() && self.conditions.is_empty() {
+    /// Whether all keys of the ranges are within the bounds.
+    pub fn is_empty(&self) -> bool {
+        self.fields.is_empty() && self.conditions.is_empty()
+    }
+
+    /// Whether a key of the ranges is within the bounds.
+    /// # Errors
+    /// Errors of the operation.
+    pub fn holds(&self, key: &[u8], operation: &OperationContext) -> Result<bool> {
+        if self.is_empty() {
             return Ok(true);
         }
         // A key that cannot be decoded passes; the filter decides.
@@ -163,7 +172,7 @@ impl Check {
             return Ok(false);
         }
         for (position, condition) in &self.conditions {
-            if !condition.holds_for(values[*position].as_ref(), &run.query.scope.operation)? {
+            if !condition.holds_for(values[*position].as_ref(), operation)? {
                 return Ok(false);
             }
         }
@@ -244,7 +253,7 @@ impl Scan {
                 run.tick()?;
                 if let Some((key, record)) = cursor.next().map_err(from_storage)? {
                     run.at(self.number).keys_examined += 1;
-                    if self.check.holds(key, run)? {
+                    if self.check.holds(key, &run.query.scope.operation)? {
                         hold_key(&self.bounds, key, run)?;
                         Self::keep_key(&mut self.kept_key, key);
                         return Ok(Some(record));

@@ -37,7 +37,7 @@ pub(crate) use express::Express;
 pub(crate) use fetch::Fetch;
 pub(crate) use geo_near::GeoNear;
 pub(crate) use geo_scan::GeoScan;
-pub(crate) use index_scan::IndexScan;
+pub(crate) use index_scan::{IndexScan, KeyCheck};
 pub(crate) use keys_alone::KeysAlone;
 pub(crate) use limit::Limit;
 pub(crate) use merge_scan::{MergeScan, Overlap};

@@ -1,8 +1,7 @@
 //! MULTI_ITERATOR: documents at random places of the collection, for a `$sample` of few of many.
 //!
-//! A place is a record id between the first and the last one, each as likely as every other. A place without a record is
-//! drawn again, so each document is as likely as every other too. A collection with few records for its range of ids
-//! gives all of its documents instead, in record order: the `$sample` above chooses among them.
+//! A collection with few records for its range of ids gives all of its documents instead, in record order: the `$sample`
+//! above chooses among them.
 
 use super::{DocumentStage, Documents, Row, Stage, StageNumber};
 use crate::execution::{Run, StageStatistics};
@@ -10,7 +9,7 @@ use crate::explain::Facts;
 use crate::find_query::FindQuery;
 use crate::plan::Effort;
 use bunko_bson::DocumentBuf;
-use bunko_catalog::from_storage;
+use bunko_catalog::{RandomPlaces, from_storage};
 use bunko_errors::Result;
 use bunko_store::{Direction, RecordCursor, RecordId, RecordRange, View};
 use std::collections::HashSet;
@@ -66,7 +65,7 @@ impl DocumentStage for RandomScan {
         Box::new(Drawing {
             number: self.number,
             size: self.size,
-            ids: None,
+            places: None,
             draws_left: self.size.saturating_mul(DRAWS_MAX),
             given: HashSet::new(),
             rest: None,
@@ -78,8 +77,8 @@ impl DocumentStage for RandomScan {
 struct Drawing {
     number: StageNumber,
     size: u64,
-    /// The first record id and the number of ids up to the last; read at the first draw.
-    ids: Option<(u64, u64)>,
+    /// Made at the first draw.
+    places: Option<RandomPlaces>,
     draws_left: u64,
     /// Records already given.
     given: HashSet<RecordId>,
@@ -91,19 +90,18 @@ struct Drawing {
 impl Drawing {
     /// Draws until a place has a record that was not given yet; `None` if too many places were drawn.
     fn draw(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
-        let (first, count) = match self.ids {
-            Some(ids) => ids,
-            None => *self.ids.insert(ids(run)?),
+        let records = run.collection.records();
+        let places = match self.places {
+            Some(places) => places,
+            None => *self.places.insert(RandomPlaces::of(&*run.snapshot, records)?),
         };
         while self.draws_left > 0 {
             self.draws_left -= 1;
             run.tick()?;
-            let place = (run.query.scope.operation.random() * count as f64) as u64;
-            let record = RecordId(first + place.min(count - 1));
+            let record = places.draw(run.query.scope.operation.random());
             if self.given.contains(&record) {
                 continue;
             }
-            let records = run.collection.records();
             if run.snapshot.record(records, record, &mut self.document).map_err(from_storage)?.is_some() {
                 self.given.insert(record);
                 return Ok(Some(record));
@@ -126,16 +124,6 @@ impl Drawing {
             }
         }
     }
-}
-
-/// The first record id, and the number of ids from it to the last; one id if there are no records.
-fn ids(run: &Run) -> Result<(u64, u64)> {
-    let end = |direction| {
-        let mut cursor = run.snapshot.records(run.collection.records(), RecordRange::ALL, direction);
-        Ok(cursor.next().map_err(from_storage)?.map_or(0, |(record, ..)| record.0))
-    };
-    let (first, last) = (end(Direction::Forward)?, end(Direction::Backward)?);
-    Ok((first, last.saturating_sub(first) + 1))
 }
 
 impl Documents for Drawing {

@@ -1,6 +1,7 @@
 //! All integration tests of the crate, as modules of one program.
 
 mod concurrent_writes;
+mod estimates;
 mod long_keys;
 mod planning_steps;
 mod plans_agree;

@@ -7,6 +7,8 @@
 //! - `plan`: the fields of a find; prints the winning plan, one stage per line.
 //! - `rejected`: the fields of a find; prints the plans that lost a trial.
 //! - `because`: the fields of a find; prints the unused indexes, each with the reason.
+//! - `fill`: a number of documents, then a document of moduli: each field of the n-th document is n modulo its modulus.
+//! - `estimates`: the fields of a find; prints the stages with estimates and what was found, and the rejected plans.
 //! - `cache`: prints the collection's plan cache.
 //! - `run`: the fields of a find; prints the stages with their statistics.
 //! - `explain`: the fields of a find; prints the whole reply of verbosity `executionStats`.
@@ -62,6 +64,18 @@ fn run(database: &Database, name: &str, directive: &str, input: &str) -> Result<
         lines.try_for_each(|line| database.insert(name, line))?;
         return Ok(String::new());
     }
+    if directive == "fill" {
+        let count: i64 = lines.next().and_then(|count| count.parse().ok()).expect("a number");
+        let moduli = document(lines.next().expect("moduli"));
+        for number in 0..count {
+            let fields = moduli.as_ref().iter().map(|field| {
+                let modulus = bunko_bson::number::as_i64_exact(field.value).expect("a whole number");
+                format!("{}: {}", field.name, number % modulus)
+            });
+            database.insert(name, &format!("{{_id: {number}, {}}}", fields.collect::<Vec<_>>().join(", ")))?;
+        }
+        return Ok(String::new());
+    }
     if directive == "index" {
         for line in lines {
             let (key, options) = line.split_once("} {").map_or((line.to_owned(), "{}".to_owned()), |(key, options)| {
@@ -78,8 +92,12 @@ fn run(database: &Database, name: &str, directive: &str, input: &str) -> Result<
     Ok(match directive {
         "find" => found(&collection, query)?,
         "plan" => tree(winning(&explained(&collection, query, Verbosity::QueryPlanner)?)),
-        "rejected" => rejected(&explained(&collection, query, Verbosity::QueryPlanner)?),
+        "rejected" => rejected(&explained(&collection, query, Verbosity::QueryPlanner)?, tree),
         "because" => because(&explained(&collection, query, Verbosity::QueryPlanner)?),
+        "estimates" => {
+            let reply = explained(&collection, query, Verbosity::ExecutionStats)?;
+            format!("{}rejected\n{}", estimates(executed(&reply)), rejected(&reply, estimates))
+        }
         "cache" => cached(&collection),
         "run" => tree(executed(&explained(&collection, query, Verbosity::ExecutionStats)?)),
         "explain" => pretty(explained(&collection, query, Verbosity::ExecutionStats)?.as_ref()),
@@ -118,10 +136,10 @@ fn explained(collection: &Arc<Collection>, query: FindQuery, verbosity: Verbosit
     Ok(explain_plan(explain_of(namespace.as_str(), plan.query(), verbosity), Some(&plan), Some(&execution)))
 }
 
-fn rejected(reply: &DocumentBuf) -> String {
+fn rejected(reply: &DocumentBuf, print: fn(DocumentRef<'_>) -> String) -> String {
     let planner = reply.as_ref().get("queryPlanner").and_then(ValueRef::as_document).expect("a planner's part");
     let plans = planner.get("rejectedPlans").and_then(ValueRef::as_array).expect("an array");
-    plans.iter().filter_map(ValueRef::as_document).map(tree).collect::<Vec<_>>().join("or\n")
+    plans.iter().filter_map(ValueRef::as_document).map(print).collect::<Vec<_>>().join("or\n")
 }
 
 fn because(reply: &DocumentBuf) -> String {
@@ -168,7 +186,17 @@ fn executed(reply: &DocumentBuf) -> DocumentRef<'_> {
 /// One line per stage: its name, then its notable fields.
 fn tree(stage: DocumentRef<'_>) -> String {
     let mut text = String::new();
-    put_tree(&mut text, stage, 0);
+    put_tree(&mut text, stage, 0, &|name| !NOT_SHOWN.contains(&name) && !name.ends_with("Estimate"));
+    text
+}
+
+/// As [`tree`], with only the index, the estimates, and the numbers of a run.
+fn estimates(stage: DocumentRef<'_>) -> String {
+    let mut text = String::new();
+    put_tree(&mut text, stage, 0, &|name| {
+        name.ends_with("Estimate") && name != "executionTimeMillisEstimate"
+            || matches!(name, "indexName" | "keysExamined" | "docsExamined" | "nReturned")
+    });
     text
 }
 
@@ -186,7 +214,7 @@ const NOT_SHOWN: &[&str] = &[
     "isUnique",
     "memLimit",
     "type",
-    "executionTimeMillisEstimate",
+    "estimatesMetadata",
     "needYield",
     "saveState",
     "restoreState",
@@ -200,10 +228,10 @@ const NOT_SHOWN: &[&str] = &[
     "totalDataSizeSorted",
 ];
 
-fn put_tree(text: &mut String, stage: DocumentRef<'_>, depth: usize) {
+fn put_tree(text: &mut String, stage: DocumentRef<'_>, depth: usize, is_shown: &dyn Fn(&str) -> bool) {
     let name = stage.get("stage").and_then(ValueRef::as_str).expect("a name");
     write!(text, "{}{name}", "  ".repeat(depth)).expect("text");
-    for element in stage.iter().filter(|element| !NOT_SHOWN.contains(&element.name)) {
+    for element in stage.iter().filter(|element| is_shown(element.name)) {
         let is_dull = matches!((element.name, element.value), ("isMultiKey", ValueRef::Boolean(false)))
             || matches!((element.name, element.value), ("direction", ValueRef::String("forward")));
         if !is_dull {
@@ -212,10 +240,10 @@ fn put_tree(text: &mut String, stage: DocumentRef<'_>, depth: usize) {
     }
     text.push('\n');
     if let Some(input) = stage.get("inputStage").and_then(ValueRef::as_document) {
-        put_tree(text, input, depth + 1);
+        put_tree(text, input, depth + 1, is_shown);
     }
     if let Some(inputs) = stage.get("inputStages").and_then(ValueRef::as_array) {
-        inputs.iter().filter_map(ValueRef::as_document).for_each(|input| put_tree(text, input, depth + 1));
+        inputs.iter().filter_map(ValueRef::as_document).for_each(|input| put_tree(text, input, depth + 1, is_shown));
     }
 }
 

@@ -1,0 +1,232 @@
+//! Estimates the cost of each candidate for a query, by samples of its index's keys.
+//!
+//! A candidate that is clearly the cheapest is chosen without a trial: its highest cost, with a factor, is below the
+//! lowest cost of every other. The bounds of a cost come from the number of sampled keys, from keys added since, and
+//! for a limit from the number of results: in the best case they are spread evenly, in the worst they come last. A
+//! wrong estimate makes a query slower and never changes its answer; a plan that was chosen by one and finds nothing for
+//! long is replaced by the winner of a trial.
+//!
+//! Where the others cost little too, the candidates run against each other as on MongoDB, and the winner is cached.
+
+use crate::find_query::FindQuery;
+use crate::plan::{Contender, Plan};
+use crate::planner::{KeyRanges, RangeRef};
+use crate::stages::KeyCheck;
+use bunko_catalog::{Collection, Counted, Estimate, SampledIndex};
+use bunko_errors::Result;
+use bunko_operation::OperationContext;
+use bunko_store::KeyspaceId;
+use std::sync::Arc;
+
+/// Costs, in units of one key that is read in order.
+const SEEK_COST: f64 = 2.0;
+const DOCUMENT_COST: f64 = 4.0;
+/// Cost of one comparison of a sort.
+const COMPARISON_COST: f64 = 0.5;
+/// A candidate is clearly cheaper than another if it costs at most this part of the other's cost.
+const CLEAR_PART: f64 = 1.0 / 3.0;
+/// A trial is cheaper than this, so that choosing without one saves little if the others cost less.
+const COST_MIN: f64 = 2_000.0;
+/// A collection of fewer documents has no choice by estimates, and no samples unless explain asks for them.
+const DOCUMENTS_MIN: u64 = 1_000;
+/// Most ranges that are looked up in a sample; of more ranges some stand for all.
+const RANGES_MAX: usize = 256;
+/// Most sampled keys that are checked against the bounds of later fields.
+const CHECKED_MAX: usize = 64;
+/// Entries that a chosen plan may examine before its first result: this many times its highest estimate.
+const WORKS_FACTOR: f64 = 10.0;
+
+/// The estimate of one candidate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlanEstimate {
+    pub index: KeyspaceId,
+    /// Keys read, without a limit.
+    pub keys: Estimate,
+    /// Documents read, without a limit.
+    pub documents: Estimate,
+    /// Results of the query.
+    pub results: Estimate,
+    pub cost: Estimate,
+    /// Version of the sample.
+    pub version: u64,
+}
+
+impl PlanEstimate {
+    /// Entries that the plan may examine before its first result.
+    pub fn works_max(&self) -> u64 {
+        (WORKS_FACTOR * (COST_MIN + self.keys.high + self.documents.high)) as u64
+    }
+}
+
+/// Candidates to be estimated, with the parts of the query that are not in their bounds.
+pub(crate) struct Choice<'a> {
+    pub collection: &'a Arc<Collection>,
+    pub operation: &'a OperationContext,
+    pub contenders: &'a [Contender],
+    pub demand: Demand,
+}
+
+/// The order and the number of results that a query asks for.
+#[derive(Clone, Copy)]
+pub(crate) struct Demand {
+    pub is_sorted: bool,
+    pub wanted: Option<u64>,
+}
+
+impl Demand {
+    pub fn of(query: &FindQuery) -> Self {
+        Self { is_sorted: query.sort.is_some(), wanted: query.wanted() }
+    }
+}
+
+/// The estimates of a plan's contenders, in their order; `None` if some index has no sample.
+/// # Errors
+/// Errors of the operation.
+pub(crate) fn of_contenders(plan: &Plan) -> Result<Option<Vec<PlanEstimate>>> {
+    let (collection, query) = (plan.collection(), plan.query());
+    let (operation, contenders) = (&*query.scope.operation, plan.parts().contenders.as_slice());
+    Choice { collection, operation, contenders, demand: Demand::of(query) }.estimates()
+}
+
+impl Choice<'_> {
+    /// The estimates of the candidates, in their order; `None` if some index has no sample.
+    /// # Errors
+    /// Errors of the operation.
+    pub fn estimates(&self) -> Result<Option<Vec<PlanEstimate>>> {
+        let mut reads = Vec::with_capacity(self.contenders.len());
+        for contender in self.contenders {
+            let index = &contender.bounds.index;
+            let Some(sampled) = self.collection.index_sample(index, self.operation)? else { return Ok(None) };
+            reads.push((contender, Read::of(contender, &sampled, self.operation)?, sampled.sample.version()));
+        }
+        let results = results(&reads, self.collection.count() as f64);
+        let estimate = |(contender, read, version): &(&Contender, Read, u64)| PlanEstimate {
+            index: contender.bounds.index.keyspace,
+            keys: read.keys,
+            documents: if contender.reads_documents { read.found } else { Estimate::default() },
+            results,
+            cost: cost(contender, read, results, self.demand),
+            version: *version,
+        };
+        Ok(Some(reads.iter().map(estimate).collect()))
+    }
+}
+
+/// As [`of_contenders`], but none for a collection so small that a trial costs little.
+/// # Errors
+/// Errors of the operation.
+pub(crate) fn for_choice(plan: &Plan) -> Result<Option<Vec<PlanEstimate>>> {
+    if may_choose(plan.collection()) { of_contenders(plan) } else { Ok(None) }
+}
+
+/// Whether estimates choose among the collection's indexes.
+pub(crate) fn may_choose(collection: &Collection) -> bool {
+    collection.count() >= DOCUMENTS_MIN
+}
+
+/// The candidate that is clearly the cheapest, if there is one.
+pub(crate) fn clear_choice(estimates: &[PlanEstimate]) -> Option<&PlanEstimate> {
+    let cheapest = estimates.iter().min_by(|one, other| one.cost.likely.total_cmp(&other.cost.likely))?;
+    let is_clear = |other: &PlanEstimate| {
+        other.index == cheapest.index || other.cost.low >= COST_MIN && cheapest.cost.high <= other.cost.low * CLEAR_PART
+    };
+    estimates.iter().all(is_clear).then_some(cheapest)
+}
+
+/// The part of an index that a candidate reads.
+struct Read {
+    ranges: usize,
+    keys: Estimate,
+    /// Keys that lead to documents.
+    found: Estimate,
+}
+
+impl Read {
+    fn of(contender: &Contender, sampled: &SampledIndex, operation: &OperationContext) -> Result<Self> {
+        let bounds = &contender.bounds;
+        let ranges = KeyRanges::of(bounds);
+        let check = KeyCheck::new(bounds, &ranges);
+        let sample = &sampled.sample;
+        let step = ranges.len().div_ceil(RANGES_MAX).max(1);
+        let mut counted = Counted { point_fields: bounds.leading_points(), ..Counted::default() };
+        let mut places = Vec::new();
+        for range in (0..ranges.len()).step_by(step) {
+            let found = match ranges.get(range) {
+                RangeRef::Key(key) => sample.between(key, &[key, &[0]].concat()),
+                RangeRef::Between { start, end } => sample.between(start, &end),
+            };
+            counted.ranges += 1;
+            counted.empty_ranges += usize::from(found.is_empty());
+            counted.keys += found.len();
+            places.push(found);
+        }
+        let all = ranges.len() as f64 / counted.ranges.max(1) as f64;
+        let keys = sampled.keys(&counted).map(|keys| (keys * all).min(sampled.entries as f64));
+        let keys = if ranges.are_keys() { keys.map(|keys| keys.min(ranges.len() as f64)) } else { keys };
+        if check.is_empty() {
+            return Ok(Self { ranges: ranges.len(), keys, found: keys });
+        }
+        let (mut checked, mut passed) = (0, 0);
+        for place in places.into_iter().flatten().step_by(counted.keys.div_ceil(CHECKED_MAX).max(1)) {
+            checked += 1;
+            passed += usize::from(check.holds(sample.key(place), operation)?);
+        }
+        Ok(Self { ranges: ranges.len(), keys, found: keys.with(share(passed, checked), |keys, share| keys * share) })
+    }
+}
+
+/// The part of all keys that pass a check, by the sampled ones that did.
+fn share(passed: usize, checked: usize) -> Estimate {
+    if checked == 0 {
+        return Estimate { low: 0.0, likely: 1.0, high: 1.0 };
+    }
+    let (passed, checked) = (passed as f64, checked as f64);
+    let likely = passed / checked;
+    let deviation = (likely * (1.0 - likely) / checked).sqrt();
+    let least = 1.0 / checked;
+    Estimate {
+        low: (likely - 2.0 * deviation).max(0.0),
+        likely: likely.max(least / 2.0),
+        high: (likely + 2.0 * deviation + least).min(1.0),
+    }
+}
+
+/// The results of the query: no more than any candidate finds. Conditions on other fields are taken to exclude documents
+/// too, each further one with less weight, as they may depend on each other.
+fn results(reads: &[(&Contender, Read, u64)], documents: f64) -> Estimate {
+    let high = reads.iter().map(|(_, read, _)| read.found.high).fold(documents, f64::min);
+    let mut by_size: Vec<_> = reads.iter().map(|(contender, read, _)| (contender, read)).collect();
+    by_size.sort_by(|(_, one), (_, other)| one.found.likely.total_cmp(&other.found.likely));
+    let (mut likely, mut weight) = (documents, 1.0);
+    let mut seen: Vec<&str> = Vec::new();
+    for (contender, read) in by_size {
+        let paths: Vec<&str> = narrowed_paths(contender).collect();
+        if paths.iter().any(|path| seen.contains(path)) {
+            continue;
+        }
+        likely *= (read.found.likely / documents.max(1.0)).min(1.0).powf(weight);
+        if contender.decides_all {
+            break;
+        }
+        weight /= 2.0;
+        seen.extend(paths);
+    }
+    Estimate { low: 0.0, likely: likely.min(high), high }
+}
+
+fn narrowed_paths(contender: &Contender) -> impl Iterator<Item = &str> {
+    let fields = contender.bounds.pattern.iter().zip(&contender.bounds.fields);
+    fields.filter(|(_, intervals)| !intervals.is_full()).map(|(field, _)| field.path.as_str())
+}
+
+fn cost(contender: &Contender, read: &Read, results: Estimate, demand: Demand) -> Estimate {
+    let document = if contender.reads_documents { DOCUMENT_COST } else { 0.0 };
+    let seeks = read.ranges as f64 * SEEK_COST;
+    let scan = read.keys.with(read.found, |keys, found| seeks + keys + found * document);
+    if demand.is_sorted && !contender.is_sorted {
+        return scan.with(results, |scan, results| scan + results * (results + 1.0).log2() * COMPARISON_COST);
+    }
+    let Some(wanted) = demand.wanted else { return scan };
+    let part = |results: f64| (wanted as f64 / results.max(1.0)).min(1.0);
+    Estimate { low: scan.low * part(results.high), likely: scan.likely * part(results.likely), high: scan.high }
+}
