@@ -2,7 +2,6 @@
 //! before it parses the first. For a pipeline that cannot run, it parses all stages before it checks whether the first
 //! needs a collection, and before it checks their places.
 
-use crate::change_stream;
 use crate::invocation::Invocation;
 use crate::pipeline_sources::PipelineSources;
 use crate::scope_options::ScopeOptions;
@@ -11,7 +10,7 @@ use bunko_aggregate::{Environment, Pipeline, is_known_stage, stage_field};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
-use bunko_stages::{Inner, Place};
+use bunko_stages::{CHANGE_STREAM, Inner, Place};
 
 /// Checks each stage alone, as if it were the only one.
 /// # Errors
@@ -32,7 +31,7 @@ pub(crate) fn check(
         let name = first(stage).map_or("", |field| field.name);
         if let Some(sourced) = SourcedPipeline::take_off(alone.as_ref())? {
             sourced.check(invocation, namespace)?;
-        } else if name != change_stream::STAGE && !is_refused_by_place(stage) {
+        } else if name != CHANGE_STREAM.name && !is_refused_by_place(stage) {
             Pipeline::parse(alone.as_ref(), environment.clone())?;
         }
     }

@@ -9,9 +9,6 @@
 //! `every_way_to_read_meets_all_documents_or_is_refused` walks the kinds of collections and the ways to read them.
 
 use crate::collection_statistics::CollectionStatistics;
-use crate::command_entry::Command;
-use crate::commands::aggregate::Aggregation;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::oplog_view;
 use crate::session_collections::SessionCollection;
@@ -20,7 +17,7 @@ use bunko_aggregate::{DocumentStream, Pipeline, Plannable};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::Hint;
-use bunko_request::facts::UnstoredUse;
+use bunko_request::facts::{CommandFacts, UnstoredUse};
 use bunko_stages::UnstoredUse as StageUse;
 use bunko_store::Direction;
 
@@ -99,7 +96,7 @@ impl Unstored {
 /// # Errors
 /// `CommandNotSupported`; `CannotCreateIndex` and `IllegalOperation` for indexes; 5255000 or 5255001 for dropping the
 /// oplog.
-pub(crate) fn check(invocation: &Invocation<'_>, namespace: &Namespace, reader: &Command) -> Result<()> {
+pub(crate) fn check(invocation: &Invocation<'_>, namespace: &Namespace, reader: &CommandFacts) -> Result<()> {
     let Some(unstored) = Unstored::at(&invocation.service.catalog, namespace) else { return Ok(()) };
     match (unstored, reader.unstored) {
         (_, UnstoredUse::Reads) | (Unstored::Oplog, UnstoredUse::ReadsOplog) => Ok(()),
@@ -120,22 +117,6 @@ pub(crate) fn check(invocation: &Invocation<'_>, namespace: &Namespace, reader: 
 /// `CommandNotSupported`.
 pub(crate) fn refuse(catalog: &Catalog, namespace: &Namespace, what: &str) -> Result<()> {
     Unstored::at(catalog, namespace).map_or(Ok(()), |unstored| Err(unstored.refusal(what, namespace)))
-}
-
-/// Opens the unstored collection that a pipeline reads, if it reads one.
-/// # Errors
-/// As [`Unstored::open`].
-pub(crate) fn open(
-    invocation: &Invocation<'_>,
-    aggregation: &Aggregation,
-) -> Result<Option<Box<dyn DocumentStream>>, Halt> {
-    let Aggregation { query, pipeline, resolved, .. } = aggregation;
-    let unstored = resolved.as_ref().and_then(|resolved| resolved.below.unstored());
-    let Some(unstored) = unstored.filter(|_| !pipeline.brings_documents()) else { return Ok(None) };
-    direction(query.hint.as_ref())?;
-    invocation.refuse_if_long(true)?;
-    let surroundings = Surroundings::of(invocation.service, invocation.operation());
-    Ok(Some(unstored.open(&surroundings, pipeline, query.hint.as_ref())?))
 }
 
 /// Refuses a pipeline whose first stage needs an index.

@@ -1,6 +1,5 @@
 //! Checks the definition of a view from `create` or `collMod`.
 
-use crate::change_stream;
 use crate::commands::aggregate::first_name;
 use crate::invocation::Invocation;
 use crate::pipeline_sources::{PipelineSources, VIEW_DEPTH_MAX};
@@ -11,7 +10,7 @@ use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Catalog, Namespace, ViewDefinition};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::QueryScope;
-use bunko_stages::{DOCUMENTS, Subject};
+use bunko_stages::{CHANGE_STREAM, DOCUMENTS, Subject};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -118,9 +117,9 @@ fn check_stages(
     if first_name(pipeline) == Some(DOCUMENTS.name) {
         return Err(needs_none(DOCUMENTS.name));
     }
-    if first_name(pipeline) == Some(change_stream::STAGE) {
-        change_stream::check_server(invocation)?;
-        let message = format!("{} cannot be used in the view definition of {namespace}", change_stream::STAGE);
+    if first_name(pipeline) == Some(CHANGE_STREAM.name) {
+        bunko_change_stream::check_server(&invocation.service.catalog)?;
+        let message = format!("{} cannot be used in the view definition of {namespace}", CHANGE_STREAM.name);
         return Err(Failure::new(ErrorCode::OPTION_NOT_SUPPORTED_ON_VIEW, message));
     }
     match SourcedPipeline::take_off(pipeline)? {

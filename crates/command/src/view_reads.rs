@@ -2,7 +2,6 @@
 //! the view's own.
 
 use crate::commands::aggregate::{open, prepare};
-use crate::dispatch::Halt;
 use crate::hint_option::HintOption;
 use crate::invocation::Invocation;
 use crate::scope_options::ScopeOptions;
@@ -10,6 +9,7 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_catalog::Namespace;
 use bunko_errors::Result;
 use bunko_query::{DistinctValues, Hint};
+use bunko_session::Halt;
 use bunko_session::cursors::CursorSource;
 use std::sync::Arc;
 

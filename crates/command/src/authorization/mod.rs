@@ -5,13 +5,13 @@
 
 pub(crate) mod own_sessions;
 
-use crate::command_entry::Command;
 use crate::connection::ClientConnection;
 use crate::service::Service;
 use bunko_access::Action;
 use bunko_authority::Asker;
 use bunko_errors::Result;
 use bunko_request::Request;
+use bunko_request::facts::CommandFacts;
 
 /// The privileges that a command needs.
 #[derive(Clone, Copy)]
@@ -48,20 +48,21 @@ impl Privileges {
             Self::ByServer(ask) => ask(service, asker, request),
         }
     }
-}
 
-/// Refuses a command that its client may not run.
-/// # Errors
-/// `Unauthorized`, which is logged as well.
-pub(crate) fn authorize(
-    service: &Service,
-    connection: &mut ClientConnection,
-    command: &Command,
-    request: &Request<'_>,
-) -> Result<()> {
-    if matches!(command.privileges, Privileges::BeforeLogin) {
-        return Ok(());
+    /// Refuses a command that its client may not run.
+    /// # Errors
+    /// `Unauthorized`, which is logged as well.
+    pub(crate) fn authorize(
+        self,
+        service: &Service,
+        connection: &mut ClientConnection,
+        command: &CommandFacts,
+        request: &Request<'_>,
+    ) -> Result<()> {
+        if matches!(self, Self::BeforeLogin) {
+            return Ok(());
+        }
+        let is_allowed = |asker: &Asker<'_>| self.allow(service, asker, request);
+        service.authority.authorize(connection.client_mut(), command, request, is_allowed)
     }
-    let is_allowed = |asker: &Asker<'_>| command.privileges.allow(service, asker, request);
-    service.authority.authorize(connection.client_mut(), command, request, is_allowed)
 }

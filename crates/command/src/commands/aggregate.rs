@@ -6,11 +6,9 @@ pub(crate) use aggregation::{Aggregation, open, prepare, run_counted};
 
 use super::{explain, find};
 use crate::authorization::Privileges;
-use crate::change_stream::{self, StreamRequest};
 use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, while_running, write_first_batch, write_running};
-use crate::dispatch::Halt;
 use crate::each_stage;
 use crate::hint_option::HintOption;
 use crate::invocation::Invocation;
@@ -27,7 +25,9 @@ use bunko_authority::is_on_users;
 use bunko_authority::privileges::pipelines;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Type, ValueRef, Writer, number};
 use bunko_catalog::{Catalog, Namespace};
+use bunko_change_stream::{ImageExpiry, StreamContext, StreamRequest};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_query::QueryScope;
 use bunko_request::counted_as::{Opcounter, OperationClass};
 use bunko_request::facts::{
     Changes, CommandFacts, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, Stability, TimeLimit,
@@ -36,7 +36,9 @@ use bunko_request::facts::{
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
 use bunko_request::query_shape::ShapePart;
+use bunko_session::Halt;
 use bunko_session::cursors::{CursorSource, NoDocuments};
+use std::sync::Arc;
 
 /// The fields of its query shape, and how they contribute.
 const QUERY_SHAPE: &[(&str, ShapePart)] = &[
@@ -132,7 +134,7 @@ impl<'a> Aggregate<'a> {
             argument: fields.body.first().map_or(ValueRef::Null, |first| first.value),
             stages: fields.array("pipeline")?,
             uuid: collection_uuid::parse(fields)?,
-            scope: ScopeOptions::parse(fields)?,
+            scope: ScopeOptions::parse(fields, &COMMAND.facts)?,
             hint: HintOption::parse(fields),
             allows_disk_use: find::parse_disk_use(fields)?,
             bypasses_validation: fields.boolean("bypassDocumentValidation", false)?,
@@ -140,14 +142,33 @@ impl<'a> Aggregate<'a> {
         })
     }
 
-    /// The change stream that it opens.
-    pub(super) fn stream(&self) -> StreamRequest<'a> {
-        StreamRequest {
+    /// Calls `use_it`, which opens or explains the change stream that the command asks for.
+    pub(super) fn with_stream<T>(
+        &self,
+        invocation: &Invocation<'_>,
+        namespace: &Namespace,
+        use_it: impl FnOnce(&StreamContext<'_>, &StreamRequest<'_>) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let service = invocation.service;
+        let context = StreamContext {
+            catalog: &service.catalog,
+            tails: &service.stream_tails,
+            images: ImageExpiry { seconds: service.parameters.image_expiry(), clock: Arc::clone(&service.world.clock) },
+            operation: invocation.operation(),
+        };
+        let request = StreamRequest {
+            namespace,
             stages: self.stages.unwrap_or(ArrayRef::EMPTY),
             is_over_collection: self.is_over_collection(),
             has_uuid: self.uuid.is_some(),
-            scope: self.scope,
-        }
+            scope: &|| self.scope_over(invocation, namespace),
+        };
+        use_it(&context, &request)
+    }
+
+    /// The scope of its expressions over a collection.
+    fn scope_over(&self, invocation: &Invocation<'_>, namespace: &Namespace) -> Result<Arc<QueryScope>, Failure> {
+        self.scope.variables.define_in(invocation.scope_in(&self.scope, namespace)?)
     }
 
     /// Whether it runs over the collection that it names.
@@ -226,7 +247,7 @@ impl<'a> Aggregate<'a> {
     /// 4928901 if the pipeline neither runs over a collection nor reads one; `CollectionUUIDMismatch`.
     pub(super) fn check_uuid(&self, catalog: &Catalog, namespace: &Namespace) -> Result<(), Failure> {
         let stages = self.stages.unwrap_or(ArrayRef::EMPTY);
-        if self.uuid.is_none() || change_stream::begins(stages)? {
+        if self.uuid.is_none() || bunko_change_stream::begins(stages)? {
             return Ok(());
         }
         if !self.is_over_collection() && involved_collections(stages).is_empty() {
@@ -250,10 +271,10 @@ impl<'a> Aggregate<'a> {
             Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
         })?;
         let scope = match namespace {
-            Some(namespace) => invocation.scope_in(&self.scope, namespace)?,
-            None => invocation.scope_without_collection(self.scope.collation)?,
+            Some(namespace) => self.scope_over(invocation, namespace)?,
+            None => self.scope.variables.define_in(invocation.scope_without_collection(self.scope.collation)?)?,
         };
-        let mut aggregation = prepare(invocation, namespace, stages, self.scope.variables.define_in(scope)?)?;
+        let mut aggregation = prepare(invocation, namespace, stages, scope)?;
         aggregation.query.hint = match namespace {
             Some(namespace) => self.hint.read_over(&invocation.service.catalog, namespace)?,
             None => self.hint.read()?,
@@ -271,7 +292,7 @@ impl<'a> Aggregate<'a> {
         sourced: &SourcedPipeline<'_>,
     ) -> Result<Pipeline, Failure> {
         find::set_disk_use(self.allows_disk_use, invocation.operation());
-        let scope = self.scope.variables.define_in(invocation.scope_in(&self.scope, namespace)?)?;
+        let scope = self.scope_over(invocation, namespace)?;
         let sources = PipelineSources::new(invocation.service, invocation.request.database, &scope);
         Pipeline::parse(sourced.rest.as_ref(), Environment::new(scope).with_sources(sources))
     }
@@ -297,7 +318,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             request.required_batch_size()?;
         }
         each_stage::check_names(stages)?;
-        if change_stream::begins(stages)? {
+        if bunko_change_stream::begins(stages)? {
             return watch(invocation, reply, &request);
         }
     }
@@ -344,7 +365,7 @@ fn watch(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, request: &Aggr
     }
     let documents = request.required_batch_size()?;
     find::set_disk_use(request.allows_disk_use, invocation.operation());
-    let source = change_stream::open(invocation, &namespace, &request.stream())?;
+    let source = request.with_stream(invocation, &namespace, bunko_change_stream::open)?;
     let batch = FirstBatch { documents, is_only: false, is_long: false, has_no_timeout: false };
     Ok(write_running(invocation, reply, &namespace, source, &batch, RUNNING)?)
 }

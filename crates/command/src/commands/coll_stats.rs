@@ -3,7 +3,6 @@
 use crate::authorization::Privileges;
 use crate::collection_statistics::{CollectionStatistics, write_missing};
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::source_stages::Surroundings;
 use crate::source_stages::coll_stats::write_buckets;
@@ -13,6 +12,7 @@ use bunko_bson::Writer;
 use bunko_observe::statistics_scale::scale;
 use bunko_request::facts::{CommandFacts, UnstoredUse};
 use bunko_request::field_kinds::{Kind, POSITIVE, field};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

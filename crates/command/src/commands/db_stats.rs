@@ -3,7 +3,6 @@
 use crate::authorization::Privileges;
 use crate::collection_statistics::CollectionStatistics;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::oplog_view;
 use crate::source_stages::Surroundings;
@@ -16,6 +15,7 @@ use bunko_observe::statistics_scale::scale;
 use bunko_request::facts::CommandFacts;
 use bunko_request::field_kinds::{Kind, POSITIVE, field};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 use std::path::Path;
 
 pub(super) const COMMAND: Command = Command {

@@ -3,7 +3,6 @@
 use crate::authorization::Privileges;
 use crate::collection_uuid;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::system_namespace::check_removable;
 use crate::time_series;
@@ -16,6 +15,7 @@ use bunko_observe::profiler::{Level, PROFILE};
 use bunko_request::Request;
 use bunko_request::facts::{Changes, CommandFacts, Queueing, Stability, UnstoredUse, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

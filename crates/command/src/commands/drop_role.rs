@@ -5,13 +5,13 @@ use super::drop_user::delete;
 use crate::access_control::{BuiltinShown, begin_change, roles_of_database, take_roles_away};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_authority::audit::{Account, AuditEvent};
 use bunko_authority::{ROLES, name_of_argument};
 use bunko_bson::{DocumentBuf, Writer};
 use bunko_request::facts::{Changes, CommandFacts, WriteConcernUse};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

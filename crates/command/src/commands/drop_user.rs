@@ -1,9 +1,9 @@
 //! `dropUser` and `dropAllUsersFromDatabase`: drop users. Connections that are logged in as them lose their login.
 
+use super::delete;
 use crate::access_control::begin_change;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::Action;
@@ -11,6 +11,7 @@ use bunko_authority::audit::{Account, AuditEvent};
 use bunko_authority::{DATABASE, USERS, find_user, name_of_argument, user_not_found};
 use bunko_bson::{ArrayBuf, DocumentBuf, Writer, number};
 use bunko_request::facts::{Changes, CommandFacts, WriteConcernUse};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -59,6 +60,6 @@ pub(super) fn delete(invocation: &mut Invocation<'_>, collection: &str, filter: 
     let statement = DocumentBuf::new().with("q", filter).with("limit", 0);
     let deletes: ArrayBuf = [&statement].into_iter().collect();
     let body = DocumentBuf::new().with("delete", collection).with("deletes", &deletes);
-    let reply = stored_settings::write(invocation, DATABASE, &body)?;
+    let reply = stored_settings::write(invocation, &delete::COMMAND, DATABASE, &body)?;
     Ok(reply.as_ref().get("n").and_then(number::as_i64_exact).unwrap_or_default())
 }

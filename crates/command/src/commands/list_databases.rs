@@ -3,7 +3,6 @@
 use crate::authorization::Privileges;
 use crate::collection_statistics::CollectionStatistics;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::oplog_view;
 use crate::session_collections;
@@ -17,6 +16,7 @@ use bunko_query::parse_filter;
 use bunko_request::facts::{CommandFacts, Databases, Queueing, Stability};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -7,7 +7,6 @@ use super::{create_role, create_user, drop_role, update_user};
 use crate::access_control::{begin_change, documents_in, documents_where, keep_document};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Name;
 use bunko_authority::audit::{Event, note_merged};
@@ -19,6 +18,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{Changes, CommandFacts, Databases, WriteConcernUse};
 use bunko_request::field_kinds::{self, field};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 use std::collections::HashSet;
 
 pub(super) const COMMAND: Command = Command {

@@ -3,7 +3,6 @@
 use crate::authorization::Privileges;
 use crate::capped_options::is_capped;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_authority::privileges::administration;
 use bunko_bson::{ValueRef, Writer, number};
@@ -14,6 +13,7 @@ use bunko_observe::profiler::{self, Level, PROFILE};
 use bunko_request::facts::{CommandFacts, Profiling};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

@@ -1,9 +1,9 @@
 //! `setUserWriteBlockMode`: blocks the writes of users, or allows them again.
 //! Source: MongoDB manual 8.2, `setUserWriteBlockMode`.
 
+use super::delete;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::Action;
@@ -13,6 +13,7 @@ use bunko_request::facts::{CommandFacts, Databases, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
 use bunko_request::statement::required_value;
+use bunko_session::Halt;
 use bunko_settings::user_write_block::{COLLECTION, DATABASE, ID, Reason};
 use std::time::Duration;
 
@@ -87,7 +88,7 @@ fn forget(invocation: &mut Invocation<'_>) -> Result<(), Halt> {
     let statement = DocumentBuf::new().with("q", &DocumentBuf::new().with("_id", ID)).with("limit", 1);
     let deletes: ArrayBuf = [&statement].into_iter().collect();
     let body = DocumentBuf::new().with("delete", COLLECTION).with("deletes", &deletes);
-    stored_settings::write(invocation, DATABASE, &body).map(drop)
+    stored_settings::write(invocation, &delete::COMMAND, DATABASE, &body).map(drop)
 }
 
 /// Waits for writes that began before the block, so that none is running when the command replies.

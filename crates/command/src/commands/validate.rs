@@ -3,7 +3,6 @@
 use crate::authorization::Privileges;
 use crate::collection_statistics::smallest_integer;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::oplog_view;
 use crate::target::Target;
@@ -14,6 +13,7 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_request::deployment::Deployment;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, UnstoredUse};
 use bunko_request::fields::{Fields, truth};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

@@ -15,14 +15,13 @@ mod query_settings;
 mod query_stats;
 mod surroundings;
 
-use crate::change_stream;
 use crate::invocation::Invocation;
 use crate::unstored::Unstored;
 use bunko_authority::privileges::pipelines::StagePrivileges;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, Element, ValueRef};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_stages::Subject;
+use bunko_stages::{CHANGE_STREAM, Subject};
 
 pub(crate) use list_search_indexes::describe_search_index;
 pub(crate) use surroundings::Surroundings;
@@ -182,7 +181,7 @@ pub(crate) fn inside(
 /// The privileges that a pipeline beginning with a stage needs for its source; `None` if the stage is no source.
 pub(crate) fn privileges_of(stage: &str) -> Option<StagePrivileges> {
     let own = find(stage).map(|stage| stage.privileges);
-    own.or_else(|| (stage == change_stream::STAGE).then_some(StagePrivileges::By(change_stream::may_open)))
+    own.or_else(|| (stage == CHANGE_STREAM.name).then_some(StagePrivileges::By(bunko_change_stream::may_open)))
 }
 
 /// The source stage of that name, if there is one.

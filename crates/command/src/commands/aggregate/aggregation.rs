@@ -2,12 +2,12 @@
 //! it.
 
 use super::first_name;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::pipeline_sources::{
     Below, PipelineSources, PlanRun, Planned, Resolved, behind_views, no_collection_near, planner_query,
     reads_by_itself, resolve_for,
 };
+use crate::source_stages::Surroundings;
 use crate::time_series;
 use crate::unstored;
 use bunko_aggregate::{DocumentStream, Documents, Environment, Pipeline, PlannerPart, SourceName, StageRun};
@@ -16,6 +16,7 @@ use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_expression::Offered;
 use bunko_query::{Execution, FindQuery, Footing, PlanReport, QueryScope, Standing, plan};
+use bunko_session::Halt;
 use bunko_session::cursors::CursorSource;
 use bunko_store::{Lsn, Snapshot};
 use std::sync::{Arc, Weak};
@@ -55,7 +56,7 @@ pub(crate) fn prepare(
     let over = namespace.map(|namespace| SourceName::here(namespace.collection()));
     let environment = Environment::new(Arc::clone(&scope))
         .with_sources(Arc::clone(&sources) as _)
-        .with_rewrites(invocation.service.fail_points.rewrites(&invocation.service.world))
+        .with_rewrites(invocation.service.fail_points.rewrites())
         .over(over.as_ref());
     // The stages that the client sent are checked on their own, before a view's stages are put in front of them.
     if reads_by_itself(stages)
@@ -102,7 +103,7 @@ pub(crate) fn open(
     invocation: &Invocation<'_>,
     aggregation: Aggregation,
 ) -> Result<(Box<dyn CursorSource>, bool), Halt> {
-    if let Some(documents) = unstored::open(invocation, &aggregation)? {
+    if let Some(documents) = open_unstored(invocation, &aggregation)? {
         let stream = aggregation.pipeline.open(documents);
         return Ok((Box::new(Aggregated::of(stream)), true));
     }
@@ -120,6 +121,22 @@ pub(crate) fn open(
     let (run, sorts) = (PlanRun::of(&execution), pipeline.sorts());
     let stream = pipeline.open(Box::new(Planned::on(execution, footing, Arc::clone(&run))));
     Ok((Box::new(Aggregated { footing: weak, snapshot, run: Some(run), sorts, ..Aggregated::of(stream) }), is_long))
+}
+
+/// Opens the unstored collection that a pipeline reads, if it reads one.
+/// # Errors
+/// As [`unstored::Unstored::open`].
+fn open_unstored(
+    invocation: &Invocation<'_>,
+    aggregation: &Aggregation,
+) -> Result<Option<Box<dyn DocumentStream>>, Halt> {
+    let Aggregation { query, pipeline, resolved, .. } = aggregation;
+    let unstored = resolved.as_ref().and_then(|resolved| resolved.below.unstored());
+    let Some(unstored) = unstored.filter(|_| !pipeline.brings_documents()) else { return Ok(None) };
+    unstored::direction(query.hint.as_ref())?;
+    invocation.refuse_if_long(true)?;
+    let surroundings = Surroundings::of(invocation.service, invocation.operation());
+    Ok(Some(unstored.open(&surroundings, pipeline, query.hint.as_ref())?))
 }
 
 /// Opens the planner's part of a pipeline if there is a collection.
@@ -148,7 +165,7 @@ fn open_plan(
 
 /// Runs a pipeline to its end and returns the statistics of its stages.
 pub(crate) fn run_counted(invocation: &Invocation<'_>, aggregation: Aggregation) -> Result<Vec<Arc<StageRun>>, Halt> {
-    let unstored = unstored::open(invocation, &aggregation)?;
+    let unstored = open_unstored(invocation, &aggregation)?;
     let Aggregation { query, pipeline, resolved, sources } = aggregation;
     let resolved = resolved.filter(|_| !pipeline.brings_documents());
     let source: Box<dyn DocumentStream> = match unstored {

@@ -2,7 +2,6 @@
 
 use super::{Subject, of_stages, push_described, stages_alone};
 use crate::commands::aggregate::Aggregation;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::oplog_view;
 use crate::pipeline_sources::{all_of, behind_views};
@@ -13,6 +12,7 @@ use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf};
 use bunko_errors::Result;
 use bunko_query::{Explained, FindQuery, LogRead, LogRun, Origin, explain_log_read};
 use bunko_request::facts::Explanation;
+use bunko_session::Halt;
 use bunko_store::Direction;
 use std::sync::Arc;
 use std::time::Instant;
