@@ -10,6 +10,7 @@ mod definition;
 mod delta;
 mod documents;
 mod entry;
+mod excerpt;
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
