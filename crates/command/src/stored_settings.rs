@@ -1,9 +1,9 @@
 //! Writes settings of the server itself, as documents in its own collections.
 
 use crate::command_entry::Command;
-use crate::commands::update;
+use crate::commands::{delete, update};
 use crate::invocation::Invocation;
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::Request;
 use bunko_session::Halt;
@@ -27,6 +27,22 @@ pub(crate) fn replacement(collection: &str, document: &DocumentBuf) -> DocumentB
         DocumentBuf::new().with("q", &DocumentBuf::new().with("_id", id)).with("u", document).with("upsert", true);
     let updates: ArrayBuf = [&statement].into_iter().collect();
     DocumentBuf::new().with("update", collection).with("updates", &updates)
+}
+
+/// Deletes documents of the server's own, and returns how many.
+/// # Errors
+/// Errors of a delete.
+pub(crate) fn delete(
+    invocation: &mut Invocation<'_>,
+    database: &str,
+    collection: &str,
+    filter: &DocumentBuf,
+) -> Result<i64, Halt> {
+    let statement = DocumentBuf::new().with("q", filter).with("limit", 0);
+    let deletes: ArrayBuf = [&statement].into_iter().collect();
+    let body = DocumentBuf::new().with("delete", collection).with("deletes", &deletes);
+    let reply = write(invocation, &delete::COMMAND, database, &body)?;
+    Ok(reply.as_ref().get("n").and_then(number::as_i64_exact).unwrap_or_default())
 }
 
 /// Runs a writing command as a part of the running one. Returns its reply.

@@ -1,13 +1,12 @@
 //! `setUserWriteBlockMode`: blocks the writes of users, or allows them again.
 //! Source: MongoDB manual 8.2, `setUserWriteBlockMode`.
 
-use super::delete;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::Action;
-use bunko_bson::{ArrayBuf, DocumentBuf, Writer};
+use bunko_bson::{DocumentBuf, Writer};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{CommandFacts, Databases, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
@@ -51,7 +50,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         }
         (Some(present), true) if present == reason => wait_for_writes(invocation),
         (Some(present), false) if present == reason => {
-            forget(invocation)?;
+            stored_settings::delete(invocation, DATABASE, COLLECTION, &DocumentBuf::new().with("_id", ID))?;
             block.set(None);
             Ok(())
         }
@@ -81,14 +80,6 @@ fn parse_reason(fields: &Fields<'_>) -> Result<Reason, Failure> {
             "Enumeration value '{name}' for field 'setUserWriteBlockMode.reason' is not a valid value."
         ))
     })
-}
-
-/// Deletes the stored block.
-fn forget(invocation: &mut Invocation<'_>) -> Result<(), Halt> {
-    let statement = DocumentBuf::new().with("q", &DocumentBuf::new().with("_id", ID)).with("limit", 1);
-    let deletes: ArrayBuf = [&statement].into_iter().collect();
-    let body = DocumentBuf::new().with("delete", COLLECTION).with("deletes", &deletes);
-    stored_settings::write(invocation, &delete::COMMAND, DATABASE, &body).map(drop)
 }
 
 /// Waits for writes that began before the block, so that none is running when the command replies.
