@@ -134,7 +134,7 @@ fn service() -> Service {
     });
     let catalog = Catalog::open(store.expect("a store in memory"), new_uuid).expect("an empty catalog");
     let facts = Facts {
-        host: "localhost:27017".to_owned(),
+        host: "localhost:27017".into(),
         arguments: Vec::new(),
         parsed_options: DocumentBuf::new(),
         connections_max: 1000,

@@ -41,6 +41,13 @@ impl Cap {
     }
 }
 
+impl Collection {
+    /// Whether it is capped.
+    pub fn is_capped(&self) -> bool {
+        self.cap().is_some()
+    }
+}
+
 /// A document to be deleted, as it was found.
 struct Victim {
     record: RecordId,

@@ -30,5 +30,5 @@ mod token_key;
 pub use explain::explain;
 pub use reading::ImageExpiry;
 pub use source::{StreamContext, StreamRequest, open};
-pub use stage::{begins, check_server, may_open};
+pub use stage::{begins, may_open};
 pub use tail::Tails;

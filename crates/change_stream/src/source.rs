@@ -3,7 +3,7 @@
 use crate::options::{Beginning, Options, Specification};
 use crate::reading::{ImageExpiry, Reading, Told, token_of};
 use crate::split::{self, fragments};
-use crate::stage::{STAGE, check_server};
+use crate::stage::STAGE;
 use crate::tail::Chunk;
 use crate::tail::Tails;
 use crate::target::Target;
@@ -15,6 +15,7 @@ use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::check_document_bytes;
 use bunko_operation::OperationContext;
+use bunko_oplog::check_streams;
 use bunko_query::QueryScope;
 use bunko_session::cursors::{BatchLimits, CursorSource};
 use bunko_stages::{FILL, StreamUse};
@@ -74,7 +75,7 @@ impl Asked {
             context.catalog.refuse_view(namespace)?;
         }
         let specification = Specification::parse(specification)?;
-        check_server(context.catalog)?;
+        check_streams(context.catalog.store())?;
         let target = Target::of(namespace, !is_over_collection, specification.all_changes)?;
         let options = specification.into_options()?;
         let splits = split::ends_with_it(stages)?;

@@ -1,4 +1,4 @@
-//! The stage `$changeStream`: where it stands, who may open it, and which servers have it.
+//! The stage `$changeStream`: where it stands in a pipeline, and who may open it.
 
 use crate::{options, split};
 use bunko_access::Action;
@@ -6,7 +6,6 @@ use bunko_authority::Asker;
 use bunko_authority::privileges::has_on;
 use bunko_authority::privileges::pipelines::PipelinePlace;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
-use bunko_catalog::Catalog;
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// The stage's name, including `$`.
@@ -48,15 +47,4 @@ pub fn begins(stages: ArrayRef<'_>) -> Result<bool> {
         return Err(Failure::new(ErrorCode(40602), message));
     }
     Ok(stages.iter().next().is_some_and(is_it))
-}
-
-/// Refuses a stream on a server that keeps no history.
-/// # Errors
-/// 40573.
-pub fn check_server(catalog: &Catalog) -> Result<()> {
-    if catalog.store().keeps_history() {
-        return Ok(());
-    }
-    let message = "The $changeStream stage is only supported on replica sets";
-    Err(Failure::new(ErrorCode(40573), message))
 }

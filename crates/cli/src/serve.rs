@@ -371,7 +371,7 @@ fn facts(settings: &Settings, memory_limits: MemoryLimits) -> Facts {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let port = settings.addresses.first().map_or(0, std::net::SocketAddr::port);
     Facts {
-        host: format!("{host}:{port}"),
+        host: format!("{host}:{port}").into(),
         arguments: shown_arguments(std::env::args()),
         parsed_options: settings.parsed.clone(),
         connections_max: settings.admission.connections_max as u32,

@@ -1,8 +1,8 @@
 //! `autoCompact`: a thread that checks at intervals whether collections hold much free space, and then gives it back.
 
-use crate::collection_statistics::CollectionStatistics;
 use bunko_catalog::Catalog;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_pipelines::CollectionStatistics;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::thread::JoinHandle;

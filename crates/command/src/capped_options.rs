@@ -1,7 +1,6 @@
 //! The options of `create` and `collMod` with the limits of a capped collection.
 
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
-use bunko_catalog::Collection;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::fields::Fields;
 
@@ -9,11 +8,6 @@ use bunko_request::fields::Fields;
 pub(crate) const BYTES_MAX: i64 = 1 << 50;
 /// The document limit that stands for no limit.
 pub(crate) const DOCUMENTS_MAX: i64 = i32::MAX as i64;
-
-/// Whether a collection is capped.
-pub(crate) fn is_capped(collection: &Collection) -> bool {
-    matches!((*collection.options()).as_ref().get("capped"), Some(ValueRef::Boolean(true)))
-}
 
 /// The options of `create` about the limits of a capped collection.
 #[derive(Clone, Copy, Debug)]

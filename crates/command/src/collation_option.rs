@@ -1,9 +1,9 @@
 //! The option `collation` of commands, which chooses a string order.
 
-use crate::time_series;
 use bunko_bson::{DocumentRef, StringOrder};
 use bunko_catalog::{Catalog, Namespace};
-use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_errors::{Failure, Result};
+use bunko_pipelines::overrides_view;
 use bunko_request::fields::Fields;
 
 /// The collation of a collection that is created.
@@ -42,16 +42,10 @@ impl<'a> Collation<'a> {
     pub(crate) fn order_over(self, catalog: &Catalog, namespace: &Namespace) -> Result<StringOrder> {
         let Some(asked) = self.order()? else { return catalog.default_strings(namespace) };
         match catalog.view_strings(namespace)? {
-            Some(own) if own != asked && time_series::find(catalog, namespace)?.is_none() => {
+            Some(own) if own != asked && bunko_series::find(catalog, namespace)?.is_none() => {
                 Err(overrides_view(namespace))
             }
             _ => Ok(asked),
         }
     }
-}
-
-/// The error for a collation other than the view's.
-pub(crate) fn overrides_view(view: &Namespace) -> Failure {
-    let message = format!("Cannot override a view's default collation: {view}");
-    Failure::new(ErrorCode::OPTION_NOT_SUPPORTED_ON_VIEW, message)
 }

@@ -2,10 +2,10 @@
 //! measurements of a time series, are deleted.
 
 use crate::capped_options::cut_off;
-use crate::invocation::Invocation;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_catalog::Collection;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::Fields;
 
 pub(crate) const NAME: &str = "expireAfterSeconds";
 
@@ -30,12 +30,12 @@ pub(crate) enum CollectionState {
 }
 
 impl Expiry {
-    /// Parses the option. Doubles are truncated, decimals are rounded.
+    /// Parses the option, at `now_ms` since 1970. Doubles are truncated, decimals are rounded.
     /// # Errors
     /// `TypeMismatch`; `InvalidOptions` for strings other than `off`, for negative values, and for spans that reach
     /// back before 1970.
-    pub(crate) fn parse(invocation: &Invocation<'_>, collection: CollectionState) -> Result<Self> {
-        let value = match invocation.request.body.get(NAME) {
+    pub(crate) fn parse(fields: &Fields<'_>, collection: CollectionState, now_ms: i64) -> Result<Self> {
+        let value = match fields.body.get(NAME) {
             None => return Ok(Self::Unchanged),
             Some(value) if collection == CollectionState::New && value.is_nullish() => return Ok(Self::Unchanged),
             Some(value) => value,
@@ -50,7 +50,7 @@ impl Expiry {
             value if !value.is_number() => {
                 let expected =
                     if is_changing { "types '[string, long]'" } else { "types '[long, int, decimal, double]'" };
-                return Err(invocation.mismatch(NAME, value, expected));
+                return Err(fields.mismatch(NAME, value, expected));
             }
             _ => {}
         }
@@ -63,7 +63,7 @@ impl Expiry {
                 "'{NAME}' option must be within an acceptable range, try a lower number than {seconds}"
             ));
         };
-        if milliseconds > invocation.service.world.now_ms() {
+        if milliseconds > now_ms {
             return invalid(format!("'{NAME}' value is longer than the time since 1970: {seconds}"));
         }
         Ok(Self::After(seconds))

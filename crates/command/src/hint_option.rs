@@ -1,6 +1,5 @@
 //! The option `hint` of commands, which chooses an index.
 
-use crate::time_series;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::Result;
@@ -33,8 +32,8 @@ impl<'a> HintOption<'a> {
     pub(crate) fn read_over(self, catalog: &Catalog, namespace: &Namespace) -> Result<Option<Hint>> {
         let hint = self.read()?;
         let Some(Hint::KeyPattern(key)) = &hint else { return Ok(hint) };
-        match time_series::find(catalog, namespace)? {
-            Some(series) => Ok(Some(Hint::KeyPattern(time_series::bucket_key(key.as_ref(), &series.options)?))),
+        match bunko_series::find(catalog, namespace)? {
+            Some(series) => Ok(Some(Hint::KeyPattern(bunko_series::bucket_key(key.as_ref(), &series.options)?))),
             None => Ok(hint),
         }
     }

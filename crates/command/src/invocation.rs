@@ -2,6 +2,7 @@
 
 mod failpoints;
 mod observing;
+mod pipelines;
 mod transaction;
 
 pub(crate) use transaction::Conflict;
@@ -12,7 +13,6 @@ use crate::connection::ClientConnection;
 use crate::query_settings;
 use crate::scope_options::ScopeOptions;
 use crate::service::Service;
-use crate::unstored;
 use bunko_access::Action;
 use bunko_authority::Asker;
 use bunko_bson::{Timestamp, ValueRef};
@@ -22,11 +22,13 @@ use bunko_fail_points::InjectedError;
 use bunko_observe::machine;
 use bunko_observe::observation::Observation;
 use bunko_operation::{Examined, OperationContext, OperationSource, RunOn, UnitOfWork};
+use bunko_pipelines::unstored;
 use bunko_query::{QueryScope, SystemFunctions};
 use bunko_request::Request;
 use bunko_request::facts::{CommandFacts, OwnTime, TimeLimit};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
+use bunko_series::SeriesWrites;
 use bunko_session::Halt;
 use bunko_session::awaiting::{FollowUp, Heartbeat, ParkedCursor};
 use bunko_session::operations::{Context, Interruption, RunningOperation};
@@ -197,7 +199,7 @@ impl<'a> Invocation<'a> {
             }
         };
         let namespace = Namespace::new(self.request.database, name)?;
-        unstored::check(self, &namespace, self.command)?;
+        unstored::check(&self.service.catalog, self.service.deployment(), &namespace, self.command)?;
         self.note_collection(name);
         Ok(namespace)
     }
@@ -257,6 +259,16 @@ impl<'a> Invocation<'a> {
 
     pub(crate) fn written(&self) -> Option<Lsn> {
         self.written
+    }
+
+    /// Lets `write` write into a time series, and notes what it wrote.
+    pub(crate) fn write_series<T>(&mut self, write: impl FnOnce(&mut SeriesWrites<'_>) -> T) -> T {
+        let service = self.service;
+        let mut writes = SeriesWrites::new(&service.catalog, &service.open_buckets, &service.world, self);
+        let outcome = write(&mut writes);
+        let written = writes.written();
+        self.note_written(written);
+        outcome
     }
 
     /// Halts a long command on a shared or spare thread, where it would make other connections wait. Call it before

@@ -1,7 +1,6 @@
 //! Commands, one file each, with the dispatch table.
 //!
-//! A command is one file and one line in the table of `commands`; a stage that begins a pipeline with the server's own
-//! knowledge is one file and one line in `source_stages`. `dispatch` takes each request through the same steps.
+//! A command is one file and one line in the table of `commands`. `dispatch` takes each request through the same steps.
 //!
 //! **Invariant:** a command's fields are checked against its table entry before it runs, so no field is accepted and
 //! ignored.
@@ -20,7 +19,6 @@ mod capped_options;
 mod clustered_index;
 mod collation_option;
 mod collection_options;
-mod collection_statistics;
 mod collection_uuid;
 mod command_entry;
 mod commands;
@@ -29,7 +27,6 @@ mod connection;
 mod cursor_reply;
 mod dispatch;
 mod document_list;
-mod each_stage;
 mod encrypted_fields;
 mod expiry_option;
 mod hint_option;
@@ -37,35 +34,24 @@ mod id_index_option;
 mod invocation;
 mod known_commands;
 mod let_variables;
-mod operation_description;
-mod oplog_view;
 mod own_commands;
 mod parameter_owners;
-mod pipeline_sources;
-mod pipeline_writes;
 mod query_settings;
 mod reply_room;
 mod resumed_builds;
 mod retries;
 mod scope_options;
-mod searched_collection;
 mod service;
-mod session_collections;
-mod source_stages;
 mod start_note;
 mod statement_note;
 mod storage_engine_option;
 mod stored_settings;
 mod system_namespace;
 mod target;
-mod time_series;
 mod time_to_live;
 mod transaction_targets;
-mod unstored;
 mod update_stages;
 mod validation_options;
-mod vector_search;
-mod view_definition;
 mod view_reads;
 mod write_statement;
 

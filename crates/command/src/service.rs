@@ -2,7 +2,6 @@
 
 use crate::auto_compaction::AutoCompaction;
 use crate::connection::ClientConnection;
-use crate::time_series::OpenBuckets;
 use crate::time_to_live::TimeToLive;
 use bunko_authority::audit::{AuditOptions, Configuration as AuditConfiguration};
 use bunko_authority::{Asker, Authority};
@@ -16,8 +15,10 @@ use bunko_observe::profiler::Profiler;
 use bunko_observe::{ClassLatency, Counters, Latency, LogLines, MemoryCounts};
 use bunko_operation::{MemoryLimits, OperationContext};
 use bunko_oplog::EntryCount;
+use bunko_pipelines::operation_description::Activity;
 use bunko_replica_set::ReplicaSet;
 use bunko_request::deployment::Deployment;
+use bunko_series::OpenBuckets;
 use bunko_session::cursors::CursorStore;
 use bunko_session::operations::Operations;
 use bunko_session::sessions::{SESSION_TIMEOUT, SessionId, SessionTable};
@@ -91,7 +92,7 @@ impl Stamps for World {
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// `host:port` as clients should name this server.
-    pub host: String,
+    pub host: Arc<str>,
     /// The command line.
     pub arguments: Vec<String>,
     /// Options from flags and the configuration file, as `getCmdLineOpts` shows them under `parsed`.
@@ -274,6 +275,19 @@ impl Service {
     /// An operation for the server's own work, interrupted when the server shuts down.
     pub fn own_operation(&self) -> Arc<OperationContext> {
         OperationContext::new(self.operations.interruption_of_own(), MemoryLimits::none())
+    }
+
+    /// The work that the server does now.
+    pub(crate) fn activity(&self) -> Activity<'_> {
+        Activity {
+            catalog: &self.catalog,
+            operations: &self.operations,
+            transactions: &self.transactions,
+            transaction_lifetime: self.parameters.transaction_lifetime(),
+            cursors: &self.cursors,
+            host: &self.facts.host,
+            now_ms: self.world.now_ms(),
+        }
     }
 
     /// The state that transactions use and change.

@@ -50,7 +50,7 @@ impl Service {
 
     fn describe_start(&self) -> DocumentBuf {
         let now_ms = self.started_at_ms;
-        let hostname = self.facts.host.rsplit_once(':').map_or(self.facts.host.as_str(), |(host, _)| host);
+        let hostname = self.facts.host.rsplit_once(':').map_or(&*self.facts.host, |(host, _)| host);
         let mut build = Vec::new();
         let mut writer = Writer::new(&mut build);
         append_build(self, &mut writer);

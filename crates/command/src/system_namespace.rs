@@ -1,9 +1,9 @@
 //! The `system.` collections that clients may create and write to.
 
-use crate::session_collections::SessionCollection;
-use crate::unstored;
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_pipelines::session_collections::SessionCollection;
+use bunko_pipelines::unstored;
 
 /// Whether a write creates a missing collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! The kinds of targets that a name may have. A command looks its target up once, before it does anything, so that all
-//! commands agree; pipelines use `resolve` of `pipeline_sources`, which also follows views down to the source below them
+//! commands agree; pipelines use `resolve` of `bunko_pipelines`, which also follows views down to the source below them
 //! (`Below`). `find` looks for a stored collection by itself first, because a lookup by `_id` must stay short.
 
-use crate::invocation::Invocation;
-use crate::time_series::{self, Series};
-use crate::unstored::Unstored;
 use bunko_catalog::{Catalog, Collection, Namespace};
 use bunko_errors::Result;
+use bunko_operation::OperationSource;
+use bunko_pipelines::unstored::Unstored;
+use bunko_series::Series;
 use std::sync::Arc;
 
 /// The target of a name, before views are followed; `Resolved` has the source below them.
@@ -21,29 +21,24 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Looks up a name for the command's operation, whose transaction may have created a collection.
+    /// Looks up a name for an operation, whose transaction may have created a collection.
     /// # Errors
     /// `InvalidViewDefinition` if a view definition cannot be read.
-    pub(crate) fn of(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<Self> {
-        Self::beside(invocation, namespace, invocation.collection(namespace))
+    pub(crate) fn of(catalog: &Catalog, operation: &dyn OperationSource, namespace: &Namespace) -> Result<Self> {
+        Self::beside(catalog, namespace, catalog.collection_for(namespace, operation))
     }
 
     /// As [`Self::of`], for a caller that has looked for a stored collection already.
     /// # Errors
     /// As [`Self::of`].
-    pub(crate) fn beside(
-        invocation: &Invocation<'_>,
-        namespace: &Namespace,
-        stored: Option<Arc<Collection>>,
-    ) -> Result<Self> {
-        let catalog = &invocation.service.catalog;
+    pub(crate) fn beside(catalog: &Catalog, namespace: &Namespace, stored: Option<Arc<Collection>>) -> Result<Self> {
         if let Some(unstored) = Unstored::at(catalog, namespace) {
             return Ok(Self::Unstored(unstored));
         }
         if let Some(collection) = stored {
             return Ok(Self::Collection(collection));
         }
-        if let Some(series) = time_series::find(catalog, namespace)? {
+        if let Some(series) = bunko_series::find(catalog, namespace)? {
             return Ok(Self::TimeSeries(series));
         }
         Ok(if catalog.view(namespace)?.is_some() { Self::View } else { Self::Absent })
@@ -98,15 +93,14 @@ pub(crate) enum WriteTarget {
 }
 
 impl WriteTarget {
-    /// Looks up a name for the command's operation. A server without views looks up nothing.
+    /// Looks up a name for an operation. A server without views looks up nothing.
     /// # Errors
     /// `InvalidViewDefinition` if a view definition cannot be read.
-    pub(crate) fn of(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<Self> {
-        let catalog = &invocation.service.catalog;
-        if !catalog.may_have_views() || invocation.collection(namespace).is_some() {
+    pub(crate) fn of(catalog: &Catalog, operation: &dyn OperationSource, namespace: &Namespace) -> Result<Self> {
+        if !catalog.may_have_views() || catalog.collection_for(namespace, operation).is_some() {
             return Ok(Self::Collection);
         }
-        if let Some(series) = time_series::find(catalog, namespace)? {
+        if let Some(series) = bunko_series::find(catalog, namespace)? {
             return Ok(Self::TimeSeries(series));
         }
         Ok(if catalog.view(namespace)?.is_some() { Self::View } else { Self::Collection })

@@ -2,7 +2,6 @@
 
 use crate::commands::create;
 use crate::invocation::Invocation;
-use crate::time_series;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::Result;
@@ -65,7 +64,7 @@ fn check(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<()> {
     if namespace.collection().starts_with("system.") {
         return Err(not_supported(format!("Cannot write to the collection '{namespace}' in a transaction.")));
     }
-    if time_series::find(&invocation.service.catalog, namespace)?.is_some() {
+    if bunko_series::find(&invocation.service.catalog, namespace)?.is_some() {
         let message =
             format!("Cannot write to the time-series collection '{namespace}' in a multi-document transaction.");
         return Err(not_supported(message));

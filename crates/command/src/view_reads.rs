@@ -1,14 +1,13 @@
 //! `find`, `count` and `distinct` on a view, or on a source generated while it is read. Each runs as a pipeline behind
 //! the view's own.
 
-use crate::commands::aggregate::{open, prepare};
 use crate::hint_option::HintOption;
-use crate::invocation::Invocation;
 use crate::scope_options::ScopeOptions;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, number};
-use bunko_catalog::Namespace;
+use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::Result;
-use bunko_query::{DistinctValues, Hint};
+use bunko_pipelines::{Aggregation, PipelineContext};
+use bunko_query::{DistinctValues, Hint, QueryScope};
 use bunko_session::Halt;
 use bunko_session::cursors::CursorSource;
 use std::sync::Arc;
@@ -57,29 +56,35 @@ impl<'a> ReadByPipeline<'a> {
     /// The hint for the collection below the view.
     /// # Errors
     /// As [`Hint::parse`].
-    pub(crate) fn hint(&self, invocation: &Invocation<'_>, namespace: &Namespace) -> Result<Option<Hint>> {
-        self.hint.read_with_sort(self.sort, &invocation.service.catalog, namespace)
+    pub(crate) fn hint(&self, catalog: &Catalog, namespace: &Namespace) -> Result<Option<Hint>> {
+        self.hint.read_with_sort(self.sort, catalog, namespace)
     }
 
-    /// Opens the read on a view. The flag says whether it may take long.
+    /// Opens the read on a view. `scope` is that of its options. The flag says whether it may take long.
     /// # Errors
     /// Errors of the stages.
     pub(crate) fn open(
         &self,
-        invocation: &Invocation<'_>,
+        context: &dyn PipelineContext,
         namespace: &Namespace,
-    ) -> Result<(Box<dyn CursorSource>, bool), Halt> {
-        let scope = self.scope.variables.define_in(invocation.scope_in(&self.scope, namespace)?)?;
-        let mut aggregation = prepare(invocation, Some(namespace), self.stages.as_ref(), scope)?;
-        aggregation.query.hint = self.hint(invocation, namespace)?;
-        open(invocation, aggregation)
+        scope: Arc<QueryScope>,
+    ) -> Result<(Box<dyn CursorSource>, bool)> {
+        let scope = self.scope.variables.define_in(scope)?;
+        let mut aggregation = Aggregation::prepare(context, Some(namespace), self.stages.as_ref(), scope)?;
+        aggregation.query.hint = self.hint(&context.surroundings().catalog, namespace)?;
+        aggregation.open(context)
     }
 
     /// The number of documents that a `count` on a view finds.
     /// # Errors
     /// Errors of the stages.
-    pub(crate) fn count(&self, invocation: &Invocation<'_>, namespace: &Namespace) -> Result<u64, Halt> {
-        let (mut source, _) = self.open(invocation, namespace)?;
+    pub(crate) fn count(
+        &self,
+        context: &dyn PipelineContext,
+        namespace: &Namespace,
+        scope: Arc<QueryScope>,
+    ) -> Result<u64> {
+        let (mut source, _) = self.open(context, namespace, scope)?;
         let counted = source.next()?.and_then(|document| number::as_i64_exact(document.get("count")?));
         Ok(counted.map_or(0, i64::unsigned_abs))
     }
@@ -89,27 +94,18 @@ impl<'a> ReadByPipeline<'a> {
     /// Errors of the stages; 17217.
     pub(crate) fn distinct(
         &self,
-        invocation: &Invocation<'_>,
+        context: &dyn PipelineContext,
         namespace: &Namespace,
+        scope: Arc<QueryScope>,
         key: &str,
-    ) -> Result<ArrayBuf, Halt> {
-        let (mut source, _) = self.open(invocation, namespace)?;
-        let strings = invocation.service.catalog.default_strings(namespace)?;
-        let mut values = DistinctValues::new(Arc::clone(invocation.operation()), strings);
+    ) -> Result<ArrayBuf> {
+        let operation = Arc::clone(&scope.operation);
+        let (mut source, _) = self.open(context, namespace, scope)?;
+        let strings = context.surroundings().catalog.default_strings(namespace)?;
+        let mut values = DistinctValues::new(operation, strings);
         while let Some(document) = source.next()? {
             values.add(document, key)?;
         }
         Ok(values.into_found())
     }
-}
-
-/// An entry in the list of collections: for a view, a time series (a view that can be written to), or a collection of
-/// sessions (listed as read-only).
-pub(crate) fn describe(namespace: &Namespace, kind: &str, options: &DocumentBuf) -> DocumentBuf {
-    let info = DocumentBuf::new().with("readOnly", ValueRef::Boolean(kind != "timeseries"));
-    DocumentBuf::new()
-        .with("name", namespace.collection())
-        .with("type", kind)
-        .with("options", options)
-        .with("info", &info)
 }

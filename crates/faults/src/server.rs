@@ -77,7 +77,7 @@ impl Server {
         let random = AtomicU64::new(1);
         let random = Arc::new(move || random.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed));
         let facts = Facts {
-            host: "localhost:27017".to_owned(),
+            host: "localhost:27017".into(),
             arguments: Vec::new(),
             parsed_options: DocumentBuf::new(),
             connections_max: 1,

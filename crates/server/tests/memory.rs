@@ -43,7 +43,7 @@ impl Running {
         let catalog = Catalog::open(Arc::clone(&store), Box::new(new_uuid)).expect("it opens");
         let memory = ServerMemory::new(bytes_max);
         let facts = Facts {
-            host: "localhost:27017".to_owned(),
+            host: "localhost:27017".into(),
             arguments: Vec::new(),
             parsed_options: DocumentBuf::new(),
             connections_max: 1000,

@@ -7,15 +7,16 @@ use std::path::Path;
 use crate::findings::Findings;
 use crate::source_tree;
 
-/// Crate, and the folder in it whose files are the entries of a table. The table is in the module above them.
+/// The folder whose files are the entries of a table, and the crate that has their scripts. The table is in the module
+/// above the files.
 const REGISTRIES: &[(&str, &str)] = &[
-    ("crates/matcher", "src/operators"),
-    ("crates/update", "src/operators"),
-    ("crates/expression", "src/operators"),
-    ("crates/expression", "src/accumulators"),
-    ("crates/aggregate", "src/stages"),
-    ("crates/command", "src/commands"),
-    ("crates/command", "src/source_stages"),
+    ("crates/matcher/src/operators", "crates/matcher"),
+    ("crates/update/src/operators", "crates/update"),
+    ("crates/expression/src/operators", "crates/expression"),
+    ("crates/expression/src/accumulators", "crates/expression"),
+    ("crates/aggregate/src/stages", "crates/aggregate"),
+    ("crates/command/src/commands", "crates/command"),
+    ("crates/pipelines/src/source_stages", "crates/command"),
 ];
 
 /// Document in which users read what exists.
@@ -26,8 +27,9 @@ const STAGE_FACTS: &str = "crates/stages/src/table.rs";
 
 /// The texts that are compared.
 struct Registry<'a> {
+    /// The crate that has the scripts.
     crate_folder: &'a str,
-    folder: String,
+    folder: &'a str,
     /// The text of the module that holds the table.
     table: &'a str,
     modules: &'a [Module],
@@ -45,9 +47,8 @@ struct Module {
 pub fn check(root: &Path, findings: &mut Findings) -> Result<(), String> {
     let handbook = fs::read_to_string(root.join(HANDBOOK)).map_err(|error| format!("{HANDBOOK}: {error}"))?;
     let facts = fs::read_to_string(root.join(STAGE_FACTS)).map_err(|error| format!("{STAGE_FACTS}: {error}"))?;
-    for &(crate_folder, below) in REGISTRIES {
-        let folder = format!("{crate_folder}/{below}");
-        let mut modules = modules(root, &folder)?;
+    for &(folder, crate_folder) in REGISTRIES {
+        let mut modules = modules(root, folder)?;
         for module in &mut modules {
             module.text = with_stage_names(&module.text, &facts);
         }
@@ -55,7 +56,7 @@ pub fn check(root: &Path, findings: &mut Findings) -> Result<(), String> {
             continue;
         }
         // The two places where rustc looks for the module above the folder's files.
-        let places = [root.join(&folder).join("mod.rs"), root.join(format!("{folder}.rs"))];
+        let places = [root.join(folder).join("mod.rs"), root.join(format!("{folder}.rs"))];
         let Some(table) = places.iter().find_map(|place| fs::read_to_string(place).ok()) else {
             findings.fail(format!("{folder} has neither {folder}/mod.rs nor {folder}.rs to hold its table"));
             continue;
@@ -94,7 +95,7 @@ fn scripts(root: &Path, crate_folder: &str) -> Result<String, String> {
 }
 
 fn compare(registry: &Registry<'_>, findings: &mut Findings) {
-    let folder = &registry.folder;
+    let folder = registry.folder;
     let declared: BTreeSet<&str> = registry.table.lines().filter_map(declared_module).collect();
     for module in registry.modules.iter().filter(|module| !declared.contains(module.name.as_str())) {
         findings.fail(format!("{folder}/{}.rs is not declared in the module above it", module.name));
@@ -209,14 +210,8 @@ const OPERATORS: &[Operator] = &[
     fn findings_with(table: &str, modules: &[(&str, &str)], scripts: &str, handbook: &str) -> Vec<String> {
         let modules: Vec<Module> =
             modules.iter().map(|&(name, text)| Module { name: name.to_owned(), text: text.to_owned() }).collect();
-        let registry = Registry {
-            crate_folder: "crates/x",
-            folder: "folder".to_owned(),
-            table,
-            modules: &modules,
-            scripts,
-            handbook,
-        };
+        let registry =
+            Registry { crate_folder: "crates/x", folder: "folder", table, modules: &modules, scripts, handbook };
         let mut findings = Findings::default();
         compare(&registry, &mut findings);
         findings.failures

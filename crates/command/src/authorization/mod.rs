@@ -9,9 +9,12 @@ use crate::connection::ClientConnection;
 use crate::service::Service;
 use bunko_access::Action;
 use bunko_authority::Asker;
+use bunko_authority::privileges::pipelines::StagePrivileges;
 use bunko_errors::Result;
+use bunko_pipelines::source_stages;
 use bunko_request::Request;
 use bunko_request::facts::CommandFacts;
+use bunko_stages::CHANGE_STREAM;
 
 /// The privileges that a command needs.
 #[derive(Clone, Copy)]
@@ -65,4 +68,10 @@ impl Privileges {
         let is_allowed = |asker: &Asker<'_>| self.allow(service, asker, request);
         service.authority.authorize(connection.client_mut(), command, request, is_allowed)
     }
+}
+
+/// The privileges that a pipeline beginning with a stage needs for its source; `None` if the stage is no source.
+pub(crate) fn privileges_of(stage: &str) -> Option<StagePrivileges> {
+    let own = source_stages::find(stage).map(|stage| stage.privileges);
+    own.or_else(|| (stage == CHANGE_STREAM.name).then_some(StagePrivileges::By(bunko_change_stream::may_open)))
 }

@@ -1,23 +1,14 @@
 //! `aggregate`: runs documents through a pipeline.
 
-mod aggregation;
-
-pub(crate) use aggregation::{Aggregation, open, prepare, run_counted};
-
 use super::{explain, find};
 use crate::authorization::Privileges;
+use crate::authorization::privileges_of;
 use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, while_running, write_first_batch, write_running};
-use crate::each_stage;
 use crate::hint_option::HintOption;
 use crate::invocation::Invocation;
-use crate::pipeline_sources::PipelineSources;
-use crate::pipeline_writes::PipelineWrite;
 use crate::scope_options::ScopeOptions;
-use crate::source_stages::{SourcedPipeline, privileges_of};
-use crate::unstored::Unstored;
-use aggregation::Aggregated;
 use bunko_aggregate::{
     DocumentStream, Documents, Environment, Pipeline, WriteStage, involved_collections, stage_field,
 };
@@ -27,6 +18,11 @@ use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Type, ValueRef, Writer, num
 use bunko_catalog::{Catalog, Namespace};
 use bunko_change_stream::{ImageExpiry, StreamContext, StreamRequest};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_pipelines::source_stages::SourcedPipeline;
+use bunko_pipelines::unstored::Unstored;
+use bunko_pipelines::{
+    Aggregated, Aggregation, PipelineContext, PipelineSources, PipelineWrite, WriteContext, each_stage,
+};
 use bunko_query::QueryScope;
 use bunko_request::counted_as::{Opcounter, OperationClass};
 use bunko_request::facts::{
@@ -220,9 +216,21 @@ impl<'a> Aggregate<'a> {
     ) -> Result<Option<SourcedPipeline<'a>>, Failure> {
         let Some(stages) = self.stages else { return Ok(None) };
         SourcedPipeline::take_off(stages).or_else(|misplaced| {
-            each_stage::check(invocation, &self.scope, namespace, stages)?;
+            self.check_each_stage(invocation, namespace, stages)?;
             Err(misplaced)
         })
+    }
+
+    /// # Errors
+    /// Errors of the options and of each stage alone.
+    fn check_each_stage(
+        &self,
+        invocation: &Invocation<'_>,
+        namespace: &Namespace,
+        stages: ArrayRef<'_>,
+    ) -> Result<(), Failure> {
+        let scope = self.scope.variables.define_in(invocation.scope_without_collection(self.scope.collation)?)?;
+        each_stage::check(invocation, scope, namespace, stages)
     }
 
     /// Refuses `{aggregate: 1}` if the first stage needs a collection.
@@ -238,7 +246,7 @@ impl<'a> Aggregate<'a> {
         if bunko_stages::find(stage.name).is_some_and(|stage| !stage.subject.needs_collection()) {
             return Ok(());
         }
-        each_stage::check(invocation, &self.scope, &self.without_collection(invocation)?, pipeline)?;
+        self.check_each_stage(invocation, &self.without_collection(invocation)?, pipeline)?;
         invalid(format!("{{aggregate: 1}} is not valid for '{}'; a collection is required.", stage.name))
     }
 
@@ -274,7 +282,7 @@ impl<'a> Aggregate<'a> {
             Some(namespace) => self.scope_over(invocation, namespace)?,
             None => self.scope.variables.define_in(invocation.scope_without_collection(self.scope.collation)?)?,
         };
-        let mut aggregation = prepare(invocation, namespace, stages, scope)?;
+        let mut aggregation = Aggregation::prepare(invocation, namespace, stages, scope)?;
         aggregation.query.hint = match namespace {
             Some(namespace) => self.hint.read_over(&invocation.service.catalog, namespace)?,
             None => self.hint.read()?,
@@ -293,7 +301,7 @@ impl<'a> Aggregate<'a> {
     ) -> Result<Pipeline, Failure> {
         find::set_disk_use(self.allows_disk_use, invocation.operation());
         let scope = self.scope_over(invocation, namespace)?;
-        let sources = PipelineSources::new(invocation.service, invocation.request.database, &scope);
+        let sources = PipelineSources::new(invocation.surroundings(), invocation.request.database, &scope);
         Pipeline::parse(sourced.rest.as_ref(), Environment::new(scope).with_sources(sources))
     }
 }
@@ -350,7 +358,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             if let Some(stage) = aggregation.pipeline.write() {
                 return write(invocation, reply, &namespace, aggregation, stage);
             }
-            open(invocation, aggregation)?
+            aggregation.open(invocation)?
         }
     };
     let batch = FirstBatch { documents, is_only: false, is_long, has_no_timeout: false };
@@ -394,9 +402,9 @@ pub(super) fn run_write(
     let write = PipelineWrite::new(invocation, stage, &aggregation.pipeline.environment().scope.strings)?;
     invocation.refuse_if_long(true)?;
     let environment = aggregation.pipeline.environment().clone();
-    let (source, _) = open(invocation, aggregation)?;
+    let (source, _) = aggregation.open(invocation)?;
     let mut documents = FromCursor(source);
-    let written = write.run(invocation, &mut documents, &environment);
+    let written = run_into(invocation, &write, &mut documents, &environment);
     invocation.note_plan(|| documents.0.report());
     Ok(written.map_err(|failure| while_running(failure, command, namespace))?)
 }
@@ -408,9 +416,32 @@ fn write_all(
     source: Box<dyn CursorSource>,
     (write, environment): (&PipelineWrite, &Environment),
 ) -> Result<(), Halt> {
-    let written = write.run(invocation, &mut FromCursor(source), environment);
+    let written = run_into(invocation, write, &mut FromCursor(source), environment);
     written.map_err(|failure| while_running(failure, RUNNING, namespace))?;
     write_no_documents(invocation, reply, namespace)
+}
+
+/// Writes all documents of a stream, and notes what was written.
+fn run_into(
+    invocation: &mut Invocation<'_>,
+    write: &PipelineWrite,
+    documents: &mut dyn DocumentStream,
+    environment: &Environment,
+) -> Result<(), Failure> {
+    let service = invocation.service;
+    let mut context = WriteContext {
+        catalog: &service.catalog,
+        open_buckets: &service.open_buckets,
+        stamps: &service.world,
+        random: &*service.world.random,
+        operation: invocation.operation(),
+        own_operation: service.own_operation(),
+        written: None,
+    };
+    let outcome = write.run(&mut context, documents, environment);
+    let written = context.written;
+    invocation.note_written(written);
+    outcome
 }
 
 fn write_no_documents(
@@ -429,15 +460,6 @@ impl DocumentStream for FromCursor {
     fn next(&mut self) -> Result<Option<DocumentBuf>, Failure> {
         Ok(self.0.next()?.map(DocumentRef::to_owned))
     }
-}
-
-/// The name of a pipeline's first stage.
-pub(crate) fn first_name(stages: ArrayRef<'_>) -> Option<&str> {
-    first_stage_name(stages.iter().next()?)
-}
-
-fn first_stage_name(stage: ValueRef<'_>) -> Option<&str> {
-    Some(stage.as_document()?.first()?.name)
 }
 
 /// The documents of a pipeline that begins with a source stage.

@@ -1,7 +1,6 @@
 //! `compact`: returns free space to the system, from the named collection and from all others.
 
 use crate::authorization::Privileges;
-use crate::collection_statistics::{CollectionStatistics, smallest_integer};
 use crate::command_entry::Command;
 use crate::invocation::Invocation;
 use crate::target::Target;
@@ -9,6 +8,7 @@ use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_catalog::from_storage;
 use bunko_errors::{ErrorCode, Failure};
+use bunko_pipelines::{CollectionStatistics, smallest_integer};
 use bunko_request::deployment::Deployment;
 use bunko_request::facts::CommandFacts;
 use bunko_request::field_kinds::{Kind, POSITIVE, field};
@@ -36,7 +36,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
                        operations. use force:true to force";
         return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message).into());
     }
-    let collection = Target::of(invocation, &namespace)?
+    let collection = Target::of(&invocation.service.catalog, invocation, &namespace)?
         .into_stored(&invocation.service.catalog, &namespace)?
         .ok_or_else(|| Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, "collection does not exist"))?;
     let before = CollectionStatistics::of(&collection);

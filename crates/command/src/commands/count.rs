@@ -4,11 +4,8 @@ use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::hint_option::HintOption;
 use crate::invocation::Invocation;
-use crate::oplog_view;
 use crate::scope_options::ScopeOptions;
-use crate::source_stages::Surroundings;
 use crate::target::Target;
-use crate::unstored::Unstored;
 use crate::view_reads::ReadByPipeline;
 use bunko_access::Action;
 use bunko_authority::is_on_users;
@@ -16,6 +13,8 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, ValueRef, Writer, number};
 use bunko_errors::{Failure, Result};
 use bunko_operation::Examined;
+use bunko_pipelines::unstored::Unstored;
+use bunko_pipelines::{PipelineContext, oplog};
 use bunko_query::{CountPlan, Execution, FindQuery, QueryScope};
 use bunko_request::counted_as::OperationClass;
 use bunko_request::facts::{
@@ -98,8 +97,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let namespace = invocation.namespace_or_uuid()?;
     let request = Count::parse(invocation)?;
     invocation.refuse_if_large(&namespace)?;
-    let query = request.query(&*invocation.scope_in(&request.scope, &namespace)?)?;
-    let collection = match Target::of(invocation, &namespace)? {
+    let scope = invocation.scope_in(&request.scope, &namespace)?;
+    let query = request.query(&scope)?;
+    let collection = match Target::of(&invocation.service.catalog, invocation, &namespace)? {
         Target::Collection(collection) => collection,
         Target::Unstored(Unstored::Oplog) if query.filter_document.as_ref().is_empty() && query.hint.is_none() => {
             write_count(reply, count_all(invocation, &query)?);
@@ -111,7 +111,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
         target @ (Target::View | Target::TimeSeries(_) | Target::Unstored(_)) => {
             invocation.has_integer_ok = target.is_view();
-            let count = request.by_pipeline().count(invocation, &namespace)?;
+            let count = request.by_pipeline().count(invocation, &namespace, scope)?;
             write_count(reply, count);
             return Ok(());
         }
@@ -128,8 +128,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 /// The number of oplog entries, after `skip` and `limit`.
 fn count_all(invocation: &Invocation<'_>, query: &FindQuery) -> Result<u64, Halt> {
     invocation.refuse_if_long(true)?;
-    let surroundings = Surroundings::of(invocation.service, invocation.operation());
-    let count = oplog_view::statistics(&surroundings)?.count;
+    let count = oplog::statistics(&invocation.surroundings())?.count;
     Ok(count.saturating_sub(query.skip).min(query.limit.unwrap_or(u64::MAX)))
 }
 

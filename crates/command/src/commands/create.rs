@@ -1,6 +1,9 @@
 //! `create`: creates a collection, a view or a time series. Options that Bunko does not have are refused by name.
 
+mod time_series;
+
 use crate::authorization::Privileges;
+use crate::authorization::privileges_of;
 use crate::capped_options::{self, CappedOptions};
 use crate::clustered_index;
 use crate::collation_option;
@@ -10,18 +13,16 @@ use crate::encrypted_fields;
 use crate::expiry_option::{self, CollectionState, Expiry};
 use crate::id_index_option;
 use crate::invocation::Invocation;
-use crate::source_stages::privileges_of;
 use crate::storage_engine_option;
 use crate::system_namespace::check_creatable_by_name;
-use crate::time_series;
 use crate::validation_options::ValidationOptions;
-use crate::view_definition;
 use bunko_authority::audit::{AuditEvent, Event};
 use bunko_authority::privileges::collections;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayRef, BinarySubtype, Collator, DocumentBuf, DocumentRef, ValueRef, Writer, order};
 use bunko_catalog::{Collection, CreateOptions, Namespace};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_pipelines::view_definition;
 use bunko_request::Request;
 use bunko_request::facts::{Changes, CommandFacts, Stability, TransactionUse, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
@@ -181,7 +182,7 @@ fn create_collection(
 ) -> Result<(), Failure> {
     let clustered = clustered_index::parse(invocation, request.capped)?;
     request.check_dependent(clustered.is_some())?;
-    let expiry = Expiry::parse(invocation, CollectionState::New)?;
+    let expiry = Expiry::parse(invocation, CollectionState::New, invocation.service.world.now_ms())?;
     let strings = collation_option::of_collection(invocation)?;
     let id_version = id_index_option::check(invocation, namespace, &strings)?;
     let validation = ValidationOptions::parse(invocation)?;

@@ -9,7 +9,6 @@ use crate::invocation::Invocation;
 use crate::storage_engine_option;
 use crate::system_namespace::check_creatable;
 use crate::target::Target;
-use crate::time_series::{self, Series};
 use bunko_access::Action;
 use bunko_authority::audit::{AuditEvent, Event};
 use bunko_authority::privileges::entries;
@@ -23,6 +22,7 @@ use bunko_request::facts::{
 };
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
+use bunko_series::Series;
 use bunko_session::Halt;
 use bunko_timeseries::BUCKETS_PREFIX;
 use std::sync::Arc;
@@ -105,7 +105,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if let Some(quorum) = request.quorum {
         commit_quorum::check(invocation.service.deployment(), quorum)?;
     }
-    let target = Target::of(invocation, &namespace)?;
+    let target = Target::of(&invocation.service.catalog, invocation, &namespace)?;
     let series = target.series();
     let specs = specs(invocation, &request, series)?;
     if namespace.is_of_system() && specs.iter().any(|spec| spec.is_hidden) {
@@ -219,7 +219,7 @@ fn parse_spec(document: DocumentRef<'_>, ignores_unknown: bool, series: Option<&
         return Err(Failure::new(ErrorCode::CANNOT_CREATE_INDEX, message));
     }
     if let Some(series) = series {
-        spec = time_series::of_buckets(spec.as_ref(), &series.options)?;
+        spec = bunko_series::of_buckets(spec.as_ref(), &series.options)?;
     }
     IndexSpec::parse_asked(spec.as_ref())
 }

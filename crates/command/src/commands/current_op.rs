@@ -3,12 +3,12 @@
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::invocation::Invocation;
-use crate::operation_description::{LargeCommands, describe, describe_idle_sessions};
 use bunko_access::Action;
 use bunko_authority::privileges::administration;
 use bunko_bson::{DocumentBuf, Writer};
 use bunko_errors::Failure;
 use bunko_matcher::Filter;
+use bunko_pipelines::operation_description::{LargeCommands, describe, describe_idle_sessions};
 use bunko_query::parse_filter;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases, Queueing};
 use bunko_request::fields::Fields;
@@ -41,12 +41,13 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let filter = filter(invocation)?;
     reply.begin_array("inprog");
     let mut index = 0;
-    for observed in invocation.service.operations.observe() {
+    let activity = invocation.service.activity();
+    for observed in activity.operations.observe() {
         let is_own = asker.as_ref().is_none_or(|asker| observed.user.as_ref().is_some_and(|user| asker.is(user)));
         if observed.opid == 0 && !with_idle || !is_own {
             continue;
         }
-        let described = describe(invocation.service, &observed, LargeCommands::Fields);
+        let described = describe(activity, &observed, LargeCommands::Fields);
         if filter.try_matches(described.as_ref())? {
             reply.push(index, &described);
             index += 1;
@@ -54,7 +55,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     // Idle sessions are listed even without `$all`, as in MongoDB, because they hold resources. They do not show their
     // users, so a client that sees only its own operations gets none of them.
-    let idle = if asker.is_none() { describe_idle_sessions(invocation.service) } else { Vec::new() };
+    let idle = if asker.is_none() { describe_idle_sessions(activity) } else { Vec::new() };
     for described in idle {
         if filter.try_matches(described.as_ref())? {
             reply.push(index, &described);

@@ -4,14 +4,13 @@
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::invocation::Invocation;
-use crate::oplog_view;
 use crate::target::Target;
-use crate::unstored;
 use bunko_aggregate::DocumentStream;
 use bunko_authority::privileges::collections;
 use bunko_bson::{DocumentBuf, DocumentRef, Element, ValueRef, Writer, order};
 use bunko_catalog::{Answers, Collection, Index, Namespace};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_pipelines::{oplog, unstored};
 use bunko_query::{FindQuery, Hint, plan};
 use bunko_request::facts::{CommandFacts, UnstoredUse};
 use bunko_request::field_kinds::{Kind, field};
@@ -49,12 +48,12 @@ struct Part<'a> {
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = Namespace::parse(invocation.argument_of(Kind::Text)?.as_str().unwrap_or_default())?;
-    unstored::check(invocation, &namespace, invocation.command)?;
+    unstored::check(&invocation.service.catalog, invocation.service.deployment(), &namespace, invocation.command)?;
     invocation.note_namespace(&namespace);
     let is_estimate = parse_estimate(invocation)?;
     let part = parse_part(invocation)?;
     let limits = Limits::parse(invocation)?;
-    let measured = match (Target::of(invocation, &namespace)?, part) {
+    let measured = match (Target::of(&invocation.service.catalog, invocation, &namespace)?, part) {
         (Target::Absent, _) => Measured::default(),
         (Target::View | Target::TimeSeries(_), _) => {
             invocation.service.catalog.refuse_view(&namespace)?;
@@ -168,7 +167,7 @@ fn measure(
 /// Measures the entries of the oplog in the form that clients read.
 fn measure_oplog(invocation: &Invocation<'_>, limits: &Limits) -> Result<Measured, Failure> {
     let catalog = &invocation.service.catalog;
-    let mut entries = oplog_view::entries(catalog, Direction::Forward, None, invocation.operation())?;
+    let mut entries = oplog::entries(catalog, Direction::Forward, None, invocation.operation())?;
     let mut measured = Measured::default();
     while let Some(entry) = entries.next()?
         && measured.goes_on_behind(entry.len_bytes(), limits)

@@ -48,7 +48,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             capped.push(name.to_owned());
         }
     }
-    reply.append("host", invocation.service.facts.host.as_str()).append("collections", &hashes).begin_array("capped");
+    reply.append("host", &*invocation.service.facts.host).append("collections", &hashes).begin_array("capped");
     for (index, name) in capped.iter().enumerate() {
         reply.push(index, name.as_str());
     }

@@ -1,17 +1,15 @@
 //! `dbStats`: sizes and counts of one database, and how full its file system is; see `collection_statistics`.
 
 use crate::authorization::Privileges;
-use crate::collection_statistics::CollectionStatistics;
 use crate::command_entry::Command;
 use crate::invocation::Invocation;
-use crate::oplog_view;
-use crate::source_stages::Surroundings;
 use crate::storage_engine_option::MMAP;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_catalog::{Namespace, from_storage};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_observe::statistics_scale::scale;
+use bunko_pipelines::{CollectionStatistics, PipelineContext, oplog};
 use bunko_request::facts::CommandFacts;
 use bunko_request::field_kinds::{Kind, POSITIVE, field};
 use bunko_request::fields::Fields;
@@ -104,7 +102,7 @@ fn sum(invocation: &Invocation<'_>) -> Result<DatabaseStatistics, Halt> {
     let mut all = CollectionStatistics::of_all(catalog.store(), &collections);
     if invocation.request.database == Namespace::OPLOG_DATABASE && catalog.store().keeps_history() {
         invocation.refuse_if_long(true)?;
-        all.push(oplog_view::statistics(&Surroundings::of(invocation.service, invocation.operation()))?);
+        all.push(oplog::statistics(&invocation.surroundings())?);
     }
     for statistics in all {
         sum.collections += 1;
@@ -115,7 +113,7 @@ fn sum(invocation: &Invocation<'_>) -> Result<DatabaseStatistics, Halt> {
         sum.indexes += statistics.indexes.len() as u64;
         sum.index_bytes += statistics.index_bytes();
         sum.index_free_bytes += statistics.index_free_bytes();
-        sum.uses_shared_file |= statistics.is_in_shared_file();
+        sum.uses_shared_file |= statistics.engine == MMAP;
     }
     Ok(sum)
 }

@@ -11,7 +11,6 @@ use crate::retries::{Retries, other_kind};
 use crate::statement_note::{Statement, StatementClock};
 use crate::system_namespace::{Creation, check_writable};
 use crate::target::WriteTarget;
-use crate::time_series;
 use crate::write_statement::{INTERNAL_FIELDS, StatementBatch, refuse_long_batch, refuse_scripts, run_each};
 use bunko_authority::is_on_users;
 use bunko_authority::privileges::writes;
@@ -82,7 +81,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     retries.refuse_many(statements.iter().map(|statement| statement.targets == Targets::Many), "limit=0")?;
     collection_uuid::check(&invocation.service.catalog, &namespace, options.uuid)?;
     check_writable(&invocation.service.catalog, &namespace, Creation::None)?;
-    let target = WriteTarget::of(invocation, &namespace)?;
+    let target = WriteTarget::of(&invocation.service.catalog, invocation, &namespace)?;
     refuse_long_batch(
         invocation,
         &namespace,
@@ -104,7 +103,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             Some(Outcome::Upserted(_) | Outcome::Returned { .. }) => return Err(other_kind("delete")),
         }
         let outcome = match &target {
-            WriteTarget::TimeSeries(series) => time_series::delete(invocation, series, &scope, statement),
+            WriteTarget::TimeSeries(series) => {
+                invocation.write_series(|writes| writes.delete(series, &scope, statement))
+            }
             WriteTarget::Collection | WriteTarget::View => writes.delete(statement),
         };
         let search = writes.take_last_search();

@@ -100,11 +100,12 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let namespace = invocation.namespace_or_uuid()?;
     let request = Distinct::parse(invocation)?;
     invocation.refuse_if_large(&namespace)?;
-    let query = request.query(&*invocation.scope_in(&request.scope, &namespace)?)?;
-    let values = match Target::of(invocation, &namespace)? {
+    let scope = invocation.scope_in(&request.scope, &namespace)?;
+    let query = request.query(&scope)?;
+    let values = match Target::of(&invocation.service.catalog, invocation, &namespace)? {
         target @ (Target::View | Target::TimeSeries(_) | Target::Unstored(_)) => {
             invocation.has_integer_ok = target.is_view();
-            request.by_pipeline().distinct(invocation, &namespace, request.key)?
+            request.by_pipeline().distinct(invocation, &namespace, scope, request.key)?
         }
         Target::Absent => {
             invocation.service.catalog.check_never_removed(&namespace, invocation)?;

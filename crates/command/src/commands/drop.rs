@@ -5,7 +5,6 @@ use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::invocation::Invocation;
 use crate::system_namespace::check_removable;
-use crate::time_series;
 use bunko_access::Action;
 use bunko_authority::audit::{AuditEvent, Event};
 use bunko_bson::Writer;
@@ -56,7 +55,7 @@ fn drop_it(invocation: &mut Invocation<'_>, namespace: &Namespace, reply: &mut W
     // Since MongoDB 7.0 it is no error to drop a collection that does not exist.
     let dropped = invocation.service.catalog.drop_collection(namespace, invocation)?;
     let Some(outcome) = dropped else {
-        let buckets = time_series::find(&invocation.service.catalog, namespace)?;
+        let buckets = bunko_series::find(&invocation.service.catalog, namespace)?;
         if let Some(lsn) = invocation.service.catalog.drop_view(namespace, invocation)? {
             invocation.note_written(Some(lsn));
             reply.append("ns", namespace.as_str());

@@ -5,7 +5,6 @@ use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::invocation::Invocation;
 use crate::target::Target;
-use crate::time_series;
 use bunko_access::Action;
 use bunko_authority::audit::{AuditEvent, Event};
 use bunko_bson::text::ValueText;
@@ -55,7 +54,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let namespace = invocation.namespace()?;
     let (wanted, uuid) = parse(invocation)?;
     collection_uuid::check(&invocation.service.catalog, &namespace, uuid)?;
-    let target = Target::of(invocation, &namespace)?;
+    let target = Target::of(&invocation.service.catalog, invocation, &namespace)?;
     let series = target.series().map(|series| series.options.clone());
     let collection = target
         .into_stored(&invocation.service.catalog, &namespace)?
@@ -68,7 +67,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         ValueRef::Document(key) => {
             let name = match &series {
                 Some(series) => {
-                    let key = time_series::bucket_key(key, series)?;
+                    let key = bunko_series::bucket_key(key, series)?;
                     name_of(&collection, key.as_ref())?
                 }
                 None => name_of(&collection, key)?,

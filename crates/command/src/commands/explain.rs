@@ -5,7 +5,7 @@ mod oplog;
 mod privileges;
 mod surroundings;
 
-use super::aggregate::{self, Aggregate, Aggregation};
+use super::aggregate::Aggregate;
 use super::count::Count;
 use super::insert;
 use super::map_reduce::MapReduce;
@@ -14,20 +14,17 @@ use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::invocation::Invocation;
 use crate::let_variables::Let;
-use crate::pipeline_sources::{Below, no_collection_near};
-use crate::pipeline_writes::PipelineWrite;
 use crate::scope_options::ScopeOptions;
-use crate::source_stages::SourcedPipeline;
 use crate::target::Target;
-use crate::time_series;
-use crate::unstored::{self, Unstored};
-use crate::vector_search;
 use crate::view_reads::ReadByPipeline;
 use crate::write_statement::refuse_long_batch;
 use bunko_aggregate::{Documents, StageRun};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_pipelines::source_stages::SourcedPipeline;
+use bunko_pipelines::unstored::{self, Unstored};
+use bunko_pipelines::{Aggregation, Below, PipelineWrite, no_collection_near, vector_search};
 use bunko_query::write::WriteExplanation;
 use bunko_query::{
     CountPlan, Execution, Explained, FindQuery, Origin, QueryScope, Verbosity, explain_count, explain_plan, failed_run,
@@ -125,7 +122,7 @@ pub(super) fn run_pipeline(
     let subject = Subject {
         command: invocation.command,
         body: invocation.request.body,
-        target: Target::of(invocation, &namespace)?,
+        target: Target::of(&invocation.service.catalog, invocation, &namespace)?,
         namespace,
         verbosity: Verbosity::QueryPlanner,
         scope: invocation.scope(),
@@ -148,14 +145,14 @@ fn parse_subject<'a>(invocation: &mut Invocation<'a>) -> Result<(Subject<'a>, In
         // MongoDB profiles and logs it under the collection of the explained command.
         invocation.note_namespace(&namespace);
     }
-    unstored::check(invocation, &namespace, command)?;
     let catalog = &invocation.service.catalog;
+    unstored::check(catalog, invocation.service.deployment(), &namespace, command)?;
     match &inner {
         Inner::Pipeline(request) => request.check_uuid(catalog, &namespace)?,
         _ => collection_uuid::check(catalog, &namespace, collection_uuid::parse(&fields)?)?,
     }
     let scope = invocation.scope_in(&ScopeOptions::parse(&fields, command)?, &namespace)?;
-    let target = Target::of(invocation, &namespace)?;
+    let target = Target::of(&invocation.service.catalog, invocation, &namespace)?;
     Ok((Subject { command, body: fields.body, namespace, target, verbosity, scope }, inner))
 }
 
@@ -315,7 +312,7 @@ fn explain_map_reduce(
 ) -> Result<DocumentBuf, Halt> {
     let stages = request.stages();
     let scope = request.scope(invocation, &subject.namespace)?;
-    let parse = || aggregate::prepare(invocation, Some(&subject.namespace), stages.as_ref(), Arc::clone(&scope));
+    let parse = || Aggregation::prepare(invocation, Some(&subject.namespace), stages.as_ref(), Arc::clone(&scope));
     explain_stages(invocation, subject, stages.as_ref(), &parse)
 }
 
@@ -326,10 +323,10 @@ fn explain_view(
     read: &ReadByPipeline<'_>,
 ) -> Result<DocumentBuf, Halt> {
     let scope = read.scope.variables.define_in(Arc::clone(&subject.scope))?;
-    let hint = read.hint(invocation, &subject.namespace)?;
+    let hint = read.hint(&invocation.service.catalog, &subject.namespace)?;
     let parse = || {
         let namespace = Some(&subject.namespace);
-        let mut aggregation = aggregate::prepare(invocation, namespace, read.stages.as_ref(), Arc::clone(&scope))?;
+        let mut aggregation = Aggregation::prepare(invocation, namespace, read.stages.as_ref(), Arc::clone(&scope))?;
         aggregation.query.hint.clone_from(&hint);
         Ok(aggregation)
     };
@@ -365,7 +362,7 @@ fn explain_parsed(
     let Aggregation { query, pipeline, resolved, .. } = aggregation;
     let write = pipeline.write();
     let runs = match write {
-        None if subject.verbosity.runs() && !pipeline.is_empty() => aggregate::run_counted(invocation, parse()?)?,
+        None if subject.verbosity.runs() && !pipeline.is_empty() => parse()?.run_counted(invocation)?,
         _ => Vec::new(),
     };
     if let Some(stage) = write {
@@ -437,7 +434,7 @@ fn explain_write(
         Write::FindAndModify(modify) => (modify.filter, modify.sort, Targets::One, &modify.strings),
     };
     if let (Write::FindAndModify(statement), Some(_)) = (write, subject.target.series()) {
-        time_series::check_find_and_modify(statement)?;
+        bunko_series::check_find_and_modify(statement)?;
     }
     let scope = variables.define_in(Arc::clone(&subject.scope))?;
     if subject.verbosity.runs() {

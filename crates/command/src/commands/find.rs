@@ -9,10 +9,8 @@ use crate::command_entry::Command;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, while_running, write_first_batch, write_running};
 use crate::hint_option::HintOption;
 use crate::invocation::Invocation;
-use crate::oplog_view::{self, AtEnd};
 use crate::scope_options::ScopeOptions;
 use crate::target::Target;
-use crate::unstored::Unstored;
 use crate::view_reads::ReadByPipeline;
 use bunko_access::Action;
 use bunko_authority::is_on_users;
@@ -21,6 +19,9 @@ use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_observe::observation::IdLookup;
 use bunko_operation::{DiskUse, Examined, OperationContext};
+use bunko_pipelines::PipelineContext;
+use bunko_pipelines::oplog::{self, AtEnd};
+use bunko_pipelines::unstored::Unstored;
 use bunko_query::{FindQuery, QueryScope, ResumableScan, fetch_by_id, id_lookup, plan};
 use bunko_request::counted_as::{Opcounter, OperationClass, UsageKind};
 use bunko_request::facts::{
@@ -328,7 +329,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let find = Find::parse(invocation)?;
     let catalog = &invocation.service.catalog;
     collection_uuid::check(catalog, &namespace, find.uuid)?;
-    let target = Target::beside(invocation, &namespace, collection)?;
+    let target = Target::beside(catalog, &namespace, collection)?;
     if !matches!(target, Target::Collection(_)) {
         catalog.check_never_removed(&namespace, invocation)?;
     }
@@ -346,7 +347,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             (source, find.first_batch(is_long))
         }
         Target::View | Target::TimeSeries(_) | Target::Unstored(_) => {
-            let (source, is_long) = find.by_pipeline()?.open(invocation, &namespace)?;
+            let (source, is_long) =
+                find.by_pipeline()?.open(invocation, &namespace, invocation.scope_in(&find.scope, &namespace)?)?;
             (source, find.first_batch(is_long))
         }
         Target::Absent => {
@@ -395,7 +397,7 @@ fn of_oplog(invocation: &Invocation<'_>, find: &Find<'_>, query: FindQuery) -> R
         (true, true) => AtEnd::Awaits,
     };
     invocation.refuse_if_long(true)?;
-    Ok(oplog_view::find(invocation, query, find.sort, at_end)?)
+    Ok(oplog::find(&invocation.surroundings(), query, find.sort, at_end)?)
 }
 
 /// Size of a capped collection above which the command runs on a thread of its own: it may have to skip many documents.

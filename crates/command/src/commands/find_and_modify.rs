@@ -9,7 +9,6 @@ use crate::let_variables::Let;
 use crate::retries::{Retries, other_kind};
 use crate::system_namespace::{Creation, check_writable};
 use crate::target::WriteTarget;
-use crate::time_series;
 use crate::update_stages::own_fault;
 use crate::write_statement::{INTERNAL_FIELDS, WriteOptions, check_modification, refuse_long_batch};
 use bunko_authority::is_on_users;
@@ -82,7 +81,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let may_insert = matches!(&statement.action, Action::Update(update) if update.upsert == Upsert::Yes);
     let creation = if may_insert { Creation::Implied } else { Creation::None };
     check_writable(&invocation.service.catalog, &namespace, creation)?;
-    let target = WriteTarget::of(invocation, &namespace)?;
+    let target = WriteTarget::of(&invocation.service.catalog, invocation, &namespace)?;
     refuse_long_batch(invocation, &namespace, std::iter::once((statement.filter, statement.sort, Targets::One)))?;
     let service = invocation.service;
     let mut retries = Retries::of(invocation, 1)?;
@@ -98,7 +97,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     let scope = variables.define_in(invocation.scope())?;
     let outcome = if let WriteTarget::TimeSeries(series) = &target {
-        time_series::find_and_remove(invocation, series, &scope, &statement)?
+        invocation.write_series(|writes| writes.find_and_remove(series, &scope, &statement))?
     } else {
         let mut writes = Writes::new(&service.catalog, &namespace, &service.world, Arc::clone(&scope))
             .with_empty_timestamps(options.empty_timestamps);

@@ -7,10 +7,10 @@ use super::{repl_set_get_status, server_status};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::invocation::Invocation;
-use crate::oplog_view;
 use bunko_access::Action;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_observe::machine;
+use bunko_pipelines::oplog;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases};
 use bunko_session::Halt;
 use std::thread::available_parallelism;
@@ -40,7 +40,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         repl_set_get_status::write(service, reply)?;
         reply.append("end", now()).end();
     }
-    if let Some((database, bytes)) = oplog_view::database(&service.catalog) {
+    if let Some((database, bytes)) = oplog::database(&service.catalog) {
         let bytes_max = service.catalog.store().history_bytes_max().unwrap_or_default();
         // The number of entries is left out: counting them means reading all of them.
         reply

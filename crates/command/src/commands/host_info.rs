@@ -26,7 +26,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     reply
         .begin_document("system")
         .append("currentTime", ValueRef::DateTime(invocation.service.world.now_ms()))
-        .append("hostname", &invocation.service.facts.host)
+        .append("hostname", &*invocation.service.facts.host)
         .append("cpuAddrSize", usize::BITS as i32)
         .append("memSizeMB", (machine.memory_bytes / MEBIBYTE) as i64)
         .append("memLimitMB", (machine.memory_limit_bytes / MEBIBYTE) as i64)

@@ -8,7 +8,6 @@ use crate::invocation::Invocation;
 use crate::retries::Retries;
 use crate::system_namespace::{Creation, check_writable};
 use crate::target::WriteTarget;
-use crate::time_series;
 use crate::write_statement::WriteOptions;
 use bunko_authority::is_on_users;
 use bunko_authority::privileges::writes;
@@ -84,7 +83,7 @@ pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, 
     let service = invocation.service;
     collection_uuid::check(&service.catalog, &namespace, options.uuid)?;
     check_writable(&service.catalog, &namespace, Creation::Implied)?;
-    let target = WriteTarget::of(invocation, &namespace)?;
+    let target = WriteTarget::of(&invocation.service.catalog, invocation, &namespace)?;
     let mut retries = Retries::of(invocation, documents.len())?;
     let mut storable = Storable::with_capacity(documents.len());
     let mut refused: Vec<(usize, Failure)> = Vec::new();
@@ -124,7 +123,9 @@ pub(super) fn run_with(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>, 
         storable.documents.truncate(count);
     }
     let inserted = match &target {
-        WriteTarget::TimeSeries(series) => time_series::insert(invocation, series, &storable.documents, order),
+        WriteTarget::TimeSeries(series) => {
+            invocation.write_series(|writes| writes.insert(series, &storable.documents, order))
+        }
         WriteTarget::Collection | WriteTarget::View => {
             insert(&service.catalog, &namespace, &storable.documents, order, invocation)?
         }

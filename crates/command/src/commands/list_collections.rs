@@ -4,15 +4,12 @@ use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::document_list::{parse_batch_size, write_document_list};
 use crate::invocation::Invocation;
-use crate::oplog_view;
-use crate::session_collections;
-use crate::time_series;
-use crate::view_reads;
 use bunko_access::Action;
 use bunko_authority::privileges::administration;
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::Failure;
+use bunko_pipelines::{oplog, session_collections};
 use bunko_query::parse_filter;
 use bunko_request::facts::{CommandFacts, Queueing, Stability};
 use bunko_request::field_kinds::{Kind, field};
@@ -83,13 +80,13 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let views = catalog.views(database)?;
     let mut described_views = Vec::with_capacity(views.len());
     for (namespace, view) in &views {
-        let series = time_series::described_options(catalog, namespace)?;
+        let series = bunko_series::described_options(catalog, namespace)?;
         let (kind, options) = series.map_or_else(|| ("view", view.options()), |options| ("timeseries", options));
         described_views.push(describe_without_uuid(namespace, kind, &options, detail));
     }
     let of_sessions = session_collections::in_database(catalog, database)
         .map(|namespace| describe_without_uuid(&namespace, "collection", &DocumentBuf::new(), detail));
-    let described = described.chain(described_views).chain(oplog_view::description(catalog, database));
+    let described = described.chain(described_views).chain(oplog::description(catalog, database));
     for document in described.chain(of_sessions) {
         let is_listed = match &filter {
             Some(filter) => filter.try_matches(document.as_ref())?,
@@ -106,7 +103,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 fn describe_without_uuid(namespace: &Namespace, kind: &str, options: &DocumentBuf, detail: Detail) -> DocumentBuf {
     match detail {
         Detail::NameAndType => DocumentBuf::new().with("name", namespace.collection()).with("type", kind),
-        Detail::All => view_reads::describe(namespace, kind, options),
+        Detail::All => describe_view(namespace, kind, options),
     }
 }
 
@@ -118,11 +115,22 @@ fn describe(collection: &Collection, detail: Detail) -> DocumentBuf {
     }
     let uuid = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid };
     let info = DocumentBuf::new().with("readOnly", false).with("uuid", uuid);
-    let options = time_series::shown_options(collection);
+    let options = bunko_series::shown_options(collection);
     let document = document.with("options", &options).with("info", &info);
     if collection.is_clustered() || options.as_ref().get("clusteredIndex").is_some() {
         document
     } else {
         document.with("idIndex", &collection.id_index().document)
     }
+}
+
+/// An entry in the list of collections: for a view, a time series (a view that can be written to), or a collection of
+/// sessions (listed as read-only).
+fn describe_view(namespace: &Namespace, kind: &str, options: &DocumentBuf) -> DocumentBuf {
+    let info = DocumentBuf::new().with("readOnly", ValueRef::Boolean(kind != "timeseries"));
+    DocumentBuf::new()
+        .with("name", namespace.collection())
+        .with("type", kind)
+        .with("options", options)
+        .with("info", &info)
 }

@@ -1,17 +1,15 @@
 //! `listDatabases`: names and sizes of the databases.
 
 use crate::authorization::Privileges;
-use crate::collection_statistics::CollectionStatistics;
 use crate::command_entry::Command;
 use crate::invocation::Invocation;
-use crate::oplog_view;
-use crate::session_collections;
 use bunko_access::Action;
 use bunko_authority::privileges::administration;
 use bunko_bson::{DocumentBuf, DocumentRef, Writer};
 use bunko_catalog::Catalog;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_matcher::Filter;
+use bunko_pipelines::{CollectionStatistics, oplog, session_collections};
 use bunko_query::parse_filter;
 use bunko_request::facts::{CommandFacts, Databases, Queueing, Stability};
 use bunko_request::field_kinds::{Kind, field};
@@ -68,7 +66,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let names = catalog.databases();
     let sizes = if is_name_only { vec![0; names.len()] } else { sizes(catalog, &names) };
     let mut listed: BTreeMap<&str, u64> = names.iter().map(String::as_str).zip(sizes).collect();
-    if let Some((name, bytes)) = oplog_view::database(catalog) {
+    if let Some((name, bytes)) = oplog::database(catalog) {
         *listed.entry(name).or_default() += bytes;
     }
     listed.entry(session_collections::database()).or_default();

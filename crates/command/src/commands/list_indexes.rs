@@ -5,7 +5,6 @@ use crate::command_entry::Command;
 use crate::document_list::{parse_batch_size, write_document_list};
 use crate::invocation::Invocation;
 use crate::target::Target;
-use crate::time_series;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::{Index, Namespace};
@@ -37,13 +36,13 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let namespace = invocation.namespace_or_uuid()?;
     let (form, batch_size) = (Form::parse(invocation)?, parse_batch_size(invocation)?);
-    let specs = match Target::of(invocation, &namespace)? {
+    let specs = match Target::of(&invocation.service.catalog, invocation, &namespace)? {
         Target::Unstored(_) => Vec::new(),
         Target::TimeSeries(series) => {
             let indexes = series.buckets.indexes();
             // The `_id` index of the buckets is no index of the time series.
             let indexes = indexes.iter().filter(|index| !index.is_id());
-            let spec = |index: &Index| time_series::of_measurements(index.spec().document.as_ref(), &series.options);
+            let spec = |index: &Index| bunko_series::of_measurements(index.spec().document.as_ref(), &series.options);
             indexes.map(|index| form.of(index, spec(index))).collect()
         }
         Target::Collection(collection) => {
@@ -51,7 +50,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             // shown.
             let is_shown =
                 |index: &&Arc<Index>| namespace.collection() != Namespace::PROFILE_COLLECTION || !index.is_id();
-            let shown = |index: &Index| time_series::shown_index(&collection, listed(index.document.as_ref()).as_ref());
+            let shown =
+                |index: &Index| bunko_series::shown_index(&collection, listed(index.document.as_ref()).as_ref());
             let indexes = collection.indexes();
             indexes.iter().filter(is_shown).map(|index| form.of(index, shown(index))).collect()
         }

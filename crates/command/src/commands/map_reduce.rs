@@ -15,6 +15,7 @@ use bunko_bson::number::Number;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_pipelines::Aggregation;
 use bunko_query::QueryScope;
 use bunko_request::facts::{Changes, CommandFacts, Explanation, ReadsFrom, Secrets, UnstoredUse, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
@@ -199,10 +200,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let scope = request.scope(invocation, &namespace)?;
     let stages = request.stages();
     invocation.collection_not_view(&namespace)?;
-    let aggregation = aggregate::prepare(invocation, Some(&namespace), stages.as_ref(), scope)?;
+    let aggregation = Aggregation::prepare(invocation, Some(&namespace), stages.as_ref(), scope)?;
     invocation.refuse_if_long(true)?;
     let Output::Collection { database, name, .. } = request.output else {
-        let (mut source, _) = aggregate::open(invocation, aggregation)?;
+        let (mut source, _) = aggregation.open(invocation)?;
         reply.begin_array("results");
         let mut index = 0;
         while let Some(document) = source.next().map_err(|failure| while_running(failure, RUNNING, &namespace))? {

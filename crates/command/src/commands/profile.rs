@@ -1,7 +1,6 @@
 //! `profile`: sets which operations of a database are stored in `system.profile`, and how long a slow operation takes.
 
 use crate::authorization::Privileges;
-use crate::capped_options::is_capped;
 use crate::command_entry::Command;
 use crate::invocation::Invocation;
 use bunko_authority::privileges::administration;
@@ -72,7 +71,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 fn make_profile(invocation: &Invocation<'_>) -> Result<(), Failure> {
     let catalog = &invocation.service.catalog;
     let namespace = Namespace::new(invocation.request.database, PROFILE)?;
-    if catalog.collection(&namespace).is_some_and(|kept| !is_capped(&kept)) {
+    if catalog.collection(&namespace).is_some_and(|kept| !kept.is_capped()) {
         let message = format!("{namespace} exists, but isn't capped");
         return Err(Failure::new(ErrorCode::NAMESPACE_EXISTS, message));
     }

@@ -1,6 +1,6 @@
 //! `setQuerySettings` and `removeQuerySettings`: settings for all commands of one query shape.
 
-use super::aggregate::{self, Aggregate};
+use super::aggregate::Aggregate;
 use super::distinct::Distinct;
 use super::find;
 use super::find::Find;
@@ -14,6 +14,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_pipelines::Aggregation;
 use bunko_query::id_lookup;
 use bunko_request::Request;
 use bunko_request::deployment::Deployment;
@@ -204,7 +205,7 @@ fn check_command(command: &Invocation<'_>, namespace: &Namespace) -> Result<()> 
             let request = Aggregate::parse(command)?;
             let stages = request.stages.ok_or_else(|| command.missing("pipeline"))?;
             let scope = request.scope.variables.define_in(scope(&request.scope)?)?;
-            aggregate::prepare(command, Some(namespace), stages, scope).map(drop)
+            Aggregation::prepare(command, Some(namespace), stages, scope).map(drop)
         }
     }
 }

@@ -66,7 +66,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 pub(super) fn write(service: &Service, body: DocumentRef<'_>, reply: &mut Writer<'_>) {
     let uptime = service.started.elapsed();
     reply
-        .append("host", &service.facts.host)
+        .append("host", &*service.facts.host)
         .append("version", COMPATIBLE_VERSION)
         // Clients distinguish a server from a router by this name.
         .append("process", "mongod")

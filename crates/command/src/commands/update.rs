@@ -11,7 +11,6 @@ use crate::retries::{Retries, other_kind};
 use crate::statement_note::{Statement, StatementClock};
 use crate::system_namespace::{Creation, check_writable};
 use crate::target::WriteTarget;
-use crate::time_series;
 use crate::update_stages::own_fault;
 use crate::write_statement::{
     INTERNAL_FIELDS, StatementBatch, check_modification, refuse_long_batch, refuse_scripts, run_each,
@@ -100,7 +99,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     collection_uuid::check(&invocation.service.catalog, &namespace, options.uuid)?;
     let creation = if may_insert { Creation::Implied } else { Creation::None };
     check_writable(&invocation.service.catalog, &namespace, creation)?;
-    let target = WriteTarget::of(invocation, &namespace)?;
+    let target = WriteTarget::of(&invocation.service.catalog, invocation, &namespace)?;
     refuse_long_batch(
         invocation,
         &namespace,
@@ -129,7 +128,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             Some(Outcome::Returned { .. }) => return Err(other_kind("update")),
         }
         let outcome = match &target {
-            WriteTarget::TimeSeries(series) => time_series::update(invocation, series, &scope, statement),
+            WriteTarget::TimeSeries(series) => {
+                invocation.write_series(|writes| writes.update(series, &scope, statement))
+            }
             WriteTarget::Collection | WriteTarget::View => {
                 writes.update(statement).map_err(|failure| own_fault(failure, statement.update, &scope))
             }

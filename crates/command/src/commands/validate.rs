@@ -1,15 +1,14 @@
 //! `validate`: compares every record of a collection with every index.
 
 use crate::authorization::Privileges;
-use crate::collection_statistics::smallest_integer;
 use crate::command_entry::Command;
 use crate::invocation::Invocation;
-use crate::oplog_view;
 use crate::target::Target;
 use bunko_access::Action;
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
 use bunko_catalog::{Namespace, Validation};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_pipelines::{oplog, smallest_integer};
 use bunko_request::deployment::Deployment;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, UnstoredUse};
 use bunko_request::fields::{Fields, truth};
@@ -31,7 +30,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let namespace = invocation.namespace()?;
     let is_member = invocation.service.deployment() == Deployment::SetMember;
     let repair = check_options(&Options::parse(invocation), is_member, &namespace)?;
-    let collection = match Target::of(invocation, &namespace)? {
+    let collection = match Target::of(&invocation.service.catalog, invocation, &namespace)? {
         Target::Collection(collection) => Some(collection),
         Target::TimeSeries(series) => Some(series.buckets),
         // `unstored::check` admits only the oplog to this command.
@@ -45,7 +44,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     invocation.refuse_if_long(true)?;
     let validation = match &collection {
         Some(collection) => collection.validate(invocation)?,
-        None => oplog_view::validate(&invocation.service.catalog, invocation.operation())?,
+        None => oplog::validate(&invocation.service.catalog, invocation.operation())?,
     };
     check_repaired(repair, &validation)?;
     reply.append("ns", namespace.as_str());

@@ -65,7 +65,7 @@ impl Server {
         let catalog =
             Catalog::open(open_store(&directory, engine, options, log), new_uuid).expect("an empty catalog opens");
         let facts = Facts {
-            host: "localhost:27017".to_owned(),
+            host: "localhost:27017".into(),
             arguments: vec!["bunko".to_owned(), "serve".to_owned()],
             parsed_options: DocumentBuf::new().with("net", &DocumentBuf::new().with("port", 27017)),
             connections_max: 1000,

@@ -20,7 +20,6 @@ use crate::retries::{Retries, other_kind};
 use crate::statement_note::{Statement, StatementClock, StatementKind};
 use crate::system_namespace::{Creation, check_writable};
 use crate::target::WriteTarget;
-use crate::time_series;
 use crate::update_stages::own_fault;
 use crate::write_statement::{WriteOptions, is_interruption, refuse_long_batch, refuse_scripts};
 use bunko_authority::has_namespace_of_users;
@@ -291,7 +290,7 @@ impl<'i> BulkWrite<'i> {
         let mut storable: Vec<Cow<'_, [u8]>> = Vec::with_capacity(documents.len());
         let mut positions = Vec::with_capacity(documents.len());
         let mut done_before = 0;
-        let written = WriteTarget::of(invocation, &target.namespace)?;
+        let written = WriteTarget::of(&invocation.service.catalog, invocation, &target.namespace)?;
         let allowed = check_writable(&service.catalog, &target.namespace, Creation::Implied)
             .and_then(|()| target.check_uuid(&service.catalog))
             .and_then(|()| match written {
@@ -331,7 +330,9 @@ impl<'i> BulkWrite<'i> {
                 storable.truncate(count);
             }
             let outcome = match &written {
-                WriteTarget::TimeSeries(series) => time_series::insert(invocation, series, &storable, self.order),
+                WriteTarget::TimeSeries(series) => {
+                    invocation.write_series(|writes| writes.insert(series, &storable, self.order))
+                }
                 WriteTarget::Collection | WriteTarget::View => {
                     service.catalog.insert(&target.namespace, &storable, self.order, invocation)?
                 }
@@ -394,8 +395,10 @@ impl<'i> BulkWrite<'i> {
         self.pass_time(invocation);
         let target = &self.namespaces[namespace];
         self.done.stage = "UPDATE";
-        let outcome = if let WriteTarget::TimeSeries(series) = WriteTarget::of(invocation, &target.namespace)? {
-            time_series::update(invocation, &series, &self.scope, statement)?
+        let outcome = if let WriteTarget::TimeSeries(series) =
+            WriteTarget::of(&service.catalog, invocation, &target.namespace)?
+        {
+            invocation.write_series(|writes| writes.update(&series, &self.scope, statement))?
         } else {
             let mut writes = Writes::new(&service.catalog, &target.namespace, &service.world, Arc::clone(&self.scope))
                 .with_empty_timestamps(self.empty);
@@ -450,8 +453,10 @@ impl<'i> BulkWrite<'i> {
         self.pass_time(invocation);
         let target = &self.namespaces[namespace];
         self.done.stage = "DELETE";
-        let deleted = if let WriteTarget::TimeSeries(series) = WriteTarget::of(invocation, &target.namespace)? {
-            time_series::delete(invocation, &series, &self.scope, statement)?
+        let deleted = if let WriteTarget::TimeSeries(series) =
+            WriteTarget::of(&service.catalog, invocation, &target.namespace)?
+        {
+            invocation.write_series(|writes| writes.delete(&series, &self.scope, statement))?
         } else {
             let scope = Arc::clone(&self.scope);
             let mut writes = Writes::new(&service.catalog, &target.namespace, &service.world, scope);

@@ -1,12 +1,12 @@
 //! `collMod`'s `index`: finds the index and changes it.
 
 use crate::invocation::Invocation;
-use crate::time_series::bucket_key;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer, number, order};
 use bunko_catalog::{Collection, Conversion, ID_INDEX, Index};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::fields::wrong_type;
+use bunko_series::bucket_key;
 use bunko_timeseries::TimeSeries;
 use std::sync::Arc;
 

@@ -1,19 +1,19 @@
 //! `collMod`: changes the options of a collection, a view or a time series, and refuses options of another kind.
 
 mod index;
+mod time_series;
+mod view;
 
 use crate::authorization::Privileges;
+use crate::authorization::privileges_of;
 use crate::capped_options;
 use crate::collection_options::pre_and_post_images;
 use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::expiry_option::{self, CollectionState, Expiry};
 use crate::invocation::Invocation;
-use crate::source_stages::privileges_of;
 use crate::target::Target;
-use crate::time_series;
 use crate::validation_options::ValidationOptions;
-use crate::view_definition;
 use bunko_authority::privileges::collections;
 use bunko_bson::{DocumentBuf, DocumentRef, Type, ValueRef, Writer};
 use bunko_catalog::{Conversion, Namespace};
@@ -71,7 +71,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let (images, is_dry_run, expiry, mixes_schemas) = (*images, *is_dry_run, *expiry, *mixes_schemas);
     let (size, documents) = (*size, *documents);
     collection_uuid::check(&invocation.service.catalog, &namespace, request.uuid)?;
-    let collection = match Target::of(invocation, &namespace)? {
+    let collection = match Target::of(&invocation.service.catalog, invocation, &namespace)? {
         Target::Collection(collection) => collection,
         Target::TimeSeries(series) => {
             if mixes_schemas == Some(false) {
@@ -83,10 +83,10 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
                 let index = index.by_key(key.as_ref().map(DocumentBuf::as_ref));
                 index.run(invocation, &series.buckets, Conversion::Done, reply)?;
             }
-            return Ok(time_series::modify(invocation, &namespace, &series, expiry)?);
+            return Ok(time_series::modify(invocation, &namespace, &series, &request)?);
         }
         Target::View | Target::Unstored(_) | Target::Absent => {
-            return Ok(view_definition::modify(invocation, &namespace)?);
+            return Ok(view::modify(invocation, &namespace, &request)?);
         }
     };
     if request.is_given("viewOn") || request.is_given("pipeline") {
@@ -104,7 +104,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         let kinds = "time-series collections or with the 'clusteredIndex' option";
         return Err(invalid(format!("'{}' is only supported on {kinds}: {namespace}", expiry_option::NAME)).into());
     }
-    let is_capped = capped_options::is_capped(&collection);
+    let is_capped = collection.is_capped();
     if !is_capped && (size.is_some() || documents.is_some()) {
         return Err(invalid(format!("Collection {namespace} is not capped")).into());
     }
@@ -189,17 +189,21 @@ impl<'a> CollMod<'a> {
             validation,
             images,
             is_dry_run: invocation.boolean("dryRun", false)?,
-            expiry: Expiry::parse(invocation, CollectionState::Existing)?,
+            expiry: Expiry::parse(invocation, CollectionState::Existing, invocation.service.world.now_ms())?,
             size: capped_options::parse_size(invocation, "cappedSize")?,
             documents: capped_options::parse_documents(invocation, "cappedMax")?,
-            mixes_schemas: given.iter().find(|(name, _)| *name == MIXED_SCHEMA).map(|(_, value)| truth(*value)),
+            mixes_schemas: value_of(&given, MIXED_SCHEMA).map(truth),
             uuid: collection_uuid::parse(invocation)?,
             given,
         })
     }
 
+    fn given(&self, option: &str) -> Option<ValueRef<'a>> {
+        value_of(&self.given, option)
+    }
+
     fn is_given(&self, option: &str) -> bool {
-        is_given(&self.given, option)
+        self.given(option).is_some()
     }
 
     /// Refuses a dry run, unless the only change is that an index becomes unique.
@@ -213,13 +217,13 @@ impl<'a> CollMod<'a> {
     }
 }
 
-fn is_given(given: &[(&'static str, ValueRef<'_>)], option: &str) -> bool {
-    given.iter().any(|(name, _)| *name == option)
+fn value_of<'a>(given: &[(&'static str, ValueRef<'a>)], option: &str) -> Option<ValueRef<'a>> {
+    given.iter().find(|(name, _)| *name == option).map(|(_, value)| *value)
 }
 
 /// The collection. The oplog is refused: its size is changed by a command of its own.
 fn namespace(invocation: &mut Invocation<'_>, given: &[(&'static str, ValueRef<'_>)]) -> Result<Namespace> {
-    let resizes = is_given(given, "cappedSize");
+    let resizes = value_of(given, "cappedSize").is_some();
     invocation.namespace().map_err(|failure| match failure.code() {
         ErrorCode::COMMAND_NOT_SUPPORTED if resizes => {
             invalid("Cannot resize the oplog using this command. Use the 'replSetResizeOplog' command instead.")

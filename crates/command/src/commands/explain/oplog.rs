@@ -1,15 +1,11 @@
 //! `explain` of a read of the oplog: the scan of the log, and the stages above it.
 
 use super::{Subject, of_stages, push_described, stages_alone};
-use crate::commands::aggregate::Aggregation;
 use crate::invocation::Invocation;
-use crate::oplog_view;
-use crate::pipeline_sources::{all_of, behind_views};
-use crate::pipeline_writes::PipelineWrite;
-use crate::unstored;
 use bunko_aggregate::{Pipeline, Plannable, StageRun};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf};
 use bunko_errors::Result;
+use bunko_pipelines::{Aggregation, PipelineWrite, all_of, behind_views, direction, oplog};
 use bunko_query::{Explained, FindQuery, LogRead, LogRun, Origin, explain_log_read};
 use bunko_request::facts::Explanation;
 use bunko_session::Halt;
@@ -29,7 +25,7 @@ pub(super) fn explain(
     let Aggregation { query, pipeline, resolved, .. } = aggregation;
     // Always present: the caller found that the pipeline is over the oplog.
     let Some(resolved) = resolved else { return Ok(stages_alone(sent, &[])) };
-    let direction = unstored::direction(query.hint.as_ref())?;
+    let direction = direction(query.hint.as_ref())?;
     let began = Instant::now();
     let runs = match pipeline.write() {
         Some(stage) => {
@@ -57,7 +53,7 @@ pub(super) fn explain(
             _ => Origin::Query,
         },
     };
-    let read = explain_log_read(explained, LogRead { from: oplog_view::earliest_of(&pipeline), direction, run });
+    let read = explain_log_read(explained, LogRead { from: oplog::earliest_of(&pipeline), direction, run });
     if only_filter.is_some() {
         return Ok(read);
     }
@@ -78,7 +74,7 @@ pub(super) fn explain(
 /// Runs the pipeline to its end and returns the statistics of the scan and of each stage.
 fn run(invocation: &Invocation<'_>, pipeline: &Pipeline, direction: Direction) -> Result<Vec<Arc<StageRun>>, Halt> {
     invocation.refuse_if_long(true)?;
-    let entries = oplog_view::open(&invocation.service.catalog, pipeline, direction, invocation.operation())?;
+    let entries = oplog::open(&invocation.service.catalog, pipeline, direction, invocation.operation())?;
     let (mut stream, runs) = pipeline.open_counted_from(entries);
     while stream.next()?.is_some() {}
     Ok(runs)

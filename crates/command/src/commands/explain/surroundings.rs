@@ -24,7 +24,7 @@ pub(super) fn write_surroundings(invocation: &Invocation<'_>, reply: &mut Writer
     } else {
         reply.append("warning", "'command' has been omitted due to BSON size limit");
     }
-    let address = invocation.service.facts.host.as_str();
+    let address = &*invocation.service.facts.host;
     let (host, port) = address.rsplit_once(':').unwrap_or((address, ""));
     let limit = |gatherer| {
         let bytes_max = invocation.service.parameters.stage_bytes_max(gatherer);

@@ -1,7 +1,6 @@
 //! A tailable find: its cursor stays open at the end of a capped collection.
 
 use super::Find;
-use crate::capped_options::is_capped;
 use bunko_bson::DocumentRef;
 use bunko_catalog::Collection;
 use bunko_errors::Failure;
@@ -45,7 +44,7 @@ impl Find<'_> {
     /// # Errors
     /// `BadValue`.
     pub(super) fn check_following(&self, collection: &Collection, query: &FindQuery) -> Result<(), Failure> {
-        if !is_capped(collection) {
+        if !collection.is_capped() {
             return Err(not_capped());
         }
         if self.is_single_batch {

@@ -73,7 +73,7 @@ impl<'a> Wanted<'a> {
 /// # Errors
 /// `NamespaceNotFound`; `CommandNotSupported` for views and time series.
 fn collection(invocation: &Invocation<'_>, namespace: &Namespace) -> Result<Arc<Collection>> {
-    match Target::of(invocation, namespace)? {
+    match Target::of(&invocation.service.catalog, invocation, namespace)? {
         Target::Collection(collection) => Ok(collection),
         Target::TimeSeries(_) => Err(Failure::not_supported_yet("a search index on a time series")),
         Target::View => Err(Failure::not_supported_yet("a search index on a view")),

@@ -1,0 +1,35 @@
+//! The parts of the server that stages use besides their collection.
+
+use bunko_catalog::Catalog;
+use bunko_observe::Counters;
+use bunko_operation::OperationContext;
+use bunko_oplog::EntryCount;
+use bunko_session::sessions::SessionTable;
+use std::sync::Arc;
+
+/// Held by pipelines, whose cursors outlive the command.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// Databases, collections, indexes.
+    pub catalog: Arc<Catalog>,
+    /// The sessions of clients.
+    pub sessions: Arc<SessionTable>,
+    /// Counters of operations.
+    pub counters: Arc<Counters>,
+    /// Counter of oplog entries.
+    pub entry_count: Arc<EntryCount>,
+    /// Milliseconds since 1970.
+    pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// `host:port` as clients name this server.
+    pub host: Arc<str>,
+    /// The operation that the documents are made for.
+    pub operation: Arc<OperationContext>,
+    /// When the service began, in milliseconds since 1970.
+    pub started_at_ms: i64,
+}
+
+impl Surroundings {
+    pub(crate) fn now_ms(&self) -> i64 {
+        (self.clock)() as i64
+    }
+}
