@@ -2,7 +2,7 @@
 //!
 //! Source: MongoDB manual, "mapReduce".
 
-use super::aggregate;
+use super::aggregate::run_write;
 use crate::authorization::Privileges;
 use crate::collation_option::Collation;
 use crate::command_entry::Command;
@@ -216,7 +216,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         return Ok(());
     };
     if let Some(stage) = aggregation.pipeline.write() {
-        aggregate::run_write(invocation, aggregation, stage, (RUNNING, &namespace))?;
+        run_write(invocation, aggregation, stage, (RUNNING, &namespace))?;
     }
     match database {
         None => reply.append("result", name),
