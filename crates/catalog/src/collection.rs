@@ -3,7 +3,7 @@
 use crate::capped::Cap;
 use crate::encrypted_fields::EncryptedFields;
 use crate::following::{SearchIndexStanding, SearchIndexVersion};
-use crate::key_list::KEY_BYTES_USUAL;
+use crate::index_keys::KEY_BYTES_USUAL;
 use crate::long_key::shorten_key;
 use crate::past::Reading;
 use crate::search_tables::SearchTables;

@@ -27,7 +27,7 @@ use crate::waiting::{lock_stripes, share};
 use crate::write::{KeyChange, UniqueKey, is_guarded};
 use crate::{Catalog, Collection, Index, RetryableWrite, Transaction, from_storage};
 use bunko_errors::Result;
-use bunko_operation::{OperationSource, Place};
+use bunko_operation::{OperationSource, RunOn};
 use bunko_store::{Batch, Lag, Location, Lsn, RecordId, Snapshot, View};
 use std::sync::Arc;
 
@@ -165,7 +165,7 @@ impl Catalog {
             Lag::None => {}
             // Other operations wait for the transaction's claims, and engines get nothing of it before its commit.
             _ if Transaction::of(operation).is_some() => {}
-            Lag::Behind if operation.operation().place() != Place::OwnThread => {}
+            Lag::Behind if operation.operation().run_on() != RunOn::OwnThread => {}
             Lag::Behind | Lag::FarBehind => self.store.catch_up(),
         }
     }

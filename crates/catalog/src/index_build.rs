@@ -24,7 +24,7 @@ use crate::write::{key_stripe, record_stripe};
 use crate::{Catalog, Collection, Index, IndexState, from_storage};
 use bunko_bson::DocumentRef;
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_operation::{OperationContext, OperationSource, Place};
+use bunko_operation::{OperationContext, OperationSource, RunOn};
 use bunko_store::failpoint::{self, Failpoint};
 use bunko_store::planted::{self, Bug};
 use bunko_store::{Batch, Direction, KeyspaceId, Lsn, RecordId, RecordRange, View};
@@ -166,7 +166,7 @@ impl Catalog {
         build: &IndexBuild,
         operation: &dyn OperationSource,
     ) -> Result<()> {
-        if build.progress().1 == 0 || operation.operation().place() != Place::OwnThread {
+        if build.progress().1 == 0 || operation.operation().run_on() != RunOn::OwnThread {
             let gathered = Gathered::new(built.len(), self.index_builds.bytes_max());
             return self.fill(collection, built, build, gathered, operation);
         }
@@ -205,7 +205,7 @@ impl Catalog {
                 let (step, later) = rest.split_at(step_length(rest.iter().map(FoundKey::length)));
                 self.check_build(build, operation)?;
                 self.put_step(collection, built, build, (&gathered, step), operation)?;
-                if operation.operation().place() == Place::OwnThread {
+                if operation.operation().run_on() == RunOn::OwnThread {
                     // Nothing is locked here. A build is faster than the flushes; without this, writers would wait for
                     // them.
                     self.store.wait_for_leisure();

@@ -18,6 +18,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
 
+/// Initial room for a key, in bytes: an object id and its type.
+pub(crate) const KEY_BYTES_USUAL: usize = 24;
 /// Most bytes in the key of an `_id` of a clustered collection, as in MongoDB.
 const CLUSTERED_KEY_BYTES_MAX: usize = 8 << 20;
 

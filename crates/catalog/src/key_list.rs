@@ -1,6 +1,6 @@
 //! Index keys of many documents in one buffer.
 
-use crate::index_keys::{append_only_key, append_stored_keys, own_part};
+use crate::index_keys::{KEY_BYTES_USUAL, append_only_key, append_stored_keys, own_part};
 use crate::taken::Taken;
 use crate::write::{KeyChange, UniqueKey, locks_keys};
 use crate::{Index, Multikey, from_storage};
@@ -10,9 +10,6 @@ use bunko_operation::OperationSource;
 use bunko_store::{RecordId, SEGMENT_BYTES, StorageError, View};
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Initial room for a key, in bytes: an object id and its type.
-pub(crate) const KEY_BYTES_USUAL: usize = 24;
 
 /// Most bytes of keys that one log record may have for several documents.
 const BATCH_KEYS_BYTES_MAX: usize = 16 << 20;

@@ -3,8 +3,7 @@
 use crate::commit::Attempt;
 use crate::duplicate_key::duplicate_key;
 use crate::effects::Effects;
-use crate::index_keys::{keys_for, note_growth, note_types, own_part, scalar_key, stored_key};
-use crate::key_list::KEY_BYTES_USUAL;
+use crate::index_keys::{KEY_BYTES_USUAL, keys_for, note_growth, note_types, own_part, scalar_key, stored_key};
 use crate::long_key::shorten_key;
 use crate::notes::{Next, Origin};
 use crate::write::{KeyChange, UniqueKey, holder, is_guarded, locks_keys};

@@ -3,12 +3,12 @@
 //! **Invariant:** code outside a command's file never compares names of commands. It asks the entry.
 
 use crate::authorization::Privileges;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_authority::audit::AuditEvent;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::CommandFacts;
+use bunko_session::Halt;
 use std::ops::Deref;
 
 /// One entry of the table of commands.

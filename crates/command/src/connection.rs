@@ -1,7 +1,6 @@
 //! The server's state for one client connection.
 
-use crate::service::Service;
-use bunko_authority::{Client, LocalEnd};
+use bunko_authority::{Authority, Client, LocalEnd};
 use bunko_bson::DocumentBuf;
 use bunko_catalog::{Haste, Turn};
 use bunko_errors::Result;
@@ -10,6 +9,7 @@ use bunko_request::Peer;
 use bunko_session::awaiting::{Await, Heartbeat, Parked, ParkedCursor};
 use bunko_session::operations::{Absence, Beginning, Operations, Registration, RunningOperation};
 use bunko_session::sessions::Session;
+use bunko_session::transactions::Transactions;
 use bunko_wire::Compressor;
 use parking_lot::Mutex;
 use std::ops::Deref;
@@ -119,11 +119,11 @@ impl ClientConnection {
     /// Reads the user's privileges again if users or roles may have changed. A user who no longer exists is logged out.
     /// # Errors
     /// If the user cannot be read; the connection is logged out then.
-    pub(crate) fn renew_user(&mut self, service: &Service) -> Result<()> {
-        if self.client.has_outdated_user(&service.authority)
-            && let Some(owner) = self.change_login(|client| client.renew_user(&service.authority))?
+    pub(crate) fn renew_user(&mut self, authority: &Authority, transactions: &Transactions) -> Result<()> {
+        if self.client.has_outdated_user(authority)
+            && let Some(owner) = self.change_login(|client| client.renew_user(authority))?
         {
-            service.transactions.renew_owner(&owner);
+            transactions.renew_owner(&owner);
         }
         Ok(())
     }

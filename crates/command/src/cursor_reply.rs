@@ -1,14 +1,14 @@
 //! Fills a batch and keeps the rest for `getMore`.
 
-use crate::dispatch::{FollowUp, Halt, check_reply_bytes};
 use crate::invocation::Invocation;
-use crate::reply_room::ReplyRoom;
+use crate::reply_room::{ReplyRoom, check_reply_bytes};
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::Examined;
 use bunko_request::truncated_command::shortened;
-use bunko_session::awaiting::{Await, ParkedCursor};
+use bunko_session::Halt;
+use bunko_session::awaiting::{Await, FollowUp, ParkedCursor};
 use bunko_session::cursors::{BatchLimits, CursorOrigin, CursorProgress, CursorSource, OpenCursor};
 use bunko_session::error_labels;
 use std::sync::Arc;
@@ -161,7 +161,7 @@ pub fn write_next_batch(
         return Err(Failure::bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor").into());
     }
     if invocation.service.fail_points.is_any_on() {
-        let met = invocation.service.fail_points.meet_get_more(invocation, cursor.time_left.is_some());
+        let met = invocation.meet_failpoints_of_get_more(cursor.time_left.is_some());
         met.map_err(|halt| failed(cursor.source.as_ref(), halt)).inspect_err(|_| cursors.finish(id))?;
     }
     // Counted before the search for documents and the check for interruption, so that no ring is missed.

@@ -2,62 +2,33 @@
 
 use crate::access_control;
 use crate::acknowledgement::Acknowledgement;
-use crate::authorization::authorize;
 use crate::command_entry::Command;
 use crate::commands;
 use crate::connection::ClientConnection;
-use crate::fail_points::InjectedError;
 use crate::invocation::{Conflict, Invocation};
 use crate::known_commands;
+use crate::reply_room::check_reply_bytes;
 use crate::service::Service;
 use crate::transaction_targets::check_targets;
 use bunko_authority::audit::note_created;
 use bunko_authority::{DATABASE, EXTERNAL_DATABASE, Shown};
-use bunko_bson::{DocumentBuf, DocumentRef, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef, Writer};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{StateAsked, Turn, check_database};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_fail_points::InjectedError;
 use bunko_observe::entry::Outcome;
+use bunko_operation::RunOn;
 use bunko_request::Request;
 use bunko_request::counted_as::OperationClass;
 use bunko_request::facts::{Changes, ReadsFrom, TransactionUse};
 use bunko_request::write_concern;
-use bunko_session::awaiting::{Await, Heartbeat};
+use bunko_session::Halt;
+use bunko_session::awaiting::{FollowUp, Heartbeat};
 use bunko_session::error_labels;
 use bunko_session::operations::{Beginning, at_shutdown};
 use bunko_session::options::GenericOptions;
 use bunko_session::transactions::{Fate, fate_by_reply, is_inside};
 use std::time::Duration;
-
-/// Why a command did not finish.
-#[derive(Debug)]
-pub enum Halt {
-    /// It failed.
-    Failed(Failure),
-    /// It would take too long on its thread; nothing has been done yet.
-    TooLong,
-    /// It has no reply yet. Run it again after the wait, and no other command of the connection before that.
-    Awaits(Box<Await>),
-    /// The connection must be closed without a reply, because a failpoint asks for it.
-    ClosesConnection,
-}
-
-impl From<Failure> for Halt {
-    fn from(failure: Failure) -> Self {
-        if failure.is_too_long() { Self::TooLong } else { Self::Failed(failure) }
-    }
-}
-
-/// The kind of thread that a command runs on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunOn {
-    /// A thread that serves other connections: long work must halt with [`Halt::TooLong`].
-    SharedThread,
-    /// A thread kept for commands that may turn out short while many others wait for threads of their own. Long work
-    /// halts here too, but waiting for other operations does not count as long.
-    SpareThread,
-    /// On a thread of its own.
-    OwnThread,
-}
 
 /// How to send the reply that [`Service::run`] wrote.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,15 +41,6 @@ pub struct Answer {
     pub follow_up: Option<FollowUp>,
     /// Whether the reply is held until the wait in [`ClientConnection::take_hold`] is over.
     pub is_held: bool,
-}
-
-/// The reply that follows this one without a further request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FollowUp {
-    /// The next batch of a cursor.
-    Batch(i64),
-    /// The next heartbeat of a monitor, which waits before it is sent.
-    Heartbeat,
 }
 
 impl Service {
@@ -164,7 +126,7 @@ impl Service {
             if !options.has_write_concern {
                 options.write_concern.is_journaled = self.default_concerns.is_journaled();
             }
-            options.cluster_time.map_or(Ok(()), |told| self.hear_cluster_time(set, told))?;
+            options.cluster_time.map_or(Ok(()), |told| set.cluster_time.hear(told, self.world.now_ms()))?;
             let told = match options.read_concern.state {
                 Some(StateAsked::At(time)) => {
                     if time > self.catalog.store().newest_time_max() {
@@ -175,16 +137,16 @@ impl Service {
                 }
                 _ => options.read_concern.after.map(|time| ("afterClusterTime", time)),
             };
-            told.map_or(Ok(()), |(name, time)| self.wait_for_cluster_time(set, name, time))?;
+            told.map_or(Ok(()), |(name, time)| set.cluster_time.wait_for(name, time))?;
         }
         let waited = operation.waited();
-        let mut invocation = Invocation::new(self, connection, request, command, options, run_on, &operation);
+        let mut invocation = Invocation::new(self, connection, request, &command.facts, options, run_on, &operation);
         invocation.parked = parked;
         invocation.heartbeat = heartbeat;
         // A command that resumes after a wait has already passed the failpoints.
         let goes_on = invocation.parked.is_some() || heartbeat == Heartbeat::Waited;
         if self.fail_points.is_any_on() && !goes_on {
-            self.fail_points.meet_command(&mut invocation)?;
+            invocation.meet_failpoints()?;
         }
         if let Some(number) = invocation.options.transaction_number {
             invocation.check_out_session(number)?;
@@ -313,18 +275,6 @@ fn is_overtaken(invocation: &Invocation<'_>, outcome: &Result<(), Halt>) -> bool
         && !invocation.is_of_transaction()
 }
 
-/// Refuses a reply that exceeds the size limit of a document.
-/// # Errors
-/// `BSONObjectTooLarge`.
-pub(crate) fn check_reply_bytes(bytes: usize) -> Result<(), Failure> {
-    if bytes <= MAX_INTERNAL_DOCUMENT_BYTES {
-        return Ok(());
-    }
-    let message =
-        format!("the reply has {bytes} bytes. Size must be between 0 and {MAX_INTERNAL_DOCUMENT_BYTES}(16MB)");
-    Err(Failure::new(ErrorCode::BSON_OBJECT_TOO_LARGE, message))
-}
-
 /// Whether a command may have written users or roles. The output of a pipeline may go into any database.
 fn may_change_users(command: &Command, request: &Request<'_>) -> bool {
     let is_theirs = |database| [DATABASE, EXTERNAL_DATABASE].contains(&database);
@@ -358,9 +308,9 @@ fn admit(
             format!("{} may only be run against the admin database.", command.name),
         ));
     }
-    connection.renew_user(service)?;
+    connection.renew_user(&service.authority, &service.transactions)?;
     if service.authority.access.is_enforced() {
-        authorize(service, connection, command, request)?;
+        command.privileges.authorize(service, connection, command, request)?;
     }
     GenericOptions::parse(service.deployment(), command, request)
 }

@@ -1,5 +1,6 @@
 //! One running command: its request, its options, and what it may use.
 
+mod failpoints;
 mod observing;
 mod pipelines;
 mod transaction;
@@ -8,10 +9,7 @@ pub(crate) use transaction::Conflict;
 
 use crate::collation_option::Collation;
 use crate::collection_uuid;
-use crate::command_entry::Command;
 use crate::connection::ClientConnection;
-use crate::dispatch::{FollowUp, Halt, RunOn};
-use crate::fail_points::InjectedError;
 use crate::query_settings;
 use crate::scope_options::ScopeOptions;
 use crate::service::Service;
@@ -20,17 +18,19 @@ use bunko_authority::Asker;
 use bunko_bson::{Timestamp, ValueRef};
 use bunko_catalog::{Collection, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_fail_points::InjectedError;
 use bunko_observe::machine;
 use bunko_observe::observation::Observation;
-use bunko_operation::{Examined, OperationContext, OperationSource, Place, UnitOfWork};
+use bunko_operation::{Examined, OperationContext, OperationSource, RunOn, UnitOfWork};
 use bunko_pipelines::unstored;
 use bunko_query::{QueryScope, SystemFunctions};
 use bunko_request::Request;
-use bunko_request::facts::{OwnTime, TimeLimit};
+use bunko_request::facts::{CommandFacts, OwnTime, TimeLimit};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
 use bunko_series::SeriesWrites;
-use bunko_session::awaiting::{Heartbeat, ParkedCursor};
+use bunko_session::Halt;
+use bunko_session::awaiting::{FollowUp, Heartbeat, ParkedCursor};
 use bunko_session::operations::{Context, Interruption, RunningOperation};
 use bunko_session::options::GenericOptions;
 use bunko_session::sessions::CheckedOut;
@@ -62,8 +62,8 @@ pub struct Invocation<'a> {
     /// The request.
     pub request: Request<'a>,
     fields: Fields<'a>,
-    /// The command's entry in the table.
-    pub command: &'static Command,
+    /// The facts in the command's entry of the table.
+    pub command: &'static CommandFacts,
     /// `writeConcern`, `maxTimeMS`, `lsid`, `comment`.
     pub options: GenericOptions,
     /// How long to hold the reply back. Only a refused login sets it.
@@ -107,7 +107,7 @@ impl<'a> Invocation<'a> {
         service: &'a Service,
         connection: &'a mut ClientConnection,
         request: Request<'a>,
-        command: &'static Command,
+        command: &'static CommandFacts,
         options: GenericOptions,
         run_on: RunOn,
         operation: &'a RunningOperation,
@@ -150,7 +150,11 @@ impl<'a> Invocation<'a> {
     /// note what it wrote.
     /// # Errors
     /// As [`GenericOptions::parse`]: unknown fields are refused inside as they are outside.
-    pub(crate) fn inner<'b>(&'b mut self, command: &'static Command, request: Request<'b>) -> Result<Invocation<'b>> {
+    pub(crate) fn inner<'b>(
+        &'b mut self,
+        command: &'static CommandFacts,
+        request: Request<'b>,
+    ) -> Result<Invocation<'b>> {
         let mut options = GenericOptions::parse(self.service.deployment(), command, &request)?;
         options.session = options.named_session.and(self.options.session);
         self.operation();
@@ -351,7 +355,7 @@ impl<'a> Invocation<'a> {
         limits.prepaid_bytes = self.connection.prepaid_bytes;
         let operation = OperationContext::within(self.unit_shared(), Arc::clone(&interruption) as _, limits);
         operation.seed(self.service.world.seed ^ (u64::from(self.opid()) << 32));
-        operation.enter(self.place(), self.started());
+        operation.enter(self.run_on, self.started());
         if self.written.is_some() {
             operation.note_change();
         }
@@ -367,14 +371,6 @@ impl<'a> Invocation<'a> {
         self.service.user_write_block.reason().is_some() && !may_bypass()
     }
 
-    fn place(&self) -> Place {
-        match self.run_on {
-            RunOn::SharedThread => Place::SharedThread,
-            RunOn::SpareThread => Place::SpareThread,
-            RunOn::OwnThread => Place::OwnThread,
-        }
-    }
-
     /// Values that expressions of this command see: the time, the user and the variables. Strings are compared by
     /// their bytes.
     pub fn scope(&self) -> Arc<QueryScope> {
@@ -387,7 +383,7 @@ impl<'a> Invocation<'a> {
     /// Errors of the collation; `QueryRejectedBySettings`.
     pub(crate) fn scope_in(&self, options: &ScopeOptions<'_>, namespace: &Namespace) -> Result<Arc<QueryScope>> {
         let scope = self.scope_without_settings(options.collation, namespace)?;
-        match query_settings::applied(self, options)? {
+        match query_settings::applied(&self.service.query_settings, self.command, self.request.database, options)? {
             None => Ok(scope),
             Some(settings) => Ok(Arc::new(QueryScope { settings: Some(settings), ..QueryScope::clone(&scope) })),
         }
@@ -440,7 +436,7 @@ impl<'a> Invocation<'a> {
     pub(crate) fn take_over(&self, cursor: &Context, time_left: Option<Duration>) -> Result<()> {
         cursor.follow(self.operation, time_left.map(|left| self.started() + left));
         // A batch cannot start again on another thread: documents already taken from the cursor would be lost.
-        cursor.operation().enter(Place::OwnThread, self.started());
+        cursor.operation().enter(RunOn::OwnThread, self.started());
         // The context is still unset, because a `getMore` looks for its cursor first.
         let _ = self.context.set(cursor.clone());
         cursor.operation().check()

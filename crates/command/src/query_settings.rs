@@ -4,57 +4,37 @@
 //! settings into the `QueryScope`. There the planner finds them for each collection that the command reads. A `find` of
 //! one document by its `_id` has no scope, so it never looks settings up.
 
-use crate::commands;
-use crate::dispatch::Halt;
-use crate::invocation::Invocation;
 use crate::scope_options::ScopeOptions;
-use crate::stored_settings;
-use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::QuerySettings;
-use bunko_settings::cluster_parameters::{COLLECTION, DATABASE};
-use bunko_settings::query_settings::{Set, ShapeHash, shape_of};
+use bunko_request::facts::CommandFacts;
+use bunko_settings::query_settings::{AllQuerySettings, shape_of};
 use std::sync::Arc;
 
-/// The settings for the shape of the command that runs or is explained.
+/// The settings for the shape of the command that runs, or that the running command explains.
 /// # Errors
 /// `QueryRejectedBySettings` if the settings reject the shape; such commands may still be explained.
-pub(crate) fn applied(invocation: &Invocation<'_>, options: &ScopeOptions<'_>) -> Result<Option<Arc<QuerySettings>>> {
+pub(crate) fn applied(
+    all: &AllQuerySettings,
+    running: &CommandFacts,
+    database: &str,
+    options: &ScopeOptions<'_>,
+) -> Result<Option<Arc<QuerySettings>>> {
     let shape = || {
-        let command = commands::find(options.command).filter(|command| command.has_query_shape())?;
-        Some(shape_of(command, invocation.request.database, options.body))
+        let has_shape = options.command.has_query_shape();
+        has_shape.then(|| shape_of(options.command, database, options.body))
     };
-    let Some(set) = invocation.service.query_settings.of_shape(shape) else { return Ok(None) };
-    let is_explained = invocation.command.is_explain() || options.is_explained;
+    let Some(set) = all.of_shape(shape) else { return Ok(None) };
+    let is_explained = running.is_explain() || options.is_explained;
     if set.settings.rejects() && !is_explained {
         return Err(Failure::new(ErrorCode::QUERY_REJECTED_BY_SETTINGS, "Query rejected by admin query settings"));
     }
     Ok(Some(Arc::clone(&set.for_planner)))
 }
 
-/// Changes the settings of a shape durably, and returns the new ones.
-/// # Errors
-/// Errors of `change`; `BSONObjectTooLarge` if all settings do not fit into one document; errors of the write.
-pub(crate) fn change(
-    invocation: &mut Invocation<'_>,
-    hash: ShapeHash,
-    change: &dyn Fn(Option<&Set>) -> Result<Option<Set>>,
-) -> Result<Option<Arc<Set>>, Halt> {
-    let service = invocation.service;
-    let mut changing = service.query_settings.change();
-    let [before, after] = changing.replace(hash, change)?;
-    if before.is_none() && after.is_none() {
-        return Ok(None);
-    }
-    let kept = changing.to_document(service.world.timestamp())?;
-    stored_settings::keep(invocation, DATABASE, COLLECTION, &kept)?;
-    changing.publish();
-    Ok(after)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::commands;
+    use crate::commands;
     use bunko_bson::ValueRef;
     use bunko_settings::query_settings::shape_of;
     use bunko_testkit::shell;

@@ -1,14 +1,14 @@
-//! Memory for the reply with a cursor's batch.
+//! Memory for the reply with a cursor's batch, and the size limit of replies.
 //!
 //! Short batches draw no memory. A longer batch draws as it grows. If there is no memory, it ends with the documents
 //! that it has, and the others come with the next `getMore`. A batch waits for memory only if it may not end yet: if
 //! its first document is long, or if no other batch follows.
 
-use crate::dispatch::RunOn;
 use crate::invocation::Invocation;
+use bunko_bson::MAX_INTERNAL_DOCUMENT_BYTES;
 use bunko_catalog::Namespace;
-use bunko_errors::Result;
-use bunko_operation::{Draw, Place, Purpose, ServerMemory};
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::{Draw, Purpose, RunOn, ServerMemory};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,18 @@ const STEP_BYTES: usize = 1 << 20;
 /// their replies are disconnected sooner, so there should be memory by then; otherwise the batch continues, and its
 /// reply is counted beyond the limit.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Refuses a reply that exceeds the size limit of a document.
+/// # Errors
+/// `BSONObjectTooLarge`.
+pub(crate) fn check_reply_bytes(bytes: usize) -> Result<()> {
+    if bytes <= MAX_INTERNAL_DOCUMENT_BYTES {
+        return Ok(());
+    }
+    let message =
+        format!("the reply has {bytes} bytes. Size must be between 0 and {MAX_INTERNAL_DOCUMENT_BYTES}(16MB)");
+    Err(Failure::new(ErrorCode::BSON_OBJECT_TOO_LARGE, message))
+}
 
 /// The reaction of a batch when there is no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +117,7 @@ impl<'i, 'a> ReplyRoom<'i, 'a> {
 
     fn wait_for(&mut self, bytes: u64) -> Result<Draw> {
         let operation = self.invocation.operation();
-        if operation.place() != Place::OwnThread && operation.patience_ends().is_some() {
+        if operation.run_on() != RunOn::OwnThread && operation.patience_ends().is_some() {
             operation.leave_shared_thread()?;
         }
         let mut drawing = self.memory().draw_in_turn(bytes, Purpose::Reply);

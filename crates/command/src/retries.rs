@@ -2,7 +2,6 @@
 //!
 //! Source: MongoDB's specification of retryable writes for drivers; `stmtId` and `stmtIds` as its own tools send them.
 
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::service::Service;
 use bunko_bson::{ValueRef, Writer};
@@ -10,6 +9,7 @@ use bunko_catalog::{Outcome, RetryableWrite, StatementNumbers};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::write::UpdateOutcome;
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 use bunko_store::Lsn;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -126,7 +126,7 @@ impl<'i> Retries<'i> {
     }
 
     fn meet_failpoint(&self) -> Option<Failure> {
-        let trouble = self.service.fail_points.meet_statement(&self.service.world)?;
+        let trouble = self.service.fail_points.meet_statement()?;
         self.closes_connection.set(self.closes_connection.get() | trouble.closes_connection);
         trouble.failure
     }

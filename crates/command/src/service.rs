@@ -1,26 +1,23 @@
 //! The state that all connections share.
 
 use crate::auto_compaction::AutoCompaction;
-use crate::change_stream::Tails;
-use crate::commands::create_user;
 use crate::connection::ClientConnection;
-use crate::dispatch::RunOn;
-use crate::fail_points::FailPoints;
-use crate::replica_set::ReplicaSet;
 use crate::time_to_live::TimeToLive;
 use bunko_authority::audit::{AuditOptions, Configuration as AuditConfiguration};
-use bunko_authority::{Asker, Authority, DATABASE};
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ObjectId, Timestamp, ValueRef};
+use bunko_authority::{Asker, Authority};
+use bunko_bson::{DocumentBuf, ObjectId, Timestamp, Writer};
 use bunko_catalog::Catalog;
 use bunko_catalog::stored_document::Stamps;
-use bunko_errors::{ErrorCode, Failure};
+use bunko_change_stream::Tails;
+use bunko_errors::Failure;
+use bunko_fail_points::FailPoints;
 use bunko_observe::profiler::Profiler;
 use bunko_observe::{ClassLatency, Counters, Latency, LogLines, MemoryCounts};
 use bunko_operation::{MemoryLimits, OperationContext};
 use bunko_oplog::EntryCount;
 use bunko_pipelines::operation_description::Activity;
-use bunko_request::Peer;
-use bunko_request::Request;
+use bunko_replica_set::ReplicaSet;
+use bunko_request::deployment::Deployment;
 use bunko_series::OpenBuckets;
 use bunko_session::cursors::CursorStore;
 use bunko_session::operations::Operations;
@@ -241,7 +238,7 @@ impl Service {
             operations: Operations::new(world.clock.clone()),
             profiler: Profiler::new(facts.slow_operation),
             auto_compaction: AutoCompaction::default(),
-            fail_points: FailPoints::default(),
+            fail_points: FailPoints::new(Arc::clone(&world.random)),
             write_lock: WriteLock::default(),
             user_write_block: UserWriteBlock::kept(&catalog),
             query_settings: AllQuerySettings::kept(&catalog),
@@ -360,22 +357,20 @@ impl Service {
         self.authority.begin_audit(options, kept.as_ref().map(DocumentBuf::as_ref))
     }
 
-    /// Creates a user in `admin` with the role `root`. Call it before privileges are checked.
-    /// # Errors
-    /// As `createUser`.
-    pub fn make_root_user(&self, name: &str, password: &str) -> Result<(), Failure> {
-        let roles: ArrayBuf = ["root"].into_iter().collect();
-        let body = DocumentBuf::new().with(create_user::COMMAND.name, name).with("pwd", password).with("roles", &roles);
-        let mut connection = ClientConnection::new(0, Peer::Unix);
-        let request = Request::new(DATABASE, body.as_ref(), None);
-        let mut reply = Vec::new();
-        if self.run(&mut connection, request, RunOn::OwnThread, &mut reply).is_err() {
-            return Err(Failure::new(ErrorCode::OPERATION_FAILED, "it would have to wait"));
-        }
-        let reply = DocumentRef::trusted(&reply);
-        match reply.get("errmsg").and_then(ValueRef::as_str) {
-            None => Ok(()),
-            Some(message) => Err(Failure::new(ErrorCode::OPERATION_FAILED, message)),
+    /// Whether the server is a member of a replica set.
+    pub(crate) fn deployment(&self) -> Deployment {
+        if self.replica_set.is_some() { Deployment::SetMember } else { Deployment::Standalone }
+    }
+
+    /// The value of `$$CLUSTER_TIME`; `None` on a standalone server.
+    pub(crate) fn cluster_time(&self) -> Option<Timestamp> {
+        self.replica_set.as_ref().map(|set| set.cluster_time.latest())
+    }
+
+    /// Appends the times to the reply of a set's member.
+    pub(crate) fn write_times(&self, reply: &mut Writer<'_>) {
+        if let Some(set) = &self.replica_set {
+            set.cluster_time.write(reply);
         }
     }
 
@@ -383,7 +378,7 @@ impl Service {
     pub fn close_cursor(&self, connection: &mut ClientConnection, id: i64) {
         if self.authority.access.is_enforced() {
             // If reading the user again fails, the connection is logged out.
-            let _ = connection.renew_user(self);
+            let _ = connection.renew_user(&self.authority, &self.transactions);
             let asker = Asker::of(&self.authority, connection);
             let user = asker.as_ref().and_then(Asker::user);
             if user.is_none_or(|user| self.cursors.is_anothers(id, |owner| owner.name == *user)) {

@@ -1,8 +1,6 @@
 //! Profiler entries and slow lines in the log for each statement of a command with several.
 //! Source: MongoDB manual 8.2, "Database Profiler Output".
 
-use crate::commands::bulk_write;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
@@ -13,6 +11,7 @@ use bunko_observe::observation::{Observation, WriteCounts};
 use bunko_operation::Examined;
 use bunko_query::write::{DeleteStatement, Express, LastSearch, UpdateOutcome, UpdateStatement, Upsert};
 use bunko_request::secret_names::shown_statement;
+use bunko_session::Halt;
 use bunko_update::Targets;
 use std::time::Instant;
 
@@ -21,8 +20,8 @@ use std::time::Instant;
 pub(crate) enum StatementKind {
     Update,
     Remove,
-    /// An operation of a `bulkWrite`, or several adjacent inserts.
-    BulkWrite,
+    /// An operation of a command for several collections, which has this name, or several adjacent inserts of one.
+    OfSeveral(&'static str),
 }
 
 impl StatementKind {
@@ -31,7 +30,7 @@ impl StatementKind {
         match self {
             Self::Update => "update",
             Self::Remove => "remove",
-            Self::BulkWrite => bulk_write::COMMAND.name,
+            Self::OfSeveral(command) => command,
         }
     }
 }
@@ -129,7 +128,7 @@ impl StatementClock {
         observation.add(done);
         let command = match statement.kind {
             StatementKind::Update => update_command(statement.sent),
-            StatementKind::Remove | StatementKind::BulkWrite => statement.sent.to_owned(),
+            StatementKind::Remove | StatementKind::OfSeveral(_) => statement.sent.to_owned(),
         };
         let entry = Entry {
             op: statement.kind.name(),

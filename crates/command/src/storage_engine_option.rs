@@ -4,11 +4,12 @@
 //! engine other than the server's own, so the option names exactly one engine: by its own name, or by the name of the
 //! `MongoDB` engine in whose place it stands.
 
-use crate::invocation::Invocation;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::EngineChoice;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_request::fields::Fields;
+use bunko_store::Store;
 
 /// Engines by `MongoDB`'s name and by this server's; a test compares them with the table of engines.
 const ENGINE_NAMES: &[(&str, &str)] = &[("wiredTiger", "lsm"), ("inMemory", "memory"), ("mmapv1", MMAP)];
@@ -18,9 +19,9 @@ pub(crate) const MMAP: &str = "mmap";
 /// The chosen engine; `None` if the option is missing or empty.
 /// # Errors
 /// `InvalidOptions`, `BadValue` and `TypeMismatch`, each with the offending name or value.
-pub(crate) fn parse(invocation: &Invocation<'_>) -> Result<Option<EngineChoice>> {
-    match invocation.document("storageEngine")? {
-        Some(option) => choice(invocation, option),
+pub(crate) fn parse(fields: &Fields<'_>, store: &Store) -> Result<Option<EngineChoice>> {
+    match fields.document("storageEngine")? {
+        Some(option) => choice(store, option),
         None => Ok(None),
     }
 }
@@ -29,18 +30,18 @@ pub(crate) fn parse(invocation: &Invocation<'_>) -> Result<Option<EngineChoice>>
 /// of their collection.
 /// # Errors
 /// As [`parse`]; `IDLUnknownField`; `CommandNotSupported` for settings.
-pub(crate) fn check_of_indexes(invocation: &Invocation<'_>) -> Result<()> {
+pub(crate) fn check_of_indexes(fields: &Fields<'_>, store: &Store) -> Result<()> {
     const NAME: &str = "indexOptionDefaults";
-    let Some(defaults) = invocation.document(NAME)? else { return Ok(()) };
+    let Some(defaults) = fields.document(NAME)? else { return Ok(()) };
     if let Some(other) = defaults.iter().find(|element| element.name != "storageEngine") {
         let message = format!("BSON field 'create.{NAME}.{}' is an unknown field.", other.name);
         return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
     }
     let Some(engine) = defaults.get("storageEngine").filter(|value| !value.is_nullish()) else { return Ok(()) };
     let place = format!("{NAME}.storageEngine");
-    let option = engine.as_document().ok_or_else(|| invocation.mismatch(&place, engine, "type 'object'"))?;
-    match choice(invocation, option)? {
-        Some(choice) if !choice.settings.as_ref().is_empty() => Err(invocation.unsupported(&place)),
+    let option = engine.as_document().ok_or_else(|| fields.mismatch(&place, engine, "type 'object'"))?;
+    match choice(store, option)? {
+        Some(choice) if !choice.settings.as_ref().is_empty() => Err(fields.unsupported(&place)),
         _ => Ok(()),
     }
 }
@@ -60,7 +61,7 @@ fn named(name: &str) -> Result<(&'static str, &'static str)> {
     found.copied().ok_or_else(|| invalid_options(format!("{name} is not a registered storage engine for this server")))
 }
 
-fn choice(invocation: &Invocation<'_>, option: DocumentRef<'_>) -> Result<Option<EngineChoice>> {
+fn choice(store: &Store, option: DocumentRef<'_>) -> Result<Option<EngineChoice>> {
     let mut engines = option.iter();
     let Some(engine) = engines.next() else { return Ok(None) };
     if let Some(other) = engines.next() {
@@ -73,7 +74,6 @@ fn choice(invocation: &Invocation<'_>, option: DocumentRef<'_>) -> Result<Option
         return Err(Failure::bad_value(format!("'storageEngine.{}' has to be an embedded document.", engine.name)));
     };
     let (theirs, ours) = named(engine.name)?;
-    let store = invocation.service.catalog.store();
     if !store.engine_names().contains(&ours) {
         return Err(invalid_options(format!(
             "storage engine '{}' is not available: this server runs on '{}', which keeps nothing on disk, so every \

@@ -1,11 +1,12 @@
 //! Writes settings of the server itself, as documents in its own collections.
 
-use crate::commands;
-use crate::dispatch::Halt;
+use crate::command_entry::Command;
+use crate::commands::{delete, update};
 use crate::invocation::Invocation;
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::Request;
+use bunko_session::Halt;
 
 /// Stores a document under its `_id`, in place of an older one.
 /// # Errors
@@ -16,20 +17,43 @@ pub(crate) fn keep(
     collection: &str,
     document: &DocumentBuf,
 ) -> Result<(), Halt> {
+    write(invocation, &update::COMMAND, database, &replacement(collection, document)).map(drop)
+}
+
+/// The command that stores a document under its `_id`, in place of an older one.
+pub(crate) fn replacement(collection: &str, document: &DocumentBuf) -> DocumentBuf {
     let id = document.as_ref().get("_id").unwrap_or(ValueRef::Null);
     let statement =
         DocumentBuf::new().with("q", &DocumentBuf::new().with("_id", id)).with("u", document).with("upsert", true);
     let updates: ArrayBuf = [&statement].into_iter().collect();
-    let body = DocumentBuf::new().with("update", collection).with("updates", &updates);
-    write(invocation, database, &body).map(drop)
+    DocumentBuf::new().with("update", collection).with("updates", &updates)
+}
+
+/// Deletes documents of the server's own, and returns how many.
+/// # Errors
+/// Errors of a delete.
+pub(crate) fn delete(
+    invocation: &mut Invocation<'_>,
+    database: &str,
+    collection: &str,
+    filter: &DocumentBuf,
+) -> Result<i64, Halt> {
+    let statement = DocumentBuf::new().with("q", filter).with("limit", 0);
+    let deletes: ArrayBuf = [&statement].into_iter().collect();
+    let body = DocumentBuf::new().with("delete", collection).with("deletes", &deletes);
+    let reply = write(invocation, &delete::COMMAND, database, &body)?;
+    Ok(reply.as_ref().get("n").and_then(number::as_i64_exact).unwrap_or_default())
 }
 
 /// Runs a writing command as a part of the running one. Returns its reply.
 /// # Errors
 /// Errors of the command, including those that it reports as write errors.
-pub(crate) fn write(invocation: &mut Invocation<'_>, database: &str, body: &DocumentBuf) -> Result<DocumentBuf, Halt> {
-    let name = body.as_ref().first().map(|first| first.name).unwrap_or_default();
-    let command = commands::find(name).expect("a command of the table");
+pub(crate) fn write(
+    invocation: &mut Invocation<'_>,
+    command: &'static Command,
+    database: &str,
+    body: &DocumentBuf,
+) -> Result<DocumentBuf, Halt> {
     let mut inner = invocation.inner(command, Request::new(database, body.as_ref(), None))?;
     let mut reply = Vec::new();
     let mut writer = Writer::new(&mut reply);

@@ -1,7 +1,6 @@
 //! Code shared by the batches of `update` and `delete`: checking the batch, running its statements.
 
 use crate::collection_uuid;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::let_variables::Let;
 use bunko_bson::{DocumentRef, ValueRef};
@@ -11,6 +10,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::id_lookup;
 use bunko_query::write::records_expected;
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 use bunko_update::Targets;
 use std::cell::LazyCell;
 

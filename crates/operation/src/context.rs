@@ -5,7 +5,7 @@ mod drawing;
 pub use drawing::OperationDraw;
 
 use crate::memory::{Allowance, HeldMemory, MemoryLimits};
-use crate::patience::{Patience, Place};
+use crate::patience::{Patience, RunOn};
 use crate::{DiskUse, Gatherer, HelperPermit, ScratchSpace, ScriptHost, Scripting, StageLimits, WorkCounters};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_host::{Clock, rest_in_crowds};
@@ -80,13 +80,13 @@ pub struct OperationContext {
 struct ThreadStint {
     memory: HeldMemory,
     patience: Patience,
-    place: Place,
+    run_on: RunOn,
     was_too_long: bool,
     has_changed: bool,
 }
 
 impl OperationContext {
-    /// An operation that begins on this thread. It may stay for any time, until [`Self::enter`] sets another place.
+    /// An operation that begins on this thread. It may stay for any time, until [`Self::enter`] names another thread.
     pub fn new(interruption: Arc<dyn Interruption>, limits: MemoryLimits) -> Arc<Self> {
         Self::within(None, interruption, limits)
     }
@@ -101,7 +101,7 @@ impl OperationContext {
         let turn = ThreadStint {
             memory: HeldMemory::new(server, operation_bytes_max, prepaid_bytes),
             patience: Patience::Endless,
-            place: Place::OwnThread,
+            run_on: RunOn::OwnThread,
             was_too_long: false,
             has_changed: false,
         };
@@ -177,13 +177,13 @@ impl OperationContext {
     }
 
     /// Begins this thread's work for the operation, which started at `began`.
-    pub fn enter(&self, place: Place, began: Instant) {
+    pub fn enter(&self, run_on: RunOn, began: Instant) {
         let mut turn = self.turn.lock();
         turn.memory.enter();
         self.asks_at_bytes.store(bunko_heap::taken_bytes() + BYTES_PER_QUESTION, Ordering::Relaxed);
         turn.was_too_long = false;
-        turn.place = place;
-        turn.patience = Patience::at(place, began, &self.clock);
+        turn.run_on = run_on;
+        turn.patience = Patience::at(run_on, began, &self.clock);
     }
 
     /// Ends this thread's work. Memory that stays is counted for a later batch of the cursor, except
@@ -273,7 +273,7 @@ impl OperationContext {
     /// [`Failure::too_long`] on a thread that is not its own; `IllegalOperation` there once something has been changed.
     pub fn leave_shared_thread(&self) -> Result<()> {
         let mut turn = self.turn.lock();
-        if turn.place == Place::OwnThread {
+        if turn.run_on == RunOn::OwnThread {
             return Ok(());
         }
         if turn.patience == Patience::Endless {
@@ -286,7 +286,7 @@ impl OperationContext {
 
     /// A permit for a second thread, if the operation has its own thread, may use two, and a permit is free.
     pub fn helper(&self) -> Option<HelperPermit> {
-        let may_have_two = self.stages.workers_max > 1 && self.place() == Place::OwnThread;
+        let may_have_two = self.stages.workers_max > 1 && self.run_on() == RunOn::OwnThread;
         if may_have_two { self.stages.helpers.take() } else { None }
     }
 
@@ -307,8 +307,8 @@ impl OperationContext {
     }
 
     /// The thread that it works on now.
-    pub fn place(&self) -> Place {
-        self.turn.lock().place
+    pub fn run_on(&self) -> RunOn {
+        self.turn.lock().run_on
     }
 
     /// The time when it is sent to a thread of its own, if it is. No wait may last longer.
@@ -355,7 +355,7 @@ impl OperationContext {
     fn question(&self) -> Result<()> {
         self.steps_left.store(STEPS_PER_QUESTION, Ordering::Relaxed);
         // An operation that has changed something may hold locks here, so it does not rest.
-        if let (Place::OwnThread, false) = self.ask_for(0, Waiting::Allowed)? {
+        if let (RunOn::OwnThread, false) = self.ask_for(0, Waiting::Allowed)? {
             rest_in_crowds(STINT);
         }
         Ok(())
@@ -366,18 +366,18 @@ impl OperationContext {
     /// # Errors
     /// Errors of the interruption; `ExceededMemoryLimit`; [`Failure::too_long`] on a thread that is not its own.
     pub fn check(&self) -> Result<()> {
-        if let (Place::OwnThread, has_changed) = self.ask_for(0, Waiting::Allowed)? {
+        if let (RunOn::OwnThread, has_changed) = self.ask_for(0, Waiting::Allowed)? {
             rest_in_crowds(if has_changed { STINT_OF_WRITES } else { STINT });
         }
         Ok(())
     }
 
-    /// Checks without waiting for memory. Returns its place, and whether it has changed something.
-    fn ask(&self) -> Result<(Place, bool)> {
+    /// Checks without waiting for memory. Returns the kind of its thread, and whether it has changed something.
+    fn ask(&self) -> Result<(RunOn, bool)> {
         self.ask_for(0, Waiting::Never)
     }
 
-    fn ask_for(&self, more_bytes: usize, waiting: Waiting) -> Result<(Place, bool)> {
+    fn ask_for(&self, more_bytes: usize, waiting: Waiting) -> Result<(RunOn, bool)> {
         if let Some(failure) = self.interruption.reason() {
             return Err(failure);
         }
@@ -391,17 +391,17 @@ impl OperationContext {
             Allowance::NeedsGrant(bytes) => Some(bytes),
             Allowance::Given => None,
         };
-        if turn.patience.is_over(&self.clock) || (needs_grant.is_some() && turn.place != Place::OwnThread) {
+        if turn.patience.is_over(&self.clock) || (needs_grant.is_some() && turn.run_on != RunOn::OwnThread) {
             turn.was_too_long = true;
             return Err(Failure::too_long());
         }
-        let (place, has_changed) = (turn.place, turn.has_changed);
+        let (run_on, has_changed) = (turn.run_on, turn.has_changed);
         drop(turn);
         if let Some(bytes) = needs_grant {
             self.wait_for_grant(bytes)?;
             self.turn.lock().memory.check(more_bytes, false)?;
         }
-        Ok((place, has_changed))
+        Ok((run_on, has_changed))
     }
 }
 
@@ -466,12 +466,12 @@ mod tests {
     fn a_shared_thread_is_left_unless_something_was_changed() {
         let operation = OperationContext::unlimited();
         let long_ago = Instant::now().checked_sub(2 * SHARED).expect("a machine that has run for a while");
-        operation.enter(Place::SharedThread, long_ago);
+        operation.enter(RunOn::SharedThread, long_ago);
         assert!(operation.check().is_err_and(|failure| failure.is_too_long()));
         assert!(operation.was_too_long());
-        operation.enter(Place::OwnThread, long_ago);
+        operation.enter(RunOn::OwnThread, long_ago);
         assert!(operation.check().is_ok() && !operation.was_too_long());
-        operation.enter(Place::SharedThread, long_ago);
+        operation.enter(RunOn::SharedThread, long_ago);
         operation.note_change();
         assert!(operation.check().is_ok());
     }
@@ -479,19 +479,19 @@ mod tests {
     #[test]
     fn a_thread_of_its_own_rests_where_processors_are_crowded() {
         let crowding = bunko_host::Crowding::begin();
-        let sleeps_of = |place, ask: fn(&OperationContext) -> Result<()>| {
+        let sleeps_of = |run_on, ask: fn(&OperationContext) -> Result<()>| {
             let operation = OperationContext::unlimited();
             let (began, before) = (Instant::now(), sleeps());
-            operation.enter(place, began);
+            operation.enter(run_on, began);
             operation.note_change();
             while began.elapsed() < Duration::from_millis(20) {
                 ask(&operation).expect("nothing ends it");
             }
             sleeps() - before
         };
-        let own = sleeps_of(Place::OwnThread, OperationContext::check);
-        let shared = sleeps_of(Place::SharedThread, OperationContext::check);
-        let amid_changes = sleeps_of(Place::OwnThread, |operation| operation.work(usize::MAX));
+        let own = sleeps_of(RunOn::OwnThread, OperationContext::check);
+        let shared = sleeps_of(RunOn::SharedThread, OperationContext::check);
+        let amid_changes = sleeps_of(RunOn::OwnThread, |operation| operation.work(usize::MAX));
         drop(crowding);
         assert!(own > 10 * shared.max(amid_changes), "{own} rests, {shared} and {amid_changes} where none are due");
     }
@@ -500,7 +500,7 @@ mod tests {
     fn nothing_waits_longer_than_its_thread_may() {
         let operation = OperationContext::unlimited();
         let began = Instant::now();
-        operation.enter(Place::SharedThread, began);
+        operation.enter(RunOn::SharedThread, began);
         assert!(operation.may_wait_until().is_ok_and(|until| until <= began + SHARED));
         operation.note_change();
         assert!(operation.may_wait_until().is_ok_and(|until| until >= began + WAIT));

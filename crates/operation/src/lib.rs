@@ -32,7 +32,7 @@ pub use bunko_host::Clock;
 pub use context::{Interruption, OperationContext, OperationDraw, OperationSource, UnitOfWork};
 pub use helper_permits::{HelperPermit, Helpers};
 pub use memory::MemoryLimits;
-pub use patience::Place;
+pub use patience::RunOn;
 pub use scratch::{DiskUse, ScratchFile, ScratchSpace};
 pub use server_memory::{Draw, Drawing, Purpose, ServerMemory};
 pub use stages::{Gatherer, STAGE_BYTES_MAX, ScriptHost, Scripting, StageLimits, WORKERS_MAX};

@@ -10,13 +10,13 @@ pub(crate) const SHARED: Duration = Duration::from_millis(1);
 /// other threads had the processor.
 pub(crate) const SPARE: Duration = Duration::from_millis(2);
 
-/// The thread that an operation works on.
+/// The kind of thread that an operation runs on. It leaves the first two with [`bunko_errors::Failure::too_long`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// A thread that serves other clients too: the operation must leave it soon.
+pub enum RunOn {
+    /// A thread that serves other connections: the operation must leave it soon.
     SharedThread,
-    /// A thread for commands that may turn out to be short while the turns for own threads are taken. The operation may
-    /// use little processor time there.
+    /// A thread kept for commands that may turn out short while many others wait for threads of their own. The operation
+    /// may use little processor time there, but waiting for other operations does not count.
     SpareThread,
     /// A thread of its own, without a time limit.
     OwnThread,
@@ -34,12 +34,12 @@ pub(crate) enum Patience {
 }
 
 impl Patience {
-    /// The limit at a place, for an operation that started at `began`.
-    pub(crate) fn at(place: Place, began: Instant, clock: &Clock) -> Self {
-        match place {
-            Place::SharedThread => Self::Until(began + SHARED),
-            Place::SpareThread => Self::ProcessorTime { used: thread_time() + SPARE, not_before: clock.now() + SPARE },
-            Place::OwnThread => Self::Endless,
+    /// The limit on such a thread, for an operation that started at `began`.
+    pub(crate) fn at(run_on: RunOn, began: Instant, clock: &Clock) -> Self {
+        match run_on {
+            RunOn::SharedThread => Self::Until(began + SHARED),
+            RunOn::SpareThread => Self::ProcessorTime { used: thread_time() + SPARE, not_before: clock.now() + SPARE },
+            RunOn::OwnThread => Self::Endless,
         }
     }
 
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn on_a_spare_thread_the_time_of_others_does_not_count() {
         let clock = Clock::standing(0);
-        let mut patience = Patience::at(Place::SpareThread, clock.now(), &clock);
+        let mut patience = Patience::at(RunOn::SpareThread, clock.now(), &clock);
         let Patience::ProcessorTime { used, .. } = patience else { panic!("{patience:?}") };
         clock.advance(2 * SPARE);
         assert_eq!(patience.is_over(&clock), thread_time() >= used, "only this thread's time counts");

@@ -3,10 +3,21 @@
 use crate::entry::{Entry, Happening, Telling, Told, tell};
 use bunko_bson::Timestamp;
 use bunko_catalog::from_storage;
-use bunko_errors::Result;
+use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::{Chained, Following, History, Lsn, Moment, Quiet, Record, StorageError, Store};
 use std::collections::VecDeque;
 use std::sync::Arc;
+
+/// Refuses a change stream on a server that keeps no history.
+/// # Errors
+/// 40573.
+pub fn check_streams(store: &Store) -> Result<()> {
+    if store.keeps_history() {
+        return Ok(());
+    }
+    let message = "The $changeStream stage is only supported on replica sets";
+    Err(Failure::new(ErrorCode(40573), message))
+}
 
 /// Reads the entries from some time on, each once it is durable. Fails with `CappedPositionLost` if the log was dropped
 /// before it was read; it cannot be used after that.

@@ -25,4 +25,4 @@ mod feed;
 pub use count::EntryCount;
 pub use entries::Entries;
 pub use entry::{Change, Entry, Happening, TERM};
-pub use feed::{Feed, Reach};
+pub use feed::{Feed, Reach, check_streams};

@@ -27,17 +27,6 @@ pub(crate) fn is_oplog(catalog: &Catalog, namespace: &Namespace) -> bool {
     namespace.is_oplog() && catalog.store().keeps_history()
 }
 
-/// Refuses a change stream on a server that keeps no history.
-/// # Errors
-/// 40573.
-pub fn check_server(catalog: &Catalog) -> Result<()> {
-    if catalog.store().keeps_history() {
-        return Ok(());
-    }
-    let message = "The $changeStream stage is only supported on replica sets";
-    Err(Failure::new(ErrorCode(40573), message))
-}
-
 /// The error of dropping the oplog.
 pub(crate) fn cannot_be_dropped(deployment: Deployment) -> Failure {
     let (code, message) = match deployment {

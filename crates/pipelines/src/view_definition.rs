@@ -2,7 +2,6 @@
 
 use crate::aggregation::first_name;
 use crate::context::PipelineContext;
-use crate::oplog;
 use crate::resolved::VIEW_DEPTH_MAX;
 use crate::source_stages::SourcedPipeline;
 use crate::sources::PipelineSources;
@@ -11,6 +10,7 @@ use bunko_aggregate::{Environment, Pipeline, SourceName, involved_collections};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Catalog, Namespace, ViewDefinition};
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_oplog::check_streams;
 use bunko_query::QueryScope;
 use bunko_stages::{CHANGE_STREAM, DOCUMENTS, Subject};
 use std::collections::HashMap;
@@ -121,7 +121,7 @@ fn check_stages(
         return Err(needs_none(DOCUMENTS.name));
     }
     if first_name(pipeline) == Some(CHANGE_STREAM.name) {
-        oplog::check_server(&surroundings.catalog)?;
+        check_streams(surroundings.catalog.store())?;
         let message = format!("{} cannot be used in the view definition of {namespace}", CHANGE_STREAM.name);
         return Err(Failure::new(ErrorCode::OPTION_NOT_SUPPORTED_ON_VIEW, message));
     }

@@ -48,6 +48,15 @@ pub enum Heartbeat {
     Waited,
 }
 
+/// The reply that follows a reply unasked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FollowUp {
+    /// The next batch of a cursor.
+    Batch(i64),
+    /// The next heartbeat of a monitor, which waits before it is sent.
+    Heartbeat,
+}
+
 /// The state of a waiting command that its connection keeps.
 pub struct Parked {
     /// The operation: `currentOp` shows it and `killOp` ends it.

@@ -6,8 +6,11 @@
 pub mod awaiting;
 pub mod cursors;
 pub mod error_labels;
+mod halt;
 pub mod operations;
 pub mod options;
 pub mod sessions;
 pub mod transactions;
 pub mod write_lock;
+
+pub use halt::Halt;

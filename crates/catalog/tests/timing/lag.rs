@@ -4,7 +4,7 @@ use crate::alone;
 use bunko_bson::DocumentBuf;
 use bunko_catalog::{Catalog, Namespace, Order};
 use bunko_engines::EngineOptions;
-use bunko_operation::{OperationContext, Place};
+use bunko_operation::{OperationContext, RunOn};
 use bunko_store::{Lag, STALL, STALLS_MAX, StillFiles, Store, StoreOptions};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ fn a_writer_that_is_ahead_of_the_flush_holds_no_thread_that_serves_others() {
     assert_eq!(store.lag(), Lag::Behind);
     let longest = STALL * STALLS_MAX as u32;
     let shared = OperationContext::unlimited();
-    shared.enter(Place::SharedThread, Instant::now());
+    shared.enter(RunOn::SharedThread, Instant::now());
     let quickest = (0..3).map(|_| insert(&catalog, next(), &shared)).min();
     assert!(quickest < Some(longest / 4), "{quickest:?}");
     assert_eq!(store.lag(), Lag::Behind);

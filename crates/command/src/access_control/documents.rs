@@ -1,6 +1,6 @@
 //! The documents of users and roles, as commands list and change them.
 
-use crate::dispatch::Halt;
+use crate::commands::insert;
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::{Name, names_of};
@@ -9,6 +9,7 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::Result;
 use bunko_query::{FindQuery, plan};
+use bunko_session::Halt;
 use bunko_settings::find_stored;
 
 /// The collection that holds the version of their format.
@@ -58,7 +59,7 @@ pub(crate) fn insert_user(invocation: &mut Invocation<'_>, document: &DocumentBu
     keep_version(invocation)?;
     let documents: ArrayBuf = [document].into_iter().collect();
     let body = DocumentBuf::new().with("insert", USERS).with("documents", &documents);
-    stored_settings::write(invocation, DATABASE, &body).map(drop)
+    stored_settings::write(invocation, &insert::COMMAND, DATABASE, &body).map(drop)
 }
 
 /// Stores a user or a role, and replaces one of that name. Stores the version of the format as [`insert_user`] does.

@@ -13,8 +13,8 @@ pub(crate) use documents::{
 };
 pub(crate) use revocation::end_revoked;
 
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
+use bunko_session::Halt;
 use parking_lot::MutexGuard;
 
 /// Begins a command that changes users or roles. It runs on a thread of its own: deriving keys takes milliseconds, and

@@ -5,8 +5,6 @@
 
 pub(crate) mod own_sessions;
 
-use crate::change_stream;
-use crate::command_entry::Command;
 use crate::connection::ClientConnection;
 use crate::service::Service;
 use bunko_access::Action;
@@ -15,6 +13,8 @@ use bunko_authority::privileges::pipelines::StagePrivileges;
 use bunko_errors::Result;
 use bunko_pipelines::source_stages;
 use bunko_request::Request;
+use bunko_request::facts::CommandFacts;
+use bunko_stages::CHANGE_STREAM;
 
 /// The privileges that a command needs.
 #[derive(Clone, Copy)]
@@ -51,26 +51,27 @@ impl Privileges {
             Self::ByServer(ask) => ask(service, asker, request),
         }
     }
-}
 
-/// Refuses a command that its client may not run.
-/// # Errors
-/// `Unauthorized`, which is logged as well.
-pub(crate) fn authorize(
-    service: &Service,
-    connection: &mut ClientConnection,
-    command: &Command,
-    request: &Request<'_>,
-) -> Result<()> {
-    if matches!(command.privileges, Privileges::BeforeLogin) {
-        return Ok(());
+    /// Refuses a command that its client may not run.
+    /// # Errors
+    /// `Unauthorized`, which is logged as well.
+    pub(crate) fn authorize(
+        self,
+        service: &Service,
+        connection: &mut ClientConnection,
+        command: &CommandFacts,
+        request: &Request<'_>,
+    ) -> Result<()> {
+        if matches!(self, Self::BeforeLogin) {
+            return Ok(());
+        }
+        let is_allowed = |asker: &Asker<'_>| self.allow(service, asker, request);
+        service.authority.authorize(connection.client_mut(), command, request, is_allowed)
     }
-    let is_allowed = |asker: &Asker<'_>| command.privileges.allow(service, asker, request);
-    service.authority.authorize(connection.client_mut(), command, request, is_allowed)
 }
 
 /// The privileges that a pipeline beginning with a stage needs for its source; `None` if the stage is no source.
 pub(crate) fn privileges_of(stage: &str) -> Option<StagePrivileges> {
     let own = source_stages::find(stage).map(|stage| stage.privileges);
-    own.or_else(|| (stage == change_stream::STAGE).then_some(StagePrivileges::By(change_stream::may_open)))
+    own.or_else(|| (stage == CHANGE_STREAM.name).then_some(StagePrivileges::By(bunko_change_stream::may_open)))
 }

@@ -3,11 +3,11 @@
 use super::commit_transaction::check_is_inside;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 use bunko_request::facts::{CommandFacts, Databases, Queueing, Stability, TransactionUse, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

@@ -2,13 +2,13 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{DocumentRef, Timestamp, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{ANY_FIELDS, Changes, CommandFacts, Databases, WriteConcernUse};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -26,13 +26,13 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let service = invocation.service;
-    if service.replica_set.is_none() {
+    let Some(set) = &service.replica_set else {
         let message = "Must have replication set up to run \"appendOplogNote\"";
         return Err(Failure::new(ErrorCode::NO_REPLICATION_ENABLED, message).into());
-    }
+    };
     let data = parse_data(invocation)?;
     if let Some(time_max) = parse_time_max(invocation)? {
-        let last = service.operation_time();
+        let last = set.cluster_time.operation_time();
         if (time_max.seconds, time_max.increment) <= (last.seconds, last.increment) {
             let [asked, last] = [time_max, last].map(|time| format!("Timestamp({}, {})", time.seconds, time.increment));
             let message =

@@ -4,7 +4,6 @@
 use super::cluster_parameter::{in_force, keep};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, Writer};
@@ -13,6 +12,7 @@ use bunko_request::facts::{Changes, CommandFacts, Databases, Secrets};
 use bunko_request::field_kinds::{Field, Kind, field};
 use bunko_request::fields::Fields;
 use bunko_request::statement::required_value;
+use bunko_session::Halt;
 use bunko_settings::cluster_parameters::{self, AUDIT_CONFIG, ClusterParameter};
 
 pub(super) const GET: Command = Command {

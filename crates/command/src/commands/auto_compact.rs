@@ -3,7 +3,6 @@
 use crate::authorization::Privileges;
 use crate::auto_compaction::{Rounds, Settings};
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
@@ -11,6 +10,7 @@ use bunko_errors::Failure;
 use bunko_request::facts::{CommandFacts, Databases};
 use bunko_request::field_kinds::{Kind, POSITIVE, field};
 use bunko_request::fields::{Fields, truth};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

@@ -2,12 +2,12 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::service::Service;
 use bunko_bson::{MAX_USER_DOCUMENT_BYTES, Writer};
 use bunko_operation::Scripting;
 use bunko_request::facts::{CommandFacts, TransactionUse};
+use bunko_session::Halt;
 
 /// The MongoDB release whose behaviour this server follows. Clients decide by it which features they may use.
 pub(super) const COMPATIBLE_VERSION: &str = "8.2.4";

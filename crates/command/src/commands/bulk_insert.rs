@@ -5,7 +5,6 @@
 use super::insert;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_authority::is_on_users;
 use bunko_authority::privileges::writes;
@@ -13,6 +12,7 @@ use bunko_bson::Writer;
 use bunko_catalog::Catalog;
 use bunko_request::counted_as::OperationClass;
 use bunko_request::facts::{Changes, CommandFacts, Secrets, WriteConcernUse};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

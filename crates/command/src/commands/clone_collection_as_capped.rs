@@ -4,7 +4,6 @@ use super::convert_to_capped::{check_source, copy};
 use crate::authorization::Privileges;
 use crate::capped_options;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::system_namespace::check_creatable_by_name;
 use bunko_authority::privileges::collections;
@@ -14,6 +13,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_pipelines::unstored;
 use bunko_request::facts::{ANY_FIELDS, Changes, CommandFacts, WriteConcernUse};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

@@ -2,7 +2,6 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::service::Service;
 use crate::stored_settings;
@@ -12,6 +11,7 @@ use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{ANY_FIELDS, Changes, CommandFacts, Databases, Secrets};
 use bunko_request::fields::{Fields, wrong_type};
+use bunko_session::Halt;
 use bunko_settings::cluster_parameters::{self, AUDIT_CONFIG, COLLECTION, ClusterParameter, DATABASE};
 use bunko_settings::find_stored;
 

@@ -2,7 +2,6 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::target::Target;
 use bunko_access::Action;
@@ -12,6 +11,7 @@ use bunko_pipelines::source_stages::write_buckets;
 use bunko_pipelines::{CollectionStatistics, PipelineContext, write_missing};
 use bunko_request::facts::{CommandFacts, UnstoredUse};
 use bunko_request::field_kinds::{Kind, POSITIVE, field};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

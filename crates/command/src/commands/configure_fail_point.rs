@@ -2,14 +2,14 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
-use crate::fail_points::{FailPoint, Mode};
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_errors::Failure;
+use bunko_fail_points::{FailPoint, Mode};
 use bunko_request::facts::{CommandFacts, Databases, FailPointUse, Secrets};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::{Fields, wrong_type};
+use bunko_session::Halt;
 
 pub(crate) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -32,7 +32,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     };
     let point = FailPoint::named(name)?;
     let (mode, data) = parse(invocation)?;
-    let fired = invocation.service.fail_points.configure(point, mode, point.trouble(data)?);
+    let fired = invocation.service.fail_points.configure(point, mode, point.trouble(COMMAND.name, data)?);
     reply.append("count", fired as i64);
     Ok(())
 }

@@ -3,7 +3,6 @@
 use super::create_role::privilege_documents;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_authority::documents_of;
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
@@ -11,6 +10,7 @@ use bunko_errors::Failure;
 use bunko_request::facts::{CommandFacts, TransactionUse};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

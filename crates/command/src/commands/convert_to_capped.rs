@@ -3,7 +3,6 @@
 use crate::authorization::Privileges;
 use crate::capped_options;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::system_namespace::{Creation, check_removable, check_writable};
 use bunko_access::Action;
@@ -11,6 +10,7 @@ use bunko_bson::Writer;
 use bunko_catalog::{CappedCopy, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{ANY_FIELDS, Changes, CommandFacts, WriteConcernUse};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

@@ -2,7 +2,6 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::hint_option::HintOption;
 use crate::invocation::Invocation;
 use crate::scope_options::ScopeOptions;
@@ -23,6 +22,7 @@ use bunko_request::facts::{
 };
 use bunko_request::field_kinds::{Kind, NOT_NEGATIVE, field};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
@@ -69,7 +69,7 @@ impl<'a> Count<'a> {
     /// MongoDB's codes for fields of the wrong type, and for a limit that is not an integer.
     pub(super) fn parse(fields: &Fields<'a>) -> Result<Self> {
         Ok(Self {
-            scope: ScopeOptions::parse(fields)?,
+            scope: ScopeOptions::parse(fields, &COMMAND.facts)?,
             filter: fields.document("query")?.unwrap_or(DocumentRef::EMPTY),
             hint: HintOption::parse(fields),
             skip: fields.size("skip")?.unwrap_or(0),

@@ -9,7 +9,6 @@ use crate::clustered_index;
 use crate::collation_option;
 use crate::collection_options::pre_and_post_images;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::encrypted_fields;
 use crate::expiry_option::{self, CollectionState, Expiry};
 use crate::id_index_option;
@@ -28,6 +27,7 @@ use bunko_request::Request;
 use bunko_request::facts::{Changes, CommandFacts, Stability, TransactionUse, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 use bunko_timeseries::BUCKETS_PREFIX;
 
 pub(crate) const COMMAND: Command = Command {
@@ -188,10 +188,10 @@ fn create_collection(
     let validation = ValidationOptions::parse(invocation)?;
     validation.check(invocation, namespace)?;
     let images = pre_and_post_images(invocation)?;
-    storage_engine_option::check_of_indexes(invocation)?;
+    storage_engine_option::check_of_indexes(invocation, invocation.service.catalog.store())?;
     let encrypted = encrypted_fields::of_collection(invocation, namespace, &validation, request.capped)?;
     let mut create = CreateOptions {
-        engine: storage_engine_option::parse(invocation)?,
+        engine: storage_engine_option::parse(invocation, invocation.service.catalog.store())?,
         uuid,
         id_version,
         ..CreateOptions::default()

@@ -4,7 +4,6 @@ use crate::authorization::Privileges;
 use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::commit_quorum;
-use crate::dispatch::Halt;
 use crate::encrypted_fields;
 use crate::invocation::Invocation;
 use crate::storage_engine_option;
@@ -24,6 +23,7 @@ use bunko_request::facts::{
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
 use bunko_series::Series;
+use bunko_session::Halt;
 use bunko_timeseries::BUCKETS_PREFIX;
 use std::sync::Arc;
 

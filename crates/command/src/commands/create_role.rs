@@ -4,7 +4,6 @@
 use crate::access_control::{begin_change, with_field};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::{BUILTIN_ROLES, Name, Privilege};
@@ -18,6 +17,7 @@ use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{Changes, CommandFacts, WriteConcernUse};
 use bunko_request::field_kinds::{Field, Kind, field};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

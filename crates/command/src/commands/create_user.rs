@@ -4,7 +4,6 @@
 use crate::access_control::{begin_change, insert_user};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::{Name, random_uuid};
 use bunko_authority::audit::{Account, AuditEvent, PasswordNote};
@@ -16,6 +15,7 @@ use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{Changes, CommandFacts, Compression, Secrets, WriteConcernUse};
 use bunko_request::field_kinds::{Field, Kind, field};
+use bunko_session::Halt;
 
 /// Fields of `createUser` and `updateUser`.
 pub(super) const USER_FIELDS: &[Field] = &[

@@ -2,7 +2,6 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_authority::privileges::administration;
@@ -14,6 +13,7 @@ use bunko_query::parse_filter;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases, Queueing};
 use bunko_request::fields::Fields;
 use bunko_request::generic_fields::is_generic;
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

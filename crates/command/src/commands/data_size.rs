@@ -3,7 +3,6 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::target::Target;
 use bunko_aggregate::DocumentStream;
@@ -16,6 +15,7 @@ use bunko_query::{FindQuery, Hint, plan};
 use bunko_request::facts::{CommandFacts, UnstoredUse};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 use bunko_store::Direction;
 use std::sync::Arc;
 

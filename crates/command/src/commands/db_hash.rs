@@ -2,7 +2,6 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer, hexadecimal};
@@ -11,6 +10,7 @@ use bunko_errors::Failure;
 use bunko_query::{FindQuery, Hint, plan};
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, TimeLimit};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 use md5::{Digest, Md5};
 use std::sync::Arc;
 

@@ -2,7 +2,6 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::storage_engine_option::MMAP;
 use bunko_access::Action;
@@ -14,6 +13,7 @@ use bunko_pipelines::{CollectionStatistics, PipelineContext, oplog};
 use bunko_request::facts::CommandFacts;
 use bunko_request::field_kinds::{Kind, POSITIVE, field};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 use std::path::Path;
 
 pub(super) const COMMAND: Command = Command {

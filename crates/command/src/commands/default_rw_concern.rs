@@ -3,7 +3,6 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::Action;
@@ -15,6 +14,7 @@ use bunko_request::facts::{Changes, CommandFacts, Databases, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::{Fields, truth, wrong_type};
 use bunko_request::write_concern::WriteConcern;
+use bunko_session::Halt;
 use bunko_settings::default_concerns::{COLLECTION, DATABASE, Set};
 
 pub(super) const GET: Command = Command {

@@ -5,7 +5,6 @@ use crate::authorization::Privileges;
 use crate::collation_option::Collation;
 use crate::collection_uuid;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::hint_option::HintOption;
 use crate::invocation::Invocation;
 use crate::retries::Retries;
@@ -26,10 +25,11 @@ use bunko_request::facts::{
 };
 use bunko_request::field_kinds::{Field, Kind, field};
 use bunko_request::statement::{required, required_document, statement};
+use bunko_session::Halt;
 use bunko_update::Targets;
 use std::sync::Arc;
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     facts: CommandFacts {
         name: "delete",
         fields: FIELDS,

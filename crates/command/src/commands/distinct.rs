@@ -3,7 +3,6 @@
 use super::count::note_execution;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::hint_option::HintOption;
 use crate::invocation::Invocation;
 use crate::scope_options::ScopeOptions;
@@ -22,6 +21,7 @@ use bunko_request::facts::{
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
 use bunko_request::query_shape::ShapePart;
+use bunko_session::Halt;
 use std::sync::Arc;
 
 /// The fields of its query shape, and how they contribute.
@@ -74,7 +74,7 @@ impl<'a> Distinct<'a> {
             return Err(Failure::new(ErrorCode(31032), "Key field cannot contain an embedded null byte"));
         }
         Ok(Self {
-            scope: ScopeOptions::parse(fields)?,
+            scope: ScopeOptions::parse(fields, &COMMAND.facts)?,
             key,
             filter: fields.document("query")?.unwrap_or(DocumentRef::EMPTY),
             hint: HintOption::parse(fields),

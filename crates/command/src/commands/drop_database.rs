@@ -2,7 +2,6 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_authority::audit::{AuditEvent, Event};
@@ -13,6 +12,7 @@ use bunko_request::Request;
 use bunko_request::deployment::Deployment;
 use bunko_request::facts::{Changes, CommandFacts, Queueing, Stability, WriteConcernUse};
 use bunko_request::field_kinds::Kind;
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

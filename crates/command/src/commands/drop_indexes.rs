@@ -3,7 +3,6 @@
 use crate::authorization::Privileges;
 use crate::collection_uuid;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::target::Target;
 use bunko_access::Action;
@@ -17,6 +16,7 @@ use bunko_request::facts::{Changes, CommandFacts, Queueing, Stability, WriteConc
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
 use bunko_request::statement::required;
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

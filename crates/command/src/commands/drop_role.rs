@@ -1,17 +1,17 @@
 //! `dropRole` and `dropAllRolesFromDatabase`: drop roles, and take them away from the users and roles that have them.
 
 use super::create_role::own_document;
-use super::drop_user::delete;
 use crate::access_control::{BuiltinShown, begin_change, roles_of_database, take_roles_away};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
+use crate::stored_settings;
 use bunko_access::Action;
 use bunko_authority::audit::{Account, AuditEvent};
-use bunko_authority::{ROLES, name_of_argument};
+use bunko_authority::{DATABASE, ROLES, name_of_argument};
 use bunko_bson::{DocumentBuf, Writer};
 use bunko_request::facts::{Changes, CommandFacts, WriteConcernUse};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -41,7 +41,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     let _only_one = begin_change(invocation)?;
     own_document(invocation, &name)?;
     take_roles_away(invocation, std::slice::from_ref(&name))?;
-    delete(invocation, ROLES, &DocumentBuf::new().with("_id", &name.id())).map(drop)
+    stored_settings::delete(invocation, DATABASE, ROLES, &DocumentBuf::new().with("_id", &name.id())).map(drop)
 }
 
 fn run_all(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
@@ -49,7 +49,7 @@ fn run_all(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<()
     let database = invocation.request.database;
     let roles = roles_of_database(invocation, database, BuiltinShown::No)?;
     take_roles_away(invocation, &roles.into_iter().map(|role| role.name).collect::<Vec<_>>())?;
-    let deleted = delete(invocation, ROLES, &DocumentBuf::new().with("db", database))?;
+    let deleted = stored_settings::delete(invocation, DATABASE, ROLES, &DocumentBuf::new().with("db", database))?;
     reply.append("n", deleted as i32);
     Ok(())
 }

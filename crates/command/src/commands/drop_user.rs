@@ -3,14 +3,14 @@
 use crate::access_control::begin_change;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::Action;
 use bunko_authority::audit::{Account, AuditEvent};
 use bunko_authority::{DATABASE, USERS, find_user, name_of_argument, user_not_found};
-use bunko_bson::{ArrayBuf, DocumentBuf, Writer, number};
+use bunko_bson::{DocumentBuf, Writer};
 use bunko_request::facts::{Changes, CommandFacts, WriteConcernUse};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -41,24 +41,13 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     if find_user(&invocation.service.catalog, &name)?.is_none() {
         return Err(user_not_found(&name).into());
     }
-    delete(invocation, USERS, &DocumentBuf::new().with("_id", &name.id())).map(drop)
+    stored_settings::delete(invocation, DATABASE, USERS, &DocumentBuf::new().with("_id", &name.id())).map(drop)
 }
 
 fn run_all(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let _only_one = begin_change(invocation)?;
     let filter = DocumentBuf::new().with("db", invocation.request.database);
-    let deleted = delete(invocation, USERS, &filter)?;
+    let deleted = stored_settings::delete(invocation, DATABASE, USERS, &filter)?;
     reply.append("n", deleted as i32);
     Ok(())
-}
-
-/// Deletes documents of a collection of `admin`, and returns how many.
-/// # Errors
-/// Errors of a delete.
-pub(super) fn delete(invocation: &mut Invocation<'_>, collection: &str, filter: &DocumentBuf) -> Result<i64, Halt> {
-    let statement = DocumentBuf::new().with("q", filter).with("limit", 0);
-    let deletes: ArrayBuf = [&statement].into_iter().collect();
-    let body = DocumentBuf::new().with("delete", collection).with("deletes", &deletes);
-    let reply = stored_settings::write(invocation, DATABASE, &body)?;
-    Ok(reply.as_ref().get("n").and_then(number::as_i64_exact).unwrap_or_default())
 }

@@ -10,10 +10,8 @@ use super::count::Count;
 use super::insert;
 use super::map_reduce::MapReduce;
 use crate::authorization::Privileges;
-use crate::change_stream;
 use crate::collection_uuid;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::let_variables::Let;
 use crate::scope_options::ScopeOptions;
@@ -34,6 +32,7 @@ use bunko_query::{
 };
 use bunko_request::facts::{CommandFacts, Explanation, ReadConcernUse, Secrets, Stability};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_session::Halt;
 
 use bunko_update::Targets;
 use inner::{Inner, Write, parse_command, parse_inner};
@@ -58,7 +57,7 @@ pub(super) const COMMAND: Command = Command {
 
 /// The command to be explained, and the target that it is over.
 struct Subject<'a> {
-    command: &'static Command,
+    command: &'static CommandFacts,
     /// The command as it was sent.
     body: DocumentRef<'a>,
     namespace: Namespace,
@@ -151,7 +150,7 @@ fn parse_subject<'a>(invocation: &mut Invocation<'a>) -> Result<(Subject<'a>, In
         Inner::Pipeline(request) => request.check_uuid(catalog, &namespace)?,
         _ => collection_uuid::check(catalog, &namespace, collection_uuid::parse(&fields)?)?,
     }
-    let scope = invocation.scope_in(&ScopeOptions::parse(&fields)?, &namespace)?;
+    let scope = invocation.scope_in(&ScopeOptions::parse(&fields, command)?, &namespace)?;
     let target = Target::of(&invocation.service.catalog, invocation, &namespace)?;
     Ok((Subject { command, body: fields.body, namespace, target, verbosity, scope }, inner))
 }
@@ -246,8 +245,10 @@ fn explain_pipeline(
     request: &Aggregate<'_>,
 ) -> Result<DocumentBuf, Halt> {
     let sent = request.stages.unwrap_or(ArrayRef::EMPTY);
-    if change_stream::begins(sent)? {
-        let stages = change_stream::explain(invocation, &request.stream(), &subject.namespace, subject.verbosity)?;
+    if bunko_change_stream::begins(sent)? {
+        let stages = request.with_stream(invocation, &subject.namespace, |context, stream| {
+            bunko_change_stream::explain(context, stream, subject.verbosity)
+        })?;
         return Ok(of_stages(&stages));
     }
     if let Some(sourced) = request.take_off_source(invocation, &subject.namespace)? {

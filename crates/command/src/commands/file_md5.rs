@@ -8,7 +8,6 @@ mod md5_state;
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, Writer, hexadecimal, number};
@@ -18,6 +17,7 @@ use bunko_query::{FindQuery, plan};
 use bunko_request::Request;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 use md5::{Digest, Md5};
 use std::sync::Arc;
 

@@ -7,7 +7,6 @@ use crate::authorization::Privileges;
 use crate::collection_uuid;
 use crate::command_entry::Command;
 use crate::cursor_reply::{FIRST_BATCH_DOCUMENTS, FirstBatch, while_running, write_first_batch, write_running};
-use crate::dispatch::Halt;
 use crate::hint_option::HintOption;
 use crate::invocation::Invocation;
 use crate::scope_options::ScopeOptions;
@@ -32,6 +31,7 @@ use bunko_request::facts::{
 use bunko_request::field_kinds::{Kind, NOT_NEGATIVE, field};
 use bunko_request::fields::Fields;
 use bunko_request::query_shape::ShapePart;
+use bunko_session::Halt;
 use bunko_session::cursors::{CursorSource, NoDocuments};
 use resumable::{Resumable, Tokens};
 use std::sync::Arc;
@@ -160,7 +160,7 @@ impl<'a> Find<'a> {
     pub(super) fn parse(fields: &Fields<'a>) -> Result<Self, Failure> {
         Ok(Self {
             uuid: collection_uuid::parse(fields)?,
-            scope: ScopeOptions::parse(fields)?,
+            scope: ScopeOptions::parse(fields, &COMMAND.facts)?,
             filter: fields.document("filter")?.unwrap_or(DocumentRef::EMPTY),
             sort: fields.document("sort")?.filter(|sort| !sort.is_empty()),
             projection: fields.document("projection")?.filter(|projection| !projection.is_empty()),

@@ -3,7 +3,6 @@
 use crate::authorization::Privileges;
 use crate::collation_option::Collation;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::hint_option::HintOption;
 use crate::invocation::Invocation;
 use crate::let_variables::Let;
@@ -30,6 +29,7 @@ use bunko_request::facts::{
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
 use bunko_request::statement::array_filters;
+use bunko_session::Halt;
 use bunko_update::Targets;
 use std::sync::Arc;
 

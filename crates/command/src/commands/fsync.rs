@@ -3,7 +3,6 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
@@ -12,6 +11,7 @@ use bunko_errors::Failure;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases, Queueing};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 use std::time::Duration;
 
 pub(super) const COMMAND: Command = Command {

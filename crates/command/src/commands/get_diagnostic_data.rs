@@ -6,13 +6,13 @@
 use super::{repl_set_get_status, server_status};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_observe::machine;
 use bunko_pipelines::oplog;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases};
+use bunko_session::Halt;
 use std::thread::available_parallelism;
 
 pub(super) const COMMAND: Command = Command {

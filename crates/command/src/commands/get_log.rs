@@ -2,13 +2,13 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_bson::text::ValueText;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{CommandFacts, Databases, Queueing};
+use bunko_session::Halt;
 
 /// The logs that a client can ask for.
 const NAMES: [&str; 2] = ["global", "startupWarnings"];

@@ -3,7 +3,6 @@
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::cursor_reply::write_next_batch;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::service::Service;
 use bunko_authority::Asker;
@@ -15,6 +14,7 @@ use bunko_request::counted_as::{Opcounter, OperationClass, UsageKind};
 use bunko_request::facts::{CommandFacts, ReadConcernUse, ReadsFrom, Stability, TransactionUse};
 use bunko_request::field_kinds::{Kind, NOT_NEGATIVE, field};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

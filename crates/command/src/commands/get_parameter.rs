@@ -2,13 +2,13 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{DocumentRef, ValueRef, Writer, number};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases};
 use bunko_request::fields::wrong_type;
+use bunko_session::Halt;
 use bunko_settings::{PARAMETERS, Parameter};
 
 pub(super) const COMMAND: Command = Command {

@@ -3,10 +3,10 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 use bunko_request::facts::{CommandFacts, Compression};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts { name: "getnonce", compression: Compression::Never, ..CommandFacts::PLAIN },

@@ -4,7 +4,6 @@ use super::create_role::{own_document, privilege_documents};
 use crate::access_control::{begin_change, with_field};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::{Privilege, add, privileges_of, take_off};
@@ -14,6 +13,7 @@ use bunko_authority::{DATABASE, ROLES, check_privileges_grantable, name_of_argum
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{Changes, CommandFacts, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

@@ -3,7 +3,6 @@
 use crate::access_control::{begin_change, with_field};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::{Name, names_of};
@@ -17,6 +16,7 @@ use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{Changes, CommandFacts, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

@@ -3,15 +3,16 @@
 use super::sasl_start::{AUTHENTICATE, COMMAND as SASL_START};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::{FollowUp, Halt};
 use crate::invocation::Invocation;
-use crate::replica_set::{ReplicaSet, optime};
 use bunko_authority::{FirstMessage, answer_first_message, offer_mechanisms};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer, extended_json};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_replica_set::{ReplicaSet, optime};
 use bunko_request::client_metadata;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Compression, Queueing, Secrets, Stability, TransactionUse};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
+use bunko_session::awaiting::FollowUp;
 use bunko_session::awaiting::{Await, Heartbeat};
 use bunko_wire::{MAX_FRAME_BYTES, negotiate};
 use std::time::Duration;
@@ -111,7 +112,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let topology_version = topology_version(invocation);
     reply.append("topologyVersion", &topology_version);
     if let Some(set) = &invocation.service.replica_set {
-        write_set(invocation, set, reply);
+        write_set(set, reply);
     }
     reply
         .append("maxBsonObjectSize", MAX_USER_DOCUMENT_BYTES as i32)
@@ -144,8 +145,8 @@ fn parse_ignored(fields: &Fields<'_>) -> Result<(), Failure> {
 }
 
 /// Appends the fields of a replica set, whose only member and primary this server is.
-fn write_set(invocation: &Invocation<'_>, set: &ReplicaSet, reply: &mut Writer<'_>) {
-    let operation_time = invocation.service.operation_time();
+fn write_set(set: &ReplicaSet, reply: &mut Writer<'_>) {
+    let operation_time = set.cluster_time.operation_time();
     let at = optime(operation_time);
     let date = ValueRef::DateTime(i64::from(operation_time.seconds) * 1000);
     let last_write = DocumentBuf::new()

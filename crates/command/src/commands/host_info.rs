@@ -2,12 +2,12 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{ValueRef, Writer};
 use bunko_observe::machine::Machine;
 use bunko_request::facts::CommandFacts;
+use bunko_session::Halt;
 use std::thread::available_parallelism;
 
 const MEBIBYTE: u64 = 1 << 20;

@@ -4,7 +4,6 @@ use super::hello::WRITE_BATCH_MAX;
 use crate::authorization::Privileges;
 use crate::collection_uuid;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::insertion::{Insert, Insertion};
 use crate::invocation::Invocation;
 use crate::retries::Retries;
@@ -24,6 +23,7 @@ use bunko_request::facts::{
 };
 use bunko_request::field_kinds::{Field, Kind, field};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 
 pub(super) const FIELDS: &[Field] = &[
     field("documents", Kind::Array),
@@ -35,7 +35,7 @@ pub(super) const FIELDS: &[Field] = &[
     field("collectionUUID", Kind::Uuid),
 ];
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     facts: CommandFacts {
         name: "insert",
         fields: FIELDS,

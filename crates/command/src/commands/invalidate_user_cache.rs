@@ -2,11 +2,11 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_request::facts::{CommandFacts, Databases};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts { name: "invalidateUserCache", databases: Databases::Admin, ..CommandFacts::PLAIN },

@@ -3,13 +3,13 @@
 use super::kill_sessions::kill;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::{Action, Name};
 use bunko_bson::{DocumentRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Queueing};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

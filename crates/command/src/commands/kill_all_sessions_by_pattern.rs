@@ -3,13 +3,13 @@
 use super::kill_sessions::kill;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::Failure;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts};
 use bunko_request::fields::wrong_type;
+use bunko_session::Halt;
 use bunko_session::sessions::SessionPattern;
 
 pub(super) const COMMAND: Command = Command {

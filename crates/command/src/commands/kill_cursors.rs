@@ -2,7 +2,6 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::service::Service;
 use bunko_access::Action;
@@ -14,6 +13,7 @@ use bunko_request::Request;
 use bunko_request::facts::{CommandFacts, Profiling, Queueing, Stability, TransactionUse};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::{Fields, elements};
+use bunko_session::Halt;
 use bunko_session::cursors::Killed;
 
 pub(super) const COMMAND: Command = Command {

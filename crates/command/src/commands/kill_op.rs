@@ -2,7 +2,6 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::service::Service;
 use bunko_access::Action;
@@ -11,6 +10,7 @@ use bunko_bson::{Writer, number};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::Request;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases, Queueing};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

@@ -3,12 +3,12 @@
 use crate::authorization::Privileges;
 use crate::authorization::own_sessions::Reach;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 use bunko_errors::Failure;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Queueing};
 use bunko_request::fields::wrong_type;
+use bunko_session::Halt;
 use bunko_session::sessions::{SessionId, id};
 
 pub(super) const COMMAND: Command = Command {

@@ -2,7 +2,6 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_authority::privileges::administration;
@@ -15,6 +14,7 @@ use bunko_query::parse_filter;
 use bunko_request::facts::{CommandFacts, Databases, Queueing, Stability};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

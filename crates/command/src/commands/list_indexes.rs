@@ -2,7 +2,6 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::document_list::{parse_batch_size, write_document_list};
 use crate::invocation::Invocation;
 use crate::target::Target;
@@ -13,6 +12,7 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{CommandFacts, Queueing, Stability, UnstoredUse};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {

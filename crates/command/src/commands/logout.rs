@@ -2,12 +2,12 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_authority::Client;
 use bunko_authority::audit::note_logout;
 use bunko_bson::Writer;
 use bunko_request::facts::CommandFacts;
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts { name: "logout", ..CommandFacts::PLAIN },

@@ -2,13 +2,13 @@
 //!
 //! Source: MongoDB manual, "mapReduce".
 
-use super::aggregate;
+use super::aggregate::run_write;
 use crate::authorization::Privileges;
 use crate::collation_option::Collation;
 use crate::command_entry::Command;
 use crate::cursor_reply::while_running;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
+use crate::reply_room::check_reply_bytes;
 use bunko_authority::is_on_users;
 use bunko_authority::privileges::pipelines;
 use bunko_bson::number::Number;
@@ -21,6 +21,7 @@ use bunko_request::facts::{Changes, CommandFacts, Explanation, ReadsFrom, Secret
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
 use bunko_request::statement::required;
+use bunko_session::Halt;
 use std::sync::Arc;
 
 pub(super) const COMMAND: Command = Command {
@@ -207,7 +208,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         let mut index = 0;
         while let Some(document) = source.next().map_err(|failure| while_running(failure, RUNNING, &namespace))? {
             reply.push(index, document);
-            crate::dispatch::check_reply_bytes(reply.len_bytes())?;
+            check_reply_bytes(reply.len_bytes())?;
             index += 1;
         }
         reply.end();
@@ -215,7 +216,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         return Ok(());
     };
     if let Some(stage) = aggregation.pipeline.write() {
-        aggregate::run_write(invocation, aggregation, stage, (RUNNING, &namespace))?;
+        run_write(invocation, aggregation, stage, (RUNNING, &namespace))?;
     }
     match database {
         None => reply.append("result", name),

@@ -2,23 +2,23 @@
 //! Users and roles of an equal name are replaced. With `drop`, all others are dropped, in the database `db` or in all.
 //! Source: what mongorestore sends; its documentation, "--restoreDbUsersAndRoles".
 
-use super::drop_user::{self, delete};
-use super::{create_role, create_user, drop_role, update_user};
+use super::{create_role, create_user, drop_role, drop_user, update_user};
 use crate::access_control::{begin_change, documents_in, documents_where, keep_document};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
+use crate::stored_settings;
 use bunko_access::Name;
 use bunko_authority::audit::{Event, note_merged};
 use bunko_authority::privileges::users;
-use bunko_authority::{ROLES, USERS, find_document};
+use bunko_authority::{DATABASE, ROLES, USERS, find_document};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{Changes, CommandFacts, Databases, WriteConcernUse};
 use bunko_request::field_kinds::{self, field};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 use std::collections::HashSet;
 
 pub(super) const COMMAND: Command = Command {
@@ -132,7 +132,12 @@ fn merge(
     for document in documents_where(invocation, kind.collection, &all)? {
         let name = name_of(kind, document.as_ref())?;
         if !merged.contains(&name.id()) {
-            delete(invocation, kind.collection, &DocumentBuf::new().with("_id", &name.id()))?;
+            stored_settings::delete(
+                invocation,
+                DATABASE,
+                kind.collection,
+                &DocumentBuf::new().with("_id", &name.id()),
+            )?;
             note(invocation, kind, kind.dropped, &name, DocumentRef::EMPTY);
         }
     }

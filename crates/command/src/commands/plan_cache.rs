@@ -3,7 +3,6 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
@@ -12,6 +11,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::QueryShape;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 use std::sync::Arc;
 
 pub(super) const SET_FILTER: Command = Command {

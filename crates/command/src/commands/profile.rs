@@ -2,7 +2,6 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_authority::privileges::administration;
 use bunko_bson::{ValueRef, Writer, number};
@@ -13,6 +12,7 @@ use bunko_observe::profiler::{self, Level, PROFILE};
 use bunko_request::facts::{CommandFacts, Profiling};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

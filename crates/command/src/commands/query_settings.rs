@@ -6,13 +6,13 @@ use super::find;
 use super::find::Find;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::query_settings;
 use crate::scope_options::ScopeOptions;
+use crate::stored_settings;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::Namespace;
+use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_pipelines::Aggregation;
 use bunko_query::id_lookup;
@@ -21,8 +21,11 @@ use bunko_request::deployment::Deployment;
 use bunko_request::facts::{Changes, CommandFacts, Databases, Explanation};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 use bunko_session::options::GenericOptions;
+use bunko_settings::cluster_parameters::{COLLECTION, DATABASE};
 use bunko_settings::query_settings::{NoHash, Set, Settings, ShapeHash, shape_of};
+use std::sync::Arc;
 
 pub(super) const SET: Command = Command {
     facts: CommandFacts {
@@ -60,7 +63,7 @@ fn set(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let settings = parse_settings(invocation)?;
     let meant = meant(invocation)?;
     let settings = Settings::parse(settings)?;
-    let set = query_settings::change(invocation, meant.hash, &|before| {
+    let set = change(invocation, meant.hash, &|before| {
         let settings = settings.clone().over(before.map(|before| &before.settings))?;
         let query = meant.query.clone().or_else(|| before.and_then(|before| before.query.clone()));
         Ok(Some(Set::new(settings, query)))
@@ -78,7 +81,27 @@ fn parse_settings<'a>(fields: &Fields<'a>) -> Result<DocumentRef<'a>> {
 fn remove(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     refuse_without_set(invocation)?;
     let meant = meant(invocation)?;
-    query_settings::change(invocation, meant.hash, &|_| Ok(None)).map(drop)
+    change(invocation, meant.hash, &|_| Ok(None)).map(drop)
+}
+
+/// Changes the settings of a shape durably, and returns the new ones.
+/// # Errors
+/// Errors of `change`; `BSONObjectTooLarge` if all settings do not fit into one document; errors of the write.
+fn change(
+    invocation: &mut Invocation<'_>,
+    hash: ShapeHash,
+    change: &dyn Fn(Option<&Set>) -> Result<Option<Set>>,
+) -> Result<Option<Arc<Set>>, Halt> {
+    let service = invocation.service;
+    let mut changing = service.query_settings.change();
+    let [before, after] = changing.replace(hash, change)?;
+    if before.is_none() && after.is_none() {
+        return Ok(None);
+    }
+    let kept = changing.to_document(service.world.timestamp())?;
+    stored_settings::keep(invocation, DATABASE, COLLECTION, &kept)?;
+    changing.publish();
+    Ok(after)
 }
 
 fn refuse_without_set(invocation: &Invocation<'_>) -> Result<()> {

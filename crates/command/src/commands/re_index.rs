@@ -3,13 +3,13 @@
 use super::list_indexes::listed;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::deployment::Deployment;
 use bunko_request::facts::{ANY_FIELDS, Changes, CommandFacts};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts { name: "reIndex", fields: ANY_FIELDS, changes: Changes::Other, ..CommandFacts::PLAIN },

@@ -4,10 +4,10 @@ use super::kill_sessions::sessions;
 use crate::authorization::Privileges;
 use crate::authorization::own_sessions::Reach;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 use bunko_request::facts::{CommandFacts, Stability};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts { name: "refreshSessions", stable_api: Stability::WHOLE, ..CommandFacts::PLAIN },

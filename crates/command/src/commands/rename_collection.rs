@@ -3,7 +3,6 @@
 use crate::authorization::Privileges;
 use crate::collection_uuid;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::system_namespace::{check_creatable, check_removable};
 use bunko_authority::audit::{AuditEvent, Event};
@@ -16,6 +15,7 @@ use bunko_request::facts::{Changes, CommandFacts, Databases, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::{Fields, truth};
 use bunko_request::statement::required_value;
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

@@ -2,14 +2,14 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
-use crate::replica_set::{ReplicaSet, TERM, optime};
 use crate::service::Service;
 use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentBuf, Timestamp, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_replica_set::{ReplicaSet, TERM, optime};
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases};
+use bunko_session::Halt;
 
 /// The state of a primary. Source: MongoDB manual, "Replica Set Member States".
 const PRIMARY: i32 = 1;
@@ -41,7 +41,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 /// `NoReplicationEnabled` on a standalone server.
 pub(super) fn write(service: &Service, reply: &mut Writer<'_>) -> Result<(), Failure> {
     let set = service.replica_set.as_ref().ok_or_else(no_set)?;
-    let time = service.operation_time();
+    let time = set.cluster_time.operation_time();
     let date = ValueRef::DateTime(i64::from(time.seconds) * 1000);
     let members: ArrayBuf = [&member(service, set, time)].into_iter().collect();
     reply

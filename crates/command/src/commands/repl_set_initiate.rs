@@ -2,17 +2,20 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
+use crate::stored_settings;
 use bunko_access::Action;
 use bunko_bson::{DocumentRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
-use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases};
+use bunko_replica_set::{COLLECTION, DATABASE};
+use bunko_request::facts::{ANY_FIELDS, Changes, CommandFacts, Databases};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
         name: "replSetInitiate",
         fields: ANY_FIELDS,
+        changes: Changes::Other,
         databases: Databases::Admin,
         ..CommandFacts::PLAIN
     },
@@ -31,5 +34,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     invocation.operation().leave_shared_thread()?;
     // Without a document the command asks for the default configuration.
     let asked = invocation.argument().as_document().unwrap_or(DocumentRef::EMPTY);
-    Ok(service.initiate(set, asked)?)
+    set.initiate(asked, &*service.process.is_this_machine, |configuration| {
+        stored_settings::keep(invocation, DATABASE, COLLECTION, configuration)
+    })
 }

@@ -5,12 +5,12 @@
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{CommandFacts, Databases};
+use bunko_session::Halt;
 
 pub(super) const MAINTENANCE: Command = command("replSetMaintenance", maintenance);
 pub(super) const SYNC_FROM: Command = command("replSetSyncFrom", sync_from);

@@ -6,7 +6,6 @@ use super::users_info::{ShownNames, privileges_of, restrictions_of};
 use crate::access_control::{BuiltinShown, roles_of_database};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Name;
 use bunko_authority::privileges::users;
@@ -17,6 +16,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{CommandFacts, Secrets};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

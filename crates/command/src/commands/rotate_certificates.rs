@@ -2,7 +2,6 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
@@ -10,6 +9,7 @@ use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{CommandFacts, Databases};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

@@ -2,7 +2,6 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::Action;
@@ -12,6 +11,7 @@ use bunko_query::write::version_document;
 use bunko_request::facts::{Changes, CommandFacts, Databases, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
+use bunko_session::Halt;
 use bunko_settings::feature_compatibility::{self, COLLECTION, DATABASE};
 
 pub(super) const COMMAND: Command = Command {

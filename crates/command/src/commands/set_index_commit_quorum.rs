@@ -4,7 +4,6 @@
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::commit_quorum;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{ValueRef, Writer};
@@ -13,6 +12,7 @@ use bunko_request::facts::{Changes, CommandFacts, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
 use bunko_request::statement::required_value;
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

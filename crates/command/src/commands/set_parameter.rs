@@ -2,13 +2,13 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases, Queueing, Secrets};
 use bunko_request::generic_fields::is_generic;
+use bunko_session::Halt;
 use bunko_settings::{PARAMETERS, is_known_parameter, not_settable};
 
 pub(super) const COMMAND: Command = Command {

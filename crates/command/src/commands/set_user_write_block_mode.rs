@@ -3,16 +3,16 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_access::Action;
-use bunko_bson::{ArrayBuf, DocumentBuf, Writer};
+use bunko_bson::{DocumentBuf, Writer};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_request::facts::{CommandFacts, Databases, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
 use bunko_request::statement::required_value;
+use bunko_session::Halt;
 use bunko_settings::user_write_block::{COLLECTION, DATABASE, ID, Reason};
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         }
         (Some(present), true) if present == reason => wait_for_writes(invocation),
         (Some(present), false) if present == reason => {
-            forget(invocation)?;
+            stored_settings::delete(invocation, DATABASE, COLLECTION, &DocumentBuf::new().with("_id", ID))?;
             block.set(None);
             Ok(())
         }
@@ -80,14 +80,6 @@ fn parse_reason(fields: &Fields<'_>) -> Result<Reason, Failure> {
             "Enumeration value '{name}' for field 'setUserWriteBlockMode.reason' is not a valid value."
         ))
     })
-}
-
-/// Deletes the stored block.
-fn forget(invocation: &mut Invocation<'_>) -> Result<(), Halt> {
-    let statement = DocumentBuf::new().with("q", &DocumentBuf::new().with("_id", ID)).with("limit", 1);
-    let deletes: ArrayBuf = [&statement].into_iter().collect();
-    let body = DocumentBuf::new().with("delete", COLLECTION).with("deletes", &deletes);
-    stored_settings::write(invocation, DATABASE, &body).map(drop)
 }
 
 /// Waits for writes that began before the block, so that none is running when the command replies.

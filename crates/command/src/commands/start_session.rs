@@ -2,11 +2,11 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::random_uuid;
 use bunko_bson::{BinarySubtype, ValueRef, Writer};
 use bunko_request::facts::{ANY_FIELDS, CommandFacts};
+use bunko_session::Halt;
 use bunko_session::sessions::{SESSION_TIMEOUT_MINUTES, SessionId};
 
 pub(super) const COMMAND: Command = Command {

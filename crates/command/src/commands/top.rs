@@ -2,13 +2,13 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_observe::Latency;
 use bunko_request::counted_as::{OperationClass, UsageKind};
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases, Queueing};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

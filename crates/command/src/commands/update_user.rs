@@ -5,7 +5,6 @@ use super::create_user::USER_FIELDS;
 use crate::access_control::{begin_change, with_field};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::stored_settings;
 use bunko_authority::audit::{Account, AuditEvent, PasswordNote};
@@ -17,6 +16,7 @@ use bunko_authority::{
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_errors::{Failure, Result};
 use bunko_request::facts::{Changes, CommandFacts, Compression, Secrets, WriteConcernUse};
+use bunko_session::Halt;
 
 pub(crate) const COMMAND: Command = Command {
     facts: CommandFacts {

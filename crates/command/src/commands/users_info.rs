@@ -5,7 +5,6 @@ use super::create_role::privilege_documents;
 use crate::access_control::users_where;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::{Name, Privilege, add, names_of};
 use bunko_authority::privileges::users;
@@ -16,6 +15,7 @@ use bunko_query::parse_filter;
 use bunko_request::facts::{CommandFacts, Secrets};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::{Fields, truth};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

@@ -2,7 +2,6 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use crate::target::Target;
 use bunko_access::Action;
@@ -13,6 +12,7 @@ use bunko_pipelines::{oplog, smallest_integer};
 use bunko_request::deployment::Deployment;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, UnstoredUse};
 use bunko_request::fields::{Fields, truth};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

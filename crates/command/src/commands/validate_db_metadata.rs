@@ -2,7 +2,6 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_authority::privileges::administration;
 use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer};
@@ -12,6 +11,7 @@ use bunko_request::facts::CommandFacts;
 use bunko_request::field_kinds::{Field, Kind, field};
 use bunko_request::fields::Fields;
 use bunko_request::statement::{required_document, statement};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {

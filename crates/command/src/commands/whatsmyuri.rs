@@ -2,10 +2,10 @@
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::Writer;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts};
+use bunko_session::Halt;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts { name: "whatsmyuri", fields: ANY_FIELDS, ..CommandFacts::PLAIN },

@@ -131,7 +131,7 @@ impl<'a> Invocation<'a> {
 
     /// Records the command in the log and the profile, if the settings ask for it.
     pub(crate) fn note_end(&self, outcome: Outcome<'_>) {
-        let CommandFacts { reads, profiling, usage, .. } = &self.command.facts;
+        let CommandFacts { reads, profiling, usage, .. } = self.command;
         let has_statements = *profiling == Profiling::ByStatement;
         let has_collection = self.collection.is_some();
         // A command without its cursor uses no collection.

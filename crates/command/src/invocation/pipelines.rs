@@ -2,9 +2,9 @@
 
 use super::Invocation;
 use crate::commands;
-use crate::dispatch::RunOn;
 use bunko_aggregate::Rewrites;
 use bunko_authority::Asker;
+use bunko_operation::RunOn;
 use bunko_pipelines::operation_description::Activity;
 use bunko_pipelines::{PipelineContext, StageClient, Surroundings};
 use bunko_query::QueryScope;
@@ -39,7 +39,7 @@ impl PipelineContext for Invocation<'_> {
     }
 
     fn rewrites(&self) -> Rewrites {
-        self.service.fail_points.rewrites(&self.service.world)
+        self.service.fail_points.rewrites()
     }
 
     fn has_own_thread(&self) -> bool {

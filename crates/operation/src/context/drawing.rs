@@ -2,7 +2,7 @@
 
 use super::{OperationContext, WAIT, Waiting};
 use crate::patience::Patience;
-use crate::{Draw, Place, Purpose, ServerMemory};
+use crate::{Draw, Purpose, RunOn, ServerMemory};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -62,7 +62,7 @@ impl OperationContext {
             if !turn.memory.may_wait() {
                 return Err(refused);
             }
-            if turn.place != Place::OwnThread {
+            if turn.run_on != RunOn::OwnThread {
                 if turn.patience == Patience::Endless {
                     return Err(refused);
                 }
@@ -193,13 +193,13 @@ mod tests {
         operation.leave(0);
         operation.rest();
         assert_eq!((server.held(), operation.kept_bytes() >> 20), (0, 60), "a cursor waits with it");
-        operation.enter(Place::OwnThread, Instant::now());
+        operation.enter(RunOn::OwnThread, Instant::now());
         operation.check().expect("nothing ends it");
         operation.let_go_elsewhere(60 << 20);
         assert!(server.held() <= 32 << 20, "its grant is left, until its thread leaves: {}", server.held());
         operation.leave(0);
         assert!(server.held() < 1 << 20, "{}", server.held());
-        operation.enter(Place::OwnThread, Instant::now());
+        operation.enter(RunOn::OwnThread, Instant::now());
         operation.hold_elsewhere(60 << 20).expect("there is room again");
         drop(operation);
         assert_eq!(server.held(), 0);
@@ -210,10 +210,10 @@ mod tests {
         let server = ServerMemory::new(1600);
         let all = server.count(1600, Purpose::Reply);
         let (operation, killed) = operation(&server, u64::MAX);
-        operation.enter(Place::SharedThread, Instant::now());
+        operation.enter(RunOn::SharedThread, Instant::now());
         assert!(operation.draw_in_turn(100).is_err_and(|failure| failure.is_too_long()));
         assert!(operation.was_too_long());
-        operation.enter(Place::OwnThread, Instant::now());
+        operation.enter(RunOn::OwnThread, Instant::now());
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| operation.draw_in_turn(100).map(|draw| draw.bytes()));
             while server.waiting() == 0 {
@@ -233,7 +233,7 @@ mod tests {
         let server = ServerMemory::new(1600);
         let _all = server.count(1600, Purpose::Reply);
         let (operation, _) = operation(&server, u64::MAX);
-        operation.enter(Place::SharedThread, Instant::now());
+        operation.enter(RunOn::SharedThread, Instant::now());
         operation.note_change();
         assert_eq!(code(operation.draw_in_turn(100)), Some(ErrorCode::EXCEEDED_MEMORY_LIMIT));
     }

@@ -11,7 +11,7 @@
 use super::spooled::spooled;
 use super::store::CursorStore;
 use bunko_catalog::Namespace;
-use bunko_operation::{OperationContext, Place, ServerMemory};
+use bunko_operation::{OperationContext, RunOn, ServerMemory};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -50,7 +50,7 @@ impl CursorStore {
             let now = clock.now();
             // The other half of the command's time is for its client.
             let left = deadline().map(|deadline| deadline.saturating_duration_since(now) / 2);
-            operation.enter(Place::OwnThread, now);
+            operation.enter(RunOn::OwnThread, now);
             cursor.source =
                 spooled(cursor.source, operation, now + left.map_or(READ_AHEAD, |left| left.min(READ_AHEAD)));
             cursor.time_left = cursor.time_left.map(|left| left.saturating_sub(clock.since(now)));

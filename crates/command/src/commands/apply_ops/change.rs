@@ -1,7 +1,7 @@
 //! The update in an oplog entry: a delta, `$set` and `$unset`, or a whole document.
 
 use super::delta::Delta;
-use super::entry::excerpt;
+use super::excerpt::excerpt;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef, number, order};
 use bunko_catalog::stored_document;

@@ -4,12 +4,12 @@
 use super::super::{coll_mod, create, create_indexes, drop, drop_database, drop_indexes, rename_collection};
 use super::documents::find_collection;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::Request;
+use bunko_session::Halt;
 
 /// Runs one such entry.
 /// # Errors

@@ -10,7 +10,7 @@
 //! that is no longer a document (or an array) is skipped.
 //! Source: the format as oplogs of MongoDB 5.0 and later show it.
 
-use super::entry::excerpt;
+use super::excerpt::excerpt;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::collections::{HashMap, HashSet};

@@ -1,14 +1,11 @@
 //! Parsed oplog entries: the operation, and the document and collection that it changes.
 
 use super::change::Change;
-use bunko_bson::text::ValueText;
+use super::excerpt::excerpt;
 use bunko_bson::{BinarySubtype, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::write::Upsert;
-
-/// Most characters of a document that a message quotes.
-const EXCERPT_CHARACTERS_MAX: usize = 500;
 
 /// One operation. Its time and origin (`ts`, `t`, `wall`, `lsid`, ...) are ignored.
 #[derive(Debug)]
@@ -66,11 +63,6 @@ impl<'a> Entry<'a> {
             ))),
         }
     }
-}
-
-/// The beginning of a document, for messages: an entry may be megabytes long.
-pub(super) fn excerpt(document: DocumentRef<'_>) -> String {
-    ValueText(document.into()).to_string().chars().take(EXCERPT_CHARACTERS_MAX).collect()
 }
 
 fn bad(entry: DocumentRef<'_>, what: &str) -> Failure {

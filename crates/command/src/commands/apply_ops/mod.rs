@@ -10,10 +10,10 @@ mod definition;
 mod delta;
 mod documents;
 mod entry;
+mod excerpt;
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_authority::privileges::administration;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, Writer, number};
@@ -23,6 +23,7 @@ use bunko_request::facts::{Changes, CommandFacts, Databases, Secrets, WriteConce
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
 use bunko_request::secret_names::is_of_users;
+use bunko_session::Halt;
 use documents::Documents;
 use entry::{Entry, NamedCollection};
 use std::sync::Arc;

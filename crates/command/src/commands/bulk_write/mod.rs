@@ -13,7 +13,6 @@ pub(super) use operation::Action;
 use super::insert::check_batch_size;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::document_list::{parse_batch_size, write_document_list};
 use crate::insertion::Insertion;
 use crate::invocation::Invocation;
@@ -39,6 +38,7 @@ use bunko_request::facts::{
     TransactionUse, WriteConcernUse,
 };
 use bunko_request::field_kinds::{Kind, field};
+use bunko_session::Halt;
 use bunko_update::Targets;
 use operation::Operation;
 use std::sync::Arc;
@@ -242,7 +242,7 @@ impl<'i> BulkWrite<'i> {
     fn end_statement(&mut self, invocation: &mut Invocation<'_>, operation: &Operation<'_>, failure: Option<&Failure>) {
         let Done { counts, search, stage } = std::mem::take(&mut self.done);
         let statement = Statement {
-            kind: StatementKind::BulkWrite,
+            kind: StatementKind::OfSeveral(COMMAND.name),
             namespace: &self.namespaces[operation.namespace].namespace,
             sent: operation.sent,
             counts: failure.map_or(Ok(counts), Err),

@@ -10,7 +10,6 @@ use crate::capped_options;
 use crate::collection_options::pre_and_post_images;
 use crate::collection_uuid;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::expiry_option::{self, CollectionState, Expiry};
 use crate::invocation::Invocation;
 use crate::target::Target;
@@ -22,6 +21,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{Changes, CommandFacts, Stability, WriteConcernUse};
 use bunko_request::field_kinds::{Field, Kind, field};
 use bunko_request::fields::{Fields, truth};
+use bunko_session::Halt;
 use index::IndexChange;
 
 /// All options, in MongoDB's order.

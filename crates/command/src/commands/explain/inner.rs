@@ -1,7 +1,6 @@
 //! The command inside `explain`, parsed as the command itself parses it.
 
 use super::cannot_explain;
-use crate::command_entry::Command;
 use crate::commands::aggregate::Aggregate;
 use crate::commands::bulk_write::{Action, OnlyOperation};
 use crate::commands::count::Count;
@@ -22,7 +21,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_pipelines::each_stage;
 use bunko_query::write::{DeleteStatement, FindAndModify, UpdateStatement};
 use bunko_request::Request;
-use bunko_request::facts::{ExplainedWrite, Explanation};
+use bunko_request::facts::{CommandFacts, ExplainedWrite, Explanation};
 use bunko_request::fields::Fields;
 use bunko_session::options::GenericOptions;
 
@@ -45,14 +44,14 @@ pub(super) enum Write<'a> {
 }
 
 /// The command to be explained, with its fields.
-pub(super) fn parse_command<'a>(invocation: &Invocation<'a>) -> Result<(&'static Command, Fields<'a>)> {
+pub(super) fn parse_command<'a>(invocation: &Invocation<'a>) -> Result<(&'static CommandFacts, Fields<'a>)> {
     let argument = invocation.argument();
     if argument.is_nullish() {
         return Err(invocation.missing("explain"));
     }
     let body = argument.as_document().ok_or_else(|| invocation.mismatch("explain", argument, "type 'object'"))?;
     let name = body.first().map_or("", |first| first.name);
-    let Some(command) = find(name) else {
+    let Some(command) = find(name).map(|command| &command.facts) else {
         let message = format!("Explain failed due to unknown command: {name}");
         return Err(Failure::new(ErrorCode::COMMAND_NOT_FOUND, message));
     };
@@ -74,7 +73,7 @@ pub(super) fn parse_command<'a>(invocation: &Invocation<'a>) -> Result<(&'static
 /// The request inside `explain`, and its namespace.
 pub(super) fn parse_inner<'a>(
     invocation: &Invocation<'a>,
-    command: &Command,
+    command: &CommandFacts,
     fields: &Fields<'a>,
 ) -> Result<(Inner<'a>, Namespace)> {
     let database = invocation.request.database;

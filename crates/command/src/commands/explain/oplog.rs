@@ -1,7 +1,6 @@
 //! `explain` of a read of the oplog: the scan of the log, and the stages above it.
 
 use super::{Subject, of_stages, push_described, stages_alone};
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_aggregate::{Pipeline, Plannable, StageRun};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf};
@@ -9,6 +8,7 @@ use bunko_errors::Result;
 use bunko_pipelines::{Aggregation, PipelineWrite, all_of, behind_views, direction, oplog};
 use bunko_query::{Explained, FindQuery, LogRead, LogRun, Origin, explain_log_read};
 use bunko_request::facts::Explanation;
+use bunko_session::Halt;
 use bunko_store::Direction;
 use std::sync::Arc;
 

@@ -3,12 +3,12 @@
 use super::{Wanted, collection};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_request::facts::CommandFacts;
 use bunko_request::field_kinds::{Kind, field};
+use bunko_session::Halt;
 
 pub(in crate::commands) const COMMAND: Command = Command {
     facts: CommandFacts {

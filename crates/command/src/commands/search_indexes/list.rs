@@ -3,7 +3,6 @@
 use super::Wanted;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::document_list::{parse_batch_size, write_document_list};
 use crate::invocation::Invocation;
 use bunko_access::Action;
@@ -11,6 +10,7 @@ use bunko_bson::Writer;
 use bunko_pipelines::source_stages::describe_search_index;
 use bunko_request::facts::CommandFacts;
 use bunko_request::field_kinds::{Kind, field};
+use bunko_session::Halt;
 use std::sync::Arc;
 
 pub(in crate::commands) const COMMAND: Command = Command {

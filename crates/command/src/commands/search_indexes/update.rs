@@ -3,7 +3,6 @@
 use super::{Wanted, collection};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
-use crate::dispatch::Halt;
 use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{DocumentRef, Writer};
@@ -13,6 +12,7 @@ use bunko_request::facts::CommandFacts;
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
 use bunko_search::SearchIndexDefinition;
+use bunko_session::Halt;
 use std::sync::Arc;
 
 pub(in crate::commands) const COMMAND: Command = Command {

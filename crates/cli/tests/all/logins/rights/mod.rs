@@ -12,6 +12,7 @@ mod own_roles;
 mod restored;
 mod restrictions;
 mod sessions;
+mod stored_settings;
 mod transactions;
 mod write_block;
 

@@ -8,9 +8,9 @@
 //! depend on the time of reading. The first member makes events from the bytes of the log (`Feed::read`), encoded for a
 //! reply's batch; the others copy them.
 
-use super::Target;
-use super::event::{Event, Events, is_of_views};
-use super::options::{Beginning, Options};
+use crate::event::{Event, Events, is_of_views};
+use crate::options::{Beginning, Options};
+use crate::target::Target;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Timestamp, Writer};
 use bunko_catalog::Catalog;
 use bunko_errors::Result;
@@ -40,7 +40,7 @@ type Key = (Box<str>, bool, bool);
 
 /// All tails of a server.
 #[derive(Clone, Default)]
-pub(crate) struct Tails(Arc<Shared>);
+pub struct Tails(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -76,14 +76,14 @@ struct Waiting {
 }
 
 /// Consecutive events, encoded as an array for a reply's batch.
-pub(super) struct Chunk {
+pub(crate) struct Chunk {
     /// A BSON array, as a document.
     encoded: DocumentBuf,
     events: Vec<Placed>,
 }
 
 /// The position of an event, in the chunk and in the log.
-pub(super) struct Placed {
+pub(crate) struct Placed {
     /// Byte range within `encoded`.
     span: Range<usize>,
     /// A log position from which the event is read again.
@@ -160,7 +160,7 @@ impl<'d> Draft<'d> {
 }
 
 /// A stream that shares a tail.
-pub(super) struct Member {
+pub(crate) struct Member {
     tails: Tails,
     key: Key,
     tail: Arc<Tail>,
@@ -169,7 +169,7 @@ pub(super) struct Member {
 }
 
 /// Outcome of taking events.
-pub(super) enum Taken {
+pub(crate) enum Taken {
     Events(Arc<Chunk>),
     /// There are no events up to this log position and this time.
     Nothing(Lsn, Timestamp),
@@ -183,7 +183,7 @@ impl Tails {
     /// the positions did not meet within [`TRIES`].
     /// # Errors
     /// As reading the log.
-    pub(super) fn join(
+    pub(crate) fn join(
         &self,
         catalog: &Arc<Catalog>,
         target: &Target,

@@ -1,10 +1,10 @@
 //! Change events from entries of the oplog.
 //! Source: MongoDB manual 8.2, "Change Events".
 
-use super::delta::{Shown, describe};
-use super::options::{Image, Options};
-use super::token::{Identity, of_event, put_event_token};
-use super::{SYSTEM_VIEWS, Target};
+use crate::delta::{Shown, describe};
+use crate::options::{Image, Options};
+use crate::target::{SYSTEM_VIEWS, Target};
+use crate::token::{Identity, of_event, put_event_token};
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, Element, Timestamp, ValueRef, Writer};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -17,14 +17,14 @@ const NO_MATCHING_DOCUMENT: ErrorCode = ErrorCode(47);
 const HEAD_BYTES: usize = 320;
 
 /// Makes events for one stream.
-pub(super) struct Events<'e> {
+pub(crate) struct Events<'e> {
     pub catalog: &'e Catalog,
     pub target: &'e Target,
     pub options: &'e Options,
 }
 
 /// An event, and whether the stream ends with it.
-pub(super) struct Event {
+pub(crate) struct Event {
     pub document: DocumentBuf,
     pub is_last: bool,
 }
@@ -344,7 +344,7 @@ fn state_before(told: DocumentRef<'_>) -> DocumentBuf {
 }
 
 /// Whether writes to a collection of that full name define views.
-pub(super) fn is_of_views(full: &str) -> bool {
+pub(crate) fn is_of_views(full: &str) -> bool {
     full.split_once('.').is_some_and(|(_, name)| name == SYSTEM_VIEWS)
 }
 

@@ -4,36 +4,26 @@
 //! behaviour which this server does not have is refused.
 //! Source: MongoDB manual 8.2, "Self-Managed Replica Set Configuration".
 
-use super::{Member, TERM, configuration};
+use crate::configuration::{self, Member, TERM, name_and_port};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, number, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// The port of a host without one.
-const PORT: &str = "27017";
 /// How much a forced change raises the version, so that it exceeds versions of other changes made meanwhile.
 const FORCED_STEP: i64 = 10_000;
 
 /// Whether a change ignores the rules that keep several members together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Force {
+pub enum Force {
+    /// It does.
     Yes,
+    /// It does not.
     No,
-}
-
-/// Splits `host:port`.
-pub(super) fn name_and_port(host: &str) -> (&str, &str) {
-    match host.rsplit_once(':') {
-        Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => {
-            (name.trim_start_matches('[').trim_end_matches(']'), port)
-        }
-        _ => (host, PORT),
-    }
 }
 
 /// The configuration of `replSetInitiate`, completed with defaults.
 /// # Errors
 /// `InvalidReplicaSetConfig`, `TypeMismatch`; `CommandNotSupported` for several members.
-pub(super) fn initial(asked: DocumentRef<'_>, name: &str, current: &Member) -> Result<DocumentBuf> {
+pub(crate) fn initial(asked: DocumentRef<'_>, name: &str, current: &Member) -> Result<DocumentBuf> {
     match asked.get("_id").and_then(ValueRef::as_str) {
         Some(id) if id != name => {
             let message = format!(
@@ -49,7 +39,7 @@ pub(super) fn initial(asked: DocumentRef<'_>, name: &str, current: &Member) -> R
 /// # Errors
 /// As [`initial`]; `NewReplicaSetConfigurationIncompatible` if its version is not above the current one, or if its name
 /// differs.
-pub(super) fn next(asked: DocumentRef<'_>, name: &str, current: &Member, force: Force) -> Result<DocumentBuf> {
+pub(crate) fn next(asked: DocumentRef<'_>, name: &str, current: &Member, force: Force) -> Result<DocumentBuf> {
     let incompatible = |message| Err(Failure::new(ErrorCode::NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE, message));
     if let Some(id) = asked.get("_id").and_then(ValueRef::as_str).filter(|id| *id != name) {
         return incompatible(format!(

@@ -1,10 +1,11 @@
 //! How a stream reads the log: alone up to its end, and from there together with streams that have its options.
 
-use super::Target;
-use super::event::{Event, Events};
-use super::options::{Beginning, Image, Options};
-use super::tail::{Chunk, Member, Placed, Tails, Taken};
-use super::token::{self, GivenToken, Token, high_water};
+use crate::event::{Event, Events};
+use crate::options::{Beginning, Image, Options};
+use crate::tail::{Chunk, Member, Placed, Tails, Taken};
+use crate::target::Target;
+use crate::token::{GivenToken, Token, high_water};
+use crate::token_key::cut;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::Catalog;
@@ -22,9 +23,11 @@ const WORK_PER_EVENT: usize = 32;
 
 /// When documents before a change are no longer shown: `preAndPostImages` of the cluster parameter
 /// `changeStreamOptions`. They stay in the log as long as their entry.
-pub(super) struct ImageExpiry {
-    /// 0 if all are shown.
+#[derive(Clone)]
+pub struct ImageExpiry {
+    /// How long they are shown, in seconds; 0 if always.
     pub seconds: Arc<AtomicI64>,
+    /// The server's clock.
     pub clock: Clock,
 }
 
@@ -53,7 +56,7 @@ struct Place {
 }
 
 /// An event to return.
-pub(super) enum Told {
+pub(crate) enum Told {
     Own(DocumentBuf),
     Shared(Arc<Chunk>, usize),
 }
@@ -75,7 +78,7 @@ impl Told {
 }
 
 /// A stream's position in the log, and the events it has read ahead.
-pub(super) struct Reading {
+pub(crate) struct Reading {
     course: Course,
     /// While reading together: the position from which the stream would continue alone.
     place: Option<Place>,
@@ -215,7 +218,7 @@ impl Reading {
             };
             let Some(place) = place_of(&|own| token.is(own)) else {
                 if place_of(&|own| token.is_cut_from(own)).is_some() {
-                    return Err(token::cut());
+                    return Err(cut());
                 }
                 continue;
             };
@@ -396,7 +399,7 @@ impl Reading {
 }
 
 /// The token of an event, if no stage has removed it.
-pub(super) fn token_of(event: DocumentRef<'_>) -> Option<DocumentRef<'_>> {
+pub(crate) fn token_of(event: DocumentRef<'_>) -> Option<DocumentRef<'_>> {
     event.get("_id").and_then(ValueRef::as_document)
 }
 

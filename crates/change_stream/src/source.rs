@@ -1,20 +1,22 @@
 //! The cursor of a change stream.
 
-use super::options::{Beginning, Options, Specification};
-use super::reading::{ImageExpiry, Reading, Told, token_of};
-use super::split::{self, fragments};
-use super::tail::Chunk;
-use super::token::{Token, high_water};
-use super::{STAGE, Target, check_server};
-use crate::dispatch::Halt;
-use crate::invocation::Invocation;
-use crate::scope_options::ScopeOptions;
+use crate::options::{Beginning, Options, Specification};
+use crate::reading::{ImageExpiry, Reading, Told, token_of};
+use crate::split::{self, fragments};
+use crate::stage::STAGE;
+use crate::tail::Chunk;
+use crate::tail::Tails;
+use crate::target::Target;
+use crate::token::{Token, high_water};
 use bunko_aggregate::{DocumentStream, Environment, Pipeline};
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, Timestamp, ValueRef};
-use bunko_catalog::Namespace;
+use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::check_document_bytes;
+use bunko_operation::OperationContext;
+use bunko_oplog::check_streams;
+use bunko_query::QueryScope;
 use bunko_session::cursors::{BatchLimits, CursorSource};
 use bunko_stages::{FILL, StreamUse};
 use bunko_store::{Bell, Following};
@@ -22,18 +24,34 @@ use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The fields of an `aggregate` that begins with `$changeStream`.
-pub(crate) struct StreamRequest<'a> {
+/// The parts of the server that a stream uses, and the operation that opens it.
+pub struct StreamContext<'a> {
+    /// Where the stream finds the log, and the documents that it looks up.
+    pub catalog: &'a Arc<Catalog>,
+    /// The tails that the server's streams share.
+    pub tails: &'a Tails,
+    /// When documents before a change are no longer shown.
+    pub images: ImageExpiry,
+    /// The operation that reads.
+    pub operation: &'a Arc<OperationContext>,
+}
+
+/// A pipeline that begins with `$changeStream`.
+pub struct StreamRequest<'a> {
+    /// The collection, or the database with any collection.
+    pub namespace: &'a Namespace,
+    /// All stages.
     pub stages: ArrayRef<'a>,
     /// Whether the command names a collection.
     pub is_over_collection: bool,
     /// Whether the command has a `collectionUUID`.
     pub has_uuid: bool,
-    pub scope: ScopeOptions<'a>,
+    /// Makes the scope of the stages' expressions. Called after all checks of `$changeStream` itself.
+    pub scope: &'a dyn Fn() -> Result<Arc<QueryScope>>,
 }
 
-/// A parsed command, checked as far as possible without reading.
-pub(super) struct Asked {
+/// A parsed request, checked as far as possible without reading.
+pub(crate) struct Asked {
     pub target: Target,
     pub options: Options,
     /// The stages after `$changeStream`, without the one that splits large events.
@@ -45,26 +63,25 @@ pub(super) struct Asked {
 impl Asked {
     /// # Errors
     /// 40573 on a server without history; errors of the options, stages, token and namespace.
-    pub fn parse(invocation: &Invocation<'_>, request: &StreamRequest<'_>, namespace: &Namespace) -> Result<Self> {
-        let stages = request.stages;
+    pub fn parse(context: &StreamContext<'_>, request: &StreamRequest<'_>) -> Result<Self> {
+        let &StreamRequest { namespace, stages, is_over_collection, has_uuid, scope } = request;
         let first = stages.iter().next().and_then(ValueRef::as_document).and_then(DocumentRef::first);
         let specification = first.map_or(ValueRef::Null, |first| first.value);
-        let is_whole = !request.is_over_collection;
-        if request.has_uuid {
+        if has_uuid {
             let message = "collectionUUID is not supported for a change stream";
             return Err(Failure::new(ErrorCode(4_928_900), message));
         }
-        if !is_whole {
-            invocation.collection_not_view(namespace)?;
+        if is_over_collection && context.catalog.collection_for(namespace, &**context.operation).is_none() {
+            context.catalog.refuse_view(namespace)?;
         }
         let specification = Specification::parse(specification)?;
-        check_server(invocation)?;
-        let target = Target::of(namespace, is_whole, specification.all_changes)?;
+        check_streams(context.catalog.store())?;
+        let target = Target::of(namespace, !is_over_collection, specification.all_changes)?;
         let options = specification.into_options()?;
         let splits = split::ends_with_it(stages)?;
         check_stages(stages)?;
         check_fragment(&options.beginning, splits)?;
-        let scope = request.scope.variables.define_in(invocation.scope_in(&request.scope, namespace)?)?;
+        let scope = scope()?;
         let rest: ArrayBuf = stages.iter().take(stages.iter().count() - usize::from(splits)).skip(1).collect();
         let pipeline = Pipeline::parse(rest.as_ref(), Environment::new(scope))?;
         if pipeline.searches_text() {
@@ -74,34 +91,30 @@ impl Asked {
         Ok(Self { target, options, pipeline, splits })
     }
 
-    /// Begins reading.
+    /// Begins reading. A stream that begins in the past leaves a shared thread.
     /// # Errors
-    /// `ChangeStreamHistoryLost` if the log no longer has the beginning.
-    pub fn begin(&self, invocation: &Invocation<'_>) -> Result<Reading, Halt> {
-        invocation.refuse_if_long(!matches!(self.options.beginning, Beginning::Now))?;
-        let images = ImageExpiry {
-            seconds: invocation.service.parameters.image_expiry(),
-            clock: invocation.service.world.clock.clone(),
-        };
+    /// `ChangeStreamHistoryLost` if the log no longer has the beginning; as
+    /// [`OperationContext::leave_shared_thread`].
+    pub fn begin(&self, context: &StreamContext<'_>) -> Result<Reading> {
+        if !matches!(self.options.beginning, Beginning::Now) {
+            context.operation.leave_shared_thread()?;
+        }
         let (target, options) = (self.target.clone(), self.options.clone());
-        let operation = Arc::clone(invocation.operation());
-        Ok(Reading::begin(&invocation.service.catalog, target, options, images, operation)?)
+        Reading::begin(context.catalog, target, options, context.images.clone(), Arc::clone(context.operation))
     }
 }
 
 /// Opens a stream for `aggregate`.
 /// # Errors
-/// As [`Asked::parse`] and [`Asked::begin`]. A token without an event here is only found by reading.
-pub(crate) fn open(
-    invocation: &Invocation<'_>,
-    namespace: &Namespace,
-    request: &StreamRequest<'_>,
-) -> Result<Box<dyn CursorSource>, Halt> {
-    let asked = Asked::parse(invocation, request, namespace)?;
+/// Errors of the options, stages, token and namespace; `ChangeStreamHistoryLost` if the log no longer has the beginning.
+/// A token without an event here is only found by reading. [`Failure::too_long`] on a shared thread, for a stream that
+/// begins in the past.
+pub fn open(context: &StreamContext<'_>, request: &StreamRequest<'_>) -> Result<Box<dyn CursorSource>> {
+    let asked = Asked::parse(context, request)?;
     // Registered before anything is read, so that no event is missed in between.
-    let following = invocation.service.catalog.store().follow_names(asked.target.scope());
-    let mut reading = asked.begin(invocation)?;
-    reading.read_with_others(&invocation.service.stream_tails);
+    let following = context.catalog.store().follow_names(asked.target.scope());
+    let mut reading = asked.begin(context)?;
+    reading.read_with_others(context.tails);
     let Asked { options, pipeline, splits, .. } = asked;
     let behind = match options.beginning {
         Beginning::After(token) => Some(token),
@@ -154,7 +167,7 @@ fn fills_alone(specification: ValueRef<'_>) -> bool {
 }
 
 /// The events that enter the other stages.
-pub(super) struct Stream(pub Arc<Mutex<Reading>>);
+pub(crate) struct Stream(pub Arc<Mutex<Reading>>);
 
 impl DocumentStream for Stream {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {

@@ -1,18 +1,18 @@
 //! The effects of a failpoint on a command.
 
-use crate::commands::configure_fail_point;
-use crate::dispatch::Halt;
-use crate::invocation::Invocation;
 use bunko_aggregate::{Rewrites, RuleSet};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_observe::namespace_of;
+use bunko_request::Request;
+use bunko_request::facts::CommandFacts;
 use bunko_request::fields::{Fields, wrong_type};
+use bunko_session::Halt;
 use std::time::Duration;
 
 /// Fields of the `data` of `failCommand`. All clients of this server are external, so `failInternalCommands` and
 /// `failLocalClients` never match.
-pub(super) const FIELDS: [&str; 11] = [
+pub(crate) const FIELDS: [&str; 11] = [
     "failCommands",
     "errorCode",
     "errorLabels",
@@ -34,9 +34,33 @@ const BEFORE_COMMIT: &str = "failBeforeCommitExceptionCode";
 /// How long a blocked command sleeps between two checks whether it must stop.
 const NAP: Duration = Duration::from_millis(10);
 
+/// A command that meets failpoints.
+pub struct RunningCommand<'a> {
+    /// Its entry in the table of commands.
+    pub entry: &'a CommandFacts,
+    /// The request.
+    pub request: &'a Request<'a>,
+    /// The client's application name, if an earlier command of the connection gave it.
+    pub application: Option<&'a str>,
+    /// Whether it has a time limit.
+    pub has_time_limit: bool,
+    /// Fails once the command must stop.
+    pub check: &'a dyn Fn() -> Result<()>,
+}
+
+impl RunningCommand<'_> {
+    /// The client's application name, which may be in this command if it is the connection's first.
+    fn application(&self) -> Option<&str> {
+        self.application.or_else(|| {
+            let client = self.request.body.get("client")?.as_document()?;
+            client.get("application")?.as_document()?.get("name")?.as_str()
+        })
+    }
+}
+
 /// `data` of `configureFailPoint`.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Trouble {
+pub struct Trouble {
     /// The failpoint's name.
     point: &'static str,
     commands: Vec<String>,
@@ -54,7 +78,7 @@ pub(crate) struct Trouble {
 
 /// The error that a failpoint adds to the reply of a command that succeeds.
 #[derive(Debug)]
-pub(crate) struct InjectedError {
+pub struct InjectedError {
     /// The document for `writeConcernError`.
     pub error: DocumentBuf,
     /// Replace the labels that the error would have.
@@ -63,7 +87,7 @@ pub(crate) struct InjectedError {
 
 /// The effect of a failpoint on a statement of a retryable write.
 #[derive(Debug)]
-pub(crate) struct StatementTrouble {
+pub struct StatementTrouble {
     /// Whether the connection is closed instead of a reply.
     pub closes_connection: bool,
     /// The error that the statement fails with before it does anything; `None` if it runs.
@@ -79,12 +103,16 @@ fn rules(names: &[String]) -> Result<RuleSet> {
 }
 
 impl Trouble {
-    /// Parses `data` for a failpoint with the fields `known`.
+    /// Parses `data` of a command for a failpoint with the fields `known`.
     /// # Errors
     /// `TypeMismatch`, `BadValue`; `CommandNotSupported` for a field that the failpoint has on MongoDB and not here.
     /// Fields that it does not have on MongoDB either are ignored, as there: driver tests send fields of other
     /// failpoints (PyMongo's asyncio suite does).
-    pub(super) fn parse(point: &'static str, known: &[&str], data: DocumentRef<'_>) -> Result<Self> {
+    pub(crate) fn parse(
+        (command, point): (&'static str, &'static str),
+        known: &[&str],
+        data: DocumentRef<'_>,
+    ) -> Result<Self> {
         let is_missing = |name| known == FIELDS && MISSING.contains(&name);
         if let Some(missing) = data.iter().find(|field| is_missing(field.name)) {
             return Err(Failure::not_supported_yet(&format!("the field 'data.{}' of {point}", missing.name)));
@@ -93,7 +121,7 @@ impl Trouble {
         for field in data.iter().filter(|field| known.contains(&field.name)) {
             own.append(field.name, field.value);
         }
-        let fields = Fields::new(configure_fail_point::COMMAND.name, own.as_ref());
+        let fields = Fields::new(command, own.as_ref());
         let text = |name: &str| fields.string(name).map(|text| text.map(str::to_owned));
         let block = if fields.boolean("blockConnection", false)? {
             let time_ms = fields.integer("blockTimeMS")?.ok_or_else(|| {
@@ -130,39 +158,40 @@ impl Trouble {
     }
 
     /// How pipelines are rewritten under it.
-    pub(super) fn rewrites(&self) -> Rewrites {
+    pub(crate) fn rewrites(&self) -> Rewrites {
         self.rules.map_or(Rewrites::Off, Rewrites::Without)
     }
 
     /// Whether it applies to this command of this client.
-    pub(super) fn concerns(&self, invocation: &Invocation<'_>) -> bool {
-        let command = invocation.command;
-        let is_named = |name: &String| name == command.name || command.aliases.contains(&name.as_str());
+    pub(crate) fn concerns(&self, command: &RunningCommand<'_>) -> bool {
+        let RunningCommand { entry, request, .. } = command;
+        let is_named = |name: &String| name == entry.name || entry.aliases.contains(&name.as_str());
         self.commands.iter().any(is_named)
-            && self.application.as_deref().is_none_or(|name| application(invocation) == Some(name))
-            && self.namespace.as_deref().is_none_or(|wanted| {
-                namespace_of(command, invocation.request.database, invocation.request.body) == wanted
-            })
+            && self.application.as_deref().is_none_or(|name| command.application() == Some(name))
+            && self
+                .namespace
+                .as_deref()
+                .is_none_or(|wanted| namespace_of(entry, request.database, request.body) == wanted)
     }
 
     /// Its effect on a statement of a retryable write.
-    pub(super) fn of_statement(self) -> StatementTrouble {
+    pub(crate) fn of_statement(self) -> StatementTrouble {
         let point = self.point;
         let failure = |code| Failure::new(code, format!("Failing command via '{point}' failpoint"));
         StatementTrouble { closes_connection: self.closes_connection, failure: self.error.map(failure) }
     }
 
-    /// Applies the failpoint to a command.
+    /// Applies the failpoint to a command. Returns the error to add to its reply.
     /// # Errors
     /// The error that the failpoint injects, if any.
-    pub(super) fn befall(self, invocation: &mut Invocation<'_>) -> Result<(), Halt> {
+    pub(crate) fn befall(self, command: &RunningCommand<'_>) -> Result<Option<InjectedError>, Halt> {
         if let Some(time) = self.block {
             let mut left = time;
             while !left.is_zero() {
                 let nap = left.min(NAP);
                 std::thread::sleep(nap);
                 left -= nap;
-                invocation.operation().check()?;
+                (command.check)()?;
             }
         }
         if self.closes_connection {
@@ -177,18 +206,8 @@ impl Trouble {
             .into());
         }
         let labels = self.labels;
-        invocation.injected = self.write_concern_error.map(|error| InjectedError { error, labels });
-        Ok(())
+        Ok(self.write_concern_error.map(|error| InjectedError { error, labels }))
     }
-}
-
-/// The client's application name, which may be in this command if it is the connection's first.
-fn application<'i>(invocation: &'i Invocation<'_>) -> Option<&'i str> {
-    let known = invocation.connection.application();
-    known.or_else(|| {
-        let client = invocation.request.body.get("client")?.as_document()?;
-        client.get("application")?.as_document()?.get("name")?.as_str()
-    })
 }
 
 fn texts<'a>(name: &str, values: impl Iterator<Item = ValueRef<'a>>) -> Result<Vec<String>> {

@@ -5,19 +5,19 @@
 //! that time, so that times only grow.
 //! Source: MongoDB drivers' specification, "Causal Consistency".
 
-use super::ReplicaSet;
-use crate::service::Service;
 use bunko_bson::{BinarySubtype, Timestamp, ValueRef, Writer};
+use bunko_catalog::Catalog;
 use bunko_errors::{ErrorCode, Failure, Result};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How far a client's time may be ahead of the clock, in seconds.
 /// Source: MongoDB manual, parameter `maxAcceptableLogicalClockDriftSecs`.
 const DRIFT_SECONDS_MAX: u32 = 365 * 24 * 60 * 60;
 
-/// The latest time that a client has sent.
-#[derive(Debug, Default)]
-pub(crate) struct ClusterTime {
+/// The times of the log, and the latest time that a client has sent.
+pub struct ClusterTime {
+    catalog: Arc<Catalog>,
     told: AtomicU64,
 }
 
@@ -26,21 +26,33 @@ fn packed(time: Timestamp) -> u64 {
 }
 
 impl ClusterTime {
-    fn latest(&self, operation_time: Timestamp) -> Timestamp {
+    pub(crate) fn new(catalog: Arc<Catalog>) -> Self {
+        Self { catalog, told: AtomicU64::new(0) }
+    }
+
+    /// The time of the newest write that readers see.
+    pub fn operation_time(&self) -> Timestamp {
+        self.catalog.store().newest_time()
+    }
+
+    /// The latest time that this member knows: the value of `$$CLUSTER_TIME`.
+    pub fn latest(&self) -> Timestamp {
+        self.latest_from(self.operation_time())
+    }
+
+    fn latest_from(&self, operation_time: Timestamp) -> Timestamp {
         let latest = self.told.load(Ordering::Acquire).max(packed(operation_time));
         Timestamp { seconds: (latest >> 32) as u32, increment: latest as u32 }
     }
-}
 
-impl Service {
-    /// Takes over the time that a client sends.
+    /// Takes over the time that a client sends. `now_ms` is the server's clock, in milliseconds since 1970.
     /// # Errors
     /// `ClusterTimeFailsRateLimiter` if it is too far ahead of the clock.
-    pub(crate) fn hear_cluster_time(&self, set: &ReplicaSet, told: Timestamp) -> Result<()> {
-        if packed(told) <= packed(set.cluster_time.latest(self.operation_time())) {
+    pub fn hear(&self, told: Timestamp, now_ms: i64) -> Result<()> {
+        if packed(told) <= packed(self.latest()) {
             return Ok(());
         }
-        let now_seconds = (self.world.now_ms() / 1000) as u32;
+        let now_seconds = (now_ms / 1000) as u32;
         if told.seconds > now_seconds.saturating_add(DRIFT_SECONDS_MAX) {
             let message = format!(
                 "New cluster time, {}, is too far from this node's wall clock time, {now_seconds}.",
@@ -49,23 +61,19 @@ impl Service {
             return Err(Failure::new(ErrorCode::CLUSTER_TIME_FAILS_RATE_LIMITER, message));
         }
         self.catalog.store().advance_time(told);
-        set.cluster_time.told.fetch_max(packed(told), Ordering::AcqRel);
+        self.told.fetch_max(packed(told), Ordering::AcqRel);
         Ok(())
     }
 
-    /// The value of `$$CLUSTER_TIME`: the latest time that this member knows; `None` on a standalone server.
-    pub(crate) fn cluster_time(&self) -> Option<Timestamp> {
-        self.replica_set.as_ref().map(|set| set.cluster_time.latest(self.operation_time()))
-    }
-
-    /// Makes sure that everything up to a time can be read, and that no later write gets a time before it.
+    /// Makes sure that everything up to a time can be read, and that no later write gets a time before it. `name` is the
+    /// field that asks for it.
     /// # Errors
     /// `InvalidOptions` for a time later than any that is known; errors of writing to the log.
-    pub(crate) fn wait_for_cluster_time(&self, set: &ReplicaSet, name: &str, after: Timestamp) -> Result<()> {
+    pub fn wait_for(&self, name: &str, after: Timestamp) -> Result<()> {
         if packed(after) <= packed(self.operation_time()) {
             return Ok(());
         }
-        let known = set.cluster_time.latest(self.operation_time());
+        let known = self.latest();
         // The effects of the newest record have later times than its beginning.
         if packed(after) <= packed(self.catalog.store().newest_time_max()) {
             return Ok(());
@@ -85,11 +93,10 @@ impl Service {
     }
 
     /// Appends the times to a member's reply.
-    pub(crate) fn write_times(&self, reply: &mut Writer<'_>) {
-        let Some(set) = &self.replica_set else { return };
+    pub fn write(&self, reply: &mut Writer<'_>) {
         let operation_time = self.operation_time();
         let hash = ValueRef::Binary { subtype: BinarySubtype::GENERIC, bytes: &[0; 20] };
-        let latest = set.cluster_time.latest(operation_time);
+        let latest = self.latest_from(operation_time);
         reply.begin_document("$clusterTime").append("clusterTime", latest);
         // The signature of a server without keys.
         reply.begin_document("signature").append("hash", hash).append("keyId", 0_i64).end();

@@ -6,7 +6,7 @@
 //! sorts before all events of its time.
 //! Source: the tokens that MongoDB 8.0 gives to clients.
 
-use super::token_key::{BINARY, END, FALSE, NULL, OBJECT, OBJECT_ID, Part, Parts, STRING, TIMESTAMP, TRUE, parts};
+use crate::token_key::{BINARY, END, FALSE, NULL, OBJECT, OBJECT_ID, Part, Parts, STRING, TIMESTAMP, TRUE, parts};
 use bunko_bson::key_string::{Direction, append};
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, Timestamp, ValueRef, Writer, hexadecimal};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -32,7 +32,7 @@ const VERSION_MAX: i32 = 2;
 /// Most event keys are not longer than this, in bytes.
 const KEY_BYTES: usize = 160;
 /// Most fragments of an event: numbers whose double fits into one byte.
-pub(super) const FRAGMENTS_MAX: u8 = 64;
+pub(crate) const FRAGMENTS_MAX: u8 = 64;
 /// The field of a token with the digits.
 const DATA: &str = "_data";
 /// The field of a token with type bits, which tell numbers of equal value apart. No token here needs them.
@@ -40,7 +40,7 @@ const TYPE_BITS: &str = "_typeBits";
 
 /// A token that a client sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Token {
+pub(crate) struct Token {
     pub at: Timestamp,
     pub is_high_water: bool,
     /// Whether it is an invalidation's token.
@@ -56,7 +56,7 @@ pub(super) struct Token {
 
 /// Everything that identifies an event besides its time.
 #[derive(Clone, Copy)]
-pub(super) struct Identity<'e> {
+pub(crate) struct Identity<'e> {
     /// The number within its transaction.
     pub number: u64,
     pub uuid: Option<&'e [u8]>,
@@ -66,7 +66,7 @@ pub(super) struct Identity<'e> {
 }
 
 /// The high-water mark that says that all events before a time were returned.
-pub(super) fn high_water(at: Timestamp) -> DocumentBuf {
+pub(crate) fn high_water(at: Timestamp) -> DocumentBuf {
     let mut bytes = Vec::with_capacity(32);
     put_beginning(&mut bytes, at);
     bytes.extend(HIGH_WATER);
@@ -75,12 +75,12 @@ pub(super) fn high_water(at: Timestamp) -> DocumentBuf {
 }
 
 /// The token of an event, or of the invalidation after it.
-pub(super) fn of_event(at: Timestamp, identity: Identity<'_>, is_invalidate: bool) -> DocumentBuf {
+pub(crate) fn of_event(at: Timestamp, identity: Identity<'_>, is_invalidate: bool) -> DocumentBuf {
     encoded(&key_of_event(at, identity, is_invalidate))
 }
 
 /// Writes an event's token as the `_id` of the event.
-pub(super) fn put_event_token(at: Timestamp, identity: Identity<'_>, event: &mut Writer<'_>) {
+pub(crate) fn put_event_token(at: Timestamp, identity: Identity<'_>, event: &mut Writer<'_>) {
     let digits = hexadecimal::capital(&key_of_event(at, identity, false));
     event.begin_document("_id").append(DATA, digits.as_str()).end();
 }
@@ -121,7 +121,7 @@ fn key_of_event(at: Timestamp, identity: Identity<'_>, is_invalidate: bool) -> V
 }
 
 /// The token of a fragment, from its event's token.
-pub(super) fn of_fragment(event: DocumentRef<'_>, number: u8) -> DocumentBuf {
+pub(crate) fn of_fragment(event: DocumentRef<'_>, number: u8) -> DocumentBuf {
     let mut bytes = event.get(DATA).and_then(ValueRef::as_str).and_then(decoded).unwrap_or_default();
     bytes.pop();
     match number {
@@ -162,7 +162,7 @@ fn encoded(bytes: &[u8]) -> DocumentBuf {
 
 /// A token from a client with its digits not yet decoded.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct GivenToken<'c> {
+pub(crate) struct GivenToken<'c> {
     data: &'c str,
 }
 
@@ -311,12 +311,6 @@ fn fragment_at_end(key: &[u8]) -> Option<(u8, Range<usize>)> {
         }
         _ => None,
     }
-}
-
-/// # Errors
-/// Source: MongoDB's answers to tokens that were cut.
-pub(super) fn cut() -> Failure {
-    Failure::new(ErrorCode::OVERFLOW, "Bad resume token: it ends too early")
 }
 
 fn decoded(digits: &str) -> Option<Vec<u8>> {

@@ -5,9 +5,11 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 /// `mode` of `configureFailPoint`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) enum Mode {
+pub enum Mode {
+    /// Fires never.
     #[default]
     Off,
+    /// Fires always.
     AlwaysOn,
     /// Fires that many times, then never.
     Times(u32),
@@ -18,9 +20,10 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
+    /// Parses `mode`.
     /// # Errors
     /// `BadValue`, `TypeMismatch` for an invalid mode.
-    pub(crate) fn parse(value: ValueRef<'_>) -> Result<Self> {
+    pub fn parse(value: ValueRef<'_>) -> Result<Self> {
         let document = match value {
             ValueRef::String("off") => return Ok(Self::Off),
             ValueRef::String("alwaysOn") => return Ok(Self::AlwaysOn),
@@ -63,7 +66,7 @@ impl Mode {
     }
 
     /// Whether it fires this time. Updates the count.
-    pub(super) fn fires(&mut self, random: &dyn Fn() -> u64) -> bool {
+    pub(crate) fn fires(&mut self, random: &dyn Fn() -> u64) -> bool {
         match self {
             Self::Off => false,
             Self::AlwaysOn => true,

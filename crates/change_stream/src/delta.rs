@@ -18,7 +18,7 @@ enum Step<'d> {
 }
 
 /// The description of `diff`.
-pub(super) fn describe(diff: DocumentRef<'_>, shown: Shown) -> DocumentBuf {
+pub(crate) fn describe(diff: DocumentRef<'_>, shown: Shown) -> DocumentBuf {
     let mut description = Description::default();
     description.document(diff, &mut Vec::new());
     let document = DocumentBuf::new()
@@ -33,7 +33,7 @@ pub(super) fn describe(diff: DocumentRef<'_>, shown: Shown) -> DocumentBuf {
 
 /// Whether ambiguous paths are described too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(crate) enum Shown {
     Usual,
     Expanded,
 }

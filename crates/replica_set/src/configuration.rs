@@ -1,25 +1,73 @@
 //! The configuration document of a set of one member.
 //! Source: MongoDB manual, "Replica Set Configuration".
 
-use super::asked::name_and_port;
-use super::{MemberHost, version};
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ObjectId, ValueRef};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ObjectId, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
+use std::sync::Arc;
+
+/// There is only the first election: the set has no other member to elect.
+pub const TERM: i64 = 1;
+/// The port of a host without one.
+const PORT: &str = "27017";
+
+/// The address at which clients reach the member, as `host:port`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MemberHost {
+    /// The host in the setting `replication.host`.
+    Given(String),
+    /// The server's first address. A host that a client configured for the set takes precedence, if its port is this
+    /// one.
+    Default(String),
+}
+
+/// The member, as configured.
+pub struct Member {
+    /// The address at which clients reach it, as `host:port`.
+    pub host: String,
+    /// The configuration that `replSetGetConfig` shows.
+    pub configuration: DocumentBuf,
+}
+
+impl Member {
+    pub(crate) fn of(configuration: DocumentBuf) -> Arc<Self> {
+        let host = host(configuration.as_ref()).unwrap_or_default().to_owned();
+        Arc::new(Self { host, configuration })
+    }
+
+    /// The version of the configuration, which starts at 1.
+    pub fn version(&self) -> i64 {
+        version(self.configuration.as_ref())
+    }
+}
+
+fn version(configuration: DocumentRef<'_>) -> i64 {
+    configuration.get("version").and_then(number::as_i64_exact).unwrap_or(1)
+}
+
+/// Splits `host:port`.
+pub(crate) fn name_and_port(host: &str) -> (&str, &str) {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            (name.trim_start_matches('[').trim_end_matches(']'), port)
+        }
+        _ => (host, PORT),
+    }
+}
 
 /// The configuration of a new set.
-pub(super) fn first(name: &str, host: &MemberHost, id: ObjectId) -> DocumentBuf {
+pub(crate) fn first(name: &str, host: &MemberHost, id: ObjectId) -> DocumentBuf {
     let (MemberHost::Given(host) | MemberHost::Default(host)) = host;
     make(name, host, 1, id)
 }
 
 /// The host of the first member.
-pub(super) fn host(configuration: DocumentRef<'_>) -> Option<&str> {
+fn host(configuration: DocumentRef<'_>) -> Option<&str> {
     let members = configuration.get("members").and_then(ValueRef::as_array)?;
     members.iter().next()?.as_document()?.get("host")?.as_str()
 }
 
 /// The id that a set keeps for its whole life.
-pub(super) fn id(configuration: DocumentRef<'_>) -> ObjectId {
+pub(crate) fn id(configuration: DocumentRef<'_>) -> ObjectId {
     let settings = configuration.get("settings").and_then(ValueRef::as_document);
     match settings.and_then(|settings| settings.get("replicaSetId")) {
         Some(ValueRef::ObjectId(id)) => id,
@@ -27,7 +75,7 @@ pub(super) fn id(configuration: DocumentRef<'_>) -> ObjectId {
     }
 }
 
-pub(super) fn make(name: &str, host: &str, version: i64, id: ObjectId) -> DocumentBuf {
+pub(crate) fn make(name: &str, host: &str, version: i64, id: ObjectId) -> DocumentBuf {
     let member = DocumentBuf::new()
         .with("_id", 0)
         .with("host", host)
@@ -52,7 +100,7 @@ pub(super) fn make(name: &str, host: &str, version: i64, id: ObjectId) -> Docume
     DocumentBuf::new()
         .with("_id", name)
         .with("version", version as i32)
-        .with("term", super::TERM as i32)
+        .with("term", TERM as i32)
         .with("members", &members)
         .with("protocolVersion", 1_i64)
         .with("writeConcernMajorityJournalDefault", true)
@@ -62,7 +110,7 @@ pub(super) fn make(name: &str, host: &str, version: i64, id: ObjectId) -> Docume
 /// A stored configuration, with the member's present host.
 /// # Errors
 /// `InvalidReplicaSetConfig` for the configuration of another set, or of several members.
-pub(super) fn checked(kept: DocumentRef<'_>, name: &str, host: &MemberHost) -> Result<DocumentBuf> {
+pub(crate) fn checked(kept: DocumentRef<'_>, name: &str, host: &MemberHost) -> Result<DocumentBuf> {
     let own = kept.get("_id").and_then(ValueRef::as_str).unwrap_or_default();
     if own != name {
         let message = format!("the data belong to the replica set '{own}', not to '{name}'");

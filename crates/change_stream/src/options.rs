@@ -1,7 +1,7 @@
 //! The options of `$changeStream`.
 //! Source: MongoDB manual 8.2, `$changeStream`.
 
-use super::token::{GivenToken, Token};
+use crate::token::{GivenToken, Token};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Timestamp, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -26,7 +26,7 @@ const FIELDS: &[&str] = &[
 
 /// Whether events carry a document, and how a missing one is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Image {
+pub(crate) enum Image {
     None,
     /// The document as it is when the event is read.
     Lookup,
@@ -36,14 +36,14 @@ pub(super) enum Image {
 
 /// The position at which a stream begins.
 #[derive(Clone, Debug)]
-pub(super) enum Beginning {
+pub(crate) enum Beginning {
     Now,
     At(Timestamp),
     After(Token),
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Options {
+pub(crate) struct Options {
     pub full_document: Image,
     pub before: Image,
     pub beginning: Beginning,
@@ -56,7 +56,7 @@ pub(super) struct Options {
 
 /// A specification whose fields have the right types.
 #[derive(Debug)]
-pub(super) struct Specification<'c> {
+pub(crate) struct Specification<'c> {
     full_document: Image,
     before: Image,
     pub all_changes: bool,
@@ -152,7 +152,7 @@ impl<'c> Specification<'c> {
 
 /// # Errors
 /// 6188500 if it is not an object.
-pub(super) fn checked_object(specification: ValueRef<'_>) -> Result<DocumentRef<'_>> {
+pub(crate) fn checked_object(specification: ValueRef<'_>) -> Result<DocumentRef<'_>> {
     specification.as_document().ok_or_else(|| {
         let message = format!("$changeStream must take a nested object but found: {}", ValueText(specification));
         Failure::new(ErrorCode(6_188_500), message)

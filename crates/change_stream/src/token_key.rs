@@ -4,20 +4,19 @@
 //! missing. Values that tokens do not need are skipped.
 //! Source: the tokens that MongoDB 8 gives to clients; the published type bytes of KeyStrings.
 
-use super::token::cut;
 use bunko_bson::{ObjectId, Timestamp};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::ops::Range;
 
-pub(super) const END: u8 = 0x04;
-pub(super) const NULL: u8 = 0x14;
-pub(super) const STRING: u8 = 0x3c;
-pub(super) const OBJECT: u8 = 0x46;
-pub(super) const BINARY: u8 = 0x5a;
-pub(super) const OBJECT_ID: u8 = 0x64;
-pub(super) const FALSE: u8 = 0x6e;
-pub(super) const TRUE: u8 = 0x6f;
-pub(super) const TIMESTAMP: u8 = 0x82;
+pub(crate) const END: u8 = 0x04;
+pub(crate) const NULL: u8 = 0x14;
+pub(crate) const STRING: u8 = 0x3c;
+pub(crate) const OBJECT: u8 = 0x46;
+pub(crate) const BINARY: u8 = 0x5a;
+pub(crate) const OBJECT_ID: u8 = 0x64;
+pub(crate) const FALSE: u8 = 0x6e;
+pub(crate) const TRUE: u8 = 0x6f;
+pub(crate) const TIMESTAMP: u8 = 0x82;
 const MIN_KEY: u8 = 0x0a;
 const UNDEFINED: u8 = 0x0f;
 const NOT_A_NUMBER: u8 = 0x1e;
@@ -47,7 +46,7 @@ const DOCUMENT_KEY: &[u8] = b"documentKey";
 
 /// A value, as far as tokens need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part<'k> {
+pub(crate) enum Part<'k> {
     Timestamp(Timestamp),
     Integer(i32),
     Boolean(bool),
@@ -59,7 +58,7 @@ pub(super) enum Part<'k> {
 
 /// All values of a key.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Parts<'k> {
+pub(crate) struct Parts<'k> {
     /// Each value, with its byte range.
     pub values: Vec<(Part<'k>, Range<usize>)>,
     /// Whether the last value contains a document's `_id` of a type that is not parsed here. It then includes all bytes
@@ -69,7 +68,7 @@ pub(super) struct Parts<'k> {
 
 /// # Errors
 /// `Overflow` for a key that ends within a value, 50811 for an unknown type byte.
-pub(super) fn parts(key: &[u8]) -> Result<Parts<'_>> {
+pub(crate) fn parts(key: &[u8]) -> Result<Parts<'_>> {
     let mut reader = Reader { rest: key, is_left_open: false };
     let mut values = Vec::with_capacity(8);
     while !reader.rest.is_empty() {
@@ -234,6 +233,12 @@ impl<'k> Reader<'k> {
             }
         }
     }
+}
+
+/// The failure of a token that ends too early.
+/// Source: MongoDB's answers to tokens that were cut.
+pub(crate) fn cut() -> Failure {
+    Failure::new(ErrorCode::OVERFLOW, "Bad resume token: it ends too early")
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! `$changeStreamSplitLargeEvent`: returns events that exceed the size of a reply's document in fragments.
 //! Source: MongoDB manual 8.2, `$changeStreamSplitLargeEvent`.
 
-use super::token::{FRAGMENTS_MAX, of_fragment};
+use crate::token::{FRAGMENTS_MAX, of_fragment};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, MAX_INTERNAL_DOCUMENT_BYTES, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::collections::VecDeque;
 
 /// The stage's name, including `$`.
-pub(super) const STAGE: &str = bunko_stages::CHANGE_STREAM_SPLIT_LARGE_EVENT.name;
+pub(crate) const STAGE: &str = bunko_stages::CHANGE_STREAM_SPLIT_LARGE_EVENT.name;
 /// Most bytes of a fragment besides its token and its fields' values: `splitEvent`, names and ends of fields.
 const OVERHEAD_BYTES: usize = 128;
 /// Longest fragment, and longest event that is returned whole. A field with a document of the largest size fits.
@@ -16,7 +16,7 @@ const FRAGMENT_BYTES_MAX: usize = MAX_INTERNAL_DOCUMENT_BYTES - (8 << 10);
 /// Whether the pipeline ends with the stage.
 /// # Errors
 /// 7182800 for a specification that is not empty, 7182802 if another stage follows.
-pub(super) fn ends_with_it(stages: ArrayRef<'_>) -> Result<bool> {
+pub(crate) fn ends_with_it(stages: ArrayRef<'_>) -> Result<bool> {
     let mut is_there = false;
     for stage in stages.iter().filter_map(ValueRef::as_document).filter_map(DocumentRef::first) {
         if is_there {
@@ -33,7 +33,7 @@ pub(super) fn ends_with_it(stages: ArrayRef<'_>) -> Result<bool> {
 /// The fragments of an event; empty if the event is small enough to be returned whole.
 /// # Errors
 /// `BSONObjectTooLarge` for a field that does not fit into a fragment, and for more fragments than tokens can number.
-pub(super) fn fragments(event: DocumentRef<'_>) -> Result<VecDeque<DocumentBuf>> {
+pub(crate) fn fragments(event: DocumentRef<'_>) -> Result<VecDeque<DocumentBuf>> {
     split(event, FRAGMENT_BYTES_MAX)
 }
 
@@ -80,7 +80,7 @@ fn split(event: DocumentRef<'_>, bytes_max: usize) -> Result<VecDeque<DocumentBu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change_stream::token::{GivenToken, Identity, of_event};
+    use crate::token::{GivenToken, Identity, of_event};
     use bunko_bson::Timestamp;
 
     #[test]

@@ -6,15 +6,13 @@
 //! Source: MongoDB 8.2, `src/mongo/db/pipeline/README.md` of change streams for the stages of a replica set; the
 //! names that `explain` has for them.
 
-use super::options::{Beginning, Image};
-use super::source::{Asked, Stream, StreamRequest};
-use super::split::{self, fragments};
-use super::{STAGE, Target};
-use crate::dispatch::Halt;
-use crate::invocation::Invocation;
+use crate::options::{Beginning, Image};
+use crate::source::{Asked, Stream, StreamContext, StreamRequest};
+use crate::split::{self, fragments};
+use crate::stage::STAGE;
+use crate::target::Target;
 use bunko_aggregate::StageRun;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Timestamp, ValueRef};
-use bunko_catalog::Namespace;
 use bunko_errors::Result;
 use bunko_query::{Explained, FindQuery, LogRead, LogRun, Origin, Verbosity, explain_log_read};
 use bunko_store::{Clock, Direction};
@@ -41,18 +39,13 @@ struct Ran {
 /// The stages of `explain`, with their statistics if the verbosity asks for a run.
 /// # Errors
 /// As opening the stream, and reading it.
-pub(crate) fn explain(
-    invocation: &Invocation<'_>,
-    request: &StreamRequest<'_>,
-    namespace: &Namespace,
-    verbosity: Verbosity,
-) -> Result<ArrayBuf, Halt> {
+pub fn explain(context: &StreamContext<'_>, request: &StreamRequest<'_>, verbosity: Verbosity) -> Result<ArrayBuf> {
     let sent = request.stages;
-    let asked = Asked::parse(invocation, request, namespace)?;
-    let reading = asked.begin(invocation)?;
+    let asked = Asked::parse(context, request)?;
+    let reading = asked.begin(context)?;
     let (from, token) = (reading.from(), reading.token().to_owned());
     let reading = Arc::new(Mutex::new(reading));
-    let ran = verbosity.runs().then(|| run(&asked, Stream(reading), &invocation.service.world.clock)).transpose()?;
+    let ran = verbosity.runs().then(|| run(&asked, Stream(reading), &context.images.clock)).transpose()?;
     let mut stages = ArrayBuf::new();
     stages.push(&log_read(&asked, from, verbosity, ran.as_ref())?);
     let specification = sent.iter().next().and_then(ValueRef::as_document).and_then(DocumentRef::first);

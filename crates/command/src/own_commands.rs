@@ -1,0 +1,89 @@
+//! Commands that the server runs for itself before it has clients.
+
+use crate::acknowledgement::Acknowledgement;
+use crate::commands::create_user;
+use crate::connection::ClientConnection;
+use crate::service::Service;
+use crate::stored_settings::replacement;
+use bunko_authority::DATABASE;
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
+use bunko_catalog::from_storage;
+use bunko_catalog::stored_document::Stamps;
+use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_operation::RunOn;
+use bunko_replica_set::{COLLECTION, MemberHost, ReplicaSet};
+use bunko_request::{Peer, Request};
+use bunko_session::Halt;
+use bunko_settings::{default_concerns, find_stored};
+use std::sync::Arc;
+
+impl Service {
+    /// Creates a user in `admin` with the role `root`. Call it before privileges are checked.
+    /// # Errors
+    /// As `createUser`.
+    pub fn make_root_user(&self, name: &str, password: &str) -> Result<()> {
+        let roles: ArrayBuf = ["root"].into_iter().collect();
+        let body = DocumentBuf::new().with(create_user::COMMAND.name, name).with("pwd", password).with("roles", &roles);
+        self.run_own(DATABASE, &body).map(drop)
+    }
+
+    /// Makes the server the only member of the set `name`. The first call begins the set; a later one may change the
+    /// member's host.
+    /// # Errors
+    /// `InvalidReplicaSetConfig` if the data belong to another set, or to a set of several members; errors of writing
+    /// the configuration.
+    pub fn join_replica_set(&mut self, name: &str, host: &MemberHost) -> Result<()> {
+        let kept = self.stored_configuration()?;
+        let (catalog, id) = (Arc::clone(&self.catalog), self.world.object_id());
+        let set = ReplicaSet::new(catalog, name, host, kept.as_ref().map(DocumentBuf::as_ref), id)?;
+        let member = set.member();
+        if kept.as_ref() != Some(&member.configuration) {
+            self.run_own(bunko_replica_set::DATABASE, &replacement(COLLECTION, &member.configuration))?;
+        }
+        let concerns = find_stored(
+            &self.catalog,
+            default_concerns::DATABASE,
+            default_concerns::COLLECTION,
+            default_concerns::NAME,
+        )?;
+        if let Some(kept) = concerns {
+            self.default_concerns.apply(default_concerns::Set::of_kept(kept.as_ref()));
+        }
+        self.replica_set = Some(set);
+        Ok(())
+    }
+
+    /// The stored configuration, of any set.
+    fn stored_configuration(&self) -> Result<Option<DocumentBuf>> {
+        let body = DocumentBuf::new().with("find", COLLECTION).with("limit", 1).with("singleBatch", true);
+        let reply = self.run_own(bunko_replica_set::DATABASE, &body)?;
+        let cursor = reply.as_ref().get("cursor").and_then(ValueRef::as_document);
+        let batch = cursor.and_then(|cursor| cursor.get("firstBatch")).and_then(ValueRef::as_array);
+        let first = batch.and_then(|batch| batch.iter().next()).and_then(ValueRef::as_document);
+        Ok(first.map(DocumentRef::to_owned))
+    }
+
+    /// Runs a command and returns its reply, once its write is in the kernel.
+    fn run_own(&self, database: &str, body: &DocumentBuf) -> Result<DocumentBuf> {
+        let mut connection = ClientConnection::new(0, Peer::Unix);
+        let mut reply = Vec::new();
+        let request = Request::new(database, body.as_ref(), None);
+        let answer = match self.run(&mut connection, request, RunOn::OwnThread, &mut reply) {
+            Ok(answer) => answer,
+            Err(Halt::Failed(failure)) => return Err(failure),
+            Err(Halt::TooLong | Halt::Awaits(_) | Halt::ClosesConnection) => {
+                unreachable!("it may be long, is no getMore, and comes before all failpoints")
+            }
+        };
+        if let Acknowledgement::Written(lsn) | Acknowledgement::Durable(lsn) = answer.acknowledgement {
+            self.catalog.store().write(lsn).map_err(from_storage)?;
+        }
+        let reply = DocumentRef::trusted(&reply);
+        let error = reply.get("writeErrors").and_then(ValueRef::as_array).and_then(|errors| errors.iter().next());
+        let message = error.and_then(ValueRef::as_document).unwrap_or(reply).get("errmsg").and_then(ValueRef::as_str);
+        match message {
+            None => Ok(reply.to_owned()),
+            Some(message) => Err(Failure::new(ErrorCode::OPERATION_FAILED, message)),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Why a command did not finish.
+
+use crate::awaiting::Await;
+use bunko_errors::Failure;
+
+/// Why a command did not finish.
+#[derive(Debug)]
+pub enum Halt {
+    /// It failed.
+    Failed(Failure),
+    /// It would take too long on its thread; nothing has been done yet.
+    TooLong,
+    /// It has no reply yet. Run it again after the wait, and no other command of the connection before that.
+    Awaits(Box<Await>),
+    /// The connection must be closed without a reply, because a failpoint asks for it.
+    ClosesConnection,
+}
+
+impl From<Failure> for Halt {
+    fn from(failure: Failure) -> Self {
+        if failure.is_too_long() { Self::TooLong } else { Self::Failed(failure) }
+    }
+}
