@@ -58,7 +58,7 @@ impl Unstored {
         }
     }
 
-    /// Its statistics as a collection, for commands and stages that [`check`] and [`Self::check_stage`] allow.
+    /// Its statistics as a collection, for commands and stages whose entries allow them.
     /// # Errors
     /// Errors of reading it.
     pub fn statistics(self, surroundings: &Surroundings) -> Result<Option<CollectionStatistics>> {
