@@ -101,7 +101,7 @@ impl Simplifier<'_> {
         children.iter().any(|negation| {
             let negated = match negation {
                 Expression::Not(child) => std::slice::from_ref(&**child),
-                // One of a `$nor` that holds contradicts the whole; the opposite of a `$nor` needs all of them.
+                // A `$nor` fails if any of its conditions holds, and holds only if all of them fail.
                 Expression::Nor(children) if junction == Junction::And => children,
                 _ => return false,
             };
