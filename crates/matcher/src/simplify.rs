@@ -19,6 +19,7 @@
 
 use crate::constants;
 use crate::expression::{Comparison, Expression};
+use crate::filter::Filter;
 use crate::implication::Implication;
 use crate::operators::regex::Regex;
 use crate::path::Path;
@@ -36,8 +37,15 @@ enum Junction {
     Or,
 }
 
+impl Filter {
+    /// Drops conditions that others decide. The filter matches the same documents, but its positions mean nothing.
+    pub fn simplify(&mut self) {
+        self.replace_root(simplified);
+    }
+}
+
 /// An equal condition that may be smaller.
-pub(crate) fn simplified(root: Expression, strings: &StringOrder) -> Expression {
+fn simplified(root: Expression, strings: &StringOrder) -> Expression {
     // Most filters are conditions on different paths, and stay as they are.
     if is_simple(&root) {
         return root;
