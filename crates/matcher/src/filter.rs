@@ -9,7 +9,6 @@ use crate::one_walk::Later;
 use crate::operators::near;
 use crate::operators::text::{self, TextSearch};
 use crate::parse::{NoExpr, Parser};
-use crate::simplify;
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder};
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
@@ -99,10 +98,10 @@ impl Filter {
         Self { root: constants::folded(self.root), ..self }
     }
 
-    /// Drops conditions that others decide. The filter matches the same documents, but its positions mean nothing.
-    pub fn simplify(&mut self) {
+    /// Puts another tree in the place of the filter's, made from it and the string order.
+    pub(crate) fn replace_root(&mut self, replaced: impl FnOnce(Expression, &StringOrder) -> Expression) {
         let root = std::mem::replace(&mut self.root, Expression::AlwaysTrue);
-        self.root = simplify::simplified(root, &self.strings);
+        self.root = replaced(root, &self.strings);
         self.walk = Later::default();
     }
 

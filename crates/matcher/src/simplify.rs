@@ -19,6 +19,7 @@
 
 use crate::constants;
 use crate::expression::{Comparison, Expression};
+use crate::filter::Filter;
 use crate::implication::Implication;
 use crate::operators::regex::Regex;
 use crate::path::Path;
@@ -36,8 +37,15 @@ enum Junction {
     Or,
 }
 
+impl Filter {
+    /// Drops conditions that others decide. The filter matches the same documents, but its positions mean nothing.
+    pub fn simplify(&mut self) {
+        self.replace_root(simplified);
+    }
+}
+
 /// An equal condition that may be smaller.
-pub(crate) fn simplified(root: Expression, strings: &StringOrder) -> Expression {
+fn simplified(root: Expression, strings: &StringOrder) -> Expression {
     // Most filters are conditions on different paths, and stay as they are.
     if is_simple(&root) {
         return root;
@@ -101,7 +109,7 @@ impl Simplifier<'_> {
         children.iter().any(|negation| {
             let negated = match negation {
                 Expression::Not(child) => std::slice::from_ref(&**child),
-                // One of a `$nor` that holds contradicts the whole; the opposite of a `$nor` needs all of them.
+                // A `$nor` fails if any of its conditions holds, and holds only if all of them fail.
                 Expression::Nor(children) if junction == Junction::And => children,
                 _ => return false,
             };

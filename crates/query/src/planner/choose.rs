@@ -136,7 +136,7 @@ pub(crate) fn ranked(
     ranked
 }
 
-/// Whether an index may be useful: the filter or the sort asks for its first field. Of many indexes most are not.
+/// Whether an index may be useful: the filter or the sort asks for its first field. This drops most of many indexes early.
 fn may_serve(index: &Index, predicates: &[Expression], sort: Option<&SortPattern>) -> bool {
     let first = index.fields.first().map_or("", |field| field.path.as_str());
     matches!(index.kind.answers(), Answers::ByPath { .. })

@@ -122,11 +122,15 @@ pub fn stored() -> impl Strategy<Value = String> {
             several => ("a", format!("[{}]", several.iter().cloned().map(inner).collect::<Vec<_>>().join(", "))),
         }
     });
-    let number =
-        prop_oneof![6 => (0..6_i32).prop_map(|number| number.to_string()), 1 => fraction().prop_map(str::to_owned)];
+    let number = prop_oneof![
+        12 => (0..6_i32).prop_map(|number| number.to_string()),
+        2 => fraction().prop_map(str::to_owned),
+        1 => Just("null".to_owned()),
+    ];
     let plain = (prop::sample::select(vec!["s", "t"]), number);
+    let two = (0..3_i32, 0..3_i32).prop_map(|(one, other)| ("a", format!("[{one}, {other}]")));
     let places = prop_oneof![pair().prop_map(|pair| ("g", pair)), geometry().prop_map(|geometry| ("h", geometry))];
-    vec(prop_oneof![3 => any, 1 => pairs, 1 => deep, 4 => plain, 2 => places], 0..6).prop_map(|fields| {
+    vec(prop_oneof![3 => any, 1 => two, 1 => pairs, 1 => deep, 4 => plain, 2 => places], 0..6).prop_map(|fields| {
         let mut names = BTreeSet::new();
         braced(
             fields.into_iter().filter(|(name, _)| names.insert(*name)).map(|(name, value)| format!("{name}: {value}")),
@@ -296,7 +300,9 @@ pub fn pattern() -> impl Strategy<Value = String> {
         "{'a.b.c': 1, 'a.b.d': 1}",
         "{'a.b.d': 1, 'a.c.d': 1, s: 1}",
         "{s: 1, t: 1}",
+        "{s: 1, t: 1}",
         "{s: -1, t: 1}",
+        "{t: 1, s: 1}",
     ]);
     prop_oneof![2 => any_pattern(), 1 => telling.prop_map(str::to_owned)]
 }
@@ -441,12 +447,33 @@ pub fn index() -> impl Strategy<Value = (String, String)> {
 }
 
 pub fn find() -> impl Strategy<Value = Find> {
-    (filter(), sort(), 0..3_u8, prop::option::weighted(0.3, 1..5_u8)).prop_map(|(filter, sort, skip, limit)| Find {
+    let asked = prop_oneof![3 => (filter(), sort()), 1 => telling_find()];
+    (asked, 0..3_u8, prop::option::weighted(0.3, 1..5_u8)).prop_map(|((filter, sort), skip, limit)| Find {
         filter,
         sort,
         skip,
         limit,
     })
+}
+
+/// Filters and sorts that fit some of the indexes: lists before the field of the sort, alternatives with an index each,
+/// and conditions that keys are checked for.
+fn telling_find() -> impl Strategy<Value = (String, Sort)> {
+    let order = prop::sample::select(vec!["{t: 1}", "{t: -1}", "{t: -1, s: 1}"]);
+    let lists = (vec(0..6_i32, 2..4), order.clone())
+        .prop_map(|(list, order)| (format!("{{s: {{$in: {list:?}}}}}"), Sort::By(order.to_owned())));
+    let test = || prop::sample::select(vec!["{$mod: [2, 0]}", "{$mod: [3, 1]}", "{$gte: 1}", "{$in: [1, 2]}", "2"]);
+    let alternatives =
+        (0..3_i32, test(), 0..6_i32, 0..3_i32, test(), order).prop_map(|(s, one, t, again, other, order)| {
+            let filter = format!("{{$or: [{{s: {s}, t: {one}}}, {{t: {t}}}, {{s: {again}, t: {other}}}]}}");
+            (filter, Sort::By(order.to_owned()))
+        });
+    let checked = (prop::sample::select(vec!["a", "s", "t"]), tests_of_values()).prop_map(|(path, [one, other])| {
+        (format!("{{$and: [{{{path}: {{{one}}}}}, {{{path}: {{{other}}}}}]}}"), Sort::None)
+    });
+    let missing = prop::sample::select(vec!["a.b", "a.b", "a.c", "s", "t"]);
+    let absent = missing.prop_map(|path| (format!("{{'{path}': {{$exists: false}}}}"), Sort::None));
+    prop_oneof![2 => lists, 2 => alternatives, 2 => checked, 1 => absent]
 }
 
 /// A document with an `_id` before its fields.
