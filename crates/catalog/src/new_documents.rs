@@ -166,7 +166,7 @@ impl<'d> NewDocuments<'d> {
         let (records, record) = (attempt.collection.records, self.record(position));
         match self.place {
             InsertedInto::Log | InsertedInto::Copies => {
-                effects.batch.insert_record(records, record, &*self.documents[position])
+                effects.batch.insert_record(records, record, &*self.documents[position]);
             }
             InsertedInto::Staged { locations, .. } => effects.batch.place_record(records, record, locations[position]),
         }
