@@ -98,7 +98,7 @@ impl DataFile {
             .map_err(|source| StorageError::io(&path, source))?;
         let page_bytes = env.stat().page_size as usize;
         let (clock, bus_errors) = (opening.clock.clone(), Mutex::new(vec![registration]));
-        Ok(Self { env, path, file, page_bytes, map_bytes, clock, map, bus_errors })
+        Ok(Self { env, path, file, page_bytes, map_bytes, clock, bus_errors, map })
     }
 
     /// Makes a SIGBUS in LMDB's own map end the process with a message too. LMDB does not tell where its map is, but it

@@ -190,7 +190,7 @@ impl<'s> Search<'s> {
         match role.fit(uri.read_preference) {
             Fit::Best if !alone => return Some(introduction),
             Fit::SecondBest if self.second_best.is_none() => {
-                self.second_best = Some((introduction, self.settings.clock.now()))
+                self.second_best = Some((introduction, self.settings.clock.now()));
             }
             Fit::Best | Fit::SecondBest | Fit::None => {}
         }

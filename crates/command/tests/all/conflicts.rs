@@ -20,7 +20,7 @@ impl Clients {
         let log = LogOptions { history_bytes_max: Some(128 << 20), ..LogOptions::default() };
         let store = StoreOptions { log, clock: Clock::standing(NOW_MS), ..StoreOptions::at_rest() };
         let server = Server::start_over(store, &ENGINES[0], &EngineOptions::default(), MemoryLimits::none());
-        let mut clients = Self(server.as_member());
+        let mut clients = Self(server.into_member());
         let documents = (1..=3).map(|id| format!("{{_id: {id}, n: 0}}")).collect::<Vec<_>>().join(", ");
         let insert = shell::parse_document(&format!("{{insert: 't', documents: [{documents}]}}")).expect("valid");
         clients.0.run(9, "test", insert.as_ref());

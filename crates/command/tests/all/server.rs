@@ -91,11 +91,11 @@ impl Server {
 
     /// A server that is a replica set of one member.
     pub fn start_as_member(engine: &Entry, options: &EngineOptions, log: LogOptions) -> Self {
-        Self::start_with_log(engine, options, log).as_member()
+        Self::start_with_log(engine, options, log).into_member()
     }
 
     /// The server as a replica set of one member.
-    pub fn as_member(mut self) -> Self {
+    pub fn into_member(mut self) -> Self {
         self.service.join_replica_set("rs0", &MemberHost::Given("localhost:27017".into())).expect("a new set");
         self
     }
