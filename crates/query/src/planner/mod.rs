@@ -258,7 +258,7 @@ impl<'q> Builder<'q> {
         if let Some((index, spans)) = near_plan::region(&indexes, predicates_of(root), strings) {
             return Ok(self.geo_scan(index, spans));
         }
-        let alternatives = or_plan::of_predicates(&indexes, predicates_of(root), strings);
+        let alternatives = or_plan::of_predicates(&indexes, predicates_of(root), strings, &mut self.branch_chooser())?;
         match (alternatives, sorting.into_iter().next()) {
             (Some(alternatives), _) => Ok(self.or_scan(alternatives)),
             (None, Some(sorting)) => Ok(self.index_scan(sorting)),
@@ -308,7 +308,9 @@ impl<'q> Builder<'q> {
         // partial index omits. MongoDB refuses this for wildcard indexes, whose keys belong to several paths.
         let is_served = candidate.bounds.is_narrowed() && choose::takes_all(&index, predicates_of(root), strings);
         if matches!(index.kind.answers(), Answers::ByPath { .. }) && !is_served {
-            if let Some(alternatives) = or_plan::of_predicates(&[index], predicates_of(root), strings) {
+            let (indexes, predicates) = (&[index], predicates_of(root));
+            let alternatives = or_plan::of_predicates(indexes, predicates, strings, &mut self.branch_chooser())?;
+            if let Some(alternatives) = alternatives {
                 return Ok(self.or_scan(alternatives));
             }
             return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));

@@ -146,7 +146,7 @@ impl Builder<'_> {
                 let prefix = index.prefix(&all, strings);
                 prefix.map(|prefix| Box::new(self.text_or(index, &prefix, asked, score)) as _)
             } else {
-                self.beside_text(&indexes, own)
+                self.beside_text(&indexes, own)?
             };
             match branch {
                 // The text search comes first, so that documents it finds have a score.
@@ -165,24 +165,25 @@ impl Builder<'_> {
     }
 
     /// The records for an alternative without text search, by one or several indexes.
-    fn beside_text(&mut self, indexes: &[Arc<Index>], predicates: &[Expression]) -> Option<Box<dyn RecordStage>> {
+    fn beside_text(
+        &mut self,
+        indexes: &[Arc<Index>],
+        predicates: &[Expression],
+    ) -> Result<Option<Box<dyn RecordStage>>> {
         let strings = &self.query.scope.strings;
         let best = choose::best(indexes, predicates, None, strings).map(|best| best.bounds);
         if let Some(bounds) = best.filter(IndexBounds::is_narrowed) {
-            return Some(Box::new(self.scan(bounds, Direction::Forward)));
+            return Ok(Some(Box::new(self.scan(bounds, Direction::Forward))));
         }
         if let Some((index, spans)) = near_plan::region(indexes, predicates, strings) {
-            return Some(Box::new(self.region(index, spans)));
+            return Ok(Some(Box::new(self.region(index, spans))));
         }
-        let several = predicates.iter().find_map(|predicate| match predicate {
-            Expression::Or(alternatives) => or_plan::branches(indexes, alternatives, strings),
-            _ => None,
-        });
+        let several = or_plan::of_predicates(indexes, predicates, strings, &mut self.branch_chooser())?;
         if let Some(several) = several {
-            return Some(Box::new(self.several_scans(several.branches)));
+            return Ok(Some(Box::new(self.several_scans(several.branches))));
         }
-        let whole = whole_scan::bounds(indexes, predicates, strings)?;
-        Some(Box::new(self.scan(whole, Direction::Forward)))
+        let whole = whole_scan::bounds(indexes, predicates, strings);
+        Ok(whole.map(|whole| Box::new(self.scan(whole, Direction::Forward)) as Box<dyn RecordStage>))
     }
 
     fn text_or(&mut self, texts: &Texts, prefix: &[Value], asked: &AskedText, score: ScoreUse) -> TextOr {
