@@ -306,7 +306,9 @@ mod tests {
     fn sample(keys: &[Vec<u8>], method: Method, kept: &[usize]) -> SampledIndex {
         let mut distinct = Distinct::new([Direction::Ascending; 2].into_iter());
         let counted: Vec<usize> = if method == Method::Walked { (0..keys.len()).collect() } else { kept.to_vec() };
-        counted.iter().for_each(|&at| distinct.count(&keys[at], keys.get(at + 1).map(Vec::as_slice)));
+        for at in counted {
+            distinct.count(&keys[at], keys.get(at + 1).map(Vec::as_slice));
+        }
         let made_at = MadeAt { entries: keys.len() as u64, ..MadeAt::default() };
         let sample = KeySample::new(kept.iter().map(|&at| keys[at].as_slice()), method, &distinct, made_at);
         SampledIndex { sample: Arc::new(sample), entries: keys.len() as u64, added: 0 }

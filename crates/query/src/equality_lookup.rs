@@ -1,10 +1,14 @@
-//! Repeated lookups by one value of a path on one snapshot, for a join that needs no plan per value.
+//! Repeated lookups by one value of a path on one snapshot, for a join that needs no plan per value. At first each lookup
+//! reads the index. After enough lookups to pay for it, they use a table of the whole collection.
 
 use crate::QueryShape;
+use crate::lookup_table::{LookupMethod, LookupTable};
 use crate::planner::names_array_index;
 use bunko_bson::key_string::MAX_BYTE;
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
-use bunko_catalog::{Answers, Collection, Index, IndexFilter, KEY_PREFIX_BYTES, KeyForm, from_storage, shorten_key};
+use bunko_catalog::{
+    Answers, Collection, Index, IndexFilter, KEY_PREFIX_BYTES, KeyForm, from_storage, index_keys, shorten_key,
+};
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use bunko_store::{Direction, KeyRange, RecordId, Snapshot, View};
@@ -32,6 +36,8 @@ pub struct EqualityLookup {
     /// Records of the current value; several keys may lead to one record.
     records: Vec<RecordId>,
     document: Vec<u8>,
+    method: LookupMethod,
+    starts: Vec<usize>,
 }
 
 impl EqualityLookup {
@@ -69,6 +75,9 @@ impl EqualityLookup {
             key: Vec::new(),
             records: Vec::new(),
             document: Vec::new(),
+            // In an index of several fields, documents with one value are in the order of the other fields.
+            method: if index.fields.len() == 1 { LookupMethod::FIRST } else { LookupMethod::TooLarge },
+            starts: Vec::new(),
         })
     }
 
@@ -86,7 +95,6 @@ impl EqualityLookup {
         if !is_told || !self.collection.has_index(self.index.keyspace) {
             return Ok(false);
         }
-        self.index.note_use();
         self.key.clear();
         self.index.strings.append_key(&mut self.key, value, self.index.fields[0].direction);
         if self.index.fields.len() > 1 && self.key.len() >= KEY_PREFIX_BYTES {
@@ -94,7 +102,15 @@ impl EqualityLookup {
             return Ok(false);
         }
         shorten_key(&mut self.key);
+        let (collection, index, operation) = (&*self.collection, &*self.index, &*self.operation);
+        self.method.count(collection, || table(collection, index, &self.snapshot, operation))?;
+        if let LookupMethod::Table(table) = &self.method {
+            table.find(&self.key, &mut self.starts, visitor)?;
+            return Ok(true);
+        }
+        self.index.note_use();
         self.find_records()?;
+        self.method.note_found(self.records.len());
         let keyspace = self.collection.records();
         for record in &self.records {
             self.operation.work(1 + self.document.len() / 64)?;
@@ -130,4 +146,19 @@ impl EqualityLookup {
         }
         Ok(())
     }
+}
+
+/// The documents of a snapshot by their keys in an index.
+fn table(
+    collection: &Collection,
+    index: &Index,
+    snapshot: &Snapshot,
+    operation: &OperationContext,
+) -> Result<Option<LookupTable>> {
+    LookupTable::of(collection, snapshot, operation, &mut |document, keys| {
+        for key in index_keys(index, document)?.keys {
+            keys.add(&key);
+        }
+        Ok(())
+    })
 }

@@ -24,6 +24,7 @@ mod footing;
 mod id_join;
 mod id_lookup;
 mod inclusion;
+mod lookup_table;
 mod near;
 mod plan;
 mod plan_report;

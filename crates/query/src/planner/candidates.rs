@@ -5,6 +5,9 @@ use super::sort_order::GivenOrder;
 use super::{Builder, Order, or_plan, predicates_of};
 use crate::stages::Residual;
 use bunko_catalog::Index;
+use bunko_errors::Result;
+use bunko_expression::SortPattern;
+use bunko_matcher::Expression;
 use std::sync::Arc;
 
 impl Builder<'_> {
@@ -14,10 +17,30 @@ impl Builder<'_> {
         choose::ranked(indexes, predicates, self.query.sort.as_ref(), strings, &self.steps)
     }
 
-    /// Scans for the alternatives of an `$or`.
-    pub(super) fn alternatives(&self, indexes: &[Arc<Index>]) -> Option<or_plan::OrBounds> {
-        let (predicates, strings) = (predicates_of(self.query.filter.root()), &self.query.scope.strings);
-        or_plan::of_predicates(indexes, predicates, self.query.sort.as_ref(), strings, &self.steps)
+    /// Scans for the alternatives of an `$or` among the conditions, in the order of the sort if each alternative has an
+    /// index that gives it.
+    /// # Errors
+    /// Errors of the operation.
+    pub(super) fn alternatives(
+        &self,
+        indexes: &[Arc<Index>],
+        predicates: &[Expression],
+        sort: Option<&SortPattern>,
+    ) -> Result<Option<or_plan::OrBounds>> {
+        let strings = &self.query.scope.strings;
+        for predicate in predicates {
+            let Expression::Or(alternatives) = predicate else { continue };
+            let ordered =
+                sort.and_then(|sort| or_plan::ordered_branches(indexes, alternatives, sort, strings, &self.steps));
+            let found = match ordered {
+                None => or_plan::branches(indexes, alternatives, &mut self.branch_chooser())?,
+                ordered => ordered,
+            };
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
     }
 
     /// The candidate that the rules prefer. It contends with its rivals, unless the rules prove it the best.

@@ -1,8 +1,17 @@
 //! The candidates between which rules leave a choice.
 
+use super::choose;
 use super::{Builder, Candidate, predicates_of};
+use crate::estimates::{self, Choice, Demand};
 use crate::plan::Contender;
 use crate::stages::Residual;
+use bunko_catalog::Index;
+use bunko_errors::Result;
+use bunko_matcher::Expression;
+use std::sync::Arc;
+
+/// Most branches of an `$or` whose index is chosen by estimates.
+const BRANCHES_MAX: usize = 16;
 
 impl Builder<'_> {
     /// The candidates from which the query's index is chosen; none if the rules prove the best.
@@ -23,5 +32,45 @@ impl Builder<'_> {
             is_sorted: candidate.sorted.is_some(),
             bounds: candidate.bounds,
         }
+    }
+
+    /// Chooses the index of each branch of an `$or`: by the rules, unless estimates show another one to be clearly
+    /// cheaper. Branches do not run against each other.
+    pub(super) fn branch_chooser(&self) -> impl FnMut(&[Arc<Index>], &[Expression]) -> Result<Option<Candidate>> + '_ {
+        let mut branches = 0;
+        move |indexes, predicates| {
+            branches += 1;
+            let strings = &self.query.scope.strings;
+            let mut ranked = choose::ranked(indexes, predicates, None, strings, &self.steps).into_iter();
+            let Some(best) = ranked.next() else { return Ok(None) };
+            if branches > BRANCHES_MAX || ranked.len() == 0 || !estimates::may_choose(self.collection) {
+                return Ok(Some(best));
+            }
+            let rivals = choose::rivals(&best, predicates, None, ranked);
+            self.clearly_cheaper(best, rivals).map(Some)
+        }
+    }
+
+    fn clearly_cheaper(&self, best: Candidate, rivals: Vec<Candidate>) -> Result<Candidate> {
+        if rivals.is_empty() {
+            return Ok(best);
+        }
+        let as_branch = |candidate: &Candidate| Contender {
+            bounds: candidate.bounds.clone(),
+            is_sorted: false,
+            reads_documents: true,
+            decides_all: false,
+        };
+        let contenders: Vec<_> = std::iter::once(&best).chain(&rivals).map(as_branch).collect();
+        let choice = Choice {
+            collection: self.collection,
+            operation: &self.query.scope.operation,
+            contenders: &contenders,
+            demand: Demand { is_sorted: false, wanted: None },
+        };
+        let estimates = choice.estimates()?.unwrap_or_default();
+        let clear = estimates::clear_choice(&estimates).map(|clear| clear.index);
+        let cheaper = rivals.into_iter().find(|rival| Some(rival.bounds.index.keyspace) == clear);
+        Ok(cheaper.unwrap_or(best))
     }
 }

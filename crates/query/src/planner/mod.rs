@@ -270,7 +270,7 @@ impl<'q> Builder<'q> {
         if let Some((index, spans)) = near_plan::region(&indexes, predicates_of(root), strings) {
             return Ok(self.geo_scan(index, spans));
         }
-        let alternatives = self.alternatives(&indexes);
+        let alternatives = self.alternatives(&indexes, predicates_of(root), self.query.sort.as_ref())?;
         if self.steps.are_used_up() {
             return self.last_resort();
         }
@@ -323,7 +323,8 @@ impl<'q> Builder<'q> {
         // partial index omits. MongoDB refuses this for wildcard indexes, whose keys belong to several paths.
         let is_served = candidate.bounds.is_narrowed() && choose::takes_all(&index, predicates_of(root), strings);
         if matches!(index.kind.answers(), Answers::ByPath { .. }) && !is_served {
-            if let Some(alternatives) = self.alternatives(&[index]) {
+            let alternatives = self.alternatives(&[index], predicates_of(root), self.query.sort.as_ref())?;
+            if let Some(alternatives) = alternatives {
                 return Ok(self.or_scan(alternatives));
             }
             return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));

@@ -1,17 +1,21 @@
 //! `$or` over indexes: each branch scans its best index, and each record counts once. If each branch has an index that
 //! gives the order of the sort, the scans are merged in that order. Branches that read the same keys are one scan.
 
-use super::choose;
+use super::choose::{self, Candidate};
 use super::index_bounds::IndexBounds;
 use super::sort_order::{GivenOrder, MERGED_SCANS_MAX};
 use super::steps::Steps;
 use super::{Order, predicates_of};
 use bunko_bson::StringOrder;
 use bunko_catalog::Index;
+use bunko_errors::Result;
 use bunko_expression::SortPattern;
 use bunko_matcher::Expression;
 use bunko_store::Direction;
 use std::sync::Arc;
+
+/// Chooses an index for the conditions of a branch.
+pub(super) type Choose<'c> = dyn FnMut(&[Arc<Index>], &[Expression]) -> Result<Option<Candidate>> + 'c;
 
 /// Scans that together find the matches of an `$or`.
 pub(crate) struct OrBounds {
@@ -22,38 +26,23 @@ pub(crate) struct OrBounds {
     pub is_decided: bool,
 }
 
-/// Scans for the first `$or` among the predicates that indexes can serve.
-pub(super) fn of_predicates(
-    indexes: &[Arc<Index>],
-    predicates: &[Expression],
-    sort: Option<&SortPattern>,
-    strings: &StringOrder,
-    steps: &Steps,
-) -> Option<OrBounds> {
-    predicates.iter().find_map(|predicate| match predicate {
-        Expression::Or(alternatives) => sort
-            .and_then(|sort| ordered_branches(indexes, alternatives, sort, strings, steps))
-            .or_else(|| branches(indexes, alternatives, strings, steps)),
-        _ => None,
-    })
-}
-
 /// Scans for an `$or` with these alternatives; `None` unless an index narrows each of them.
+/// # Errors
+/// As `choose`.
 pub(super) fn branches(
     indexes: &[Arc<Index>],
     alternatives: &[Expression],
-    strings: &StringOrder,
-    steps: &Steps,
-) -> Option<OrBounds> {
+    choose: &mut Choose<'_>,
+) -> Result<Option<OrBounds>> {
     let mut branches = Vec::with_capacity(alternatives.len());
     let mut is_decided = true;
     for alternative in alternatives {
         let predicates = predicates_of(alternative);
-        let best = choose::best(indexes, predicates, None, strings, steps)?;
+        let Some(best) = choose(indexes, predicates)? else { return Ok(None) };
         is_decided &= best.bounds.decided.len() == predicates.len();
         add(&mut branches, best.bounds, Direction::Forward);
     }
-    Some(OrBounds { branches, order: Order::Any, is_decided })
+    Ok(Some(OrBounds { branches, order: Order::Any, is_decided }))
 }
 
 /// Branches that a new one is compared with.
@@ -72,7 +61,7 @@ fn add(branches: &mut Vec<(IndexBounds, Direction)>, bounds: IndexBounds, direct
 }
 
 /// As [`branches`], if the narrowest index of each alternative also gives the order of the sort.
-fn ordered_branches(
+pub(super) fn ordered_branches(
     indexes: &[Arc<Index>],
     alternatives: &[Expression],
     sort: &SortPattern,

@@ -5,7 +5,7 @@
 //! the newest version. `TextOr` walks the keys of the terms, which hold the scores; `TextMatch` checks phrases and
 //! negations on the documents.
 
-use super::{AccessPath, Builder, IndexBounds, Order, choose, near_plan, or_plan, predicates_of, whole_scan};
+use super::{AccessPath, Builder, IndexBounds, Order, choose, near_plan, predicates_of, whole_scan};
 use crate::find_query::{FindQuery, Hint};
 use crate::stages::{KeysAlone, OrScan, RecordStage, Residual, ScoreUse, TermScan, TextInput, TextMatch, TextOr};
 use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
@@ -146,7 +146,7 @@ impl Builder<'_> {
                 let prefix = index.prefix(&all, strings);
                 prefix.map(|prefix| Box::new(self.text_or(index, &prefix, asked, score)) as _)
             } else {
-                self.beside_text(&indexes, own)
+                self.beside_text(&indexes, own)?
             };
             match branch {
                 // The text search comes first, so that documents it finds have a score.
@@ -165,24 +165,25 @@ impl Builder<'_> {
     }
 
     /// The records for an alternative without text search, by one or several indexes.
-    fn beside_text(&mut self, indexes: &[Arc<Index>], predicates: &[Expression]) -> Option<Box<dyn RecordStage>> {
+    fn beside_text(
+        &mut self,
+        indexes: &[Arc<Index>],
+        predicates: &[Expression],
+    ) -> Result<Option<Box<dyn RecordStage>>> {
         let strings = &self.query.scope.strings;
         let best = choose::best(indexes, predicates, None, strings, &self.steps).map(|best| best.bounds);
         if let Some(bounds) = best.filter(IndexBounds::is_narrowed) {
-            return Some(Box::new(self.scan(bounds, Direction::Forward)));
+            return Ok(Some(Box::new(self.scan(bounds, Direction::Forward))));
         }
         if let Some((index, spans)) = near_plan::region(indexes, predicates, strings) {
-            return Some(Box::new(self.region(index, spans)));
+            return Ok(Some(Box::new(self.region(index, spans))));
         }
-        let several = predicates.iter().find_map(|predicate| match predicate {
-            Expression::Or(alternatives) => or_plan::branches(indexes, alternatives, strings, &self.steps),
-            _ => None,
-        });
+        let several = self.alternatives(indexes, predicates, None)?;
         if let Some(several) = several {
-            return Some(Box::new(self.several_scans(several.branches)));
+            return Ok(Some(Box::new(self.several_scans(several.branches))));
         }
-        let whole = whole_scan::bounds(indexes, predicates, strings)?;
-        Some(Box::new(self.scan(whole, Direction::Forward)))
+        let whole = whole_scan::bounds(indexes, predicates, strings);
+        Ok(whole.map(|whole| Box::new(self.scan(whole, Direction::Forward)) as Box<dyn RecordStage>))
     }
 
     fn text_or(&mut self, texts: &Texts, prefix: &[Value], asked: &AskedText, score: ScoreUse) -> TextOr {

@@ -25,7 +25,7 @@ fn add(database: &Database, name: &str, numbers: std::ops::Range<i32>) {
         let tags = [number % 5, number % 7].into_iter().collect::<bunko_bson::ArrayBuf>();
         DocumentBuf::new()
             .with("_id", number)
-            .with("kind", if number % 100 == 0 { 1 } else { 0 })
+            .with("kind", i32::from(number % 100 == 0))
             .with("code", number / 2)
             .with("tags", &tags)
             .with("day", number % 365)
