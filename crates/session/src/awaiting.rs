@@ -48,7 +48,7 @@ pub enum Heartbeat {
     Waited,
 }
 
-/// The reply that follows a reply unasked.
+/// The reply that follows another without a further request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FollowUp {
     /// The next batch of a cursor.
