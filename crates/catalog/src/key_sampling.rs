@@ -103,11 +103,13 @@ impl Collection {
             match collection.take_sample(&index, &operation, &server) {
                 Ok(Some(sample)) => index.set_sample(Arc::new(sample)),
                 Ok(None) => {}
-                Err(failure) => tracing::warn!(index = %index.name, failure = %failure.message(), "no sample of keys"),
+                Err(failure) => {
+                    tracing::warn!(target: "INDEX", id = 150, index = %index.name, error = %failure.message(), "No sample of an index's keys: the older one stays in use");
+                }
             }
         };
         if let Err(error) = std::thread::Builder::new().name("key-sample".to_owned()).spawn(renew) {
-            tracing::warn!(%error, "no thread to sample the keys of an index: its older sample stays in use");
+            tracing::warn!(target: "INDEX", id = 151, %error, "No thread to sample an index's keys: the older sample stays in use");
         }
     }
 

@@ -21,6 +21,7 @@
 mod context;
 mod helper_permits;
 mod memory;
+mod operation_source;
 mod patience;
 mod scratch;
 mod server_memory;
@@ -29,9 +30,10 @@ mod stages;
 mod work_done;
 
 pub use bunko_host::Clock;
-pub use context::{Interruption, OperationContext, OperationDraw, OperationSource, UnitOfWork};
+pub use context::{Interruption, OperationContext, OperationDraw, UnitOfWork};
 pub use helper_permits::{HelperPermit, Helpers};
 pub use memory::MemoryLimits;
+pub use operation_source::OperationSource;
 pub use patience::RunOn;
 pub use scratch::{DiskUse, ScratchFile, ScratchSpace};
 pub use server_memory::{Draw, Drawing, Purpose, ServerMemory};

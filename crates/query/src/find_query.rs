@@ -2,6 +2,7 @@
 
 use crate::QueryShape;
 use crate::expr_filter::{QueryScope, parse_plan_filter};
+use crate::hint::{Hint, natural_direction};
 use crate::inclusion::including;
 use crate::near::NearAsked;
 use crate::resumable::ScanStart;
@@ -13,7 +14,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::projection::{ElementPredicate, ProjectionKind};
 use bunko_expression::{Dependencies, Offered, ParseScope, Projection, SortPattern, check_document_bytes, with_path};
 use bunko_matcher::{ElemMatch, Filter};
-use bunko_store::{Direction, RecordId};
+use bunko_store::RecordId;
 use std::sync::Arc;
 
 /// Where `showRecordId` puts the record id. Source: MongoDB manual, "cursor.showRecordId()".
@@ -27,45 +28,6 @@ const SORT_KEY: &str = "sortKey";
 
 /// Name of the index key that led to a document in the document's metadata.
 pub(crate) const INDEX_KEY: &str = "indexKey";
-
-/// The index, or the order of the collection, that a query has to use.
-#[derive(Clone, Debug)]
-pub enum Hint {
-    /// The index with this name.
-    Name(String),
-    /// The index with exactly that key pattern.
-    KeyPattern(DocumentBuf),
-    /// No index: a scan of the collection in this direction.
-    Natural(Direction),
-}
-
-impl Hint {
-    /// Reads `hint`; an empty document means no hint.
-    /// # Errors
-    /// `FailedToParse` for another type than string or document, `BadValue` for a bad `$natural`.
-    pub fn parse(value: ValueRef<'_>) -> Result<Option<Self>> {
-        match value {
-            ValueRef::String(name) => Ok(Some(Self::Name(name.to_owned()))),
-            ValueRef::Document(pattern) => match pattern.first() {
-                None => Ok(None),
-                Some(first) if first.name == "$natural" && pattern.count() > 1 => {
-                    Err(Failure::bad_value("$natural hint cannot be combined with other fields"))
-                }
-                Some(first) if first.name == "$natural" => Ok(Some(Self::Natural(natural_direction(first.value)?))),
-                Some(_) => Ok(Some(Self::KeyPattern(pattern.to_owned()))),
-            },
-            _ => Err(Failure::failed_to_parse("Hint must be a string or an object")),
-        }
-    }
-}
-
-fn natural_direction(value: ValueRef<'_>) -> Result<Direction> {
-    match number::as_i64_exact(value) {
-        Some(1) => Ok(Direction::Forward),
-        Some(-1) => Ok(Direction::Backward),
-        _ => Err(Failure::bad_value("$natural sort cannot be set to a value other than -1 or 1.")),
-    }
-}
 
 /// The part of the hinted index to read.
 #[derive(Clone, Debug, Default)]
@@ -466,6 +428,7 @@ pub fn parse_limit(value: ValueRef<'_>) -> Result<Option<u64>> {
 mod tests {
     use super::*;
     use bunko_errors::ErrorCode;
+    use bunko_store::Direction;
 
     fn query() -> FindQuery {
         let scope = QueryScope::new(0, bunko_operation::OperationContext::unlimited());
@@ -491,14 +454,5 @@ mod tests {
         assert_eq!(parse_count("skip", ValueRef::Int64(-1)).expect_err("negative").code(), ErrorCode::BAD_VALUE);
         assert_eq!(parse_count("skip", ValueRef::Null).expect_err("null").code(), ErrorCode::TYPE_MISMATCH);
         assert_eq!(parse_limit(ValueRef::Int32(0)).expect("a number"), None);
-    }
-
-    #[test]
-    fn hints_are_names_patterns_or_natural() {
-        assert!(matches!(Hint::parse(ValueRef::String("a_1")), Ok(Some(Hint::Name(_)))));
-        let pattern = DocumentBuf::new().with("a", 1);
-        assert!(matches!(Hint::parse(ValueRef::Document(pattern.as_ref())), Ok(Some(Hint::KeyPattern(_)))));
-        assert!(matches!(Hint::parse(ValueRef::Document(DocumentRef::EMPTY)), Ok(None)));
-        assert!(Hint::parse(ValueRef::Int32(1)).is_err());
     }
 }

@@ -21,6 +21,7 @@ mod explain;
 mod expr_filter;
 mod find_query;
 mod footing;
+mod hint;
 mod id_join;
 mod id_lookup;
 mod inclusion;
@@ -47,8 +48,9 @@ pub use explain::{
     failed_run,
 };
 pub use expr_filter::{CollectionScans, ExprInFilter, QueryScope, parse_filter, parse_plan_filter, parse_stage_filter};
-pub use find_query::{Distinct, DistinctOf, FindQuery, Hint, KeyBounds, parse_count, parse_limit};
+pub use find_query::{Distinct, DistinctOf, FindQuery, KeyBounds, parse_count, parse_limit};
 pub use footing::{Footing, Standing};
+pub use hint::Hint;
 pub use id_join::IdJoin;
 pub use id_lookup::{fetch_by_id, id_lookup};
 pub use inclusion::Inclusion;

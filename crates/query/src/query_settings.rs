@@ -1,6 +1,6 @@
 //! Query settings of one query shape, as the planner sees them.
 
-use crate::find_query::Hint;
+use crate::hint::Hint;
 use bunko_bson::{DocumentBuf, DocumentRef, order};
 use bunko_catalog::Index;
 use bunko_store::Direction;

@@ -36,7 +36,8 @@ pub(crate) use text_plan::names_text;
 
 use crate::AllowedIndexes;
 use crate::expr_filter::CollectionScans;
-use crate::find_query::{DistinctOf, FindQuery, Hint, KeyBounds};
+use crate::find_query::{DistinctOf, FindQuery, KeyBounds};
+use crate::hint::Hint;
 use crate::id_lookup::{can_look_up, is_plain_id};
 use crate::near::{Measure, NearSearch};
 use crate::plan::{Contender, Effort, Parts, Plan, UsedIndex};

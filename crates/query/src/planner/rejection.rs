@@ -10,7 +10,7 @@ use super::sort_order::{Split, split};
 use super::steps::asks_for;
 use super::{index_filter, predicates_of};
 use crate::contest::{DecidedBy, Trial};
-use crate::find_query::Hint;
+use crate::hint::Hint;
 use crate::plan::Plan;
 use bunko_bson::StringOrder;
 use bunko_catalog::{Answers, Index, IndexState};

@@ -6,7 +6,8 @@
 //! negations on the documents.
 
 use super::{AccessPath, Builder, IndexBounds, Order, choose, near_plan, predicates_of, whole_scan};
-use crate::find_query::{FindQuery, Hint};
+use crate::find_query::FindQuery;
+use crate::hint::Hint;
 use crate::stages::{KeysAlone, OrScan, RecordStage, Residual, ScoreUse, TermScan, TextInput, TextMatch, TextOr};
 use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
 use bunko_catalog::{Index, KeySpan, TextIndex};

@@ -2,7 +2,7 @@
 
 use super::Writes;
 use super::search::{Choice, Operation, Wanted};
-use crate::find_query::Hint;
+use crate::hint::Hint;
 use bunko_bson::{DocumentRef, StringOrder};
 use bunko_catalog::Verdict;
 use bunko_errors::Result;

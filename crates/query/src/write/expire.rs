@@ -3,7 +3,8 @@
 use super::Writes;
 use super::all::Rest;
 use super::search::{Operation, Search, Wanted};
-use crate::find_query::{FindQuery, Hint};
+use crate::find_query::FindQuery;
+use crate::hint::Hint;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_catalog::{Collection, Index, Verdict};
 use bunko_errors::Result;

@@ -3,7 +3,8 @@
 use super::search::{Choice, Operation, Wanted};
 use super::{Upsert, Writes, note_answer, verdict};
 use crate::QueryScope;
-use crate::find_query::{FindQuery, Hint};
+use crate::find_query::FindQuery;
+use crate::hint::Hint;
 use crate::planner::names_text;
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, Value, ValueRef};
 use bunko_catalog::{Did, Image, Outcome as Answer, Verdict};

@@ -3,7 +3,8 @@
 use super::report::{FoundById, LastSearch};
 use super::upsert::check_filter;
 use super::{Upsert, Writes, version_document};
-use crate::find_query::{FindQuery, Hint};
+use crate::find_query::FindQuery;
+use crate::hint::Hint;
 use crate::id_lookup::{can_look_up, id_lookup, is_plain_id};
 use crate::{Execution, QueryScope, plan};
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};

@@ -3,7 +3,7 @@
 use super::search::{Choice, Operation, Wanted};
 use super::{Writes, note_answer, verdict};
 use crate::QueryScope;
-use crate::find_query::Hint;
+use crate::hint::Hint;
 use bunko_bson::{DocumentRef, StringOrder, Timestamp, Value, ValueRef};
 use bunko_catalog::stored_document::EmptyTimestamps;
 use bunko_catalog::{Outcome as Answer, Verdict};

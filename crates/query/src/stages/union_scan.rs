@@ -1,7 +1,7 @@
-//! SORT_MERGE: the records of several scans in the order of the query's sort, each once.
+//! The records that any of several scans finds, each once: OR, and SORT_MERGE in the order of the query's sort.
 //!
-//! Each scan has the order on its own. The merge reads one key of each scan ahead, so a limit above it leaves the rest of
-//! the keys unread.
+//! Each scan of a SORT_MERGE has the order on its own. The merge reads one key of each scan ahead, so a limit above it
+//! leaves the rest of the keys unread.
 
 use super::index_scan::Scan;
 use super::{IndexScan, RecordStage, Records, Stage, StageNumber};
@@ -17,6 +17,77 @@ use bunko_store::RecordId;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 use std::sync::Arc;
+
+/// Runs the branches one after the other.
+pub(crate) struct OrScan {
+    pub number: StageNumber,
+    pub branches: Vec<Box<dyn RecordStage>>,
+}
+
+impl Stage for OrScan {
+    fn name(&self, _query: &FindQuery) -> &'static str {
+        "OR"
+    }
+
+    fn number(&self) -> StageNumber {
+        self.number
+    }
+
+    fn inputs(&self) -> Vec<&dyn Stage> {
+        self.branches.iter().map(|branch| branch.as_ref() as &dyn Stage).collect()
+    }
+
+    fn describe(&self, _query: &FindQuery, _facts: &mut Facts<'_>) {}
+
+    fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {
+        facts
+            .append("dupsTested", statistics.duplicates_tested as i32)
+            .append("dupsDropped", statistics.duplicates_dropped as i32);
+    }
+
+    fn effort(&self) -> Effort {
+        Effort::sum(self.branches.iter().map(|branch| branch.effort()))
+    }
+}
+
+impl RecordStage for OrScan {
+    fn open(&self, run: &Run) -> Box<dyn Records> {
+        Box::new(Union {
+            number: self.number,
+            branches: self.branches.iter().map(|branch| branch.open(run)).collect(),
+            current: 0,
+            seen: HashSet::new(),
+        })
+    }
+}
+
+struct Union {
+    number: StageNumber,
+    branches: Vec<Box<dyn Records>>,
+    current: usize,
+    seen: HashSet<RecordId>,
+}
+
+impl Records for Union {
+    fn next(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
+        while let Some(branch) = self.branches.get_mut(self.current) {
+            let Some(record) = branch.next(run)? else {
+                self.current += 1;
+                continue;
+            };
+            let statistics = run.at(self.number);
+            statistics.duplicates_tested += 1;
+            if self.seen.insert(record) {
+                statistics.advanced += 1;
+                return Ok(Some(record));
+            }
+            statistics.duplicates_dropped += 1;
+            statistics.rejected += 1;
+        }
+        run.at(self.number).is_at_end = true;
+        Ok(None)
+    }
+}
 
 /// Whether a record may be found by several scans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
