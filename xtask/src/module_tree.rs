@@ -11,7 +11,7 @@ pub struct Module {
     /// `["wire", "frame"]` for `crate::wire::frame`; empty for the root.
     pub path: Vec<String>,
     pub file: String,
-    /// Without what is compiled for tests alone.
+    /// The file without code that is compiled for tests alone.
     pub source: RustSource,
     /// Declared without `pub`, so that only its parent and the modules below it see it.
     pub is_private: bool,

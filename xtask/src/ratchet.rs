@@ -1,5 +1,5 @@
-//! Lists of what is tolerated today, `name number` on each line: a rule refuses what is not on its list or has grown, and
-//! says which numbers can be lowered.
+//! Lists of exceptions that are tolerated today, `name number` on each line. A rule refuses an exception that is not on
+//! its list or has grown, and says which numbers can be lowered.
 
 use std::collections::BTreeMap;
 use std::fs;

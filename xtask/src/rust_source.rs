@@ -31,7 +31,7 @@ impl RustSource {
         Self { code, comments: reader.comments, literals: reader.literals }
     }
 
-    /// Removes what is compiled for tests alone: items below `#[cfg(test)]`, `#[cfg(all(test, ...))]` and `#[test]`.
+    /// Removes code that only tests compile: items below `#[cfg(test)]`, `#[cfg(all(test, ...))]` and `#[test]`.
     #[must_use]
     pub fn without_tests(mut self) -> Self {
         let tests = test_items(&self.code);

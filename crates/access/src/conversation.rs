@@ -6,7 +6,7 @@ use crate::mechanism::Mechanism;
 use bunko_bson::base64;
 use subtle::ConstantTimeEq;
 
-/// Most bytes of a message: honest clients send a few hundred at most.
+/// Maximum number of bytes of a message: honest clients send a few hundred at most.
 const MESSAGE_BYTES_MAX: usize = 4096;
 /// Least length of a client's nonce: with a shorter one, a conversation could be repeated.
 const CLIENT_NONCE_MIN: usize = 8;

@@ -4,7 +4,7 @@ use crate::mechanism::Mechanism;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, base64, number};
 use zeroize::Zeroizing;
 
-/// Most iterations of a stored credential: a few seconds of work for a client.
+/// Maximum number of iterations of a stored credential: a few seconds of work for a client.
 const ITERATIONS_MAX: i64 = 10_000_000;
 
 /// The credential of one mechanism. It has no `Debug` on purpose, so that it cannot be printed.

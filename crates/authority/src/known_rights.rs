@@ -2,7 +2,7 @@
 
 use bunko_access::{ActionSet, Authorization};
 
-/// Most collections in the cache of one connection.
+/// Maximum number of collections in the cache of one connection.
 const KNOWN_MAX: usize = 8;
 /// Longest name that is cached, in bytes of database and collection. No collection has a longer name, but a client can
 /// ask for one.

@@ -103,7 +103,7 @@ impl LoggedIn {
         authority.access.generation() == self.generation
     }
 
-    /// The user, connected from that address, as owner of what they begin now.
+    /// The user, connected from that address, as owner of the operations, cursors and sessions that begin now.
     pub fn as_owner(&self, source: Option<IpAddr>) -> Owner {
         let (name, privileges) = (self.name.clone(), Arc::clone(&self.privileges));
         Owner { name, digest: self.digest, id: self.id.clone(), privileges, source }

@@ -8,7 +8,7 @@ use bunko_catalog::Catalog;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::fields::{Fields, elements};
 
-/// Most roles, privileges or restrictions that one command may name.
+/// Maximum number of roles, privileges or restrictions that one command may name.
 const NAMED_MAX: usize = 10_000;
 
 /// The role names in a field, each once.

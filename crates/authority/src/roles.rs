@@ -7,7 +7,7 @@ use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_catalog::Catalog;
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Most roles that a user may have, including inherited ones.
+/// Maximum number of roles that a user may have, including inherited ones.
 const INHERITED_MAX: usize = 4096;
 
 /// A built-in role, or one that was read from `admin.system.roles`.

@@ -26,7 +26,7 @@ pub struct FindMaxOptions {
     pub start: f64,
     /// The search ends when the lowest failed rate is less than this share above the highest good one.
     pub resolution: f64,
-    /// Most rates that are tried.
+    /// Maximum number of rates that are tried.
     pub trials_max: u32,
 }
 

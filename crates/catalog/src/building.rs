@@ -13,7 +13,7 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Most records that may wait for unique keys of other records. A build that meets more is given up.
+/// Maximum number of records that may wait for unique keys of other records. A build that meets more is given up.
 const OTHER_HOLDERS_MAX: usize = 1 << 20;
 const RECORDS_PER_WORD: u64 = u64::BITS as u64;
 const WORDS_PER_PAGE: usize = 512;

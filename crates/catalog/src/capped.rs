@@ -13,7 +13,7 @@ use bunko_operation::OperationSource;
 use bunko_store::{Direction, Location, RecordId, RecordRange, View};
 use std::sync::Arc;
 
-/// Most documents that one insert deletes; the next inserts continue.
+/// Maximum number of documents that one insert deletes; the next inserts continue.
 const VICTIMS_MAX: usize = 4096;
 
 /// The limits of a capped collection.

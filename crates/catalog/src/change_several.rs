@@ -16,9 +16,9 @@ use bunko_store::{Location, Lsn, RecordId};
 use std::ops::Range;
 use std::time::Duration;
 
-/// Most records that are changed together. Each locks one of some thousands of stripes, and other writers of the stripe
-/// wait longer if the holder's thread is descheduled. With this many, fewer than one insert in a hundred meets a locked
-/// stripe, while the shared costs are almost nothing for each record.
+/// Maximum number of records that are changed together. Each locks one of some thousands of stripes, and other writers
+/// of the stripe wait longer if the holder's thread is descheduled. With this many, fewer than one insert in a hundred
+/// meets a locked stripe, while the shared costs are almost nothing for each record.
 const RECORDS_MAX: usize = 16;
 /// Documents beyond this many bytes, counting old and new versions, are left for the next call.
 const BYTES_MAX: usize = 256 << 10;

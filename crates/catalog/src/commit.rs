@@ -66,8 +66,8 @@ pub(crate) trait Statement<'d> {
         std::iter::empty()
     }
 
-    /// Checks what must still be true, and makes the batch; `None` if there is nothing to commit. All records and keys
-    /// are locked and claimed.
+    /// Checks conditions that may have changed since the derivation, and makes the batch; `None` if there is nothing to
+    /// commit. All records and keys are locked and claimed.
     fn effects<'a>(&mut self, attempt: &Attempt<'a>) -> Result<Option<Effects<'d, 'a>>>;
 
     /// Positions of the documents that the batch inserts, in the command's list.

@@ -32,7 +32,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Most keys put under one hold of their locks, and most bytes of them.
+/// Maximum number of keys, and of their bytes, that are put while their locks are held once.
 const KEYS_PER_STEP: usize = 512;
 const BYTES_PER_STEP: usize = 128 << 10;
 /// A build of at least this many records has its keys flushed and merged at the end; those of a smaller one may all be
@@ -387,7 +387,7 @@ impl Catalog {
         builds.filter(|build| !build.indexes.is_empty()).collect()
     }
 
-    /// Builds what an earlier process did not finish, and returns the builds that failed.
+    /// Runs the builds that an earlier process did not finish, and returns the builds that failed.
     pub fn resume_builds(&self, operation: &dyn OperationSource) -> Vec<UnfinishedBuild> {
         self.interrupted_builds().iter().filter_map(|build| self.resume_build(build, operation)).collect()
     }

@@ -6,7 +6,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, Value, order};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Most filters of one collection; further ones are refused. A filter stays until it is cleared.
+/// Maximum number of filters of one collection; further ones are refused. A filter stays until it is cleared.
 pub const INDEX_FILTERS_MAX: usize = 1_000;
 
 /// The filter of one query shape.

@@ -20,11 +20,11 @@ use std::ops::Range;
 
 /// Initial room for a key, in bytes: an object id and its type.
 pub(crate) const KEY_BYTES_USUAL: usize = 24;
-/// Most bytes in the key of an `_id` of a clustered collection, as in MongoDB.
+/// Maximum number of bytes in the key of an `_id` of a clustered collection, as in MongoDB.
 const CLUSTERED_KEY_BYTES_MAX: usize = 8 << 20;
 
-/// Most bytes of memory for a document's keys in one index. The largest array of numbers that a document can hold takes
-/// less; more would not fit into a log record.
+/// Maximum number of bytes of memory for a document's keys in one index. The largest array of numbers that a document
+/// can hold takes less; more would not fit into a log record.
 const KEYS_BYTES_MAX: usize = 64 << 20;
 /// Memory that a key takes besides its bytes.
 const KEY_BYTES_BESIDES: usize = size_of::<Vec<u8>>();
@@ -201,9 +201,9 @@ pub(crate) fn append_stored_keys(
     Ok(())
 }
 
-/// Most elements of an array whose keys [`array_keys`] derives; it has to sort them.
+/// Maximum number of elements of an array whose keys [`array_keys`] derives; it has to sort them.
 const ELEMENTS_MAX: usize = 64;
-/// Most fields of an index whose keys [`array_keys`] derives.
+/// Maximum number of fields of an index whose keys [`array_keys`] derives.
 const FIELDS_MAX: usize = 8;
 
 /// The next most common case: an index that takes all documents by their values, and one of its paths, a name without

@@ -14,7 +14,7 @@ use bunko_store::Lsn;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Most indexes of one collection, `_id` included.
+/// Maximum number of indexes of one collection, `_id` included.
 const INDEXES_MAX: usize = 64;
 
 /// The result of `dropIndexes`.

@@ -8,9 +8,9 @@ use bunko_errors::{ErrorCode, Result};
 use bunko_operation::OperationSource;
 use std::borrow::Cow;
 
-/// Most documents that share one log record.
+/// Maximum number of documents that share one log record.
 pub(crate) const BATCH_COUNT_MAX: usize = 1024;
-/// Most bytes of documents in a log record that has more than one.
+/// Maximum number of bytes of documents in a log record that has more than one.
 const BATCH_BYTES_MAX: usize = 4 << 20;
 
 /// The number of documents, at most `count_max`, that fit one log record.

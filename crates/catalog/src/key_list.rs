@@ -11,7 +11,7 @@ use bunko_store::{RecordId, SEGMENT_BYTES, StorageError, View};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Most bytes of keys that one log record may have for several documents.
+/// Maximum number of bytes of keys that one log record may have for several documents.
 const BATCH_KEYS_BYTES_MAX: usize = 16 << 20;
 
 /// Copies of each key during a commit.

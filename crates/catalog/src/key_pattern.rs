@@ -6,7 +6,7 @@ use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Most fields in one key pattern.
+/// Maximum number of fields in one key pattern.
 const FIELDS_MAX: usize = 32;
 
 pub(crate) fn cannot_create(message: String) -> Failure {

@@ -9,13 +9,13 @@ use bunko_operation::Draw;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Most keys of a sample.
+/// Maximum number of keys of a sample.
 pub(crate) const KEYS_MAX: usize = 1_000;
 /// Fewest keys from which a part of an index is estimated.
 const KEYS_MIN: usize = 32;
 /// Bytes of a key that are kept. Two keys that differ only behind them count as equal.
 const KEY_BYTES_KEPT: usize = 64;
-/// Most bytes of a sample.
+/// Maximum number of bytes of a sample.
 pub(crate) const BYTES_MAX: u64 = (KEYS_MAX * (KEY_BYTES_KEPT + size_of::<u32>())) as u64;
 /// Number of leading fields for which distinct values are counted.
 const FIELDS_MAX: usize = 8;
@@ -80,7 +80,7 @@ pub(crate) struct MadeAt {
     pub log_bytes: u64,
     /// The id of the next record.
     pub record_ids: u64,
-    /// Number of samples that the index had before.
+    /// Number of samples of the index that were made before this one.
     pub version: u64,
 }
 
@@ -261,7 +261,7 @@ impl SampledIndex {
         entries / self.sample.len().max(1) as f64
     }
 
-    /// Number of keys of one value of the first fields that no sampled key has.
+    /// Estimated number of keys with one value of the first `fields` fields, if no sampled key has that value.
     fn per_rare_value(&self, fields: usize, per_key: f64) -> f64 {
         let half = per_key / 2.0;
         let of_fields = fields.min(self.sample.distinct.len()).checked_sub(1);

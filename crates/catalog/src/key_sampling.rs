@@ -23,13 +23,13 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Most keys of an index that is walked whole.
+/// Maximum number of keys of an index that is walked whole.
 const WALKED_MAX: u64 = 16_000;
 /// Number of documents whose keys make a sample of a larger index.
 const RECORDS_MAX: usize = KEYS_MAX;
-/// Most places drawn for them.
+/// Maximum number of places that are drawn to find these documents.
 const DRAWS_MAX: usize = 4 * RECORDS_MAX;
-/// Most keys of the drawn documents, before some of them are kept.
+/// Maximum number of keys of the drawn documents, before some of them are kept.
 const DRAWN_KEYS_MAX: usize = 16 * KEYS_MAX;
 /// Number of keys whose successors are looked at.
 const SUCCESSORS: usize = 256;

@@ -14,7 +14,7 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Most bytes in the namespace of a new collection or view.
+    /// Maximum number of bytes in the namespace of a new collection or view.
     /// Source: MongoDB limits, "Namespace Length".
     pub const BYTES_MAX: usize = 255;
     /// The database of the oplog.

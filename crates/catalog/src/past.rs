@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Default time that a state is kept, in seconds.
 /// Source: MongoDB manual, parameter `minSnapshotHistoryWindowInSeconds`.
 pub const SNAPSHOT_WINDOW_S: u32 = 300;
-/// Most states that are kept; the oldest is dropped for a new one.
+/// Maximum number of states that are kept; the oldest is dropped for a new one.
 pub const KEPT_STATES_MAX: usize = 1000;
 
 /// Part (1/n) of the kept states that is dropped at once if engines retain too much for them, before the next check.

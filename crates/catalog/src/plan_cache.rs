@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Most plans of one collection; a further one replaces the oldest.
+/// Maximum number of plans of one collection; a further one replaces the oldest.
 const PLANS_MAX: usize = 1_000;
 
 /// The estimated cost of a cached plan when it was chosen.

@@ -27,7 +27,7 @@ use bunko_search::SearchIndexDefinition;
 use bunko_store::{Batch, Lsn};
 use std::sync::Arc;
 
-/// Most search indexes of one collection.
+/// Maximum number of search indexes of one collection.
 pub const SEARCH_INDEXES_MAX: usize = 64;
 
 /// A search index of either type.

@@ -15,7 +15,7 @@ use bunko_operation::OperationSource;
 use bunko_store::{Direction, KeyRange, Lsn, RecordId, View};
 use std::sync::Arc;
 
-/// Most bytes of violations that are reported; there may be more.
+/// Maximum number of bytes of violations that are reported; there may be more.
 const VIOLATIONS_BYTES_MAX: usize = 8 << 20;
 
 /// Whether to make the index unique, or only to check whether that is possible.

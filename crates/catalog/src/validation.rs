@@ -9,7 +9,7 @@ use bunko_store::{Direction, KeyRange, RecordRange, Snapshot, View};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Most errors that are described.
+/// Maximum number of errors that are described.
 const ERRORS_MAX: usize = 20;
 
 /// The result of a validation, which changes nothing.

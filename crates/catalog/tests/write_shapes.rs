@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting(System);
 
-/// Most bytes that a write may take for each byte sent and each index.
+/// Maximum number of bytes that a write may take for each byte sent and each index.
 const BYTES_PER_BYTE: i64 = 40;
 /// Bytes that any write may take in addition.
 const BYTES_BESIDES: i64 = 2 << 20;

@@ -11,7 +11,7 @@
 //! that the notes concern and asks for a sync, after which their bells ring (`followers.rs` of `store`). So a writer
 //! pays only for streams that follow its own collection.
 //!
-//! The crate knows no command: [`StreamContext`] and [`StreamRequest`] are what it uses of the one that opens a stream.
+//! The crate knows no command: it sees the command that opens a stream as a [`StreamContext`] and a [`StreamRequest`].
 #![forbid(unsafe_code)]
 
 mod delta;

@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 
 /// The stage's name, including `$`.
 pub(crate) const STAGE: &str = bunko_stages::CHANGE_STREAM_SPLIT_LARGE_EVENT.name;
-/// Most bytes of a fragment besides its token and its fields' values: `splitEvent`, names and ends of fields.
+/// Maximum number of bytes of a fragment besides its token and its fields' values: `splitEvent`, names and ends of
+/// fields.
 const OVERHEAD_BYTES: usize = 128;
 /// Longest fragment, and longest event that is returned whole. A field with a document of the largest size fits.
 const FRAGMENT_BYTES_MAX: usize = MAX_INTERNAL_DOCUMENT_BYTES - (8 << 10);

@@ -28,9 +28,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const CHUNK_BYTES: usize = 128 << 10;
 /// Bytes of a document's length field.
 const LENGTH_BYTES: usize = 4;
-/// Most bytes of events that wait in one tail for slow members.
+/// Maximum number of bytes of events that wait in one tail for slow members.
 const TAIL_BYTES_MAX: usize = 1 << 20;
-/// Most bytes of events that wait in all tails of a server.
+/// Maximum number of bytes of events that wait in all tails of a server.
 const ALL_BYTES_MAX: usize = 64 << 20;
 /// How often a stream that joins a tail tries to reach its position.
 const TRIES: usize = 4;

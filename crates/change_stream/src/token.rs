@@ -31,7 +31,7 @@ const EVENT_KIND: i32 = 128;
 const VERSION_MAX: i32 = 2;
 /// Most event keys are not longer than this, in bytes.
 const KEY_BYTES: usize = 160;
-/// Most fragments of an event: numbers whose double fits into one byte.
+/// Maximum number of fragments of an event: numbers whose double fits into one byte.
 pub(crate) const FRAGMENTS_MAX: u8 = 64;
 /// The field of a token with the digits.
 const DATA: &str = "_data";

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Bytes that a ready pipe accepts without waiting.
 /// Source: pipe(7), `PIPE_BUF`.
 const READY_BYTES: usize = 4096;
-/// Most bytes that may wait for the reader.
+/// Maximum number of bytes that may wait for the reader.
 const QUEUE_BYTES_MAX: usize = 1 << 20;
 
 /// A stream of the process that another program may read.

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// Permission bits of the group and of all other users.
 const OF_OTHERS: u32 = 0o077;
-/// Most files that a start examines: one finding is enough for a warning, and a directory may hold a hundred thousand
-/// files.
+/// Maximum number of files that a start examines: one finding is enough for a warning, and a directory may hold a
+/// hundred thousand files.
 const FILES_MAX: usize = 10_000;
 
 /// Makes files, directories and sockets that the process creates from now on accessible only to its own user, as mongod

@@ -8,7 +8,7 @@ use bunko_engines::EngineOptions;
 use bunko_operation::ServerMemory;
 use std::sync::Arc;
 
-/// Most bytes that engines hold in memory before they are flushed; less with a small cache.
+/// Maximum number of bytes that engines hold in memory before they are flushed; less with a small cache.
 const UNFLUSHED_BYTES_MAX: u64 = 64 << 20;
 /// They are at most one part in this many of the cache.
 const UNFLUSHED_CACHE_PART: u64 = 8;

@@ -39,7 +39,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tracing_subscriber::layer::SubscriberExt;
 
-/// Most memory that one operation may hold, in bytes.
+/// Maximum memory that one operation may hold, in bytes.
 const OPERATION_BYTES_MAX: u64 = 512 << 20;
 
 /// Runs a server until it is told to stop.

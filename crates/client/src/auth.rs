@@ -18,7 +18,7 @@ use std::sync::Mutex;
 
 /// Random bytes in a nonce. Source: MongoDB authentication specification (at least 24).
 const NONCE_BYTES: usize = 24;
-/// Most replies without progress in a conversation: MongoDB sends one.
+/// Maximum number of replies without progress in a conversation: MongoDB sends one.
 const EMPTY_EXCHANGES_MAX: usize = 2;
 
 /// The key of the last successful SCRAM, for the next connection with this credential. Deriving it takes some

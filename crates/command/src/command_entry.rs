@@ -1,4 +1,4 @@
-//! The entry of a command in the table of commands: its facts, and what needs the server itself.
+//! The entry of a command in the table of commands: its facts, and the parts that need the server itself.
 //!
 //! **Invariant:** code outside a command's file never compares names of commands. It asks the entry.
 
@@ -24,7 +24,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// Entries take what they do not say from here. Name, privileges and `run` are always their own: the table does
+    /// Defaults for the fields that an entry leaves out. Name, privileges and `run` are always its own: the table does
     /// not compile with an entry that lacks a name or privileges.
     pub(crate) const PLAIN: Self = Self {
         facts: CommandFacts::PLAIN,

@@ -6,7 +6,7 @@ use bunko_bson::{ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::deployment::Deployment;
 
-/// Most members of a set. Source: MongoDB manual, "Limits and Thresholds".
+/// Maximum number of members of a set. Source: MongoDB manual, "Limits and Thresholds".
 const MEMBERS_MAX: i64 = 50;
 /// Members of this set.
 const MEMBERS: i64 = 1;

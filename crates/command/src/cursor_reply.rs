@@ -24,7 +24,7 @@ const BATCH_BYTES_MAX: usize = MAX_USER_DOCUMENT_BYTES;
 
 /// How the first batch is made.
 pub struct FirstBatch {
-    /// Most documents in it.
+    /// Maximum number of documents in it.
     pub documents: u64,
     /// Whether the cursor is closed after it.
     pub is_only: bool,

@@ -262,7 +262,7 @@ impl Service {
     }
 }
 
-/// Most times that a read starts again because its collection was dropped.
+/// Maximum number of times that a read starts again because its collection was dropped.
 const OVERTAKEN_MAX: usize = 100;
 
 /// Whether a command read a collection that was dropped meanwhile, and had no other effect. Another collection may have

@@ -98,7 +98,7 @@ pub struct Facts {
     pub arguments: Vec<String>,
     /// Options from flags and the configuration file, as `getCmdLineOpts` shows them under `parsed`.
     pub parsed_options: DocumentBuf,
-    /// Most connections at once.
+    /// Maximum number of connections at once.
     pub connections_max: u32,
     /// Memory limits of operations.
     pub memory_limits: MemoryLimits,

@@ -20,7 +20,8 @@ use std::time::Instant;
 pub(crate) enum StatementKind {
     Update,
     Remove,
-    /// An operation of a command for several collections, which has this name, or several adjacent inserts of one.
+    /// One operation, or several adjacent inserts, of a command that writes to several collections; holds the command's
+    /// name.
     OfSeveral(&'static str),
 }
 

@@ -19,7 +19,7 @@ pub enum Compressible {
 
 /// Bytes that snappy needs to repeat earlier data.
 pub(crate) const COPY_COST: usize = 3;
-/// Most bytes that one such copy repeats; a long run takes many copies.
+/// Maximum number of bytes that one such copy repeats; a long run takes many copies.
 pub(crate) const COPIED_BYTES: usize = 64;
 /// Bytes that snappy needs to announce new data.
 pub(crate) const LITERAL_COST: usize = 2;

@@ -3,7 +3,7 @@
 use crate::dataset::Dataset;
 use bunko_bson::{DocumentRef, ValueRef, extended_json, order};
 
-/// Most characters of a value in messages.
+/// Maximum number of characters of a value in messages.
 const SHOWN_CHARACTERS_MAX: usize = 60;
 /// Characters shown before the first that differs.
 const SHOWN_BEFORE: usize = 10;

@@ -6,7 +6,7 @@ use crate::{Expression, FieldPath, StandIn};
 use bunko_bson::{DocumentRef, EncodedValue, FieldNames, ValueRef};
 use std::ops::{ControlFlow, Range};
 
-/// Most paths found in one walk; further paths are looked up one by one.
+/// Maximum number of paths found in one walk; further paths are looked up one by one.
 const SLOTS_MAX: usize = 8;
 
 /// The slot of a path among the paths found together.

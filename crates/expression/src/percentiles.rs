@@ -58,7 +58,7 @@ impl Digest {
     }
 }
 
-/// The use of an operator, which decides the error code for an argument that is no document.
+/// The use of an operator, which decides the error code for an argument that is not a document.
 #[derive(Clone, Copy)]
 pub(crate) enum UsedAs {
     Accumulator,
@@ -73,8 +73,8 @@ impl UsedAs {
 
 /// Reads the arguments of `$median`.
 /// # Errors
-/// 7436100 or 7436201 for no document, `IDLFailedToParse` and `IDLUnknownField` for its fields, `BadValue` for another
-/// method.
+/// 7436100 or 7436201 if the argument is not a document, `IDLFailedToParse` and `IDLUnknownField` for its fields,
+/// `BadValue` for another method.
 pub(crate) fn parse_median(value: ValueRef<'_>, scope: &ParseScope, place: UsedAs) -> Result<Expression> {
     let Some(arguments) = value.as_document() else {
         let message = format!("specification must be an object; found $median: {}", ValueText(value));
@@ -87,8 +87,8 @@ pub(crate) fn parse_median(value: ValueRef<'_>, scope: &ParseScope, place: UsedA
 
 /// Reads the arguments of `$percentile`.
 /// # Errors
-/// As [`parse_median`], 7429703 or 7436200 for no document; 7750300 to 7750303 for a `p` that is no list of numbers from
-/// 0 to 1, whatever the method.
+/// As [`parse_median`], but 7429703 or 7436200 if the argument is not a document. 7750300 to 7750303 if `p` is not a
+/// list of numbers from 0 to 1, whatever the method is.
 pub(crate) fn parse_percentile(
     value: ValueRef<'_>,
     scope: &ParseScope,

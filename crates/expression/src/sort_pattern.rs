@@ -8,7 +8,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use std::collections::HashSet;
 
-/// Most paths of a pattern. Source: MongoDB limits, "Number of Keys in a Sort Pattern".
+/// Maximum number of paths of a pattern. Source: MongoDB limits, "Number of Keys in a Sort Pattern".
 const FIELDS_MAX: usize = 32;
 
 /// A parsed sort pattern.

@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Most layers of devices that are followed: a partition on a volume on an image needs three.
+/// Maximum number of layers of devices that are followed: a partition on a volume on an image needs three.
 const LAYERS_MAX: usize = 8;
 /// Name of the parent of all kernel threads, where this process can see them.
 const KERNEL_THREADS: &str = "kthreadd";

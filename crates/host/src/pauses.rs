@@ -14,7 +14,7 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Most processors that are watched.
+/// Maximum number of processors that are watched.
 const PROCESSORS_MAX: usize = 256;
 const NANOSECONDS_PER_MILLISECOND: u64 = 1_000_000;
 /// Longest interval between two wake-ups of a sleeper, in milliseconds.

@@ -15,10 +15,10 @@ use rquickjs::{Coerced, Context, Ctx, Error, Function, Object, Runtime};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Most bytes of the heap of one operation's scripts; they count for the operation besides.
+/// Maximum number of bytes of the heap of one operation's scripts; they count for the operation besides.
 /// Source: MongoDB manual, parameter `internalQueryJavaScriptHeapSizeLimitMB`.
 const HEAP_BYTES_MAX: usize = 100 * 1024 * 1024;
-/// Most bytes of stack that nested calls may take; a thread has 2 MiB.
+/// Maximum number of bytes of stack that nested calls may take; a thread has 2 MiB.
 const STACK_BYTES_MAX: usize = 256 * 1024;
 
 const PRELUDE: &str = include_str!("prelude.js");

@@ -1,4 +1,4 @@
-//! A worker: runs the scripts of one operation for the server, which ends it whenever it likes.
+//! A worker process: runs the scripts of one operation. The server may kill it at any time.
 
 mod confinement;
 

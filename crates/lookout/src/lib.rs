@@ -16,7 +16,7 @@ use bunko_sync::Mutex;
 use bunko_sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Most events taken at once: the rest is left to other threads.
+/// Maximum number of events taken at once: the rest is left to other threads.
 pub const EVENTS_MAX: usize = 16;
 /// Interval between two looks.
 pub const TICK: Duration = Duration::from_millis(1);

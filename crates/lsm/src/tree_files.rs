@@ -5,7 +5,7 @@
 //! current    number of the version, u64; XXH3 of its file, u128; kind of the checksum, u8, always 0
 //! v<number>  an archive (see the crate sfa); its section `tables` lists levels of runs of tables:
 //!            levels, u8; of each: runs, u8; of each: tables, u32; of each: number, u64; kind of the checksum, u8;
-//!            XXH3 of its file, u128; what is added to its sequence numbers, u64
+//!            XXH3 of its file, u128; offset of its sequence numbers, u64
 //! tables/    a file of blocks for each table, with a checksum for each block
 //! ```
 

@@ -25,7 +25,7 @@ pub const NAME: &str = "mmap";
 
 /// With fewer free bytes, holes are punched only on request.
 const FREE_BYTES_MIN: u64 = 64 << 20;
-/// Most memory for memtables that have been written but are still in use by old views.
+/// Maximum memory for memtables that have been written but are still in use by old views.
 const KEPT_MEMORY_BYTES_MAX: u64 = 1 << 30;
 /// Shorter runs of free pages are given back only by `compact`: LMDB soon uses them again, and each hole adds an extent
 /// to the file in the filesystem.

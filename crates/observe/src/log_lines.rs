@@ -21,11 +21,12 @@ struct Kept {
 }
 
 impl LogLines {
-    /// Most lines that are kept.
+    /// Maximum number of lines that are kept.
     const LINES_MAX: usize = 1024;
-    /// Most bytes of all kept lines, so that they fit into a reply. Source: MongoDB 8.2, the log in memory.
+    /// Maximum number of bytes of all kept lines, so that they fit into a reply. Source: MongoDB 8.2, the log in
+    /// memory.
     const BYTES_MAX: usize = 1 << 20;
-    /// Most warnings of the start that are kept.
+    /// Maximum number of warnings of the start that are kept.
     const STARTUP_WARNINGS_MAX: usize = 64;
 
     /// Whether log lines leave out values from clients (`security.redactClientLogData`).

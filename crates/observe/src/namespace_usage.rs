@@ -5,8 +5,8 @@ use bunko_request::counted_as::{OperationClass, UsageKind};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 
-/// Most namespaces of a generation in a shard. A shard has two generations, so it keeps at least this many namespaces
-/// and at most twice as many.
+/// Maximum number of namespaces of a generation in a shard. A shard has two generations, so it keeps at least this many
+/// namespaces and at most twice as many.
 const GENERATION_MAX: usize = 5_000;
 /// The use of one namespace.
 #[derive(Clone, Debug, Default)]

@@ -8,7 +8,7 @@ use bunko_query::{PlanChoice, PlanReport};
 use bunko_request::secret_names::shown_statement;
 use bunko_request::truncated_command::shortened;
 
-/// Most bytes of a statement in a log line; mongod truncates attributes there.
+/// Maximum number of bytes of a statement in a log line; mongod truncates attributes there.
 const LINE_COMMAND_BYTES_MAX: usize = 10 * 1024;
 /// Larger commands, in bytes, are shown as text, as in MongoDB.
 const COMMAND_BYTES_MAX: usize = 50 * 1024;

@@ -47,7 +47,7 @@ pub(crate) struct HeldMemory {
     server: Arc<ServerMemory>,
     /// As in [`MemoryLimits`].
     operation_bytes_max: u64,
-    /// As in [`MemoryLimits`], and bytes drawn since.
+    /// As in [`MemoryLimits`], plus the bytes that were drawn since the operation began.
     prepaid_bytes: u64,
     /// Bytes that this thread had taken when it entered.
     taken_before: i64,
@@ -110,7 +110,7 @@ impl HeldMemory {
         u64::try_from(self.kept).unwrap_or(0)
     }
 
-    /// Most bytes that a stage that can spill may gather: no limit while half of the budget is free.
+    /// Maximum number of bytes that a stage that can spill may gather: no limit while half of the budget is free.
     pub fn stage_bytes_now(&self) -> u64 {
         let server = &self.server;
         let left = server.left();

@@ -4,7 +4,7 @@ use crate::{DiskUse, Helpers, ScratchSpace};
 use std::any::Any;
 use std::sync::Arc;
 
-/// Most bytes that a stage may gather before it spills or fails.
+/// Maximum number of bytes that a stage may gather before it spills or fails.
 /// Source: MongoDB limits, "Aggregation Pipeline Stages", 100 megabytes.
 pub const STAGE_BYTES_MAX: u64 = 100 * 1024 * 1024;
 
@@ -55,7 +55,7 @@ pub struct StageLimits {
     pub scripting: Scripting,
     /// The host of scripts; without one they run in this process.
     pub script_host: Option<Arc<ScriptHost>>,
-    /// Most threads that work for one operation at once.
+    /// Maximum number of threads that work for one operation at once.
     pub workers_max: u32,
     /// Permits for second threads.
     pub helpers: Arc<Helpers>,
@@ -114,7 +114,7 @@ impl StageLimits {
         Self { script_host: Some(script_host), ..self }
     }
 
-    /// Most bytes that a stage may gather.
+    /// Maximum number of bytes that a stage may gather.
     pub fn bytes_max(&self, gatherer: Gatherer) -> u64 {
         self.bytes_max[gatherer as usize]
     }

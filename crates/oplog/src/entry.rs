@@ -11,7 +11,8 @@ pub const TERM: i64 = -1;
 const VERSION: i64 = 2;
 /// Version of the delta format.
 const DELTA_VERSION: i32 = 2;
-/// Most bytes of operations in one entry of a transaction, unless it has a single operation: an entry is a document.
+/// Maximum number of bytes of operations in one entry of a transaction, unless it has a single operation: an entry is a
+/// document.
 const OPERATIONS_BYTES_MAX: usize = 15 << 20;
 /// Approximate bytes of an entry without its namespace and `o`.
 const ENTRY_BYTES: usize = 192;

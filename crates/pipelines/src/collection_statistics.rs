@@ -33,9 +33,9 @@ pub struct CollectionStatistics {
 pub struct IndexStatistics {
     /// Its name.
     pub name: String,
-    /// Whether it is ready.
+    /// Whether the index is ready or still being built.
     pub state: IndexState,
-    /// Its entries and their bytes.
+    /// Number of its keys, and their bytes.
     pub keys: KeyspaceStatistics,
     /// Space that the index takes in storage.
     pub storage: Space,

@@ -9,7 +9,7 @@ use bunko_session::transactions::check_read;
 use bunko_stages::Source;
 use std::sync::Arc;
 
-/// Most views that may stand on each other; a chain of this depth can be defined but not read.
+/// Maximum number of views that may stand on each other; a chain of this depth can be defined but not read.
 /// Source: MongoDB 8.2, "View depth too deep or view cycle detected".
 pub(crate) const VIEW_DEPTH_MAX: usize = 20;
 

@@ -16,7 +16,7 @@ use bunko_stages::{CHANGE_STREAM, DOCUMENTS, Subject};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Most bytes of a view's pipeline, together with the pipelines of the views below it.
+/// Maximum number of bytes of a view's pipeline, together with the pipelines of the views below it.
 /// Source: MongoDB 8.2, "View pipeline exceeds size limit".
 const PIPELINE_BYTES_MAX: usize = 16_000_000;
 

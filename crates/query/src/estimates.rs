@@ -29,9 +29,9 @@ const CLEAR_PART: f64 = 1.0 / 3.0;
 const COST_MIN: f64 = 2_000.0;
 /// A collection of fewer documents has no choice by estimates, and no samples unless explain asks for them.
 const DOCUMENTS_MIN: u64 = 1_000;
-/// Most ranges that are looked up in a sample; of more ranges some stand for all.
+/// Maximum number of ranges that are looked up in a sample. If there are more, some of them stand for all.
 const RANGES_MAX: usize = 256;
-/// Most sampled keys that are checked against the bounds of later fields.
+/// Maximum number of sampled keys that are checked against the bounds of later fields.
 const CHECKED_MAX: usize = 64;
 /// Entries that a chosen plan may examine before its first result: this many times its highest estimate.
 const WORKS_FACTOR: f64 = 10.0;

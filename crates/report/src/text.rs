@@ -11,7 +11,7 @@ use crate::{machine_pauses, step_label, storage_rows};
 use bunko_statistics::{Estimate, LatencyHistogram, LatencySummary, SYMMETRIC_MAX};
 use grid::{Grid, Side};
 
-/// Most characters of a name in the table of steps.
+/// Maximum number of characters of a name in the table of steps.
 const NAME_WIDTH_MAX: usize = 24;
 /// Width of tables if the width of the terminal is unknown, as in a pipe or a file.
 pub const DEFAULT_WIDTH: usize = 120;

@@ -4,7 +4,7 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use std::fmt::Write as _;
 
-/// Most bytes of a string that are shown.
+/// Maximum number of bytes of a string that are shown.
 const STRING_BYTES_MAX: usize = 150;
 /// Marks a truncation.
 const ELLIPSIS: &str = "...";

@@ -14,7 +14,7 @@ const FIRST_BYTES: usize = 4096;
 const RUN: usize = 4096;
 /// Records that are prefetched ahead of an ordered read: about as far as a fetch takes.
 const FETCHED_AHEAD: usize = 8;
-/// Most bytes prefetched of each record.
+/// Maximum number of bytes prefetched of each record.
 const FETCHED_BYTES: usize = 128;
 
 /// A record in an arena. The first bytes of its key decide most comparisons. Places ascend in order of arrival, so

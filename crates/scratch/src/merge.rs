@@ -6,7 +6,8 @@ use crate::record_file::{RecordFile, RecordReader, RecordWriter};
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
 
-/// Most runs of one level. As many become one of the next, so that few files are open, and none is rewritten often.
+/// Maximum number of runs of one level. As many become one of the next, so that few files are open, and none is
+/// rewritten often.
 const RUNS_MAX: usize = 32;
 
 /// The runs of one sort, in the order of the input that they came from.

@@ -8,7 +8,7 @@ use crate::record_file::{RecordReader, RecordWriter};
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
 
-/// Most files. A file that is too large is partitioned again by other bits of the hash.
+/// Maximum number of files. A file that is too large is partitioned again by other bits of the hash.
 pub const PARTITIONS: usize = 16;
 const BITS: u32 = PARTITIONS.trailing_zeros();
 

@@ -23,7 +23,7 @@ impl QueueWriter {
         self.0.write(&[], &[value], operation).map(drop)
     }
 
-    /// Ends the input. Returns a reader at its beginning, and the counts of what it holds.
+    /// Ends the input. Returns a reader at its beginning, and the numbers of its records and bytes.
     /// # Errors
     /// Failures of the file.
     pub fn finish(self) -> Result<(RecordReader, Spilled)> {

@@ -8,11 +8,11 @@ use bunko_bson::{ArrayBuf, DocumentBuf, Value, ValueRef, number, order};
 use bunko_errors::{Failure, Result};
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Most values of one facet, and most bounds.
+/// Maximum number of values of one facet, and of its bounds.
 const BUCKETS_MAX: usize = 1_000;
 /// Default number of values of a facet of strings.
 const BUCKETS_USUAL: i64 = 10;
-/// Most different values that a facet of strings counts.
+/// Maximum number of different values that a facet of strings counts.
 const VALUES_MAX: usize = 1_000_000;
 
 /// One facet.

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 /// Limits of fuzzy matching.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fuzzy {
-    /// Most edits: characters inserted, deleted, replaced, or exchanged with their neighbour.
+    /// Maximum number of edits: characters inserted, deleted, replaced, or exchanged with their neighbour.
     pub edits_max: usize,
     /// Number of leading characters that must be equal.
     pub prefix: usize,
-    /// Most words that one word may match.
+    /// Maximum number of words that one word may match.
     pub expansions_max: usize,
 }
 

@@ -14,9 +14,9 @@ use unicode_segmentation::UnicodeSegmentation;
 #[derive(Debug)]
 pub(crate) struct Highlight {
     paths: Vec<Path>,
-    /// Most characters of a text that are searched.
+    /// Maximum number of characters of a text that are searched.
     characters_max: usize,
-    /// Most sentences that are returned per field.
+    /// Maximum number of sentences that are returned per field.
     passages_max: usize,
 }
 

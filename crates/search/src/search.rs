@@ -17,7 +17,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use std::sync::Arc;
 
-/// Most bytes of hits that a search keeps.
+/// Maximum number of bytes of hits that a search keeps.
 pub const FOUND_BYTES_MAX: usize = 100 << 20;
 
 /// The documents of a collection. Repeated reads give the same documents in the same order.

@@ -4,7 +4,7 @@ use crate::{Reader, Refusal, StoredSource};
 use bunko_bson::DocumentRef;
 use bunko_errors::{Failure, Result};
 
-/// Most dimensions of a vector. Source: MongoDB manual, "How to Index Fields for Vector Search".
+/// Maximum number of dimensions of a vector. Source: MongoDB manual, "How to Index Fields for Vector Search".
 const DIMENSIONS_MAX: i64 = 8_192;
 
 /// The definition of an index of type `vectorSearch`.

@@ -4,7 +4,7 @@ use bunko_bson::ObjectId;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 
-/// Most sources in the map, over all time series. When it is full, it is cleared.
+/// Maximum number of sources in the map, over all time series. When it is full, it is cleared.
 const SOURCES_MAX: usize = 100_000;
 /// Longest source in the map, in bytes. Measurements of a longer source begin a bucket with each insert.
 const SOURCE_BYTES_MAX: usize = 1024;

@@ -15,9 +15,9 @@ use std::time::Duration;
 /// Limits of connections.
 #[derive(Clone, Debug)]
 pub struct AdmissionOptions {
-    /// Most connections at once (`net.maxIncomingConnections`), not counting clients of [`Self::exempt`].
+    /// Maximum number of connections at once (`net.maxIncomingConnections`), not counting clients of [`Self::exempt`].
     pub connections_max: usize,
-    /// Most connections from one address at once; IPv6 counts per network of 64 bits. `None` for no limit.
+    /// Maximum number of connections from one address at once; IPv6 counts per network of 64 bits. `None` for no limit.
     pub by_address_max: Option<usize>,
     /// Addresses that are always admitted (`net.maxIncomingConnectionsOverride`).
     pub exempt: Vec<AddressRange>,

@@ -71,7 +71,7 @@ fn split(namespace: &str) -> (&str, &str) {
     namespace.split_once('.').unwrap_or((namespace, ""))
 }
 
-/// The `find` that says what an OP_QUERY on a collection says.
+/// The `find` that is equivalent to an OP_QUERY on a collection.
 fn find_command<'a>(query: &Query<'a>) -> (&'a str, DocumentBuf) {
     let (database, collection) = split(query.full_collection_name);
     let mut find = DocumentBuf::new().with("find", collection);

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 /// Bytes taken from a socket at once.
 const READ_BYTES: usize = 256 * 1024;
-/// Most reply buffers kept for reuse, and the largest size kept.
+/// Maximum number of reply buffers kept for reuse, and the largest size kept.
 const BUFFERS_MAX: usize = 16;
 const BUFFER_BYTES_MAX: usize = 1 << 20;
 

@@ -130,7 +130,7 @@ fn message(body: DocumentRef<'_>) -> Vec<u8> {
 struct Peer(TcpStream);
 
 impl Peer {
-    /// With a small buffer, so that what is not read stays with the server.
+    /// Connects with a small receive buffer, so that unread replies stay with the server.
     fn connect(address: SocketAddr) -> Self {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
         socket.set_recv_buffer_size(4096).expect("an option");
@@ -157,7 +157,7 @@ impl Peer {
         Some(Message::parse(&frame).expect("well-formed").body.to_owned())
     }
 
-    /// 1, or the code of what is wrong.
+    /// 1 if the reply is ok, else its error code.
     fn outcome(&mut self) -> Result<i32, i32> {
         outcome(&self.reply().expect("a reply"))
     }

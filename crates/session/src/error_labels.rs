@@ -52,8 +52,8 @@ const ALSO_RESUMABLE: [i32; 5] = [
     13388, // StaleConfig
 ];
 
-/// Labels the failure of a request, whose command has the entry `command` if it exists. From this wire version on,
-/// drivers decide by the labels alone.
+/// Adds the error label to the failure of a request; `command` is the command's entry, `None` for an unknown command.
+/// Drivers retry by the labels alone, because the server's wire version promises them.
 pub fn labelled(failure: Failure, command: Option<&CommandFacts>, request: &Request<'_>) -> Failure {
     let body = request.body;
     if matches!(failure.code(), ErrorCode::CHANGE_STREAM_FATAL_ERROR | ErrorCode::CHANGE_STREAM_HISTORY_LOST) {

@@ -14,7 +14,7 @@ pub struct ConnectionRate {
     pub per_second: f64,
     /// Connections that may come at once after a pause, in seconds of the sustained rate.
     pub burst_seconds: f64,
-    /// Most connections that wait for their turn.
+    /// Maximum number of connections that wait for their turn.
     pub queue_max: u64,
 }
 

@@ -8,27 +8,27 @@ use bunko_operation::{Gatherer, WORKERS_MAX};
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 
-/// Most threads that may work for one operation. A parameter of Bunko, not of MongoDB.
+/// Maximum number of threads that may work for one operation. A parameter of Bunko, not of MongoDB.
 pub const OPERATION_WORKERS: &str = "operationWorkersMax";
 
-/// Most memory that the changes of one transaction may take, in bytes.
+/// Maximum memory that the changes of one transaction may take, in bytes.
 pub const TRANSACTION_MEMORY: &str = "transactionMemoryLimitBytes";
 /// Allowed values. With less, transactions could hardly write; a larger one would block all other writers for long when
 /// it commits.
 pub const TRANSACTION_MEMORY_BYTES: RangeInclusive<i64> = 1 << 20..=16 << 30;
 
-/// Most memory that the tables of all vector indexes may take, in bytes.
+/// Maximum memory that the tables of all vector indexes may take, in bytes.
 pub const VECTOR_MEMORY: &str = "vectorSearchMemoryLimitBytes";
 
-/// Most memory that the words of all search indexes may take, in bytes.
+/// Maximum memory that the words of all search indexes may take, in bytes.
 pub const SEARCH_MEMORY: &str = "searchMemoryLimitBytes";
 
 /// Longest time that a transaction waits for a change of a collection, in milliseconds.
 pub const LOCK_REQUEST: &str = "maxTransactionLockRequestTimeoutMillis";
-/// Most index builds that run at once. Source: MongoDB manual, "Server Parameters".
+/// Maximum number of index builds that run at once. Source: MongoDB manual, "Server Parameters".
 pub const ACTIVE_BUILDS: &str = "maxNumActiveUserIndexBuilds";
 
-/// Most memory that an index build may take, in megabytes, and the smallest allowed value. Source: MongoDB manual,
+/// Maximum memory that an index build may take, in megabytes, and the smallest allowed value. Source: MongoDB manual,
 /// "Server Parameters".
 pub const BUILD_MEMORY: &str = "maxIndexBuildMemoryUsageMegabytes";
 const BUILD_MEMORY_MEGABYTES_MIN: i32 = 50;

@@ -10,10 +10,10 @@ use bunko_request::fields::truth;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Fewest iterations of SCRAM, as MongoDB has it.
+/// Minimum number of iterations of SCRAM, as in MongoDB.
 /// Source: MongoDB manual, parameter `scramIterationCount`.
 const ITERATIONS_MIN: i64 = 5_000;
-/// Most of them: a login must not take a client longer than some seconds.
+/// Maximum number of iterations: a login must not take a client longer than some seconds.
 const ITERATIONS_MAX: i64 = 10_000_000;
 /// Parameter for the delay before a failed login is refused, and its largest value in milliseconds.
 /// Source: MongoDB manual, parameter `authFailedDelayMs`.

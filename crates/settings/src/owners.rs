@@ -14,7 +14,7 @@ pub struct AtStart<'a> {
     pub tls_mode: &'a str,
     /// Minutes after which an unused session ends.
     pub session_timeout_minutes: i32,
-    /// Most sessions at once.
+    /// Maximum number of sessions at once.
     pub sessions_max: usize,
 }
 
@@ -24,7 +24,7 @@ pub trait Owners {
     fn parameters(&self) -> &Parameters;
     /// Holds limits of memory and of index builds, and how long past states are kept.
     fn catalog(&self) -> &Catalog;
-    /// Holds what parameters set of logins and of the audit log.
+    /// Holds the parameters of logins and of the audit log.
     fn authority(&self) -> &Authority;
     /// Holds the limit on the rate of new connections.
     fn pace(&self) -> &ConnectionPace;

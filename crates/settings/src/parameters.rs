@@ -25,7 +25,7 @@ const EXPIRY_SLEEP_S: i64 = 60;
 #[derive(Debug)]
 pub struct Parameters {
     pub(crate) cursor_timeout_ms: AtomicI64,
-    /// Most deleted data that is kept only because cursors may still read it, in MB; 0 if engines decide.
+    /// Maximum size of deleted data that is kept only because cursors may still read it, in MB; 0 if engines decide.
     pub(crate) kept_for_cursors_max_mb: AtomicI64,
     pub(crate) journal_commit_interval_ms: i32,
     pub(crate) is_quiet: AtomicBool,
@@ -38,10 +38,10 @@ pub struct Parameters {
     /// Age in seconds up to which change streams show the document before a change; 0 for no limit. It comes from the
     /// cluster parameter `changeStreamOptions`, and streams hold it.
     image_expiry_s: Arc<AtomicI64>,
-    /// Most bytes that a stage may gather in memory, by [`Gatherer`].
+    /// Maximum number of bytes that a stage may gather in memory, by [`Gatherer`].
     pub(crate) stage_bytes_max: [AtomicU64; Gatherer::ALL.len()],
     pub(crate) allows_disk_use: AtomicBool,
-    /// Most threads that work for one operation at once.
+    /// Maximum number of threads that work for one operation at once.
     pub(crate) workers_max: AtomicU32,
     /// Whether expired documents are deleted, and the seconds between passes.
     pub(crate) deletes_expired: AtomicBool,
@@ -77,7 +77,7 @@ impl Parameters {
         Duration::from_millis(self.cursor_timeout_ms.load(Ordering::Relaxed).unsigned_abs())
     }
 
-    /// Most bytes of deleted data that are kept only for cursors, if the parameter is set.
+    /// Maximum number of bytes of deleted data that are kept only for cursors, if the parameter is set.
     pub fn kept_for_cursors_max(&self) -> Option<u64> {
         let megabytes = self.kept_for_cursors_max_mb.load(Ordering::Relaxed);
         u64::try_from(megabytes).ok().filter(|megabytes| *megabytes > 0).map(|megabytes| megabytes << 20)
@@ -117,7 +117,7 @@ impl Parameters {
         Arc::clone(&self.image_expiry_s)
     }
 
-    /// Most bytes that a stage may gather in memory.
+    /// Maximum number of bytes that a stage may gather in memory.
     pub fn stage_bytes_max(&self, gatherer: Gatherer) -> u64 {
         self.stage_bytes_max[gatherer as usize].load(Ordering::Relaxed)
     }

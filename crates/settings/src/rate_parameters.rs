@@ -14,7 +14,7 @@ const RATE: &str = "ingressConnectionEstablishmentRatePerSec";
 const BURST: &str = "ingressConnectionEstablishmentBurstCapacitySecs";
 const QUEUE: &str = "ingressConnectionEstablishmentMaxQueueDepth";
 const BYPASS: &str = "ingressConnectionEstablishmentRateLimiterBypass";
-/// Most exempt ranges: each connection is compared with all of them.
+/// Maximum number of exempt ranges: each connection is compared with all of them.
 const RANGES_MAX: usize = 1024;
 
 pub const BURST_CAPACITY: Parameter = Parameter::settable(

@@ -20,11 +20,11 @@ use bunko_query::CollectionScans;
 use bunko_request::fields::truth;
 use std::sync::atomic::Ordering;
 
-/// Most bytes of `automationServiceDescriptor`.
+/// Maximum number of bytes of `automationServiceDescriptor`.
 /// Source: MongoDB manual, "Server Parameters".
 const DESCRIPTOR_BYTES_MAX: usize = 64;
 
-/// A parameter that limits what a kind of stage may gather in memory.
+/// A parameter that limits the memory in which a kind of stage gathers data.
 macro_rules! stage_limit {
     ($name:literal, $gatherer:expr) => {
         Parameter::settable(

@@ -18,7 +18,7 @@ pub struct RateSearchOptions {
     pub start: f64,
     /// 0.05: the search ends when the lowest rate that missed is less than 5 % above the highest that met.
     pub resolution: f64,
-    /// Most trials; the search ends after these, whatever it has found.
+    /// Maximum number of trials; the search ends after these, whatever it has found.
     pub trials_max: u32,
 }
 

@@ -100,13 +100,13 @@ pub trait Engine: Send + Sync {
     /// every point operation uses it: a view for each operation would cost an allocation and several reference counts.
     fn latest(&self) -> &dyn View;
 
-    /// Marks what has been applied so far, all of it below `watermark`, as the next checkpoint. Called while no batch
-    /// is being applied.
+    /// Marks all batches that were applied so far, which are below `watermark`, as the next checkpoint. Called while no
+    /// batch is being applied.
     fn begin_checkpoint(&self, watermark: Lsn) -> Result<()>;
 
-    /// Makes durable what [`Engine::begin_checkpoint`] marked, and returns the engine's note, which the engine gets
-    /// back when it is opened from this checkpoint. The engine may forget versions that no view from `oldest_view` on
-    /// can see.
+    /// Makes the changes durable that [`Engine::begin_checkpoint`] marked. Returns the engine's note, which the engine
+    /// gets back when it is opened from this checkpoint. The engine may forget versions that no view from `oldest_view`
+    /// on can see.
     fn finish_checkpoint(&self, oldest_view: Lsn) -> Result<DocumentBuf>;
 
     /// The note of the last [`Engine::finish_checkpoint`] is durable, so files that only older notes name may be
@@ -250,7 +250,7 @@ pub struct KeptForViews {
     pub place: Medium,
     /// Approximate size in bytes.
     pub bytes: u64,
-    /// Most bytes that it should take.
+    /// Maximum number of bytes that it should take.
     pub bytes_max: u64,
 }
 

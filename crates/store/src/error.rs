@@ -80,7 +80,7 @@ pub enum StorageError {
     OutOfMemory {
         /// Bytes that it holds.
         used_bytes: u64,
-        /// Most bytes that it may hold.
+        /// Maximum number of bytes that it may hold.
         limit_bytes: u64,
     },
     /// A record is larger than a segment.

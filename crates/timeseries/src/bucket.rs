@@ -8,9 +8,9 @@ use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use std::collections::HashMap;
 
-/// Most measurements in a bucket. Source: MongoDB 8.2, parameter `timeseriesBucketMaxCount`.
+/// Maximum number of measurements in a bucket. Source: MongoDB 8.2, parameter `timeseriesBucketMaxCount`.
 pub const MEASUREMENTS_MAX: usize = 1000;
-/// Most bytes in a bucket with more than one measurement. Source: as above, `timeseriesBucketMaxSize`.
+/// Maximum number of bytes in a bucket with more than one measurement. Source: as above, `timeseriesBucketMaxSize`.
 const BUCKET_BYTES_MAX: usize = 128_000;
 
 /// A bucket, unpacked into measurements.

@@ -13,7 +13,7 @@ const AHEAD: usize = 2;
 const BATCH_BYTES: u64 = 1024 * 1024;
 /// Assumed length of a document before the first has arrived, in bytes.
 pub(crate) const DOCUMENT_BYTES_GUESSED: u64 = 1024;
-/// Most documents that a batch asks for, however small they are.
+/// Maximum number of documents that a batch asks for, however small they are.
 const BATCH_DOCUMENTS_MAX: u64 = 100_000;
 
 /// Size of one batch and place of its last document.

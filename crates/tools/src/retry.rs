@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const WAIT_MIN: Duration = Duration::from_millis(100);
 const WAIT_MAX: Duration = Duration::from_secs(10);
-/// Most attempts in a row without success: with the waits between them, about a minute.
+/// Maximum number of attempts in a row without success: with the waits between them, about a minute.
 const ATTEMPTS_MAX: u32 = 12;
 /// Longest time until an interruption is noticed.
 const INTERRUPTION_POLL: Duration = Duration::from_millis(50);

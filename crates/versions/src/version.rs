@@ -2,7 +2,7 @@
 
 use crate::Views;
 
-/// Most older versions that a write examines.
+/// Maximum number of older versions that a write examines.
 const LOOKED_AT_MAX: usize = 4;
 
 /// A value, or a deletion, and the versions before it.

@@ -19,7 +19,7 @@ const REGISTRIES: &[(&str, &str)] = &[
     ("crates/pipelines/src/source_stages", "crates/command"),
 ];
 
-/// Document in which users read what exists.
+/// Document in which users read which commands, operators and stages exist.
 const HANDBOOK: &str = "docs/reference/compatibility.md";
 
 /// The facts that entries of stages refer to instead of naming the stage.

@@ -13,7 +13,7 @@ use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Most bytes, compressed and decoded, between this thread and its consumer.
+/// Maximum number of bytes, compressed and decoded, between this thread and its consumer.
 pub(super) const AHEAD_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Length of a piece of a frame of unknown length, in bytes.
 const PIECE_BYTES: usize = 256 * 1024;

@@ -1,6 +1,6 @@
 //! Used buffers that will be used again.
 
-/// Most bytes of idle buffers.
+/// Maximum number of bytes of idle buffers.
 const SPARE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// A buffer up to this size serves for any smaller length.
 const SMALL_BYTES: usize = 256 * 1024;

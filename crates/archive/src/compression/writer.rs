@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
-/// Most bytes before compression in flight, unless a single unit is longer.
+/// Maximum number of bytes before compression in flight, unless a single unit is longer.
 const PENDING_BYTES_MAX: usize = MAX_UNIT_BYTES;
 /// Limits for the growth of an incompressible unit: one part in so many, and a number of bytes.
 const INCOMPRESSIBLE_PART: usize = 128;

@@ -34,7 +34,7 @@ pub(crate) struct Task<'a> {
     pub operation: &'a OperationSettings,
     pub sessions: SessionUse,
     pub assignment: Assignment<'a>,
-    /// Most requests that are made.
+    /// Maximum number of requests that are made.
     pub requests: Option<u64>,
     /// Requests per second over all threads; `None` in a closed loop.
     pub offered_rate: Option<f64>,

@@ -14,7 +14,7 @@ pub struct Dump {
     pub compression: CompressionSetting,
     /// Files of the dump.
     pub form: Form,
-    /// Most collections that are read at the same time.
+    /// Maximum number of collections that are read at the same time.
     pub parallel_collections: NonZeroUsize,
 }
 

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Most bytes of documents in one insert: less than MongoDB's 48,000,000 bytes a message, and enough for any batch.
+/// Maximum number of bytes of documents in one insert: less than MongoDB's 48,000,000 bytes a message, and enough for
+/// any batch.
 const BATCH_BYTES_MAX: usize = 16 << 20;
 const BATCH_MAX: u64 = 100_000;
 

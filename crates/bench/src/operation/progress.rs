@@ -52,7 +52,7 @@ impl Share {
 pub(crate) struct Insertions {
     base: u64,
     share: Share,
-    /// Most documents of the share that may be inserted.
+    /// Maximum number of documents of the share that may be inserted.
     limit: u64,
     issued: AtomicU64,
     /// All numbers below it are acknowledged.

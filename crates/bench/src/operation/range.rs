@@ -18,7 +18,7 @@ const LIMIT_MAX: u32 = 1_000_000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Range {
-    /// Most documents in one request.
+    /// Maximum number of documents in one request.
     pub limit: u32,
     /// Whether every request asks for `limit` documents, or for a random number from 1 to `limit`.
     pub length: Length,

@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Scan {
-    /// Most documents in one batch; `None` leaves it to the server.
+    /// Maximum number of documents in one batch; `None` leaves it to the server.
     pub batch_size: Option<u32>,
 }
 

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use slab::Slab;
 use std::sync::Arc;
 
-/// Most statements of each kind in one transaction.
+/// Maximum number of statements of each kind in one transaction.
 const STATEMENTS_MAX: u64 = 1000;
 /// MongoDB's codes of transient errors, after which a transaction begins anew.
 const WRITE_CONFLICT: i32 = 112;

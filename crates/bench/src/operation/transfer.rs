@@ -5,7 +5,7 @@ use bunko_archive::compression::Compression;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::num::NonZeroUsize;
 
-/// Most collections at a time, because the tools have at most 64 connections.
+/// Maximum number of collections at a time, because the tools have at most 64 connections.
 const PARALLEL_MAX: usize = 64;
 
 /// A dump or a restore, with its settings.

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Most bytes of documents in one request, so that a reply fits into one batch, whose limit is 16 MiB.
+/// Maximum number of bytes of documents in one request, so that a reply fits into one batch, whose limit is 16 MiB.
 const REPLY_BYTES_MAX: u64 = 8 << 20;
 /// Offset of a document's first value: length, type, and the name `_id` with its zero byte precede it.
 const ID_AT: usize = 4 + 1 + 4;

@@ -18,7 +18,7 @@ use bunko_client::load::{Arrival, Load, LoadOptions};
 use bunko_report::result::{Finding, Measurement, Outcome, Run};
 use std::sync::Arc;
 
-/// Most documents that a generator may insert in one phase: 40 bits of a request's tag.
+/// Maximum number of documents that a generator may insert in one phase: 40 bits of a request's tag.
 const INSERTIONS_MAX: u64 = 1 << 40;
 
 pub(super) fn run(

@@ -16,13 +16,13 @@ use std::time::Duration;
 
 /// Default time without any reply after which a server counts as dead.
 const STALL_TIMEOUT: Duration = Duration::from_mins(1);
-/// Most connections from one machine, which has not more ports.
+/// Maximum number of connections from one machine, which has not more ports.
 const CONNECTIONS_MAX: usize = 60_000;
 const IN_FLIGHT_MAX: usize = 100_000;
 const THREADS_MAX: usize = 1_024;
-/// Most collections of a scenario.
+/// Maximum number of collections of a scenario.
 const COLLECTIONS_MAX: u64 = 1_000;
-/// Most documents of a scenario.
+/// Maximum number of documents of a scenario.
 const DOCUMENTS_MAX: u64 = 1 << 36;
 
 /// One step: a phase at one number of connections.

@@ -12,10 +12,10 @@ const FACTOR_MAX: f64 = 1_000_000.0;
 pub struct Limits {
     /// Share by which p99.9 may rise from the phase's beginning to its end.
     pub p999_rise: Option<f64>,
-    /// Most bytes of the data directory at the end, as a factor of the documents' size divided by their compression
-    /// ratio.
+    /// Maximum number of bytes of the data directory at the end, as a factor of the documents' size divided by their
+    /// compression ratio.
     pub disk_over_live: Option<f64>,
-    /// Most resident memory of the server in any second.
+    /// Maximum resident memory of the server in any second.
     pub resident: Option<Bytes>,
 }
 

@@ -34,8 +34,8 @@ const ALL_FIELDS: &str = "$**";
 /// Weights must be below this. Source: MongoDB, text indexes.
 const WEIGHT_END: i64 = 100_000;
 const SCORE_BYTES: usize = size_of::<f64>();
-/// Most bytes of a key up to and including the term. A longer part is replaced by a short form, so that the score fits
-/// after it. Searches do not read beyond the score.
+/// Maximum number of bytes of a key up to and including the term. A longer part is replaced by a short form, so that
+/// the score fits after it. Searches do not read beyond the score.
 const LEAD_BYTES_MAX: usize = 40_000;
 
 /// A text index: its texts, and the fields around their terms in the keys.

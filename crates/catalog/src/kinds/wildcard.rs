@@ -22,9 +22,9 @@ pub(super) const ENTRY: KindEntry = KindEntry { name: "wildcard", options: &["wi
 
 /// The part of a key pattern that stands for all paths.
 pub(super) const ALL_PATHS: &str = "$**";
-/// Most paths in a projection.
+/// Maximum number of paths in a projection.
 const PROJECTED_PATHS_MAX: usize = 1_000;
-/// Most combinations of the values of the other fields.
+/// Maximum number of combinations of the values of the other fields.
 const COMBINATIONS_MAX: usize = 1 << 20;
 
 #[derive(Debug)]

@@ -30,7 +30,7 @@ const UUID: u8 = 4;
 /// Length of a record with one range and the usual outcome, for a session without a user.
 const BYTES_USUAL: usize = 56;
 
-/// Most ranges of a remembered value: each checkpoint writes all of them.
+/// Maximum number of ranges of a remembered value: each checkpoint writes all of them.
 pub(super) const RANGES_REMEMBERED_MAX: usize = 4;
 /// First byte of the key of a remembered value.
 const KEY_START: u8 = b's';

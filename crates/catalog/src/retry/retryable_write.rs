@@ -9,7 +9,7 @@ use bunko_operation::OperationSource;
 use bunko_store::{Batch, Keeping, Location, Lsn, RecordId};
 use parking_lot::Mutex;
 
-/// Most outdated records that one write deletes, besides the one that it replaces.
+/// Maximum number of outdated records that one write deletes, besides the one that it replaces.
 const GIVEN_UP_MAX: usize = 256;
 
 /// A write with a session and a transaction number. The command holds the session meanwhile.

@@ -114,7 +114,7 @@ fn a_collection_stays_in_its_engine() {
     }
 }
 
-/// Writes what an earlier version wrote for an id that it had given twice.
+/// Writes the wrong route that an earlier version left behind after it used an id twice.
 fn save_a_wrong_route(catalog: &Catalog, keyspace: KeyspaceId, engine: &str) {
     let mut batch = Batch::new();
     batch.create_keyspace(keyspace, engine, &[]);

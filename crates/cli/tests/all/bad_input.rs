@@ -10,7 +10,7 @@ use bunko_wire::{HEADER_BYTES, MAX_FRAME_BYTES, MessageFlags, put_sequence, writ
 use std::collections::BTreeMap;
 
 const MESSAGE: i32 = 2013;
-/// Most memory by which a server under attack may grow: buffers in use, and free memory that the allocator keeps.
+/// Maximum memory by which a server under attack may grow: buffers in use, and free memory that the allocator keeps.
 const GROWTH_BYTES_MAX: u64 = 64 << 20;
 
 fn ping() -> DocumentBuf {

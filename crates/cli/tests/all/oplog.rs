@@ -12,7 +12,7 @@ use std::thread;
 
 const ACCOUNTS: i32 = 500;
 const BALANCE: i64 = 1000;
-/// Most dumps that are made until one is inconsistent without its oplog.
+/// Maximum number of dumps that are made until one is inconsistent without its oplog.
 const DUMPS_MAX: usize = 20;
 /// Documents that a dump has to read between the accounts of one side and those of the other.
 const FILLING: i32 = 20_000;

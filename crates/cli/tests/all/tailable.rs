@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 /// Far more cursors than the server has threads.
 const WAITING: usize = 1_000;
-/// Most threads of a server: for its cores, for background work, and spare threads that it may start while all are
-/// held.
+/// Maximum number of threads of a server: for its cores, for background work, and spare threads that it may start while
+/// all are held.
 const THREADS_MAX: usize = 100;
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Wait of cursors that are expected to be woken, in milliseconds.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const MAX_TIME_MS_EXPIRED: i32 = 50;
-/// Most time that a command may take on a busy machine if it was told to end after half a second.
+/// Maximum time that a command may take on a busy machine if it was told to end after half a second.
 const ENDED: Duration = Duration::from_secs(4);
 /// Longest wait of a bystander beside them, on a busy machine with fewer cores than such commands.
 const BYSTANDER: Duration = Duration::from_millis(750);

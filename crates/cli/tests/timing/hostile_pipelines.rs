@@ -9,8 +9,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const DATABASE: &str = "peer";
-/// Most memory of the server: a stage may hold 100 MB. While it builds a value from them it holds them twice, and the
-/// reply besides.
+/// Maximum memory of the server: a stage may hold 100 MB. While it builds a value from them it holds them twice, and
+/// the reply besides.
 const MEMORY_MAX_BYTES: u64 = 320 << 20;
 /// Longest wait of a bystander, for half of the pings and for 95 of 100, on a machine with other load.
 const PING_MEDIAN: Duration = Duration::from_millis(20);

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 /// `MaxTimeMSExpired` or `JSInterpreterFailure`, of the command or of its statement.
 const ENDS: [&str; 2] = ["code: 50,", "code: 139,"];
-/// Most time that a script may take if it was told to end after half a second, while a hundred share the processors.
+/// Maximum time that a script may take if it was told to end after half a second, while a hundred share the processors.
 const ENDED: Duration = Duration::from_secs(9);
-/// Most time that 95 of 100 pings of a bystander may take.
+/// Maximum time that 95 of 100 pings of a bystander may take.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 const HOSTILE: &[&str] = &[

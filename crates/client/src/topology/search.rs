@@ -19,7 +19,7 @@ const REFUSED_PAUSE: Duration = Duration::from_millis(50);
 const UNSUITABLE_PAUSE: Duration = Duration::from_millis(500);
 /// Longest wait for a better role once an acceptable one is found.
 const BETTER_ROLE_WAIT: Duration = Duration::from_secs(1);
-/// Most hosts that are asked: MongoDB's largest replica set has 50 members.
+/// Maximum number of hosts that are asked: MongoDB's largest replica set has 50 members.
 const HOSTS_MAX: usize = 64;
 
 /// The state of one host in the search.

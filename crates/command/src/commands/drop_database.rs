@@ -28,7 +28,7 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-/// Most collections that are dropped without noticeable delay. Each of them needs a log record of its own.
+/// Maximum number of collections that are dropped without noticeable delay. Each of them needs a log record of its own.
 const COLLECTIONS_SHORT_MAX: usize = 50;
 
 /// The database of data that is not replicated, such as the oplog.

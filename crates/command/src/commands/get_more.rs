@@ -42,7 +42,7 @@ pub(super) const COMMAND: Command = Command {
 
 struct GetMore<'a> {
     collection: &'a str,
-    /// Most documents of the batch.
+    /// Maximum number of documents of the batch.
     documents: u64,
     /// Whether the command limits its time. A given 0 counts too: the command then does not wait.
     has_max_time: bool,

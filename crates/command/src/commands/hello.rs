@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// The wire version of MongoDB 8.2. From version 25 on, drivers send `bulkWrite`.
 const MAX_WIRE_VERSION: i32 = 27;
-/// Most writes in one command.
+/// Maximum number of writes in one command.
 pub(crate) const WRITE_BATCH_MAX: usize = 100_000;
 /// Longest time that a heartbeat waits.
 const AWAIT_MAX: Duration = Duration::from_mins(1);

@@ -1,6 +1,6 @@
 //! `_mergeAuthzCollections`: takes over users and roles of a dump, which a tool has stored in temporary collections.
 //! Users and roles of an equal name are replaced. With `drop`, all others are dropped, in the database `db` or in all.
-//! Source: what mongorestore sends; its documentation, "--restoreDbUsersAndRoles".
+//! Source: requests that mongorestore sends; its documentation, "--restoreDbUsersAndRoles".
 
 use super::{create_role, create_user, drop_role, drop_user, update_user};
 use crate::access_control::{begin_change, documents_in, documents_where, keep_document};

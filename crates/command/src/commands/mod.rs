@@ -246,7 +246,7 @@ pub const COMMANDS: &[Command] = &[
     whatsmyuri::COMMAND,
 ];
 
-// An entry takes what it does not say from `Command::PLAIN`, whose facts have no name, and which has no privileges.
+// An entry takes the fields that it leaves out from `Command::PLAIN`, which has neither a name nor privileges.
 const _: () = {
     let mut place = 0;
     while place < COMMANDS.len() {

@@ -17,7 +17,7 @@ const MEASURED_BYTES: usize = 128 << 10;
 /// A budget that is too small for most of the requests, in bytes.
 const BUDGET_BYTES: usize = 1 << 20;
 
-/// Most additional memory of a command that is recorded, in bytes.
+/// Maximum additional memory of a command that is recorded, in bytes.
 const NOTE_BYTES_MAX: usize = 12 * MEASURED_BYTES;
 
 const fn shape(command: &'static str, factor_max: usize) -> Shape {

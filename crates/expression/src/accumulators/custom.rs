@@ -12,7 +12,7 @@ pub(super) const ACCUMULATOR: Kind = Kind { name: "$accumulator", strings: Strin
 pub(super) const REDUCE: Kind =
     Kind { name: "$_internalJsReduce", strings: Strings::AsBytes, form: Form::Reduce, make };
 
-/// Most bytes of values that a group keeps before they are reduced.
+/// Maximum number of bytes of values that a group keeps before they are reduced.
 const VALUES_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The scripts of an accumulator.

@@ -346,7 +346,8 @@ fn compared<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Order
     Ok(context.strings().compare(left.comparable(), right.comparable()))
 }
 
-/// Most memory that an accumulator may keep of a value, as a multiple of the value's size: it may keep each field alone.
+/// Maximum memory that an accumulator may keep of a value, as a multiple of the value's size: it may keep each field
+/// alone.
 const KEPT_PARTS: usize = 16;
 
 /// Feeds an accumulator with the arguments, or with the elements of an only argument that is an array.

@@ -5,7 +5,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, set_parent_process_death_signal, setrlimit};
 use std::os::unix::net::UnixStream;
 
-/// Most bytes by which a worker's address space may grow: twice the heap of its scripts, and its input and output.
+/// Maximum number of bytes by which a worker's address space may grow: twice the heap of its scripts, and its input and
+/// output.
 const GROWTH_BYTES_MAX: u64 = 384 << 20;
 /// The kernel ends a worker before any other process where memory is short.
 const OOM_SCORE: &str = "1000";

@@ -178,7 +178,7 @@ fn a_process_that_fails_fails_its_operation_alone() {
     let cases = [
         ("/nonexistent", "", "cannot start a process for scripts: No such file"),
         ("/bin/sh", "exit 1", "the process that ran the script has ended: exit status: 1"),
-        // It answers what it is sent.
+        // `cat` sends each request back as its answer.
         ("/bin/sh", "exec /bin/cat >&0", "the process that ran the script answered nothing that makes sense"),
     ];
     for (program, command, expected) in cases {

@@ -10,7 +10,7 @@ use bunko_errors::Result;
 use bunko_matcher::Expression;
 use std::sync::Arc;
 
-/// Most branches of an `$or` whose index is chosen by estimates.
+/// Maximum number of branches of an `$or` whose index is chosen by estimates.
 const BRANCHES_MAX: usize = 16;
 
 impl Builder<'_> {

@@ -11,7 +11,7 @@ use std::cell::Cell;
 /// Maximum number of steps. A step examines one condition or one field for an index: about a tenth of a microsecond.
 pub(super) const STEPS_MAX: usize = 200_000;
 
-/// Steps that are left, until too few were.
+/// Number of steps that are left; `None` once a request for steps was larger than that.
 pub(super) struct Steps(Cell<Option<usize>>);
 
 impl Steps {
@@ -19,7 +19,7 @@ impl Steps {
         Self(Cell::new(Some(STEPS_MAX)))
     }
 
-    /// Takes the steps of deriving bounds in an index; returns whether there were enough.
+    /// Takes the steps that deriving bounds in an index needs. Returns whether enough were left.
     pub fn take(&self, index: &Index, predicates: &[Expression]) -> bool {
         let left = self.0.get().and_then(|left| left.checked_sub(needed(index, predicates)));
         self.0.set(left);

@@ -18,7 +18,7 @@ use std::collections::HashSet;
 const COLLECTION_PART: u64 = 20;
 /// Minimum number of documents of a collection whose places are drawn. Source: MongoDB manual, "$sample".
 const COLLECTION_MIN: u64 = 100;
-/// Most places drawn for each wanted document, on average.
+/// Maximum number of places drawn for each wanted document, on average.
 const DRAWS_MAX: u64 = 64;
 
 /// Draws documents.

@@ -4,7 +4,7 @@ use super::provenance::SAME_TIME_REPORTS;
 use super::{Change, Effect, Ending, MetricHistory, REPORTS_MIN, ScenarioHistory, StepHistory, VALUES_MIN};
 use crate::number::{self, utc};
 
-/// Most steps that the sentence names per direction; further ones are counted.
+/// Maximum number of steps that the sentence names per direction; further ones are counted.
 const NAMED_MAX: usize = 3;
 
 /// A change, with its step and metric.

@@ -9,7 +9,7 @@ use bunko_statistics::Estimate;
 
 /// Shades of the colour scale in the style sheet.
 const SHADES: usize = 9;
-/// Most maps shown; larger sweeps are left to the table.
+/// Maximum number of maps shown; larger sweeps are left to the table.
 const MAPS_MAX: usize = 12;
 
 /// A property in which steps differ.

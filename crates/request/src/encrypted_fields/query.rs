@@ -20,7 +20,7 @@ const KNOWN: &[&str] = &[
     "caseSensitive",
     "diacriticSensitive",
 ];
-/// Most query types of one field.
+/// Maximum number of query types of one field.
 const QUERIES_MAX: usize = 2;
 
 /// The type of a query.

@@ -32,7 +32,7 @@ use bunko_bson::ValueRef;
 use bunko_errors::Result;
 use std::fmt;
 
-/// Most strings of `query`. Source: Lucene, `IndexSearcher.getMaxClauseCount`.
+/// Maximum number of strings of `query`. Source: Lucene, `IndexSearcher.getMaxClauseCount`.
 const QUERIES_MAX: usize = 1_024;
 
 /// Parses the fields of an operator, except `score`.

@@ -10,7 +10,7 @@ use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_errors::Result;
 use std::collections::{HashMap, HashSet};
 
-/// Most words that are searched for. Source: Lucene, `MoreLikeThis.DEFAULT_MAX_QUERY_TERMS`.
+/// Maximum number of words that are searched for. Source: Lucene, `MoreLikeThis.DEFAULT_MAX_QUERY_TERMS`.
 const WORDS_MAX: usize = 25;
 
 #[derive(Debug)]

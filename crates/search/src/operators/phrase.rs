@@ -16,7 +16,7 @@ use std::collections::HashMap;
 pub(super) struct Phrase {
     pub queries: Vec<String>,
     pub paths: Vec<Path>,
-    /// Most positions by which words may be displaced.
+    /// Maximum number of positions by which words may be displaced.
     pub slop: i64,
 }
 

@@ -20,7 +20,7 @@ use bunko_errors::Result;
 
 /// Deepest nesting of parentheses.
 const DEPTH_MAX: usize = 50;
-/// Most clauses between two parentheses. Source: Lucene, `IndexSearcher.getMaxClauseCount`.
+/// Maximum number of clauses between two parentheses. Source: Lucene, `IndexSearcher.getMaxClauseCount`.
 const CLAUSES_MAX: usize = 1_024;
 
 pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {

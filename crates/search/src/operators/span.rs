@@ -9,7 +9,7 @@ use crate::{Reader, StringField};
 use bunko_errors::Result;
 use std::collections::{BTreeSet, HashSet};
 
-/// Most places that one clause may find in a text.
+/// Maximum number of places that one clause may find in a text.
 const PLACES_MAX: usize = 10_000;
 
 #[derive(Debug)]

@@ -177,7 +177,7 @@ fn all_stop_soon_after_they_have_to() {
                     "{name}: {failure}"
                 ),
             }
-            // A debug build beside other tests; what does not ask takes minutes.
+            // Generous, for a debug build beside other tests: a search that never checks its limits takes minutes.
             assert!(begun.elapsed() < Duration::from_secs(5), "{name}: {:?}", begun.elapsed());
             println!("{name}: {:?}", begun.elapsed());
         }

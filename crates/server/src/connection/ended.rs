@@ -19,15 +19,15 @@ pub(super) enum Ended {
     Handshake(HandshakeError),
     Storage,
     FailPoint,
-    /// Before the login, it took too long.
+    /// The client took too long before it logged in.
     Late,
-    /// Before the login, all such connections together hold too much.
+    /// The connections of all clients that have not logged in hold too much memory together.
     Crowded,
-    /// It did not read its replies, whose memory others need.
+    /// The client did not read its replies, and other clients need their memory.
     Unread,
-    /// It stopped in the middle of a message, whose memory others need.
+    /// The client stopped in the middle of a message, and other clients need its memory.
     Stalled,
-    /// There was no memory for its message, and no way to answer.
+    /// There was no memory for the client's message, and no way to answer.
     NoRoom,
 }
 

@@ -8,7 +8,7 @@ use super::task::Task;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Most hurried tasks in a row while others wait, so that hurried tasks cannot starve them.
+/// Maximum number of hurried tasks in a row while others wait, so that hurried tasks cannot starve them.
 const IN_A_ROW_MAX: u32 = 4;
 
 /// Hurried tasks run before other light ones; each kind runs in order of arrival.

@@ -16,7 +16,7 @@ use std::thread::Scope;
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-/// Most substitutes at once. Beyond that, requests wait until a held thread returns.
+/// Maximum number of substitutes at once. Beyond that, requests wait until a held thread returns.
 pub(super) const SUBSTITUTES_MAX: usize = 64;
 /// Interval of the checks, and the interval while the threads are idle. A thread in one task at two checks is held.
 const TICK: Duration = Duration::from_millis(4);

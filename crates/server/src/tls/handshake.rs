@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Time limit of a handshake, from the client's first byte on; with `requireTLS`, from the connection on.
 pub(crate) const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
-/// Most bytes that a client may send in a handshake. Certificate chains take a few kilobytes.
+/// Maximum number of bytes that a client may send in a handshake. Certificate chains take a few kilobytes.
 const HANDSHAKE_BYTES_MAX: usize = 64 * 1024;
 /// Bytes read at once.
 const READ_BYTES: usize = 4096;

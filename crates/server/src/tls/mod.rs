@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Most handshakes computed at once; others wait for their turn, within their time limit.
+/// Maximum number of handshakes computed at once; others wait for their turn, within their time limit.
 const HANDSHAKES_AT_ONCE: usize = 16;
 
 /// Treatment of clients that do not use TLS.

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::io::{self, BufRead, IoSlice, Write};
 use std::task::{Poll, ready};
 
-/// Most bytes of records taken from the socket at once.
+/// Maximum number of bytes of records taken from the socket at once.
 const READ_BYTES: usize = 64 * 1024;
 
 thread_local! {

@@ -3,7 +3,7 @@
 use bunko_errors::{ErrorCode, Failure};
 use std::collections::VecDeque;
 
-/// Most closed cursors that are kept.
+/// Maximum number of closed cursors that are kept.
 const CLOSED_REMEMBERED_MAX: usize = 1_000;
 
 /// The reason why a cursor was closed.

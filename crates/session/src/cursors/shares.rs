@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Most cursors that wait at once; each keeps a snapshot.
+/// Maximum number of cursors that wait at once; each keeps a snapshot.
 pub(super) const CURSORS_MAX: usize = 100_000;
-/// Most cursors that one user opens from one address, so that others can always open some. From all addresses together,
-/// a user may have no more cursors than are still free.
+/// Maximum number of cursors that one user opens from one address, so that others can always open some. From all
+/// addresses together, a user may have no more cursors than are still free.
 const CLIENT_CURSORS_MAX: usize = 25_000;
 
 /// A user ([`NOBODY`] if there are no users) and a [`network`](bunko_request::Peer::network), which is `None` for

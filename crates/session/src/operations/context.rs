@@ -6,7 +6,7 @@ use bunko_operation::OperationContext;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// An operation and what interrupts it.
+/// An operation, and the flag that interrupts it.
 #[derive(Clone)]
 pub struct Context {
     interruption: Arc<Interruption>,

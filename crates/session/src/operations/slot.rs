@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Most bytes of a command that are kept, as in MongoDB.
+/// Maximum number of bytes of a command that are kept, as in MongoDB.
 pub(super) const COMMAND_BYTES_MAX: usize = 1024;
 
 /// The operation that one connection runs.
@@ -44,8 +44,7 @@ pub(super) struct Details {
     pub(super) command: Vec<u8>,
     /// Whether the command had more fields than `command` keeps.
     pub(super) is_command_cut: bool,
-    /// Whether the operation may write because of what its body says. Whether it may write because of its name is
-    /// derived when needed.
+    /// Whether the command's body makes the operation a writing one. Whether its name does is derived when needed.
     pub(super) is_writing_for_body: bool,
     pub(super) started: Instant,
     pub(super) session: Option<SessionId>,

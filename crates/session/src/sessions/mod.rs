@@ -43,11 +43,11 @@ pub const SESSION_TIMEOUT_MINUTES: i32 = 30;
 pub const SESSION_TIMEOUT: Duration = Duration::from_mins(SESSION_TIMEOUT_MINUTES as u64);
 /// How long the write history of a session is kept after a client ended the session.
 const ENDED_TIMEOUT: Duration = Duration::from_mins(1);
-/// Most sessions that one call of `expire` ends, so that its caller is not held up.
+/// Maximum number of sessions that one call of `expire` ends, so that its caller is not held up.
 const EXPIRED_MAX: usize = 20_000;
-/// Most sessions at once. Each takes about 300 bytes, and 120 more for its last write in the store. A user may have no
-/// more sessions than are still free, so that a client cannot keep other users out by taking all it can get: drivers
-/// name a session in each command.
+/// Maximum number of sessions at once. Each takes about 300 bytes, and 120 more for its last write in the store. A user
+/// may have no more sessions than are still free, so that a client cannot keep other users out by taking all it can
+/// get: drivers name a session in each command.
 /// Source: MongoDB manual, parameter `maxSessions`.
 pub const SESSIONS_MAX: usize = 1_000_000;
 /// Parts of the table, each with its own lock.
@@ -59,7 +59,7 @@ type Shard = Mutex<HashMap<SessionId, Arc<Session>, RandomState>>;
 pub struct SessionTable {
     shards: [Shard; SHARDS],
     count: AtomicUsize,
-    /// Most sessions at once.
+    /// Maximum number of sessions at once.
     count_max: usize,
     /// Number of sessions of each user. Locked while a shard is locked.
     of_users: Mutex<HashMap<Digest, usize, RandomState>>,

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The `_id` of the document that keeps them.
 const PARAMETER: &str = "querySettings";
 
-/// Most bytes of that document: with its wrapping it must fit into 16 MiB.
+/// Maximum number of bytes of that document: with its wrapping it must fit into 16 MiB.
 const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024 - 4096;
 
 /// All settings.

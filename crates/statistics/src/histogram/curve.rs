@@ -16,8 +16,8 @@ pub struct CurvePoint {
 /// Points of one decade, as fractions of slower samples: 1 is the quantile 0, then 0.2 ... 0.5 ... 0.75 ... 0.85; the
 /// next decade begins at 0.9.
 const SLOWER_PARTS: [f64; 9] = [1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15];
-/// Most decades. With nine points each and the maximum, a chart has fewer than a hundred points; a further decade would
-/// need 10^11 requests.
+/// Maximum number of decades. With nine points each and the maximum, a chart has fewer than a hundred points; a further
+/// decade would need 10^11 requests.
 const DECADES_MAX: i32 = 10;
 
 impl LatencyHistogram {

@@ -39,7 +39,7 @@ const INFLATED_BYTES_MAX: u64 = 256 * 1_024;
 /// The lowest 64-bit integer as a count: the decoder calculates with it unchecked. No run has 2^56 requests, so a valid
 /// count never has nine such bytes in a row.
 const OVERFLOWING_COUNT: [u8; 9] = [0xff; 9];
-/// Most samples; with more, sums could overflow when histograms are merged.
+/// Maximum number of samples; with more, sums could overflow when histograms are merged.
 const SAMPLES_MAX: u64 = 1 << 53;
 
 impl LatencyHistogram {

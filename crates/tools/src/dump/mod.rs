@@ -67,7 +67,7 @@ const GO_ON: &str = "what is written so far is kept: make room, then give the sa
 /// Advice on a full disk for a dump that has written nothing.
 const BEGIN_AGAIN: &str = "nothing is written yet: make room, then give the same command again";
 
-/// Dumps what `options` say.
+/// Dumps the databases and collections that `options` name.
 /// # Errors
 /// `Usage` for options that mean nothing; the server's error, after attempts that took about a minute; `File`;
 /// `Interrupted`. After any but `Usage`, a dump to files or a directory that was begun can be resumed

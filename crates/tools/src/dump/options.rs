@@ -86,7 +86,7 @@ pub struct DumpOptions {
     pub exclude_collections: Vec<String>,
     /// Beginnings of names of collections to leave out, of every database.
     pub exclude_prefixes: Vec<String>,
-    /// Most collections that are read at a time.
+    /// Maximum number of collections that are read at a time.
     pub parallel_collections: NonZeroUsize,
     /// How views are dumped.
     pub views: Views,

@@ -56,7 +56,7 @@ impl Out {
 pub(super) struct Encoding<'c> {
     pub compression: Compression,
     pub threads: NonZeroUsize,
-    /// Most bytes that wait to be compressed.
+    /// Maximum number of bytes that wait to be compressed.
     pub queue_bytes_max: u64,
     /// Tells when the next checkpoint is due.
     pub clock: &'c Clock,

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 /// Version of this tool in preludes.
 const TOOL_VERSION: &str = concat!("bunko ", env!("CARGO_PKG_VERSION"));
 
-/// Most bytes that wait to be compressed, of all files together.
+/// Maximum number of bytes that wait to be compressed, of all files together.
 const QUEUE_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Longest buffer that is used again, in bytes. Longer buffers, which a few large documents caused, are freed.
 const BUFFER_BYTES_KEPT: usize = 2 * UNIT_BYTES;

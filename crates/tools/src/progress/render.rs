@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Duration;
 
-/// Most namespaces that [`lines`] shows. Few are worked on at a time.
+/// Maximum number of namespaces that [`lines`] shows. Few are worked on at a time.
 const NAMESPACES_MAX: usize = 16;
 
 /// One line for each namespace in progress, and one for all; pace since `before`.

@@ -8,7 +8,7 @@
 //! One thread reads an archive, several read a directory's files. Documents are not copied: a part is read once,
 //! stretches of it are sent, and the buffer returns to the pool when the server has acknowledged all of them.
 //!
-//! **Invariant:** what the state for `--resume` says is done is on the server, journaled.
+//! **Invariant:** all work that the state for `--resume` lists as done is on the server, journaled.
 //! **Invariant:** documents that may have been sent before are compared, byte for byte, with the server's before they
 //! count as refused.
 
@@ -59,7 +59,7 @@ use source::{Input, Opened};
 use std::sync::{Arc, mpsc};
 use target::{RestoredNamespace, Role, TargetDescription};
 
-/// Most attempts: a restore is resumed from its state if the server was restarted.
+/// Maximum number of attempts: a restore is resumed from its state if the server was restarted.
 const ATTEMPTS_MAX: u32 = 5;
 
 /// Restores a dump.

@@ -5,8 +5,8 @@ use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Most bytes of documents between the source and the server's acknowledgement. Each reader may exceed it by one
-/// document of 16 MiB.
+/// Maximum number of bytes of documents between the source and the server's acknowledgement. Each reader may exceed it
+/// by one document of 16 MiB.
 pub(super) const LENT_BYTES_MAX: usize = 96 * 1024 * 1024;
 /// How often a thread that waits for a buffer checks whether the run is over.
 const LOOK_UP: Duration = Duration::from_millis(100);

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Prefix of the collection behind a time series.
 pub(super) const BUCKETS_PREFIX: &str = "system.buckets.";
-/// Most errors that are reported one by one; the others are counted.
+/// Maximum number of errors that are reported one by one; the others are counted.
 const ERRORS_TOLD_MAX: usize = 5;
 
 /// Role of a namespace in a restore.

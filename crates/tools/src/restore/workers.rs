@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Initial number of links: a batch is sent on one while documents for the other are read.
 const WORKERS_FIRST: usize = 2;
-/// Most links, even if the options ask for more.
+/// Maximum number of links, even if the options ask for more.
 const WORKERS_MAX: usize = 64;
 /// How often the main thread checks whether all workers have ended.
 const POLL: Duration = Duration::from_millis(5);

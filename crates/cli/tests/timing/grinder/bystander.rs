@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Pause between two pings.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Most time that 95 of 100 pings may take.
+/// Maximum time that 95 of 100 pings may take.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 pub struct Bystander {

@@ -16,7 +16,7 @@ const DATABASE: &str = "grinder";
 const ELEMENTS: [usize; 4] = [100, 1_000, 10_000, 100_000];
 /// Documents of one collection.
 const DOCUMENTS: [usize; 3] = [100, 1_000, 10_000];
-/// Most growth of time for ten times the input: n log n takes 13 times as long, n squared 100 times.
+/// Maximum growth of time for ten times the input: n log n takes 13 times as long, n squared 100 times.
 const GROWTH_MAX: f64 = 40.0;
 /// Measurements of a growth that seems too large: a noisy machine does not spoil each of them.
 const LOOKS_MAX: usize = 3;

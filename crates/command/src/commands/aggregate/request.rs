@@ -31,7 +31,7 @@ pub(in crate::commands) struct Aggregate<'a> {
     hint: HintOption<'a>,
     pub(super) allows_disk_use: Option<bool>,
     pub(super) bypasses_validation: bool,
-    /// Most documents of the first batch; `None` without a `cursor`.
+    /// Maximum number of documents of the first batch; `None` without a `cursor`.
     batch_size: Option<u64>,
 }
 

@@ -3,7 +3,7 @@
 use bunko_bson::DocumentRef;
 use bunko_bson::text::ValueText;
 
-/// Most characters of a document that a message quotes.
+/// Maximum number of characters of a document that a message quotes.
 const EXCERPT_CHARACTERS_MAX: usize = 500;
 
 /// The beginning of a document.

@@ -104,7 +104,7 @@ struct BulkWrite<'i> {
     operations: Vec<Operation<'i>>,
     order: Order,
     told: Told,
-    /// Most results of the first batch.
+    /// Maximum number of results of the first batch.
     batch_size: Option<u64>,
     empty: EmptyTimestamps,
     scope: Arc<QueryScope>,

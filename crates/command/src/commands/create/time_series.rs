@@ -112,7 +112,7 @@ fn parse_refused(fields: &Fields<'_>, capped: CappedOptions) -> Result<()> {
     }
 }
 
-/// Refuses what `$out` accepts.
+/// Refuses a `metaField` that is `_id` or the `timeField`. `$out` accepts both.
 fn check_meta_field(series: &TimeSeries) -> Result<()> {
     match &series.meta_field {
         Some(meta) if meta == "_id" => Err(Failure::new(ErrorCode::INVALID_OPTIONS, "'metaField' cannot be \"_id\"")),

@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Most memory of all connections together before a login, as docs/explanation/security.md states it.
+/// Maximum memory of all connections together before a login, as docs/explanation/security.md states it.
 const HELD_BYTES_MAX: u64 = 64 << 20;
-/// Most memory of one connection beyond that: its task, its names, a login that has begun.
+/// Maximum memory of one connection beyond that: its task, its names, a login that has begun.
 const CONNECTION_BYTES_MAX: u64 = 24 << 10;
 /// Largest message before a login.
 const MESSAGE_BYTES_MAX: i32 = 16 << 10;
