@@ -20,7 +20,7 @@ pub(crate) type SearchTables = FollowingTables<Postings>;
 pub struct SearchMemory(TableMemory<Postings>);
 
 impl SearchMemory {
-    /// No postings yet, and the default limit.
+    /// Memory of a server that has no postings yet, with the default limit.
     pub(crate) fn new(clock: &Clock) -> Self {
         Self(TableMemory::new(SEARCH_BYTES_MAX, clock))
     }

@@ -30,7 +30,7 @@ pub(crate) fn stored_key_stripe(index: &Index, key: &[u8]) -> usize {
 /// A key in an index for which [`locks_keys`] is true.
 pub(crate) struct UniqueKey<'k> {
     pub index: &'k Index,
-    /// As stored.
+    /// The key as stored.
     pub key: &'k [u8],
     pub change: KeyChange,
 }

@@ -182,7 +182,7 @@ impl From<rustix::io::Errno> for LoadError {
 pub struct LoadFigures {
     /// Generator threads that ran.
     pub threads: usize,
-    /// From the starting signal to the last reply.
+    /// Time from the starting signal to the last reply.
     pub elapsed: Duration,
     /// CPU time of all generator threads, user and system.
     pub generator_cpu: Duration,

@@ -1,4 +1,4 @@
-//! The options of `create` and `collMod` with the limits of a capped collection.
+//! The options of `create` and `collMod` that limit a capped collection.
 
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -9,11 +9,11 @@ pub(crate) const BYTES_MAX: i64 = 1 << 50;
 /// The document limit that stands for no limit.
 pub(crate) const DOCUMENTS_MAX: i64 = i32::MAX as i64;
 
-/// The options of `create` about the limits of a capped collection.
+/// The options of `create` that limit a capped collection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CappedOptions {
     pub is_capped: bool,
-    /// In bytes.
+    /// Maximum size in bytes, if given.
     pub size: Option<i64>,
     pub documents: Option<i64>,
 }

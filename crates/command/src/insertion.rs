@@ -71,7 +71,7 @@ impl Insertion<'_> {
         }
         let positions = (0..storable.documents.len()).map(|index| first + storable.position(index));
         if let Some((count, failure)) = retries.begin_inserts(positions) {
-            // In an unordered insert the documents after the failed one fail too.
+            // The failure is that of the next document; in an unordered insert it is also that of all later ones.
             let last = if order == Order::Ordered { count + 1 } else { storable.documents.len() };
             if order == Order::Ordered {
                 refused.clear();

@@ -30,7 +30,7 @@ pub(crate) struct Permutation {
     low_bits: u32,
     low_mask: u64,
     high_mask: u64,
-    /// For the high and the low half in each round.
+    /// Keys of each round, for the high and the low half.
     keys: [[u64; 2]; ROUNDS],
 }
 

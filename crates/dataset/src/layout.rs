@@ -94,7 +94,7 @@ struct Hole {
 pub(crate) struct Layout {
     /// A whole document; the bytes in the holes are overwritten.
     template: Vec<u8>,
-    /// In ascending order.
+    /// Holes in ascending order.
     holes: Vec<Hole>,
 }
 

@@ -52,10 +52,10 @@ pub(crate) struct TextPosition {
     pub(crate) character: usize,
 }
 
-/// A match, where it is, and as the operators report it.
+/// A match: its place, and the document by which the operators report it.
 pub(crate) struct RegexMatch {
     pub(crate) start: TextPosition,
-    /// In bytes.
+    /// End of the match, in bytes.
     pub(crate) end: usize,
     pub(crate) document: DocumentBuf,
 }

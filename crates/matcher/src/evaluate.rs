@@ -22,7 +22,7 @@ pub(crate) struct Evaluation<'o> {
     /// The first error of an `$expr` or of the operation; the answer has no meaning then.
     failure: Option<Failure>,
     operation: Option<&'o OperationContext>,
-    /// In which order strings are compared.
+    /// Order in which strings are compared.
     pub strings: &'o StringOrder,
 }
 

@@ -86,9 +86,9 @@ pub enum Expression {
     In {
         /// The path.
         path: Path,
-        /// Sorted in the filter's order, without duplicates.
+        /// Values, sorted in the filter's string order, without duplicates.
         values: Arc<Vec<Value>>,
-        /// In the order given.
+        /// Patterns, in the order of the filter.
         regexes: Vec<Regex>,
     },
     /// Some string at the path matches, or some value is an equal regex.

@@ -205,7 +205,8 @@ fn opposite(expression: Expression) -> Expression {
     }
 }
 
-/// The path of an equality or a list. A regex that is compared is a value, and in a list a pattern.
+/// The path of an equality or a list. An equality with a regex has none here: it asks for the regex as a value, but in a
+/// list the regex would be a pattern.
 fn path_of_list(expression: &Expression) -> Option<&Path> {
     match expression {
         Expression::Compare { value: Value::Regex { .. }, .. } => None,

@@ -13,7 +13,7 @@ const LINE_COMMAND_BYTES_MAX: usize = 10 * 1024;
 /// Larger commands, in bytes, are shown as text, as in MongoDB.
 const COMMAND_BYTES_MAX: usize = 50 * 1024;
 
-/// Names of figures that differ between the two forms.
+/// Names of figures that differ between `system.profile` and the log.
 struct Names {
     yields: &'static str,
     reply_bytes: &'static str,

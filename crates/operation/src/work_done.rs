@@ -30,9 +30,9 @@ pub struct WorkDone {
 /// Numbers of index keys and documents that a command examined.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Examined {
-    /// Index keys.
+    /// Number of index keys.
     pub keys: u64,
-    /// Documents.
+    /// Number of documents.
     pub documents: u64,
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Statistics of a collection; sizes in bytes.
 #[derive(Clone, Debug)]
 pub struct CollectionStatistics {
-    /// Documents.
+    /// Number of documents.
     pub count: u64,
     /// Bytes of the documents.
     pub data_bytes: u64,

@@ -73,7 +73,7 @@ pub struct ScenarioHistory {
     /// steps, while a server that behaves differently in one step can cost the generator more there only. No values
     /// where the cost is unknown.
     pub control: MetricHistory,
-    /// In the order of the newest report.
+    /// Histories of the steps, in the order of the newest report.
     pub steps: Vec<StepHistory>,
 }
 

@@ -34,7 +34,7 @@ pub struct SearchQuery {
 #[derive(Debug)]
 pub(crate) enum From {
     After(SequenceToken),
-    /// In reverse order.
+    /// Before this token, in reverse order.
     Before(SequenceToken),
 }
 

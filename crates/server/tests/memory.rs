@@ -30,7 +30,7 @@ struct Running {
 }
 
 impl Running {
-    /// With a budget of so many bytes.
+    /// Starts a server with a memory budget of that many bytes.
     fn start(bytes_max: u64) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let engine = bunko_engines::find("lsm").expect("an engine");

@@ -43,7 +43,7 @@ pub fn check(root: &Path, findings: &mut Findings) -> Result<(), String> {
 }
 
 struct Circle {
-    /// By name.
+    /// The circle's files, ordered by name.
     files: Vec<String>,
     /// `a.rs uses b.rs: crate::b::B`.
     arrows: Vec<String>,

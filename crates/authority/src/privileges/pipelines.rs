@@ -159,7 +159,7 @@ pub enum StagePrivileges {
     },
     /// The action on the server as a whole.
     OnCluster(Action),
-    /// As its place and options demand.
+    /// Decided by the stage's place and options.
     By(fn(&Asker<'_>, &PipelinePlace<'_>) -> bool),
 }
 

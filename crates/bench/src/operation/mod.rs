@@ -184,7 +184,7 @@ pub(crate) fn check_field(dataset: &Dataset, setting: &str, field: &str) -> Resu
 pub(crate) struct Assignment<'a> {
     pub dataset: &'a Arc<Dataset>,
     pub database: &'a str,
-    /// For operations that use only one collection.
+    /// The collection of operations that use only one.
     pub collection: &'a str,
     pub collections: Collections,
     pub write_concern: &'a WriteConcern,

@@ -30,9 +30,9 @@ pub(super) struct Span {
     pub started: Instant,
     pub ended: Instant,
     pub cpu: Duration,
-    /// Time in which it had nothing to do.
+    /// Time in which the thread had nothing to do.
     pub waited: Duration,
-    /// Time in which it could have run but no processor was free.
+    /// Time in which the thread could have run, but no processor was free.
     pub queued: Duration,
 }
 

@@ -31,9 +31,9 @@ pub enum Privileges {
     OnDatabase(Action),
     /// The action on the server as a whole.
     OnCluster(Action),
-    /// As the request demands.
+    /// Decided by the request.
     By(fn(&Asker<'_>, &Request<'_>) -> bool),
-    /// As the request demands, and the cursors, operations or commands of the server that it names.
+    /// Decided by the request, and by the cursors, operations or commands of the server that it names.
     ByServer(fn(&Service, &Asker<'_>, &Request<'_>) -> bool),
 }
 

@@ -27,7 +27,7 @@ struct Function {
     decimal: decimals::Function,
 }
 
-/// In the order of the operators below.
+/// The functions, in the order of the operators below.
 const FUNCTIONS: [Function; 12] = [
     Function { domain: Domain::Finite, double: f64::sin, decimal: decimals::sin },
     Function { domain: Domain::Finite, double: f64::cos, decimal: decimals::cos },

@@ -37,7 +37,7 @@ struct Entry {
 /// A decoded block.
 #[derive(Debug)]
 pub(crate) struct Block {
-    /// In order of log positions.
+    /// Entries in the order of their log positions.
     entries: Box<[Entry]>,
     /// Log positions of the first and the last entry. A search begins with these, and the entries are elsewhere in
     /// memory.

@@ -14,7 +14,8 @@ use std::sync::Arc;
 const BRANCHES_MAX: usize = 16;
 
 impl Builder<'_> {
-    /// The candidates from which the query's index is chosen; none if the rules prove the best.
+    /// The candidates from which estimates or a trial choose the query's index; none if the rules alone decide for
+    /// `best`.
     pub(super) fn contenders_of(&self, best: &Candidate, rivals: Vec<Candidate>) -> Vec<Contender> {
         if rivals.is_empty() {
             return Vec::new();

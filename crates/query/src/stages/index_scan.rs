@@ -151,7 +151,7 @@ impl KeyCheck {
         }
     }
 
-    /// Whether all keys of the ranges are within the bounds.
+    /// Whether there is nothing to check: the ranges hold exactly the keys that are within the bounds.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty() && self.conditions.is_empty()
     }

@@ -76,7 +76,7 @@ pub struct Measurement {
     /// Attempts that failed temporarily and were retried, such as transactions with a conflict.
     #[serde(default, skip_serializing_if = "is_none_at_all")]
     pub begun_anew: u64,
-    /// From the starting signal to the last reply.
+    /// Time from the starting signal to the last reply.
     pub elapsed_seconds: f64,
     /// `documents` over `elapsed_seconds`.
     pub documents_per_second: f64,
@@ -128,7 +128,7 @@ pub struct Measurement {
 /// The server's background work after a run, such as flushes and compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settling {
-    /// From the last reply to the last sign of work.
+    /// Time from the last reply to the last sign of work.
     pub seconds: f64,
     /// The server's user and system time meanwhile; `None` where it is not on this machine.
     pub server_cpu_seconds: Option<f64>,

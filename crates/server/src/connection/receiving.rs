@@ -28,7 +28,8 @@ use std::future::{pending, poll_fn};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How much of a large message comes before there is room for it, in bytes: a header alone takes nothing from others.
+/// Number of bytes of a large message that must have arrived before the server asks for memory for the whole message. A
+/// client that sends only a header takes no memory from others.
 pub(super) const BEGINNING_BYTES: usize = 64 * 1024;
 /// How long a message waits for room before it is refused.
 const ROOM_PATIENCE: Duration = Duration::from_secs(30);

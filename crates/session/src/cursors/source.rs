@@ -10,9 +10,9 @@ use std::sync::Arc;
 /// Limits of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchLimits {
-    /// Documents.
+    /// Maximum number of documents.
     pub documents: u64,
-    /// Total bytes of the documents.
+    /// Maximum total bytes of the documents.
     pub bytes: usize,
 }
 

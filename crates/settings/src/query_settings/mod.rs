@@ -41,9 +41,9 @@ pub struct AllQuerySettings {
 /// The settings of one shape.
 #[derive(Clone, Debug)]
 pub struct Set {
-    /// As the operator gave them.
+    /// The settings as the operator gave them.
     pub settings: Settings,
-    /// As the planner uses them.
+    /// The settings as the planner uses them.
     pub for_planner: Arc<QuerySettings>,
     /// A command of that shape, with its `$db`, if the operator named one.
     pub query: Option<DocumentBuf>,

@@ -87,7 +87,7 @@ impl Settings {
         document
     }
 
-    /// As the planner uses them.
+    /// The settings as the planner uses them.
     pub fn for_planner(&self) -> QuerySettings {
         let hints = self.index_hints.iter().flat_map(|hints| hints.as_ref().iter().filter_map(ValueRef::as_document));
         QuerySettings { document: self.to_document(), allowed: hints.filter_map(allowed).collect() }

@@ -10,9 +10,9 @@ use std::sync::Arc;
 /// Limits of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// Bytes of documents; a single longer document is a batch of its own.
+    /// Maximum number of bytes of documents; a single longer document is a batch of its own.
     pub(super) bytes: usize,
-    /// Documents.
+    /// Maximum number of documents.
     pub(super) count: usize,
 }
 
