@@ -205,7 +205,7 @@ fn opposite(expression: Expression) -> Expression {
     }
 }
 
-/// The path of an equality or a list. An equality with a regex has none here: it asks for the regex as a value, but in a
+/// The path of an equality or a list; `None` for an equality with a regex, which asks for the regex as a value. In a
 /// list the regex would be a pattern.
 fn path_of_list(expression: &Expression) -> Option<&Path> {
     match expression {

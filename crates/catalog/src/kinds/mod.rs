@@ -26,7 +26,7 @@ pub trait IndexKind: fmt::Debug + Send + Sync {
     /// The name in key patterns; empty for an ordered index.
     fn name(&self) -> &'static str;
 
-    /// Adds the keys of a document that the index takes, and returns where its paths met arrays.
+    /// Adds the keys of a document that belongs in the index, and returns where its paths met arrays.
     /// # Errors
     /// If the document cannot be indexed; as [`KeySet::add`].
     fn keys(&self, index: &IndexSpec, document: DocumentRef<'_>, keys: &mut KeySet<'_>) -> Result<Multikey>;
