@@ -13,11 +13,12 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// The argument that makes a program a worker. A program whose [`Workers`](crate::Workers) name it passes it to [`work_for_server`].
+/// The argument that makes a program a worker. A program whose [`Workers`](crate::Workers) name it passes it to
+/// [`work_for_server`].
 pub const WORKER_ARGUMENT: &str = "script-worker";
 
-/// Runs a process that was started as a worker: it gives up all rights that it does not need, and serves the server whose socket is its
-/// standard input until the server is gone.
+/// Runs a process that was started as a worker: it gives up all rights that it does not need, and serves the server
+/// whose socket is its standard input until the server is gone.
 pub fn work_for_server() -> ExitCode {
     let is_socket =
         io::stdin().as_fd().try_clone_to_owned().is_ok_and(|file| UnixStream::from(file).peer_addr().is_ok());

@@ -1,9 +1,10 @@
 //! Chooses the best of several indexes for a query: by estimates, by trial, and by the results of earlier trials.
 //!
-//! If no rule proves a winner and none is clearly the cheapest by its estimate, each candidate runs for a number of works. The candidate with the most results wins; a
-//! candidate that reached the end of its results beats all that did not. Winners are cached by query shape. A cached
-//! plan that does many times the works of its trial without a result is replaced after another trial, and one whose
-//! estimate has changed by a factor with a new sample of its index gets another trial.
+//! If no rule proves a winner and none is clearly the cheapest by its estimate, each candidate runs for a number of
+//! works. The candidate with the most results wins; a candidate that reached the end of its results beats all that did
+//! not. Winners are cached by query shape. A cached plan that does many times the works of its trial without a result
+//! is replaced after another trial, and one whose estimate has changed by a factor with a new sample of its index gets
+//! another trial.
 
 use crate::estimates::{self, PlanEstimate};
 use crate::execution::{Execution, ExecutionStatistics, StageStatistics};

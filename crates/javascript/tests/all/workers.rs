@@ -1,4 +1,5 @@
-//! Scripts in processes that can be killed: what ends them, what they may hold, and what becomes of an operation whose process ends.
+//! Scripts in processes that can be killed: what ends them, what they may hold, and what becomes of an operation whose
+//! process ends.
 
 use bunko_bson::{DocumentBuf, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure};
