@@ -1,4 +1,4 @@
-//! DER, the encoding of certificates: as much of it as is needed to find a name in one.
+//! DER, the encoding of certificates: only as much as is needed to find names, dates and usages in a certificate.
 //! Rejected: `x509-parser`, see `docs/decisions/060-supply-chain-checks.md`.
 //!
 //! Source: ITU-T X.690.

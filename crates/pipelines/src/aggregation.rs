@@ -65,7 +65,8 @@ impl Aggregation {
             return Err(Failure::new(ErrorCode(10_557_301), message));
         }
         let is_view = resolved.as_ref().is_some_and(|resolved| resolved.views_count > 0);
-        // Over a view, the view's stages decide which metadata documents have. The client's alone may ask for any.
+        // Over a view, the view's stages decide which metadata documents have. So the client's stages, parsed without
+        // those of the view, may ask for any metadata.
         let found = match &resolved {
             Some(resolved) if resolved.below.unstored().is_none() => Offered::PLAN,
             _ => Offered::NONE,

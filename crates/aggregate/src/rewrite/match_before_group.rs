@@ -3,14 +3,14 @@
 //! **Proof.** The condition must accept all documents of a group or none: then groups appear or disappear whole, and the
 //! accumulators of the others see the same documents in the same order.
 //!
-//! - `{_id: '$k'}`, and `{_id: {x: '$k'}}` for `_id.x`: the documents of a group have equal values at `k`. Equal is less
-//!   than the same: 1 and 1.0 are, and strings that a collation does not tell apart, and null and a missing field. So
-//!   only conditions that compare values pass. `$exists`, `$type` and patterns stay.
+//! - `{_id: '$k'}`, and `{_id: {x: '$k'}}` for `_id.x`: the documents of a group have equal values at `k`. Equal values
+//!   may differ in type or spelling: 1 and 1.0, null and a missing field, strings that a collation does not tell apart.
+//!   So only conditions that compare values pass. `$exists`, `$type` and patterns stay.
 //! - `{_id: '$k.m'}` gathers values from arrays. All documents of a group that satisfies a condition have the value that
 //!   does, so a condition that only a value without elements satisfies is copied.
 //!
-//! MinKey, MaxKey, code and documents are no operands that pass: the slot-based engine hands such an `_id` on as another
-//! value.
+//! A condition does not pass if its operand is MinKey, MaxKey, code or a document: MongoDB's slot-based engine gives
+//! such an `_id` another value.
 
 use super::condition::Proof;
 use super::origin::{Origin, below, may_index};

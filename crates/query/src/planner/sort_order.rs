@@ -22,10 +22,10 @@ pub(crate) struct GivenOrder {
     pub split_fields: usize,
 }
 
-/// How many scans of single values would give an order that one scan does not give.
+/// Whether merged scans of single values give an order that one scan does not give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Split {
-    /// No number of scans does.
+    /// No number of scans gives the order.
     Impossible,
     TooMany,
     Into(GivenOrder),

@@ -8,7 +8,7 @@ use bunko_statistics::{Ratio, Significance};
 const STRIP: (f64, f64) = (240.0, 20.0);
 /// Ratios beyond are drawn at the end of the axis.
 const FARTHEST: f64 = 20.0;
-/// The axis reaches at least as far, lest noise look like much.
+/// The axis ends at least at this ratio, so that noise does not look like a large difference.
 const NEAREST: f64 = 1.25;
 /// Ratios above 1 that may be marked; those below are their inverses.
 const MARKS: [f64; 8] = [1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0];
