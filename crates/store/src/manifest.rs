@@ -10,7 +10,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Raised whenever another version of the program could misread what this one writes.
+/// Version of the format. It is raised whenever another version of the program could misread the files of this one.
 pub(crate) const FORMAT_VERSION: u32 = 5;
 /// The oldest format that this program reads. It has no remembered values.
 const OLDEST_FORMAT: u32 = 4;

@@ -3,7 +3,7 @@
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Characters of a row; several values of a longer series share one.
 pub(super) const WIDTH_MAX: usize = 60;
-/// The row's height is at least this share of its highest value, lest noise look like much.
+/// The row's height is at least this share of its highest value, so that noise does not look like a large change.
 const HEIGHT_MIN: f64 = 0.2;
 
 /// One block per value, or per as many values as give at most [`WIDTH_MAX`] of them: their mean.
