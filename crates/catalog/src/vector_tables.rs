@@ -58,7 +58,7 @@ impl Derived for Table {
 }
 
 impl VectorMemory {
-    /// No tables yet, and the default limit.
+    /// Memory of a server that has no tables yet, with the default limit.
     pub(crate) fn new(clock: &Clock) -> Self {
         Self { tables: TableMemory::new(VECTOR_BYTES_MAX, clock), is_growing: Arc::default() }
     }

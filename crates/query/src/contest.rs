@@ -362,7 +362,7 @@ mod tests {
             shape,
             facts: Arc::default(),
         };
-        // By the same sample other values of the query may cost more, which says nothing about the sample.
+        // With the same sample, only the values in the query can have changed the estimate.
         assert!(!has_moved(&cache, &key, &known, &[estimate(1, 90_000.0)]));
         assert!(!has_moved(&cache, &key, &known, &[]));
         assert!(!has_moved(&cache, &key, &CachedPlan { estimate: None, ..known.clone() }, &[estimate(2, 1.0)]));

@@ -14,7 +14,7 @@ pub(crate) enum Difference<'a> {
     Built(&'a [Arc<Index>], &'a IndexBuild),
     Created(&'a [Arc<Index>]),
     Dropped(&'a [Arc<Index>]),
-    /// The first are replaced by the second, which have the same specifications and no keys.
+    /// The first indexes are replaced by the second ones, which have the same specifications and no keys.
     Replaced(&'a [Arc<Index>], &'a [Arc<Index>]),
     /// One index has a new specification. The oplog gets this command, and the options before the change.
     Respecified(&'a DocumentBuf, &'a DocumentBuf),

@@ -1,4 +1,4 @@
-//! A simplified filter matches the documents that the filter matches, whatever arrays lie on its paths.
+//! A simplified filter matches the same documents as the original, whatever arrays lie on its paths.
 
 use bunko_bson::{DocumentBuf, StringOrder, ValueRef};
 use bunko_matcher::Filter;
