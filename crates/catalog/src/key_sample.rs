@@ -1,8 +1,8 @@
 //! A sample of an index's keys, from which the size of a key range is estimated.
 //!
-//! The sampled keys are whole keys in the index's own order, so they are a histogram of as many buckets as keys: by
-//! type, by value, under the index's collation, for each field of a compound index, and with several keys of a document
-//! that has arrays. `key_sampling` makes samples.
+//! The sampled keys have all fields of the index and are in its order, so they are a histogram of as many buckets as
+//! keys: by type, by value, under the index's collation, for each field of a compound index, and with several keys of a
+//! document that has arrays. `key_sampling` makes samples.
 
 use bunko_bson::key_string::{self, Direction};
 use bunko_operation::Draw;
@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 /// Maximum number of keys of a sample.
 pub(crate) const KEYS_MAX: usize = 1_000;
-/// Fewest keys from which a part of an index is estimated.
+/// Minimum number of keys from which a part of an index is estimated.
 const KEYS_MIN: usize = 32;
-/// Bytes of a key that are kept. Two keys that differ only behind them count as equal.
+/// Number of bytes of a key that are kept, from its beginning. Two keys that differ only after them count as equal.
 const KEY_BYTES_KEPT: usize = 64;
 /// Maximum number of bytes of a sample.
 pub(crate) const BYTES_MAX: u64 = (KEYS_MAX * (KEY_BYTES_KEPT + size_of::<u32>())) as u64;

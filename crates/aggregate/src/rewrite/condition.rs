@@ -90,7 +90,7 @@ impl Condition {
         holds_expression(self.filter.as_ref())
     }
 
-    /// The condition on the input of a stage that corresponds to this one on the stage's output; `None` if there is none.
+    /// The condition on a stage's input that corresponds to this one on the stage's output; `None` if there is none.
     pub(super) fn mapped(&self, origin: &dyn Fn(&str) -> Origin) -> Option<Mapped> {
         let (filter, proof) = mapped(self.filter.as_ref(), origin)?;
         Some(Mapped { condition: Self { filter }, proof })

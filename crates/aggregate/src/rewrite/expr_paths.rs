@@ -24,8 +24,8 @@ const SAFE: [&str; 14] = [
 /// Variables that stand for the document or are known only in some places.
 const OF_DOCUMENT: [&str; 6] = ["ROOT", "CURRENT", "SEARCH_META", "KEEP", "PRUNE", "DESCEND"];
 
-/// The expression on the input of a stage that equals this one behind it. `None` if there is none, or if evaluating it
-/// may fail.
+/// The expression on a stage's input that has the value of this one on the stage's output. `None` if there is none, or
+/// if its evaluation may fail.
 pub(super) fn mapped(expression: ValueRef<'_>, origin: &dyn Fn(&str) -> Origin) -> Option<Value> {
     match expression {
         ValueRef::String(text) => path(text, origin),
