@@ -8,7 +8,7 @@ use subtle::ConstantTimeEq;
 
 /// Maximum number of bytes of a message: honest clients send a few hundred at most.
 const MESSAGE_BYTES_MAX: usize = 4096;
-/// Least length of a client's nonce: with a shorter one, a conversation could be repeated.
+/// Minimum length of a client's nonce: with a shorter one, a conversation could be repeated.
 const CLIENT_NONCE_MIN: usize = 8;
 
 /// The reason why a login is refused, for the operator only. The client learns just that it is refused.

@@ -11,7 +11,7 @@ const GENERATOR_BUSY_MAX: f64 = 0.9;
 const MACHINE_BUSY_MAX: f64 = 0.8;
 /// Shortest run that tells how busy the generator was.
 const BUSY_SECONDS_MIN: f64 = 0.2;
-/// Least CPU time of the generator, in seconds, that can count as more than the server's.
+/// Minimum CPU time of the generator, in seconds, that can count as more than the server's.
 const CPU_SECONDS_MIN: f64 = 0.2;
 /// Share of the run for which a quota or a debugger may hold the generator back.
 const HELD_BACK_MAX: f64 = 0.05;

@@ -2,7 +2,7 @@
 
 use crate::{DocumentRef, Type, ValueRef};
 
-/// Least number of bytes of one more level: a type, an empty name's zero, a length, a closing zero.
+/// Minimum number of bytes of one more level: a type, an empty name's zero, a length, a closing zero.
 const LEVEL_BYTES_MIN: usize = 7;
 
 /// Whether documents and arrays are nested more than `levels` deep. A value of another type has no level.

@@ -2,9 +2,9 @@
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Fewest files with which a server can serve a handful of clients.
+/// Minimum number of files with which a server can serve a handful of clients.
 pub const FILES_MIN: u64 = 64;
-/// Fewest files that are reserved for segments, extents and trees.
+/// Minimum number of files that are reserved for segments, extents and trees.
 const OWN_FILES_MIN: u64 = 32;
 /// Their share of all files is one in this many, as with mongod.
 const OWN_FILES_PART: u64 = 5;

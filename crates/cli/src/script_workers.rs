@@ -8,7 +8,7 @@ use std::sync::Arc;
 const OWN_PROGRAM: &str = "/proc/self/exe";
 /// Workers may take one part in this many of the memory for clients before they run a script.
 const MEMORY_PART: u64 = 4;
-/// Least and largest number of workers, whatever the memory.
+/// Minimum and maximum number of workers, whatever the memory.
 const WORKERS: std::ops::RangeInclusive<usize> = 8..=128;
 
 /// Whether this process was started as a worker. A worker reads no configuration and has no other arguments.

@@ -8,7 +8,7 @@ const COVERING_CELLS_MAX: usize = 20;
 /// A square and its number of divisions: the options of a `2d` index.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Grid {
-    /// Least coordinate.
+    /// Minimum coordinate.
     pub min: f64,
     /// Greatest coordinate.
     pub max: f64,

@@ -22,7 +22,7 @@ pub struct Near {
     pub centre: Centre,
     /// Its coordinates.
     pub point: FlatPoint,
-    /// Least distance, in the units of [`Centre`].
+    /// Minimum distance, in the units of [`Centre`].
     pub min: f64,
     /// Greatest distance, in the units of [`Centre`].
     pub max: f64,

@@ -22,9 +22,9 @@ use bunko_statistics::ChangePoint;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Least number of reports of the same work for a history.
+/// Minimum number of reports of the same work for a history.
 pub const REPORTS_MIN: usize = 3;
-/// Least number of valid values for a change of a metric.
+/// Minimum number of valid values for a change of a metric.
 pub const VALUES_MIN: usize = ChangePoint::SERIES_MIN;
 
 /// Reports over time.

@@ -81,7 +81,7 @@ pub(crate) fn of_report(report: &Report) -> (Vec<StepSummary<'_>>, Option<Baseli
     (summaries.collect(), baseline)
 }
 
-/// Least number of requests for a percentile, and so for a curve.
+/// Minimum number of requests for a percentile, and so for a curve.
 pub(crate) const REQUESTS_MIN: u64 = 20;
 
 /// Whether a step's latencies have a curve: it has enough requests, and is no dump or restore, which is a single

@@ -11,7 +11,7 @@ pub struct Centre {
     pub degrees_of_freedom: f64,
 }
 
-/// Least number of samples for a trimmed mean. Trimming keeps a stalled repetition from hiding a difference, but with
+/// Minimum number of samples for a trimmed mean. Trimming keeps a stalled repetition from hiding a difference, but with
 /// fewer samples it costs too much. Simulated with 5 pairs and 3 % normal noise, the trimmed mean finds a slowdown of
 /// 10 % in 75 of 100 cases, the plain mean in 98. With 7 pairs these are 99.5 and 100; if one run in ten stalls, 77 and
 /// 55.

@@ -18,26 +18,26 @@ pub struct ChangePoint {
     pub chance: f64,
 }
 
-/// Least number of figures in the first and in the last level; fewer cannot be distinguished from outliers.
+/// Minimum number of figures in the first and in the last level; fewer cannot be distinguished from outliers.
 const END_LEVEL_MIN: usize = 3;
-/// Least number of figures in other levels: on a machine with other users, short levels come and go.
+/// Minimum number of figures in other levels: on a machine with other users, short levels come and go.
 const INNER_LEVEL_MIN: usize = 6;
 /// Number of figures on either side of a figure that decide whether it is an outlier.
 const NEIGHBOURS: usize = 4;
 /// An outlier is moved to this many deviations from the median of its neighbourhood.
 const OUTLIER_DEVIATIONS: f64 = 2.5;
-/// Least saving in squared deviations, in units of the variance, for a level to be tested. It is low, because a test
+/// Minimum saving in squared deviations, in units of the variance, for a level to be tested. It is low, because a test
 /// follows.
 const PENALTY: f64 = 6.0;
 /// In longer series there are so many pairs of levels that chance finds one; see [`Levels::chance`].
 const LONG_SERIES: f64 = 30.0;
 /// For normal noise: the deviation divided by the median distance between neighbours.
 const DEVIATION_OF_DISTANCE: f64 = 1.048_358;
-/// Least deviation assumed for the logarithms; a change that this hides does not matter.
+/// Minimum deviation assumed for the logarithms; a change that this hides does not matter.
 const DEVIATION_MIN: f64 = RELEVANT_DIFFERENCE / 10.0;
 
 impl ChangePoint {
-    /// Least number of figures in a series with two levels.
+    /// Minimum number of figures in a series with two levels.
     pub const SERIES_MIN: usize = 2 * END_LEVEL_MIN;
 
     /// All change points of a series, in order. Noise alone gives one with a probability of at most `false_alarms_max`.

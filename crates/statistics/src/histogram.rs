@@ -19,7 +19,7 @@ pub struct LatencyHistogram(Histogram<u64>);
 const LOWEST_NS: u64 = 1_000;
 const HIGHEST_NS: u64 = 3_600_000_000_000;
 const DIGITS: u8 = 3;
-/// Least number of samples beyond a percentile; with fewer, it is noise.
+/// Minimum number of samples beyond a percentile; with fewer, it is noise.
 const SAMPLES_BEYOND_MIN: f64 = 10.0;
 
 /// Percentiles in microseconds; `None` if fewer than ten samples are beyond one.

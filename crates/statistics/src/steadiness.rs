@@ -24,7 +24,7 @@ pub enum Steadiness {
 
 /// Fewer intervals cannot be distinguished from noise.
 const INTERVALS_MIN: usize = 6;
-/// Least number of blocks in a level, so that its median withstands one stall.
+/// Minimum number of blocks in a level, so that its median withstands one stall.
 const LEVEL_BLOCKS_MIN: usize = 3;
 /// Longer series are averaged to at most this many blocks. A change shorter than a twentieth of a run does not affect
 /// its result, and the test assumes independent values, which neighbouring seconds are not.

@@ -22,7 +22,7 @@ pub struct Trend {
     pub change_high: f64,
 }
 
-/// Least number of values; from here on, Kendall's statistic is close to normal.
+/// Minimum number of values; from here on, Kendall's statistic is close to normal.
 const STEPS_MIN: usize = 10;
 /// Two-sided 1 % point of the normal distribution.
 const NORMAL_99: f64 = 2.576;

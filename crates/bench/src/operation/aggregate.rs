@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct Aggregate {
     /// An array of stages as Extended JSON.
     pub pipeline: String,
-    /// Least number of documents that it must return.
+    /// Minimum number of documents that it must return.
     #[serde(default)]
     pub expect_documents: u64,
     /// The documents that the cost of a run is divided by.

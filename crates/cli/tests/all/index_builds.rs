@@ -21,7 +21,7 @@ const CREATE: &str = "{createIndexes: 'c', indexes: [{key: {k: 1}, name: 'k_1', 
                       {key: {at: '2d'}, name: 'at_2d'}, {key: {'more.$**': 1}, name: 'more'}, \
                       {key: {g: 1, '$**': 1}, wildcardProjection: {more: 1}, name: 'g_1_more'}]}";
 const INDEXES: i32 = 10;
-/// Least number of documents that expire in a round before the process is killed.
+/// Minimum number of documents that expire in a round before the process is killed.
 const EXPIRED_BY_ROUND: i64 = 700;
 /// Indexes of the kinds for which a write derives many keys.
 const CREATE_SOME: &str = "{createIndexes: 'c', indexes: [{key: {said: 'text', g: 1}, name: 'said_text'}, \

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 const KILLS: u64 = 20;
-/// Least number of kills that must fall between beginning and end: a machine's speed changes from moment to moment.
+/// Minimum number of kills that must fall between beginning and end: a machine's speed changes from moment to moment.
 const RESUMED_MIN: usize = 5;
 const DATABASE: &str = "resumed";
 const DOCUMENTS: i32 = 30_000;

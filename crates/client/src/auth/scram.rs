@@ -4,7 +4,7 @@
 
 use bunko_bson::base64;
 
-/// Fewest iterations that are accepted: a server that asks for fewer may be trying to find out the password.
+/// Minimum number of iterations that are accepted: a server that asks for fewer may be trying to find out the password.
 /// Source: MongoDB authentication specification, "SCRAM-SHA-1".
 const ITERATIONS_MIN: u32 = 4096;
 /// Maximum number of iterations that are accepted, some seconds of work: a server must not keep a client busy forever.

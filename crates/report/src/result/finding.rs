@@ -105,7 +105,7 @@ pub struct LoopDeviceUse {
 
 /// A shorter run shows nothing about a steady state.
 pub const BRIEF_SECONDS: f64 = 1.0;
-/// Least length of a run that the clock ends. In a shorter one, journal and compaction take no part.
+/// Minimum length of a run that the clock ends. In a shorter one, journal and compaction take no part.
 const CUT_OFF_SECONDS_MIN: f64 = 5.0;
 
 /// Share of the offered rate that an open loop must reach.
