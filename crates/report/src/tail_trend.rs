@@ -1,11 +1,12 @@
-//! Where the tail of a run's latencies went.
+//! The trend of the slowest latencies within one run.
 
 use crate::result::Interval;
 use bunko_statistics::{LatencyHistogram, Trend};
 
-/// Parts of a run that have a percentile each. More would be shorter, and neighbours more alike.
+/// Maximum number of parts of a run, each with a percentile of its own. More parts would be shorter, and neighbours
+/// more alike.
 const PARTS_MAX: usize = 60;
-/// Fewer show no trend.
+/// Minimum number of parts; fewer show no trend.
 const PARTS_MIN: usize = 10;
 /// The last interval of a run may be shorter than a second; it says nothing beside whole ones.
 const WHOLE_SECONDS: f64 = 0.999;
