@@ -9,6 +9,7 @@
 use super::logical::LogicalStage;
 use super::{Effect, Kind, Rule};
 use crate::Environment;
+use crate::stages::Plannable;
 use bunko_errors::Result;
 
 pub(super) const RULE: Rule = Rule { name: "dropUnreadSort", kind: Kind::Whole(drop_unread) };
@@ -20,7 +21,8 @@ fn drop_unread(stages: &mut Vec<LogicalStage>, environment: &Environment) -> Res
     let before = stages.len();
     environment.operation().work(before)?;
     for position in (0..stages.len()).rev() {
-        if matches!(stages[position].effect(), Effect::Orders) && is_unread(&mut stages[position + 1..]) {
+        let is_sort = matches!(stages[position].stage.plannable(), Plannable::Sort(_));
+        if is_sort && is_unread(&mut stages[position + 1..]) {
             stages.remove(position);
         }
     }
