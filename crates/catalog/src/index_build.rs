@@ -199,6 +199,7 @@ impl Catalog {
             self.check_pinned(operation)?;
             gathered.clear();
             next = self.gather(collection, built, (next, end), &mut gathered, operation)?;
+            self.note_arrays(collection, built, build, &gathered, operation)?;
             gathered.sort();
             let mut rest = gathered.keys();
             while !rest.is_empty() {
@@ -250,6 +251,21 @@ impl Catalog {
         Ok(NextKeys::of(end))
     }
 
+    /// Notes the arrays and types of the documents, before their keys are put. An array may have no key: a sparse index
+    /// has none for an empty array.
+    fn note_arrays(
+        &self,
+        collection: &Collection,
+        built: &[Arc<Index>],
+        build: &IndexBuild,
+        gathered: &Gathered,
+        operation: &dyn OperationSource,
+    ) -> Result<()> {
+        let _structure = share(&collection.structure, operation)?;
+        refuse_dropped(collection, build)?;
+        self.grow_multikey(collection, built, &gathered.grown)
+    }
+
     /// Puts keys of records that have not changed since the index was shown.
     fn put_step(
         &self,
@@ -265,7 +281,6 @@ impl Catalog {
         }
         let _structure = share(&collection.structure, operation)?;
         refuse_dropped(collection, build)?;
-        self.grow_multikey(collection, built, &gathered.grown)?;
         let mut stripes: Vec<usize> =
             step.iter().map(|found| record_stripe(collection.records, found.record)).collect();
         let unique = step.iter().filter(|found| built[found.index as usize].is_unique);
