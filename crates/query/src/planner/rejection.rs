@@ -240,8 +240,13 @@ fn without_use(plan: &Plan, candidate: &Candidate) -> Rejection {
     let path = |position: usize| name(position).unwrap_or_else(|| index.fields[position].path.clone());
     let is_asked =
         |position: usize| predicates.iter().any(|predicate| asks_for(predicate, &index.fields[position].path));
-    let own = |strings: &StringOrder| Candidate::new(index, predicates, query.sort.as_ref(), strings);
-    if index.strings != *strings && (own(&index.strings).bounds.is_narrowed() || own(&index.strings).sorted.is_some()) {
+    let is_sorted_by_first = query
+        .sort
+        .as_ref()
+        .and_then(|sort| sort.parts().next())
+        .is_some_and(|(sorted, _)| sorted.dotted() == index.fields[0].path);
+    let compares_strings = || predicates.iter().any(|one| asks_for(one, &index.fields[0].path) && holds_strings(one));
+    if index.strings != *strings && (is_sorted_by_first || compares_strings()) {
         return Rejection::Collation;
     }
     let mut asking = predicates.iter().filter(|predicate| asks_for(predicate, &index.fields[0].path));
@@ -258,17 +263,25 @@ fn without_use(plan: &Plan, candidate: &Candidate) -> Rejection {
             Rejection::NoBounds { path: path(0) }
         };
     }
-    let is_sorted_by_first = query
-        .sort
-        .as_ref()
-        .and_then(|sort| sort.parts().next())
-        .is_some_and(|(sorted, _)| sorted.dotted() == index.fields[0].path);
     if is_sorted_by_first && bounds_of_index.is_multikey_at(0) {
         return Rejection::OrderWithArrays { path: path(0) };
     }
     match (1..index.fields.len()).find(|position| is_asked(*position)) {
         Some(later) => Rejection::NoPrefix { first: path(0), later: path(later) },
         None => Rejection::NoCondition { first: path(0) },
+    }
+}
+
+/// Whether a condition compares values with strings, so that a collation matters.
+fn holds_strings(predicate: &Expression) -> bool {
+    match predicate {
+        Expression::Compare { value, .. } => StringOrder::holds_strings(value.as_ref()),
+        Expression::In { values, .. } => values.iter().any(|value| StringOrder::holds_strings(value.as_ref())),
+        Expression::Not(child) => holds_strings(child),
+        Expression::And(children) | Expression::Or(children) | Expression::Nor(children) => {
+            children.iter().any(holds_strings)
+        }
+        _ => false,
     }
 }
 
