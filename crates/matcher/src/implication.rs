@@ -9,6 +9,9 @@ use bunko_bson::{StringOrder, Value, ValueRef, order};
 /// very many pairs.
 const PAIRS_MAX: u32 = 10_000;
 
+/// Maximum number of values of lists that are compared, for the same reason: a list may have a million.
+const VALUES_MAX: usize = 250_000;
+
 /// Whether each document that matches all of `premises`, with string order `strings`, also matches `conclusion`.
 ///
 /// A condition on a path holds if some value there satisfies it. So it implies another on the same path if each value
@@ -16,19 +19,21 @@ const PAIRS_MAX: u32 = 10_000;
 /// about each other.
 pub fn implies(premises: &[Expression], strings: &StringOrder, conclusion: &Filter) -> bool {
     let strings = if strings == conclusion.strings() { Some(strings) } else { None };
-    Implication { strings, pairs: 0 }.of_all(premises, conclusion.root())
+    Implication { strings, pairs: 0, values: 0 }.of_all(premises, conclusion.root())
 }
 
 pub(crate) struct Implication<'s> {
     /// The common string order of both filters, if they have one.
     strings: Option<&'s StringOrder>,
     pairs: u32,
+    /// Values of lists that were compared.
+    values: usize,
 }
 
 impl<'s> Implication<'s> {
     /// For conditions of one filter.
     pub(crate) fn within(strings: &'s StringOrder) -> Self {
-        Self { strings: Some(strings), pairs: 0 }
+        Self { strings: Some(strings), pairs: 0, values: 0 }
     }
 }
 
@@ -62,7 +67,7 @@ impl Implication<'_> {
     }
 
     /// As `of_one`, for two conditions on paths.
-    fn follows(&self, premise: &Expression, conclusion: &Expression) -> bool {
+    fn follows(&mut self, premise: &Expression, conclusion: &Expression) -> bool {
         match (premise, conclusion) {
             (_, Expression::Exists { path }) => implies_existence(premise, path),
             (
@@ -95,8 +100,14 @@ impl Implication<'_> {
         }
     }
 
-    fn holds(&self, values: &[Value], value: &Value) -> bool {
-        values.iter().any(|other| self.is_within((Comparison::Eq, value), (Comparison::Eq, other)))
+    /// Whether a list holds a value. False once too many values were compared.
+    fn holds(&mut self, values: &[Value], value: &Value) -> bool {
+        if self.values > VALUES_MAX {
+            return false;
+        }
+        let found = values.iter().position(|other| self.is_within((Comparison::Eq, value), (Comparison::Eq, other)));
+        self.values += found.map_or(values.len(), |position| position + 1);
+        found.is_some()
     }
 
     /// Whether all values that satisfy one comparison satisfy the other.
@@ -188,6 +199,17 @@ mod tests {
             Filter::parse_collated(filter.as_ref(), strings).expect("a filter")
         };
         implies(&[parse(premise, strings).root().clone()], strings, &parse(conclusion, others))
+    }
+
+    #[test]
+    fn long_lists_are_compared_up_to_a_limit() {
+        let list = |count: usize| {
+            let values: Vec<_> = (0..count).map(|value| value.to_string()).collect();
+            format!("{{a: {{$in: [{}]}}}}", values.join(", "))
+        };
+        assert!(follows(&list(500), &list(600)));
+        assert!(!follows(&list(600), &list(500)));
+        assert!(!follows(&list(1_000), &list(1_000)), "500,500 values would be compared");
     }
 
     #[test]
