@@ -22,7 +22,7 @@ pub(crate) fn commit_transaction(
     if planted::active(Bug::TornCommit) {
         for part in parts.iter() {
             catalog.store.commit(part)?;
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            std::thread::sleep(std::time::Duration::from_millis(10));
         }
         return commit_with(
             catalog,
