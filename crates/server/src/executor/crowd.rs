@@ -33,8 +33,8 @@ impl Crowd {
     pub fn look(&mut self, (running, begun): (usize, u64), served: u64) {
         // The usable processors may change, so they are read each time. One free processor is not enough: the kernel
         // does not always put a woken thread there.
-        let may_help = do_rests_help(running + busy_threads(), usable_processors().len());
-        let is_crowded = self.signs.say_so((running, begun), served) && may_help;
+        let is_crowded = self.signs.say_so((running, begun), served)
+            && do_rests_help(running + busy_threads(), usable_processors().len());
         self.note(is_crowded);
     }
 
