@@ -70,8 +70,8 @@ impl Builder<'_> {
     pub(super) fn is_covering(&self, candidate: &Candidate) -> bool {
         let predicates = predicates_of(self.query.filter.root());
         let residual = Residual::without(&candidate.bounds.decided, predicates.len());
-        let is_ordered = candidate.sorted.and_then(GivenOrder::of_one_scan).is_some();
-        let order = if is_ordered { Order::AsAsked } else { Order::Any };
-        self.covered(&candidate.bounds, &residual, order).is_some()
+        let is_one_scan = candidate.sorted.is_none_or(|sorted| sorted.of_one_scan().is_some());
+        let order = if candidate.sorted.is_some() { Order::AsAsked } else { Order::Any };
+        is_one_scan && self.covered(&candidate.bounds, &residual, order).is_some()
     }
 }

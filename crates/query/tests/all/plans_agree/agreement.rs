@@ -99,6 +99,17 @@ fn check_told(reader: &Reader, filter: &str, wanted: &[u64]) -> Result<()> {
     Ok(())
 }
 
+/// The sort keys of the documents that a find returns, as far as these have the sort's fields.
+fn order_shown(reader: &Reader, find: &str) -> Result<Vec<Vec<u8>>> {
+    let sort = reader.query(find).sort.expect("a sort");
+    let key_of = |document: &DocumentBuf| {
+        let mut key = Vec::new();
+        sort.append_key(&mut key, document.as_ref(), &OperationContext::unlimited(), StringOrder::BYTES)?;
+        Ok(key)
+    };
+    told(reader, find)?.iter().map(key_of).collect()
+}
+
 /// Covered fields equal those of the documents, whichever stage gives them.
 fn check_covered(reader: &Reader, filter: &str) -> Result<()> {
     for index in reader.whole_indexes().iter().filter(|index| index.kind.name().is_empty()) {
@@ -131,6 +142,15 @@ fn check_covered(reader: &Reader, filter: &str) -> Result<()> {
             };
             let by_index = shown(&format!("'{}'", index.name))?;
             assert_eq!(by_index, shown("{$natural: 1}")?, "{filter} with {} shown for {list}", index.name);
+            let sort = braced(paths.iter().rev().map(|path| format!("'{path}': -1")));
+            let find = format!("{{filter: {filter}, sort: {sort}, projection: {projection}, projectionOnly: true");
+            let scanned = match order_shown(reader, &format!("{find}, hint: {{$natural: 1}}}}")) {
+                // Parallel arrays cannot be sorted.
+                Err(failure) if failure.code() != ErrorCode::SNAPSHOT_UNAVAILABLE => continue,
+                scanned => scanned?,
+            };
+            let by_index = order_shown(reader, &format!("{find}, hint: '{}'}}", index.name))?;
+            assert_eq!(by_index, scanned, "{filter} with {} sorted by {sort} for {list}", index.name);
         }
     }
     Ok(())
