@@ -241,6 +241,16 @@ impl IndexBounds {
         self.index.is_unique && self.fields.iter().all(Intervals::is_single_point)
     }
 
+    /// Whether a scan within the bounds finds each record once, in ascending order: keys of one value end with the record.
+    pub fn are_in_record_order(&self) -> bool {
+        self.index.kind.answers() == Answers::ByField
+            && self.index.ends_with_record()
+            && !self.index.is_clustered
+            && !self.has_long_keys()
+            && self.window.is_none()
+            && self.fields.iter().all(Intervals::is_single_point)
+    }
+
     /// Whether all values of a field are equal within the bounds.
     pub fn is_constant_at(&self, position: usize) -> bool {
         self.fields[position].is_single_point()

@@ -4,7 +4,7 @@ use super::sort_order::GivenOrder;
 use super::{AccessPath, Builder, Candidate, IndexBounds, Order, covered_plan, or_plan, predicates_of};
 use crate::plan::UsedIndex;
 use crate::stages::{
-    ClusteredScan, CollectionScan, Covered, DecidedByKeys, DocumentStage, Express, Fetch, GeoScan, IndexScan,
+    AndScan, ClusteredScan, CollectionScan, Covered, DecidedByKeys, DocumentStage, Express, Fetch, GeoScan, IndexScan,
     KeysAlone, MergeScan, OrScan, Overlap, RandomScan, RecordStage, Residual, Shown,
 };
 use bunko_bson::Value;
@@ -145,6 +145,17 @@ impl Builder<'_> {
         let scans = scans.into_iter().map(|(bounds, direction)| self.scan(bounds, direction)).collect();
         let merged = MergeScan::new(self.number(), scans, self.query.sort.as_ref(), overlap);
         self.fetch(Box::new(merged), residual, Order::AsAsked)
+    }
+
+    /// The records that two scans find, both in the order of records.
+    pub(super) fn intersection(&mut self, one: IndexBounds, other: IndexBounds) -> AccessPath {
+        let mut decided = [one.decided.as_slice(), &other.decided].concat();
+        decided.sort_unstable();
+        decided.dedup();
+        let residual = Residual::without(&decided, predicates_of(self.query.filter.root()).len());
+        let scans = [one, other].map(|bounds| self.scan(bounds, Direction::Forward));
+        let scan = Box::new(AndScan { number: self.number(), scans });
+        self.fetch(scan, residual, Order::Any)
     }
 
     /// A scan of the records that any of several scans finds.

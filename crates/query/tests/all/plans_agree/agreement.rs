@@ -307,6 +307,20 @@ fn check_hinted_wildcards(reader: &Reader, filter: &str) -> Result<()> {
     Ok(())
 }
 
+/// The records that two indexes have in common are those of a scan, with and without documents.
+fn check_intersections(reader: &Reader, filter: &str, wanted: &[u64]) -> Result<()> {
+    for needed in ["", ", needed: []"] {
+        for mut execution in reader.open_intersections(reader.query(&format!("{{filter: {filter}{needed}}}")))? {
+            let mut found = Vec::new();
+            while let Some((record, _)) = execution.next_record()? {
+                found.push(record.0);
+            }
+            assert_eq!(found, wanted, "{filter}{needed} by two indexes, in the order of records");
+        }
+    }
+    Ok(())
+}
+
 /// All checks of one filter; `sort` is the find's own.
 /// # Errors
 /// Failures that make the state unreadable: see [`Reader::is_lost`].
@@ -321,6 +335,7 @@ pub fn check(reader: &Reader, find: &Find, sort: Option<&str>) -> Result<()> {
     assert_eq!(reader.count(&format!("{{filter: {filter}}}"))?, wanted.len() as u64, "counted {filter}");
     let numbered = answer(reader, &format!("{{filter: {filter}, needed: []}}"))?;
     assert_eq!(records(&numbered), wanted, "{filter} where nothing is read");
+    check_intersections(reader, filter, &wanted)?;
     for index in reader.whole_indexes() {
         let hinted = answer(reader, &format!("{{filter: {filter}, hint: '{}'}}", index.name))?;
         assert_eq!(records(&hinted), wanted, "{filter} with {}", index.name);
