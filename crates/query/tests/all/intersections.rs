@@ -39,7 +39,7 @@ fn filled(database: &Database) -> Arc<Collection> {
     collection
 }
 
-/// What a find did: its records, its choice, the documents and the keys that it read.
+/// The records of a find, the choice of its plan, and the documents and keys that it read.
 struct Found {
     records: Vec<u64>,
     choice: PlanChoice,
