@@ -142,7 +142,9 @@ fn check_covered(reader: &Reader, filter: &str) -> Result<()> {
             };
             let by_index = shown(&format!("'{}'", index.name))?;
             assert_eq!(by_index, shown("{$natural: 1}")?, "{filter} with {} shown for {list}", index.name);
-            let sort = braced(paths.iter().rev().map(|path| format!("'{path}': -1")));
+            // The first field comes first in the sort, and is not shown in the second projection.
+            let direction = |position| if position == 0 { -1 } else { 1 };
+            let sort = braced(paths.iter().enumerate().map(|(at, path)| format!("'{path}': {}", direction(at))));
             let find = format!("{{filter: {filter}, sort: {sort}, projection: {projection}, projectionOnly: true");
             let scanned = match order_shown(reader, &format!("{find}, hint: {{$natural: 1}}}}")) {
                 // Parallel arrays cannot be sorted.
@@ -316,6 +318,21 @@ fn check_intersections(reader: &Reader, filter: &str, wanted: &[u64]) -> Result<
                 found.push(record.0);
             }
             assert_eq!(found, wanted, "{filter}{needed} by two indexes, in the order of records");
+        }
+    }
+    Ok(())
+}
+
+/// Each two indexes together, for values that some documents have.
+pub fn check_pairs(reader: &Reader) -> Result<()> {
+    let indexes = reader.whole_indexes();
+    for (position, one) in indexes.iter().enumerate() {
+        for (other, condition) in indexes[..position].iter().flat_map(|other| [(other, "3"), (other, "{$gte: 2}")]) {
+            let asked =
+                |index: &Index| braced(index.fields.iter().map(|field| format!("'{}': {condition}", field.path)));
+            let filter = format!("{{$and: [{}, {}]}}", asked(one), asked(other));
+            let wanted = records(&answer(reader, &format!("{{filter: {filter}, hint: {{$natural: 1}}}}"))?);
+            check_intersections(reader, &filter, &wanted)?;
         }
     }
     Ok(())
