@@ -4,7 +4,7 @@
 use rustix::process::{Resource, getrlimit};
 use std::io;
 use std::mem::size_of;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -47,6 +47,20 @@ pub(crate) fn cpu_time_of(pid: u32) -> io::Result<Duration> {
     } else {
         Err(io::Error::last_os_error())
     }
+}
+
+/// Takes over a descriptor that was open when this process began. Programs that this process starts do not get it.
+///
+/// The caller takes no number twice, nor one that this process has opened itself.
+/// # Errors
+/// If it is not open.
+pub(crate) fn take_inherited(number: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes numbers and no pointer.
+    if unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is open, and by the caller's promise nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
 /// Gives the calling thread the highest real-time priority (SCHED_FIFO) that it may have.
