@@ -105,7 +105,7 @@ fn serve(
     access: &Access,
     log: &Arc<LogOutput>,
     log_lines: Arc<LogLines>,
-    managed: ManagedService,
+    ManagedService { manager, sockets }: ManagedService,
 ) -> Result<ExitCode, String> {
     let files = open_files::raise_limit()?;
     let connections_max = open_files::connections_max(settings.admission.connections_max, files);
@@ -122,7 +122,6 @@ fn serve(
     let workers = script_workers::of_server(&memory);
     let opened = watch_memory(&memory, &workers)?;
     let started = Instant::now();
-    let ManagedService { manager, sockets } = managed;
     let start = manager.begin(Step::Start);
     let store = open_store(settings)?;
     opened.set(Arc::downgrade(&store)).expect("one store is opened");

@@ -75,7 +75,9 @@ pub(crate) fn run_before_others() -> io::Result<()> {
 }
 
 fn set_fifo(priority: i32) -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: the struct is plain numbers. musl's has more fields than glibc's, which Linux does not read.
+    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameters.sched_priority = priority;
     // SAFETY: the kernel reads `parameters`, which lives until then; 0 is the calling thread.
     let outcome = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

@@ -18,7 +18,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 /// How often a long step asks for more time.
-const ASK_AGAIN: Duration = Duration::from_secs(5);
+const ASK_AGAIN: Duration = Duration::from_secs(2);
 /// The time that a long step asks for: some attempts may come late on a busy machine.
 const MORE_TIME: Duration = Duration::from_secs(30);
 /// Share of one processor above which the step is thought to proceed: one in this many. Idle threads of this process use
