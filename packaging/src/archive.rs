@@ -6,22 +6,22 @@ use sha2::{Digest, Sha256};
 use std::io::Write;
 use std::path::Path;
 
-/// Writes entries with the parents that they lack; `prefix` comes before each path.
+/// Writes entries with the parents that they lack.
 /// # Errors
 /// A sentence, if a path is too long.
-pub fn tar(entries: Vec<Entry>, prefix: &str, epoch: u32) -> Result<Vec<u8>, String> {
+pub fn tar(entries: Vec<Entry>, epoch: u32) -> Result<Vec<u8>, String> {
     let mut builder = tar::Builder::new(Vec::new());
     for entry in with_directories(entries) {
         let mut header = tar::Header::new_gnu();
         header.set_mtime(epoch.into());
         header.set_uid(entry.owner);
         header.set_gid(entry.owner);
-        header.set_mode(entry.mode);
+        header.set_mode(entry.mode.into());
         let bytes = entry.bytes().unwrap_or_default();
         header.set_size(bytes.len() as u64);
         let path = match entry.kind {
-            Kind::Directory => format!("{prefix}{}/", entry.path),
-            Kind::File(_) | Kind::Configuration(_) => format!("{prefix}{}", entry.path),
+            Kind::Directory => format!("{}/", entry.path),
+            Kind::File(_) | Kind::Configuration(_) => entry.path.clone(),
         };
         let is_directory = matches!(entry.kind, Kind::Directory);
         header.set_entry_type(if is_directory { tar::EntryType::Directory } else { tar::EntryType::Regular });
@@ -34,7 +34,7 @@ pub fn tar(entries: Vec<Entry>, prefix: &str, epoch: u32) -> Result<Vec<u8>, Str
 /// # Errors
 /// A sentence, if zlib fails.
 pub fn gzip(bytes: &[u8]) -> Result<Vec<u8>, String> {
-    let mut encoder = GzBuilder::new().mtime(0).write(Vec::new(), Compression::new(9));
+    let mut encoder = GzBuilder::new().mtime(0).write(Vec::new(), Compression::default());
     encoder.write_all(bytes).and_then(|()| encoder.finish()).map_err(|error| error.to_string())
 }
 
@@ -70,7 +70,7 @@ pub fn make_tarball(payload: &Payload, out: &Path) -> Result<String, String> {
         entry.path = format!("{directory}/{}", entry.path);
     }
     let name = format!("{directory}.tar.gz");
-    write(&out.join(&name), &gzip(&tar(entries, "", *epoch)?)?)?;
+    write(&out.join(&name), &gzip(&tar(entries, *epoch)?)?)?;
     Ok(name)
 }
 
@@ -82,8 +82,8 @@ mod tests {
     fn an_archive_depends_on_its_entries_and_the_time_alone() {
         let entries = vec![Entry::file("b/file", 0o644, *b"text"), Entry::directory("a", 0o700, 999)];
         let turned: Vec<Entry> = entries.iter().rev().cloned().collect();
-        let first = tar(entries, "./", 7).expect("made");
-        assert_eq!(first, tar(turned, "./", 7).expect("made"));
+        let first = tar(entries, 7).expect("made");
+        assert_eq!(first, tar(turned, 7).expect("made"));
         let mut archive = tar::Archive::new(&first[..]);
         let read: Vec<_> = archive
             .entries()
@@ -95,7 +95,7 @@ mod tests {
                 (path, header.mode().expect("a mode"), header.uid().expect("an owner"), header.mtime().expect("a time"))
             })
             .collect();
-        let expected = [("./a/", 0o700, 999, 7), ("./b/", 0o755, 0, 7), ("./b/file", 0o644, 0, 7)];
+        let expected = [("a/", 0o700, 999, 7), ("b/", 0o755, 0, 7), ("b/file", 0o644, 0, 7)];
         assert_eq!(read, expected.map(|(path, mode, owner, time)| (path.to_owned(), mode, owner, time)));
         let zipped = gzip(b"text").expect("made");
         assert_eq!(&zipped[3..8], [0; 5], "neither a name nor a time");

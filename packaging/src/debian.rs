@@ -38,8 +38,8 @@ pub fn make(payload: &Payload, out: &Path) -> Result<String, String> {
     let mut archive = ar::Builder::new(file);
     for (member, bytes) in [
         ("debian-binary", b"2.0\n".to_vec()),
-        ("control.tar.gz", gzip(&tar(files, "./", *epoch)?)?),
-        ("data.tar.gz", gzip(&tar(entries, "./", *epoch)?)?),
+        ("control.tar.gz", gzip(&tar(files, *epoch)?)?),
+        ("data.tar.gz", gzip(&tar(entries, *epoch)?)?),
     ] {
         let mut header = ar::Header::new(member.as_bytes().to_vec(), bytes.len() as u64);
         header.set_mode(0o100_644);

@@ -20,7 +20,7 @@ const SECOND_NANOS: u64 = 1_000_000_000;
 /// # Errors
 /// A sentence that names the file.
 pub fn make(payload: &Payload, out: &Path) -> Result<String, String> {
-    let layer = tar(root(payload)?, "", payload.epoch)?;
+    let layer = tar(root(payload)?, payload.epoch)?;
     let compressed = gzip(&layer)?;
     let config = bytes(&config(payload, &sha256(&layer)));
     let manifest = bytes(&json!({
@@ -48,7 +48,7 @@ pub fn make(payload: &Payload, out: &Path) -> Result<String, String> {
         entries.push(Entry::file(format!("blobs/sha256/{}", sha256(&blob)), 0o644, blob));
     }
     let name = format!("bunko-{}-{}.oci.tar", payload.version, payload.binary.machine.debian);
-    write(&out.join(&name), &tar(entries, "", payload.epoch)?)?;
+    write(&out.join(&name), &tar(entries, payload.epoch)?)?;
     Ok(name)
 }
 

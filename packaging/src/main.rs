@@ -12,13 +12,17 @@ mod payload;
 mod red_hat;
 
 use payload::Payload;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: bunko-packaging ROOT BINARY SBOM SOURCE_DATE_EPOCH OUT FORMAT...";
 
+/// Makes a file in a directory, and returns its name.
+type Make = fn(&Payload, &Path) -> Result<String, String>;
+
 /// The formats, each with the function that makes the file and returns its name.
-const FORMATS: &[(&str, fn(&Payload, &Path) -> Result<String, String>)] =
+const FORMATS: &[(&str, Make)] =
     &[("tar", archive::make_tarball), ("deb", debian::make), ("rpm", red_hat::make), ("oci", image::make)];
 
 /// Sources, time, formats and the output directory of a run.
@@ -65,7 +69,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let mut sums = String::new();
     for name in &made {
         let bytes = payload::read(&arguments.out.join(name))?;
-        sums += &format!("{}  {name}\n", archive::sha256(&bytes));
+        let _ = writeln!(sums, "{}  {name}", archive::sha256(&bytes));
     }
     payload::write(&arguments.out.join("SHA256SUMS"), sums.as_bytes())?;
     print!("{sums}");

@@ -24,7 +24,7 @@ pub struct Payload {
 pub struct Entry {
     /// Without a leading slash.
     pub path: String,
-    pub mode: u32,
+    pub mode: u16,
     /// Number of the owner and of its group; 0 for root.
     pub owner: u64,
     pub kind: Kind,
@@ -40,11 +40,11 @@ pub enum Kind {
 }
 
 impl Entry {
-    pub fn file(path: impl Into<String>, mode: u32, bytes: impl Into<Vec<u8>>) -> Self {
+    pub fn file(path: impl Into<String>, mode: u16, bytes: impl Into<Vec<u8>>) -> Self {
         Self { path: path.into(), mode, owner: 0, kind: Kind::File(bytes.into()) }
     }
 
-    pub fn directory(path: impl Into<String>, mode: u32, owner: u64) -> Self {
+    pub fn directory(path: impl Into<String>, mode: u16, owner: u64) -> Self {
         Self { path: path.into(), mode, owner, kind: Kind::Directory }
     }
 

@@ -23,7 +23,7 @@ pub fn make(payload: &Payload, out: &Path) -> Result<String, String> {
         machine,
         "Document database that MongoDB's drivers work with",
     );
-    let compression = CompressionWithLevel::Gzip(9);
+    let compression = CompressionWithLevel::Gzip(6);
     builder.using_config(BuildConfig::v4().source_date(payload.epoch).compression(compression).reserved_space(None));
     builder.release(RELEASE).vendor("The Bunko authors").group("Applications/Databases");
     builder.description(
@@ -61,7 +61,7 @@ pub fn make(payload: &Payload, out: &Path) -> Result<String, String> {
 
 fn add(builder: &mut PackageBuilder, entry: &Entry) -> Result<(), rpm::Error> {
     let path = format!("/{}", entry.path);
-    let options = FileOptions::new(path).permissions(entry.mode as u16);
+    let options = FileOptions::new(path).permissions(entry.mode);
     let options = match entry.kind {
         // A changed file stays, and the new one is put beside it as .rpmnew.
         Kind::Configuration(_) => options.config().noreplace(),

@@ -37,16 +37,15 @@ pub fn run(root: &Path, arguments: impl Iterator<Item = String>) -> Result<ExitC
     if let Some(failure) = findings.failures.first() {
         return Err(failure.clone());
     }
-    let bill = target.join("sbom.cdx.json");
+    // Two runs may be at work.
+    let bill = target.join(format!("sbom-{}.cdx.json", std::process::id()));
     write(&sbom::make(root)?, bill.to_str())?;
-    succeed(
-        Command::new(target.join("debug/bunko-packaging"))
-            .args([root, &*binary, &*bill])
-            .arg(&epoch)
-            .arg(&out)
-            .args(formats),
-    )?;
-    Ok(ExitCode::SUCCESS)
+    let mut packaging = Command::new(target.join("debug/bunko-packaging"));
+    packaging.args([root, &*binary, &*bill]).arg(&epoch).arg(&out).args(formats);
+    let made = succeed(&mut packaging);
+    // It only takes room.
+    let _ = std::fs::remove_file(&bill);
+    made.map(|()| ExitCode::SUCCESS)
 }
 
 fn parse(root: &Path, mut given: impl Iterator<Item = String>) -> Result<Arguments, String> {
