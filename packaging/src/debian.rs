@@ -3,13 +3,13 @@
 
 use crate::archive::{gzip, hex, tar};
 use crate::binary::Linkage;
-use crate::payload::{Entry, Kind, Payload, Places, with_directories};
+use crate::payload::{Entry, Kind, Payload, with_directories};
 use md5::{Digest, Md5};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::path::Path;
 
-const PLACES: Places = Places { zsh: "usr/share/zsh/vendor-completions/_bunko" };
+const ZSH: &str = "usr/share/zsh/vendor-completions/_bunko";
 /// Scripts that dpkg runs.
 const SCRIPTS: [&str; 3] = ["postinst", "postrm", "prerm"];
 
@@ -18,7 +18,7 @@ const SCRIPTS: [&str; 3] = ["postinst", "postrm", "prerm"];
 /// A sentence that names the file.
 pub fn make(payload: &Payload, out: &Path) -> Result<String, String> {
     let Payload { version, epoch, binary, .. } = payload;
-    let mut entries = payload.distribution(&PLACES)?;
+    let mut entries = payload.distribution(ZSH)?;
     entries.push(Entry::file(
         "usr/share/doc/bunko/changelog.gz",
         0o644,

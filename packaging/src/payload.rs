@@ -57,11 +57,6 @@ impl Entry {
     }
 }
 
-/// Where distributions differ.
-pub struct Places {
-    pub zsh: &'static str,
-}
-
 impl Payload {
     /// Reads the binary and everything that is made from it.
     /// # Errors
@@ -106,10 +101,10 @@ impl Payload {
         ])
     }
 
-    /// The entries of a package for a distribution, sorted, each directory before its files.
+    /// The entries of a package for a distribution that keeps completions for zsh in the file `zsh`, sorted.
     /// # Errors
     /// As [`Self::repository_file`].
-    pub fn distribution(&self, places: &Places) -> Result<Vec<Entry>, String> {
+    pub fn distribution(&self, zsh: &str) -> Result<Vec<Entry>, String> {
         let deployed = |path: &str| self.repository_file(&format!("deploy/{path}"));
         let configuration =
             |path: &str, bytes| Entry { kind: Kind::Configuration(bytes), ..Entry::file(path, 0o644, []) };
@@ -128,7 +123,7 @@ impl Payload {
         for (shell, text) in &self.completions {
             let path = match *shell {
                 "bash" => "usr/share/bash-completion/completions/bunko",
-                "zsh" => places.zsh,
+                "zsh" => zsh,
                 _ => "usr/share/fish/vendor_completions.d/bunko.fish",
             };
             entries.push(Entry::file(path, 0o644, text.clone()));

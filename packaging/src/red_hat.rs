@@ -1,11 +1,11 @@
 //! The `.rpm`, without a signature: SHA256SUMS has its sum, and a repository signs what it serves.
 
 use crate::binary::Linkage;
-use crate::payload::{Entry, Kind, Payload, Places};
+use crate::payload::{Entry, Kind, Payload};
 use rpm::{BuildConfig, CompressionWithLevel, Dependency, FileOptions, PackageBuilder};
 use std::path::Path;
 
-const PLACES: Places = Places { zsh: "usr/share/zsh/site-functions/_bunko" };
+const ZSH: &str = "usr/share/zsh/site-functions/_bunko";
 /// The number of packages that were made of one version.
 const RELEASE: &str = "1";
 /// Directories that belong to the server's user.
@@ -44,7 +44,7 @@ pub fn make(payload: &Payload, out: &Path) -> Result<String, String> {
         builder.requires(Dependency::any(format!("libc.so.6(GLIBC_{glibc})(64bit)")));
         builder.requires(Dependency::any("libgcc_s.so.1()(64bit)"));
     }
-    for entry in payload.distribution(&PLACES)? {
+    for entry in payload.distribution(ZSH)? {
         add(&mut builder, &entry).map_err(|error| format!("{}: {error}", entry.path))?;
     }
     for (path, mode) in OWNED {
