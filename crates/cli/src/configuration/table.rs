@@ -389,7 +389,7 @@ pub static SETTINGS: &[Setting] = &[
         "fork",
         None,
         "false",
-        "let a service manager start it in the background, or the shell: nohup bunko serve ... &",
+        "let systemd or a container's runtime start it in the background, or the shell: nohup bunko serve ... &",
     ),
     only(
         &["systemLog.timeStampFormat"],
