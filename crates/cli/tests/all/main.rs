@@ -24,6 +24,7 @@ mod kill;
 #[allow(dead_code, reason = "the binary `timing` uses the rest")]
 mod lab;
 mod logins;
+mod monitor;
 mod operators;
 mod oplog;
 mod oracle;
