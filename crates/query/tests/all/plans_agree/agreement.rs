@@ -142,6 +142,10 @@ fn check_covered(reader: &Reader, filter: &str) -> Result<()> {
             };
             let by_index = shown(&format!("'{}'", index.name))?;
             assert_eq!(by_index, shown("{$natural: 1}")?, "{filter} with {} shown for {list}", index.name);
+            if !index.multikey().is_empty() {
+                // A projection takes values out of arrays, which then have another place in the order.
+                continue;
+            }
             // The first field comes first in the sort, and is not shown in the second projection.
             let direction = |position| if position == 0 { -1 } else { 1 };
             let sort = braced(paths.iter().enumerate().map(|(at, path)| format!("'{path}': {}", direction(at))));
