@@ -96,7 +96,7 @@ pub use index_keys::{IndexKeys, KeySet, exact_key, index_keys};
 pub use index_set::{IndexesCreated, IndexesDropped};
 pub use index_spec::IndexSpec;
 pub use key_sample::{Counted, Estimate, KeySample, SampledIndex};
-pub use key_types::{KeyTypes, ReadBack};
+pub use key_types::{KeyKinds, KeyTypes, ReadBack};
 pub use kinds::{Answers, IndexKind, KeyForm, TextIndex};
 pub use long_key::{KEY_PREFIX_BYTES, is_shortened, shorten_key};
 pub use move_across::Move;

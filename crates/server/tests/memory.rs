@@ -7,7 +7,7 @@ use bunko_command::{Facts, Process, Service, World};
 use bunko_engines::EngineOptions;
 use bunko_observe::LogLines;
 use bunko_operation::{MemoryLimits, Purpose, ServerMemory};
-use bunko_server::{AdmissionOptions, Server, ServerOptions, Stopped};
+use bunko_server::{AdmissionOptions, ListeningSockets, Server, ServerOptions, Stopped};
 use bunko_store::{Clock, LogOptions, Store, StoreOptions};
 use bunko_testkit::patience::{PATIENCE, wait_until};
 use bunko_wire::{Codec, Compressor, HEADER_BYTES, Message, MessageFlags, needed_bytes, write_message};
@@ -60,14 +60,15 @@ impl Running {
             exempt: Vec::new(),
             login_patience: PATIENCE,
         };
-        let addresses = vec!["127.0.0.1:0".parse().expect("an address")];
-        let options = ServerOptions { addresses, unix_socket: None, threads: 2, admission, tls: None };
-        let server = Server::start(&service, &options).expect("it starts");
+        let addresses = ["127.0.0.1:0".parse().expect("an address")];
+        let sockets = ListeningSockets::bind(&addresses, None).expect("bound");
+        let options = ServerOptions { threads: 2, admission, tls: None };
+        let server = Server::start(&service, sockets, &options).expect("it starts");
         Self { server, service, memory, store, _directory: directory }
     }
 
     fn peer(&self) -> Peer {
-        Peer::connect(self.server.addresses()[0])
+        Peer::connect(self.server.sockets().addresses()[0])
     }
 
     /// Another client is served, whatever memory is left.

@@ -414,7 +414,7 @@ fn monitors_find_what_they_read() {
 fn what_mongod_has_and_we_have_not_is_named() {
     let refused = |flags: &[&str]| refusal::output(&binary(), flags, refusal::WRONG);
     for (flags, words) in [
-        (&["--fork"][..], "let a service manager start it in the background"),
+        (&["--fork"][..], "let systemd or a container's runtime start it in the background"),
         (&["--keyFile", "/nowhere/key"], "security.keyFile: /nowhere/key: No such file"),
         (&["--smallfiles"], "--smallfiles is not supported yet: MongoDB has removed it"),
         (&["--oplogMinRetentionHours", "24"], "the oplog is kept by its size: replication.oplogSizeMB"),
