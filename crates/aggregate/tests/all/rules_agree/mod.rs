@@ -17,7 +17,8 @@ use bunko_testkit::shell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-const PIPELINES: u64 = 4_000;
+/// Default number of pipelines. They follow from the seed, and each rule fires in some of them.
+const PIPELINES: u64 = 1_000;
 const DOCUMENTS: u64 = 40;
 
 fn parsed(text: &str) -> DocumentBuf {
