@@ -32,6 +32,7 @@ const LARGE: Range<i32> = 100..105;
 /// Makes the tests run one at a time: a failpoint holds threads of the whole process.
 fn take_turns() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
+    bunko_store::fix_stripes();
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
