@@ -1,6 +1,7 @@
 //! A plan: stages and their order, ready to be opened on snapshots repeatedly.
 
 use crate::contest::{self, Contest};
+use crate::effort::Effort;
 use crate::estimates::PlanEstimate;
 use crate::execution::Execution;
 use crate::find_query::FindQuery;
