@@ -1,7 +1,6 @@
 //! Configuration files in mongod's format. An unknown key stops the start and is reported with its line.
 
-use super::flags::ServeArguments;
-use super::in_force::{Configuration, Given, Origin};
+use super::in_force::{Given, Origin};
 use super::missing::refusal_of_key;
 use super::setting::{Kind, Setting, Value};
 use super::table::{SETTINGS, find};
@@ -9,25 +8,10 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Unex
 use std::fmt;
 use std::path::Path;
 
-impl Configuration {
-    /// Reads the configuration file, if there is one; flags take precedence over it.
-    /// # Errors
-    /// A sentence that names the file, and what is wrong with it.
-    pub fn read(arguments: &ServeArguments) -> Result<Self, String> {
-        let from_flag = |(setting, value): &(&'static Setting, Value)| Given {
-            setting,
-            value: value.clone(),
-            origin: Origin::Flag(setting.flag),
-        };
-        let in_file = arguments.config.as_deref().map_or(Ok(Vec::new()), read)?;
-        Ok(Self::of(arguments.config.clone(), arguments.given.iter().map(from_flag).collect(), in_file))
-    }
-}
-
 /// Reads a file.
 /// # Errors
 /// A sentence that names the file and the line.
-fn read(path: &Path) -> Result<Vec<Given>, String> {
+pub fn read(path: &Path) -> Result<Vec<Given>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Vec::new());

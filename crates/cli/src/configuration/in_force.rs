@@ -1,6 +1,9 @@
 //! The values in force and where they come from: flags take precedence over the file, and the file over the defaults.
 
+use super::file;
+use super::flags::ServeArguments;
 use super::setting::{Setting, Value};
+use super::table::SETTINGS;
 use bunko_bson::DocumentBuf;
 use bunko_certificates::Password;
 use std::fmt;
@@ -43,15 +46,25 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// The values given as flags, and in a file where no flag gives one.
-    pub(super) fn of(file: Option<PathBuf>, flags: Vec<Given>, in_file: Vec<Given>) -> Self {
-        let mut configuration = Self { file, given: flags };
-        for given in in_file {
-            if configuration.given(given.setting).is_none() {
-                configuration.given.push(given);
+    /// Reads the configuration file, if there is one; flags take precedence over it.
+    /// # Errors
+    /// A sentence that names the file, and what is wrong with it.
+    pub fn read(arguments: &ServeArguments) -> Result<Self, String> {
+        let from_flag = |(setting, value): &(&'static Setting, Value)| Given {
+            setting,
+            value: value.clone(),
+            origin: Origin::Flag(setting.flag),
+        };
+        let mut configuration =
+            Self { file: arguments.config.clone(), given: arguments.given.iter().map(from_flag).collect() };
+        if let Some(path) = &arguments.config {
+            for given in file::read(path)? {
+                if configuration.given(given.setting).is_none() {
+                    configuration.given.push(given);
+                }
             }
         }
-        configuration
+        Ok(configuration)
     }
 
     /// The value that was given for a setting.
@@ -64,7 +77,7 @@ impl Configuration {
         &self.given
     }
 
-    pub(super) fn value(&self, setting: &Setting) -> Option<Value> {
+    fn value(&self, setting: &Setting) -> Option<Value> {
         self.given(setting).map_or_else(|| (setting.default)(self), |given| Some(given.value.clone()))
     }
 
@@ -120,10 +133,20 @@ impl Configuration {
         nest(&given, &mut parsed);
         parsed
     }
+
+    /// The values in force, in that form.
+    pub fn all_in_force(&self) -> DocumentBuf {
+        let in_force = SETTINGS.iter().filter_map(|setting| Some((setting.key(), self.value(setting)?)));
+        let mut in_force: Vec<_> = in_force.collect();
+        in_force.sort_by_key(|(key, _)| *key);
+        let mut all = DocumentBuf::new();
+        nest(&in_force.iter().map(|(key, value)| (*key, value)).collect::<Vec<_>>(), &mut all);
+        all
+    }
 }
 
 /// Appends sorted values, each below the sections of its key.
-pub(super) fn nest(values: &[(&str, &Value)], document: &mut DocumentBuf) {
+fn nest(values: &[(&str, &Value)], document: &mut DocumentBuf) {
     let section = |key: &'_ str| key.split_once('.').map(|(section, _)| section.to_owned());
     for group in values.chunk_by(|a, b| section(a.0).is_some() && section(a.0) == section(b.0)) {
         let Some((name, _)) = group[0].0.split_once('.') else {

@@ -1,6 +1,6 @@
 //! Options of mongod that this server does not support. They are refused by name, with the reason.
 
-use super::setting::PARAMETERS;
+use super::table::PARAMETERS;
 use bunko_settings::is_known_parameter;
 
 /// Reasons for a refusal.

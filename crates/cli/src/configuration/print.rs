@@ -1,23 +1,10 @@
 //! `--print-config`: the configuration in force, as a file that `--config` accepts.
 
-use super::in_force::{Configuration, Origin, nest};
+use super::in_force::{Configuration, Origin};
 use super::setting::{Effect, Value};
 use super::table::SETTINGS;
-use bunko_bson::DocumentBuf;
 use bunko_store::Survival;
 use std::fmt::Write;
-
-impl Configuration {
-    /// The values in force, as `getCmdLineOpts` shows those that were given.
-    pub fn all_in_force(&self) -> DocumentBuf {
-        let in_force = SETTINGS.iter().filter_map(|setting| Some((setting.key(), self.value(setting)?)));
-        let mut in_force: Vec<_> = in_force.collect();
-        in_force.sort_by_key(|(key, _)| *key);
-        let mut all = DocumentBuf::new();
-        nest(&in_force.iter().map(|(key, value)| (*key, value)).collect::<Vec<_>>(), &mut all);
-        all
-    }
-}
 
 /// The file, each value with its origin. Defaults that have no effect on an engine in memory are omitted.
 pub fn print(configuration: &Configuration, survival: Survival) -> String {

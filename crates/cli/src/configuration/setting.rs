@@ -6,9 +6,6 @@ use bunko_certificates::Password;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-/// The section of the settings that `--setParameter NAME=VALUE` sets.
-pub const PARAMETERS: &str = "setParameter.";
-
 /// One setting of the configuration.
 pub struct Setting {
     /// Its keys in a file: mongod's where it has one, then ours.

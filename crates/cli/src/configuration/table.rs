@@ -9,7 +9,8 @@ pub use network::*;
 pub use security::*;
 
 use super::missing::refusal_of_key;
-use super::setting::{Effect, Kind, PARAMETERS, Setting, Value};
+use super::setting::{Effect, Kind, Setting, Value};
+use super::tls;
 use bunko_engines::{Compression, ENGINES, EngineOptions};
 use bunko_settings::{TRANSACTION_MEMORY_BYTES, parameters_of_startup};
 use std::sync::LazyLock;
@@ -183,6 +184,9 @@ pub const TRANSACTION_MEMORY: Setting = Setting {
 const fn parameter(keys: &'static [&'static str], flag: &'static str, kind: Kind) -> Setting {
     Setting { keys, flag, kind, ..PLAIN }
 }
+
+/// The section of the settings that `--setParameter NAME=VALUE` sets.
+pub const PARAMETERS: &str = "setParameter.";
 
 /// Settings for parameters that are not in the table: the service knows, checks and sets them itself.
 static OTHER_PARAMETERS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
