@@ -9,7 +9,7 @@ use super::logical::LogicalStage;
 use super::origin::{Origin, of_path};
 use super::{Effect, Kind, Rule};
 use crate::Environment;
-use crate::stages::Plannable;
+use crate::stage::Plannable;
 use bunko_errors::Result;
 
 pub(super) const RULE: Rule = Rule { name: "dropGivenSort", kind: Kind::Whole(drop_given) };

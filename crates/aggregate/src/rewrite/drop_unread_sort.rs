@@ -13,7 +13,7 @@
 use super::logical::LogicalStage;
 use super::{Effect, Kind, Rule};
 use crate::Environment;
-use crate::stages::Plannable;
+use crate::stage::Plannable;
 use bunko_errors::Result;
 
 pub(super) const RULE: Rule = Rule { name: "dropUnreadSort", kind: Kind::Whole(drop_unread) };

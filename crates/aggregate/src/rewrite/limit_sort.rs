@@ -5,7 +5,7 @@
 
 use super::logical::LogicalStage;
 use super::{Kind, Rule};
-use crate::stages::Plannable;
+use crate::stage::Plannable;
 
 pub(super) const RULE: Rule = Rule { name: "limitSort", kind: Kind::Tell(limit) };
 

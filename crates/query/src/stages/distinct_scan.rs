@@ -6,11 +6,11 @@
 use super::covered::append;
 use super::index_scan::Scan;
 use super::{DocumentStage, Documents, IndexScan, Row, Stage, StageNumber};
-use crate::distinct::visit_values;
-use crate::execution::{Run, StageStatistics};
+use crate::distinct_values::visit_values;
+use crate::effort::Effort;
 use crate::explain::Facts;
 use crate::find_query::{DistinctOf, FindQuery};
-use crate::plan::Effort;
+use crate::run::{Run, StageStatistics};
 use bunko_bson::key_string::{Direction, decode, leading_bytes};
 use bunko_bson::{DocumentBuf, DocumentRef, Value, Writer};
 use bunko_catalog::{KeyTypes, ReadBack, from_storage};
