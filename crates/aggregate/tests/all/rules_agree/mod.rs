@@ -4,6 +4,8 @@
 //! `BUNKO_RULES_PIPELINES` sets the number of pipelines, `BUNKO_SEED` the first seed.
 
 mod generator;
+#[cfg(debug_assertions)]
+mod planted;
 
 use crate::scripts::Collections;
 use bunko_aggregate::{Documents, Environment, Pipeline, Rewrites, RuleSet};
