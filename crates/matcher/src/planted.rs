@@ -68,8 +68,6 @@ faults! {
         PartialServesAll,
         /// A range ends before its inclusive edge.
         InclusiveEdgeLeftOut,
-        /// Each document with the key of null equals null.
-        NullIsExact,
         /// An array has a key of its own.
         ArrayHasOwnKey,
         /// Bounds of a negation follow from inexact ones.

@@ -22,9 +22,10 @@ pub(super) fn fields(bounds: &IndexBounds, needed: &[Box<str>]) -> Option<Vec<us
     }
     let types = bounds.multikey.types();
     let is_told = |position: usize, path: &str| {
+        let kinds = bounds.fields[position].kinds();
         (!bounds.is_multikey_at(position) || active(Fault::ArraysCovered))
             && !names_array_index(path)
-            && (types.are_exact_at(position, path) || active(Fault::TypesCovered))
+            && (types.are_exact_at(position, path, kinds) || active(Fault::TypesCovered))
     };
     let is_needed = |path: &str| needed.iter().any(|needed| **needed == *path);
     let mut found = Vec::with_capacity(needed.len());

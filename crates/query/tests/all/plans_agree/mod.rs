@@ -11,7 +11,7 @@ mod scenes;
 mod values;
 
 use crate::temporary::{self, Database, document};
-use agreement::{check, check_distinct, check_ends_of_groups, check_groups};
+use agreement::{check, check_distinct, check_ends_of_groups, check_groups, check_pairs};
 use bunko_catalog::Collection;
 use bunko_engines::ENGINES;
 use bunko_errors::Result;
@@ -29,6 +29,7 @@ fn check_scene(collection: &Arc<Collection>, scene: &Scene) -> Result<()> {
         check_distinct(reader, "{}")?;
         check_groups(reader, "{}")?;
         check_ends_of_groups(reader, "{}")?;
+        check_pairs(reader)?;
     }
     check_finds(collection, scene, check)
 }
