@@ -22,6 +22,8 @@ pub enum Guard {
     Readings,
     /// Pipelines give the same with each rule on and off.
     Rewrites,
+    /// None yet: a few hundred generated collections do not find it.
+    Unseen,
 }
 
 macro_rules! faults {
@@ -37,9 +39,9 @@ macro_rules! faults {
 
 faults! {
     Filters:
-        /// Of two conditions that both hold, the one that follows stays.
+        /// A condition that follows from another one stays in its place.
         FollowingStays,
-        /// Of two alternatives, the narrower one stays.
+        /// The narrower one of two alternatives stays.
         NarrowerAlternativeStays,
         /// A `$nor` among alternatives is decided by one of its conditions.
         NorDecidesAlternatives,
@@ -60,10 +62,6 @@ faults! {
     Plans:
         /// Comparisons with null and the ends of the order imply that a field exists.
         MissingExists,
-        /// A path below an array exists if it is not null.
-        NotNullExistsBelowArrays,
-        /// Conditions on strings imply each other in different orders.
-        OrdersImply,
         /// A partial index serves every filter.
         PartialServesAll,
         /// A range ends before its inclusive edge.
@@ -74,97 +72,59 @@ faults! {
         InexactNegated,
         /// Below an array, each document with the key of null equals null.
         NullIsExactBelowArrays,
-        /// A missing field below an array has a key.
-        MissingHasKeyBelowArrays,
         /// Keys within the bounds of an `$elemMatch` decide it.
         ElementIsExact,
-        /// An element without the field has the key of null.
-        ElementHasNull,
-        /// Ranges of different elements of an array are joined.
-        RangesOfElementsJoined,
-        /// Of conditions on one path, bounds of one decide all.
+        /// Bounds of one condition on a path decide all of them.
         OneOfSeveralDecides,
         /// `$expr` has bounds on paths with arrays.
         ExprBelowArrays,
         /// A missing field is not less than null in `$expr`.
         MissingNotBelowNull,
-        /// NaN is no number.
-        NanIsNoNumber,
-        /// The keys of a pattern's literal part decide it.
-        PatternIsExact,
-        /// A regex is no value.
-        RegexIsNoValue,
         /// Comparisons with NaN have ranges.
         NanHasRange,
         /// Everything greater than MinKey is MinKey.
         EndsHaveRanges,
         /// A field whose path has an array position has bounds.
         PositionHasBounds,
-        /// Two fields below one array both have bounds.
-        FieldsOfArrayBothBound,
         /// Several conditions narrow a field with arrays.
         ElementsNarrowTogether,
         /// Equal hashes mean equal values.
         HashIsExact,
-        /// Equal numbers have one hash.
-        EqualsHaveOneHash,
         /// Conditions are checked on the keys of arrays.
         ArraysChecked,
         /// Conditions are checked on hashes.
         HashesChecked,
-        /// Conditions are checked on keys with another order of strings.
-        CollatedKeysChecked,
         /// A sparse index holds all documents.
         SparseHoldsAll,
         /// A field exists where its key is not null.
         NullNeverExists,
-        /// Shortened keys decide.
-        LongKeysDecide,
-        /// Shortened keys are within the ranges of whole ones.
-        LongKeysInRanges,
         /// A wildcard index has keys of missing fields.
         WildcardHoldsMissing,
-        /// Ranges of descending fields are ascending.
-        DescendingIgnored,
         /// Fields behind a range are not checked.
         ChecksLeftOut,
         /// An index serves strings in every order.
         OrderOfStringsIgnored,
         /// Keys with a collation serve patterns.
         PatternsCollated,
-        /// An index gives the order of a query with other strings.
-        SortsOtherStrings,
         /// A field with arrays gives an order.
         ArraysSort,
         /// The directions of a sort's fields are not compared.
         DirectionsIgnored,
         /// Fields between those of the sort may have several values.
         GapsSort,
-        /// Merged scans do not find a record twice.
-        MergedScansDisjoint,
         /// Merged scans are compared ascending.
         MergedAscending,
         /// Scans that are merged read all values of their field.
         PartsUnsplit,
         /// A record comes once for each of its keys.
         RecordsRepeat,
-        /// Alternatives keep the checks of another one with the same keys.
-        ChecksOfOtherBranch,
         /// The keys of one branch decide all.
         BranchesDecide,
         /// Conditions that keys do not decide are not tested.
         UndecidedPasses;
     Readings:
-        /// Keys of arrays give values back.
-        ArraysCovered,
         /// Keys whose types differ give values back.
         TypesCovered,
-        /// An index that has one of the fields covers all.
-        HalfCovered,
-        /// Keys with a collation give values back.
-        CollatedCovered,
-        /// The elements of a matching array are within the bounds.
-        ElementsDistinct,
         /// An index with arrays names each group once.
         ArraysGrouped,
         /// A scan in any order finds the first of each group.
@@ -210,6 +170,49 @@ faults! {
         UnmatchedAlike,
         /// Every stage is empty if its input is.
         EmptyMakesNothing;
+    Unseen:
+        /// A path below an array exists if it is not null.
+        NotNullExistsBelowArrays,
+        /// Conditions on strings imply each other in different orders.
+        OrdersImply,
+        /// A missing field below an array has a key.
+        MissingHasKeyBelowArrays,
+        /// An element without the field has the key of null.
+        ElementHasNull,
+        /// Ranges of different elements of an array are joined.
+        RangesOfElementsJoined,
+        /// NaN is no number.
+        NanIsNoNumber,
+        /// The keys of a pattern's literal part decide it.
+        PatternIsExact,
+        /// A regex is no value.
+        RegexIsNoValue,
+        /// Two fields below one array both have bounds.
+        FieldsOfArrayBothBound,
+        /// Equal numbers have one hash.
+        EqualsHaveOneHash,
+        /// Conditions are checked on keys with another order of strings.
+        CollatedKeysChecked,
+        /// Shortened keys decide.
+        LongKeysDecide,
+        /// Shortened keys are within the ranges of whole ones.
+        LongKeysInRanges,
+        /// Ranges of descending fields are ascending.
+        DescendingIgnored,
+        /// An index gives the order of a query with other strings.
+        SortsOtherStrings,
+        /// Merged scans do not find a record twice.
+        MergedScansDisjoint,
+        /// Alternatives keep the checks of another one with the same keys.
+        ChecksOfOtherBranch,
+        /// Keys of arrays give values back.
+        ArraysCovered,
+        /// An index that has one of the fields covers all.
+        HalfCovered,
+        /// Keys with a collation give values back.
+        CollatedCovered,
+        /// The elements of a matching array are within the bounds.
+        ElementsDistinct;
 }
 
 #[cfg(debug_assertions)]

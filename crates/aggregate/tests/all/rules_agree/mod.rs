@@ -90,7 +90,7 @@ fn agree(results: &Result<Vec<String>, Failure>, expected: &Result<Vec<String>, 
     }
 }
 
-/// What running a pipeline in all ways shows.
+/// The results of a pipeline in all ways.
 struct Seen {
     /// The results as it was sent.
     sent: Result<Vec<String>, Failure>,
