@@ -45,8 +45,6 @@ faults! {
         NarrowerAlternativeStays,
         /// A `$nor` among alternatives is decided by one of its conditions.
         NorDecidesAlternatives,
-        /// A regex that is asked for as a value joins a list as a pattern.
-        PatternJoinsList,
         /// An inclusive edge is within an exclusive one.
         EdgesAlike,
         /// Values of different types compare with each other.
@@ -171,6 +169,8 @@ faults! {
         /// Every stage is empty if its input is.
         EmptyMakesNothing;
     Unseen:
+        /// A regex that is asked for as a value joins a list as a pattern.
+        PatternJoinsList,
         /// A path below an array exists if it is not null.
         NotNullExistsBelowArrays,
         /// Conditions on strings imply each other in different orders.
