@@ -20,3 +20,4 @@ mod shown_commands;
 mod snapshot_reads;
 mod sync_latencies;
 mod targets;
+mod ways_agree;

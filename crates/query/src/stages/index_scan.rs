@@ -11,6 +11,7 @@ use bunko_bson::key_string::{self, MAX_BYTE, decode};
 use bunko_catalog::{Index, from_storage, is_shortened};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_matcher::Expression;
+use bunko_matcher::planted::{Fault, active};
 use bunko_operation::OperationContext;
 use bunko_store::{Direction, KeyCursor, KeyRange, KeyspaceId, RecordId, View};
 use std::collections::HashSet;
@@ -63,7 +64,9 @@ impl IndexScan {
             is_within: false,
             kept_key: None,
             check: KeyCheck::new(&self.bounds, &self.ranges),
-            seen: (!self.bounds.multikey.is_empty() || self.bounds.spans_paths).then(HashSet::new),
+            seen: (!self.bounds.multikey.is_empty() || self.bounds.spans_paths)
+                .then(HashSet::new)
+                .filter(|_| !active(Fault::RecordsRepeat)),
         }
     }
 }

@@ -13,6 +13,7 @@ use bunko_bson::DocumentBuf;
 use bunko_bson::key_string::{self, Direction, decode};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::SortPattern;
+use bunko_matcher::planted::{Fault, active};
 use bunko_store::RecordId;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
@@ -131,7 +132,8 @@ impl SortedFields {
         };
         let mut compared = Vec::new();
         for (position, direction) in &self.compared {
-            key_string::append(&mut compared, values[*position].as_ref(), *direction);
+            let direction = if active(Fault::MergedAscending) { Direction::Ascending } else { *direction };
+            key_string::append(&mut compared, values[*position].as_ref(), direction);
         }
         Ok(compared)
     }
