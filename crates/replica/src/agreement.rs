@@ -1,32 +1,14 @@
 //! One member's part in the agreement: its state, and the way of each event to the code that handles it.
 
-use crate::follower::Following;
 use crate::position::Compared;
-use crate::primary::{Fetched, Leading};
 use crate::random::Random;
+use crate::state::{Actions, Fetched, Following, Log, Role, Timing, Until};
 use crate::{
     Action, Body, Bug, Configuration, Event, Fatal, Lsn, MemberConfiguration, MemberId, Message, Position, Refusal,
     Refused, Stamp, Term, Terms, Vote,
 };
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-
-/// Periods of the protocol, in milliseconds, and sizes.
-#[derive(Clone, Copy, Debug)]
-pub struct Timing {
-    /// How often the primary sends heartbeats.
-    pub heartbeat_ms: u64,
-    /// How long a follower waits for the primary, and the primary for a majority (`electionTimeoutMillis`).
-    pub election_timeout_ms: u64,
-    /// Most bytes of one span.
-    pub span_bytes_max: u64,
-}
-
-impl Default for Timing {
-    fn default() -> Self {
-        Self { heartbeat_ms: 200, election_timeout_ms: 1000, span_bytes_max: 16 << 20 }
-    }
-}
 
 /// The state that a member finds on disk when it starts, and its settings.
 #[derive(Clone, Debug)]
@@ -70,39 +52,6 @@ pub enum State {
     Stopped,
 }
 
-/// A campaign for votes.
-#[derive(Clone, Debug, Hash)]
-pub(crate) struct Campaign {
-    /// The members that voted for this one, by their index in the configuration.
-    pub(crate) granted: u64,
-    /// When the campaign ends without a result.
-    pub(crate) until: Until,
-}
-
-/// A moment on the member's own clock, in milliseconds; not part of the state that an exhaustive search compares.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Until(pub(crate) u64);
-
-impl Hash for Until {
-    fn hash<H: Hasher>(&self, _: &mut H) {}
-}
-
-#[derive(Clone, Debug, Hash)]
-pub(crate) enum Role {
-    Follower(Following),
-    Candidate(Campaign),
-    Primary(Leading),
-}
-
-/// The extent of the member's log.
-#[derive(Clone, Debug, Hash)]
-pub(crate) struct Log {
-    pub(crate) start: Lsn,
-    pub(crate) written: Lsn,
-    pub(crate) synced: Lsn,
-    pub(crate) terms: Terms,
-}
-
 /// One member's part in the agreement of its set.
 #[derive(Clone, Debug)]
 pub struct Agreement {
@@ -137,9 +86,6 @@ impl Hash for Agreement {
     }
 }
 
-/// Where actions are collected; the caller keeps it, so that a step allocates nothing.
-pub(crate) type Actions = Vec<Action>;
-
 impl Agreement {
     /// A member that starts at `now`, in milliseconds of its own clock.
     pub fn new(start: Start, now: u64) -> Self {
@@ -164,7 +110,7 @@ impl Agreement {
             #[cfg(debug_assertions)]
             planted: None,
         };
-        // Nobody else can be primary in a set with one voter.
+        // The only voter of a set waits for no other primary.
         if let Role::Follower(following) = &mut agreement.role
             && agreement.configuration.election_quorum() == 1
         {

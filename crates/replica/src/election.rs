@@ -1,6 +1,6 @@
 //! Elections: who asks for votes and when, and who gives them.
 
-use crate::agreement::{Actions, Campaign, Role, Until};
+use crate::state::{Actions, Campaign, Role, Until};
 use crate::{Action, Agreement, Body, Bug, MemberId, Position, Stamp, Term, Vote};
 
 impl Agreement {

@@ -1,8 +1,17 @@
 //! Events that happen to a member, and actions that the agreement asks for.
 
 use crate::configuration::Invalid;
-use crate::{Configuration, Lsn, MemberId, Message, Position, Stamp, Term, Vote};
+use crate::{Configuration, Lsn, MemberId, Message, Position, Stamp, Term};
 use std::sync::Arc;
+
+/// A member's vote, which must survive a crash once it is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Vote {
+    /// The highest term that the member knows.
+    pub term: Term,
+    /// The candidate that has the member's vote in this term.
+    pub candidate: Option<MemberId>,
+}
 
 /// Whether a change may leave out the checks that keep the set safe or available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,46 +1,7 @@
 //! A follower: it pulls the log, finds where its own parts from the primary's, and follows the commit point.
 
-use crate::agreement::{Actions, Role, Timing, Until};
-use crate::random::Random;
+use crate::state::{Actions, Role, Until};
 use crate::{Action, Agreement, Body, Bug, Fatal, Lsn, MemberId, Position};
-
-#[derive(Clone, Debug, Hash)]
-pub(crate) struct Following {
-    pub(crate) primary: Option<MemberId>,
-    pub(crate) heard_at: Until,
-    /// Whether the connection to the primary broke since it was last heard.
-    pub(crate) lost: bool,
-    /// Whether this log is a prefix of the primary's.
-    pub(crate) matched: bool,
-    /// An earlier position of this log, while the place is searched where the logs part.
-    pub(crate) probe: Option<Position>,
-    pub(crate) round: u64,
-    /// The members that would vote for this one, by their index in the configuration; 0 unless it asks.
-    pub(crate) pre_votes: u64,
-    pub(crate) campaign_at: Until,
-}
-
-impl Timing {
-    /// An election timeout with up to 15 % more, so that members do not campaign together.
-    pub(crate) fn election_timeout(&self, random: &mut Random) -> u64 {
-        self.election_timeout_ms + random.below(self.election_timeout_ms * 15 / 100 + 1)
-    }
-}
-
-impl Following {
-    pub(crate) fn new(now: u64, timing: &Timing, random: &mut Random) -> Self {
-        Self {
-            primary: None,
-            heard_at: Until(now),
-            lost: false,
-            matched: false,
-            probe: None,
-            round: 0,
-            pre_votes: 0,
-            campaign_at: Until(now + timing.election_timeout(random)),
-        }
-    }
-}
 
 impl Agreement {
     pub(crate) fn primary_says(&mut self, primary: MemberId, body: &Body, actions: &mut Actions) {

@@ -75,10 +75,12 @@ mod position;
 mod primary;
 mod random;
 mod reconfiguration;
+mod state;
 
-pub use agreement::{Agreement, Start, State, Timing};
+pub use agreement::{Agreement, Start, State};
 pub use configuration::{Configuration, Invalid, MemberConfiguration, MemberId, Stamp};
-pub use event::{Action, Event, Fatal, Force, Refusal, Refused};
+pub use event::{Action, Event, Fatal, Force, Refusal, Refused, Vote};
 pub use message::{Body, Message, Progress};
 pub use planted::Bug;
-pub use position::{Compared, Lsn, Position, Term, Terms, Vote};
+pub use position::{Compared, Lsn, Position, Term, Terms};
+pub use state::Timing;

@@ -1,7 +1,5 @@
 //! Places in logs, and where two logs part.
 
-use crate::MemberId;
-
 /// The number of an election. Zero is before the first.
 pub type Term = u64;
 
@@ -17,15 +15,6 @@ pub struct Position {
     pub term: Term,
     /// The end of the last record.
     pub end: Lsn,
-}
-
-/// A member's vote, which must survive a crash once it is sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Vote {
-    /// The highest term that the member knows.
-    pub term: Term,
-    /// The candidate that has the member's vote in this term.
-    pub candidate: Option<MemberId>,
 }
 
 /// How a follower's position compares with a log.

@@ -1,79 +1,12 @@
 //! A primary: it answers followers, moves the commit point, confirms reads, and hands over.
 
-use crate::agreement::{Actions, Role, Until};
 use crate::position::Compared;
-use crate::{
-    Action, Agreement, Body, Bug, Configuration, Force, Lsn, MemberId, Position, Progress, Refusal, Refused, Stamp,
-    Term,
-};
+use crate::state::{Actions, Fetched, HandOver, Leading, Peer, Role, Until};
+use crate::{Action, Agreement, Body, Bug, Configuration, Force, Lsn, MemberId, Progress, Refusal, Refused, Stamp};
 use std::sync::Arc;
 
 /// Most linearizable reads that wait for a round.
 const READS_MAX: usize = 10_000;
-
-#[derive(Clone, Debug, Hash)]
-pub(crate) struct Leading {
-    pub(crate) term: Term,
-    /// One for each member of the configuration, in its order.
-    pub(crate) peers: Vec<Peer>,
-    /// Where this term's first record begins, as soon as it is written.
-    pub(crate) term_start: Option<Lsn>,
-    /// Whether a majority of the voters stores the configuration in use.
-    pub(crate) installed: bool,
-    /// The heartbeat round that was begun last.
-    round: u64,
-    /// The highest round that a majority has answered.
-    confirmed: u64,
-    /// Reads that wait, with the round that confirms each.
-    reads: Vec<(u64, u64)>,
-    pub(crate) hand_over: Option<HandOver>,
-    pub(crate) heartbeat_at: Until,
-    /// When the term began.
-    since: Until,
-    /// The log's end at the last heartbeat.
-    end_at_heartbeat: Lsn,
-}
-
-#[derive(Clone, Debug, Hash)]
-pub(crate) struct Peer {
-    pub(crate) id: MemberId,
-    pub(crate) progress: Progress,
-    heard_at: Until,
-    round: u64,
-    configuration: Stamp,
-    /// The position from which the follower waits for bytes.
-    waits_at: Option<Position>,
-    /// The commit point that the follower was told last.
-    told: Lsn,
-}
-
-/// The part of [`Body::Fetch`] that describes the follower's log.
-pub(crate) struct Fetched {
-    pub(crate) position: Position,
-    pub(crate) synced: Lsn,
-    pub(crate) searching: bool,
-}
-
-/// A primary that looks for its successor.
-#[derive(Clone, Debug, Hash)]
-pub(crate) struct HandOver {
-    to: Option<MemberId>,
-    until: Until,
-    freeze: Until,
-    forced: bool,
-}
-
-impl Leading {
-    pub(crate) fn wake_at(&self) -> u64 {
-        self.hand_over.as_ref().map_or(self.heartbeat_at.0, |hand_over| hand_over.until.0.min(self.heartbeat_at.0))
-    }
-
-    /// Tells the caller that this member is no longer primary.
-    pub(crate) fn end(self, actions: &mut Actions) {
-        actions.push(Action::StepDown { term: self.term });
-        actions.extend(self.reads.iter().map(|&(token, _)| Action::ReadRefused { token }));
-    }
-}
 
 impl Agreement {
     pub(crate) fn become_primary(&mut self, actions: &mut Actions) {

@@ -1,6 +1,6 @@
 //! Changes of the configuration, which lies beside the log (logless reconfiguration, arXiv 2102.11960).
 
-use crate::agreement::{Actions, Role};
+use crate::state::{Actions, Role};
 use crate::{
     Action, Agreement, Body, Bug, Configuration, Force, MemberConfiguration, MemberId, Refusal, Refused, Stamp,
 };
