@@ -110,6 +110,7 @@ codes! {
     CLIENT_METADATA_CANNOT_BE_MUTATED = 186 "ClientMetadataCannotBeMutated";
     INTERRUPTED_AT_SHUTDOWN = 11600 "InterruptedAtShutdown";
     INTERRUPTED = 11601 "Interrupted";
+    INTERRUPTED_DUE_TO_REPL_STATE_CHANGE = 11602 "InterruptedDueToReplStateChange";
     MAX_STALENESS_OUT_OF_RANGE = 160 "MaxStalenessOutOfRange";
     INCOMPATIBLE_COLLATION_VERSION = 161 "IncompatibleCollationVersion";
     VIEW_DEPTH_LIMIT_EXCEEDED = 165 "ViewDepthLimitExceeded";

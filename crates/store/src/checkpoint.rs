@@ -4,7 +4,7 @@ use crate::background::{self, Bell};
 use crate::failpoint::{self, Failpoint};
 use crate::history::Kept;
 use crate::journal::Journal;
-use crate::log::segment_of;
+use crate::log::{first_record, segment_of};
 use crate::manifest::Manifest;
 use crate::planted::{self, Bug};
 use crate::{Engine, Log, Lsn, Result, StorageError, Store};
@@ -128,6 +128,8 @@ impl Store {
             engines: Vec::new(),
             routes: routes.names().into_iter().map(|(keyspace, name)| (keyspace, name.to_owned())).collect(),
             remembered: remembered.encode(),
+            terms: self.terms.below(watermark),
+            is_of_older_format: false,
         };
         failpoint::pass(Failpoint::Marked);
         // An engine's durable state must never point past the durable log.
@@ -156,6 +158,7 @@ impl Store {
         }
         failpoint::pass(Failpoint::Flushed);
         manifest.write(&directory.path)?;
+        self.is_of_older_format.store(false, Ordering::Relaxed);
         failpoint::pass(Failpoint::ManifestWritten);
         for engine in engines {
             engine.checkpoint_is_durable(oldest)?;
@@ -171,6 +174,10 @@ impl Store {
         };
         let mut numbers = log.segment_numbers();
         numbers.retain(|number| *number < end && engines.iter().all(|engine| engine.has_left_segment(*number)));
-        log.retire(&numbers)
+        log.retire(&numbers)?;
+        if let Some(oldest) = log.segment_numbers().first() {
+            self.terms.forget_before(Lsn(first_record(*oldest)));
+        }
+        Ok(())
     }
 }

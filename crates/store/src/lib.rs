@@ -36,6 +36,7 @@ mod background;
 mod batch;
 mod bell;
 mod chain;
+mod checked_documents;
 mod checkpoint;
 mod data_directory;
 mod delegate;
@@ -65,13 +66,16 @@ mod position;
 mod reclaim;
 mod relief;
 mod remembered;
+mod role;
 mod snapshots;
 mod staged;
 mod statistics;
 mod status;
 mod still_files;
 mod store;
+mod terms;
 pub mod varint;
+mod vote;
 mod watermark;
 mod whole;
 
@@ -101,12 +105,15 @@ pub use log::{
 pub use overlay::{NOT_LOGGED, NetEffects, Overlay, part_with_room};
 pub use pace::{Pace, Urgency, busy_threads};
 pub use position::{KeyspaceId, Location, Lsn, RecordId};
+pub use role::Role;
 pub use snapshots::Snapshot;
 pub use staged::Staged;
 pub use statistics::KeyspaceStatistics;
 pub use status::StoreStatistics;
 pub use still_files::StillFiles;
 pub use store::{BackgroundErrorHook, LogHandle, Store, StoreOptions};
+pub use terms::TermStart;
+pub use vote::Vote;
 pub use whole::Whole;
 
 /// Result of storage operations.

@@ -14,20 +14,22 @@ use crate::manifest::Manifest;
 use crate::merge::Merger;
 use crate::reclaim::Reclaimer;
 use crate::remembered::Remembered;
+use crate::role::RoleCell;
 use crate::snapshots::Snapshots;
 use crate::statistics::Statistics;
+use crate::terms::Terms;
 use crate::watermark::Watermark;
 use crate::whole::WholeCommits;
 use crate::{
     Batch, DurabilityCallback, Effort, Engine, KeyspaceId, Location, LockTable, Lsn, RecordId, Result, Staged,
-    StorageError, View,
+    StorageError, View, Vote,
 };
 use bunko_bson::{DocumentBuf, Timestamp};
 use bunko_host::Clock;
 use parking_lot::{Mutex, RwLock};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A writer whose engine is full starts a checkpoint if at least this much is unflushed; a smaller one would hardly
@@ -85,8 +87,13 @@ pub struct Store {
     pub(crate) remembered: Remembered,
     /// Locked by the one open chain, from its first record until readers see it, and while a checkpoint is marked.
     pub(crate) chain: Mutex<()>,
-    /// Shared by batches in flight; exclusive for the instant in which a checkpoint is marked.
+    /// Shared by batches in flight; exclusive for the instant in which a checkpoint is marked or the role changes.
     pub(crate) gate: RwLock<()>,
+    pub(crate) role: RoleCell,
+    pub(crate) terms: Arc<Terms>,
+    pub(crate) vote: Mutex<Option<Vote>>,
+    /// Whether the manifest on disk is in an older format.
+    pub(crate) is_of_older_format: AtomicBool,
     pub(crate) options: StoreOptions,
     pub(crate) checkpointer: Checkpointer,
     pub(crate) merger: Merger,
@@ -150,6 +157,7 @@ impl Store {
         let manifest = Manifest::read(path)?;
         let is_new = manifest.is_none();
         let mut manifest = manifest.unwrap_or_default();
+        let vote = Vote::read(path)?;
         let (own_name, own_note) = manifest.engines.first().map(|(name, note)| (name, note.as_ref())).unzip();
         if own_name.is_some_and(|name| name != table.own.name) {
             return Err(other_engine(path, &manifest, table.own.name));
@@ -171,6 +179,7 @@ impl Store {
             engines.replay(lsn, &effects, &|effects| statistics.apply(effects))
         })?;
         recovered.recovery.elapsed = options.clock.since(began);
+        recovered.terms.splice(..0, manifest.terms.iter().copied());
         for engine in engines.all() {
             engine.check_log(&recovered)?;
         }
@@ -194,11 +203,15 @@ impl Store {
             manifest.noted_from = noted_from;
             manifest.history_bytes = history_bytes_max;
             manifest.write(path)?;
+            manifest.is_of_older_format = false;
         }
         let kept = history_bytes_max.zip(noted_from);
         let kept = kept.map(|(bytes_max, from)| Kept::new(bytes_max, from, &log.segment_numbers(), end));
         let contents = (engines, statistics, remembered);
-        Ok(Self::start(Some((directory, disk)), Journal::Log(log), kept, contents, end, options))
+        let store = Self::start(Some((directory, disk)), Journal::Log(log), kept, contents, end, options);
+        store.is_of_older_format.store(manifest.is_of_older_format, Ordering::Relaxed);
+        *store.vote.lock() = vote;
+        Ok(store)
     }
 
     fn start(
@@ -210,6 +223,10 @@ impl Store {
         options: StoreOptions,
     ) -> Arc<Self> {
         let (directory, disk) = directory.unzip();
+        let terms = match &journal {
+            Journal::Log(log) => Arc::clone(log.terms()),
+            Journal::None(_) => Arc::default(),
+        };
         let store = Arc::new(Self {
             directory,
             disk: disk.unwrap_or_else(DiskRoom::unlimited),
@@ -223,6 +240,10 @@ impl Store {
             remembered,
             chain: Mutex::new(()),
             gate: RwLock::new(()),
+            role: RoleCell::default(),
+            terms,
+            vote: Mutex::default(),
+            is_of_older_format: AtomicBool::default(),
             options,
             checkpointer: Checkpointer::default(),
             merger: Merger::default(),
@@ -269,8 +290,8 @@ impl Store {
     /// follow [`Store::lag`] before writing more. The caller holds the locks of the touched documents and unique keys.
     ///
     /// # Errors
-    /// Before anything is kept: the errors of [`Log`], [`StorageError::OutOfMemory`] and [`StorageError::MapFull`]. If
-    /// an engine cannot apply a record that is in the log, the log fails.
+    /// Before anything is kept: the errors of [`Log`], [`StorageError::NotPrimary`], [`StorageError::OutOfMemory`] and
+    /// [`StorageError::MapFull`]. If an engine cannot apply a record that is in the log, the log fails.
     pub fn commit(&self, batch: &Batch<'_>) -> Result<Lsn> {
         self.commit_appended(batch).map(|appended| appended.lsn)
     }
@@ -381,6 +402,7 @@ impl Store {
 
     fn append_and_apply(&self, batch: &Batch<'_>, draw: Draw) -> Result<Appended> {
         let _gate = self.gate.read();
+        self.role.check()?;
         if batch.changes_keyspaces() {
             self.engines.open_for(batch.effects(0))?;
         }

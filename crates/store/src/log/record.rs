@@ -31,6 +31,8 @@ pub(super) enum Kind {
     Seal,
     /// No contents: the space was reserved and not used. Only the header is written.
     Gap,
+    /// The beginning of a term; see `terms`. Its only effect is a note with the term.
+    Term,
     /// As [`Kind::Batch`], but the record counts only once its whole chain is in the log.
     Chained {
         /// Position in the chain.
@@ -59,6 +61,7 @@ impl Kind {
             Self::Seal => 1,
             Self::Chained { link, segments_back } => (2 + link as u32) | segments_back << 8,
             Self::Gap => 5,
+            Self::Term => 6,
         }
     }
 
@@ -70,6 +73,7 @@ impl Kind {
             3 => Link::Middle,
             4 => Link::Last,
             5 => return Some(Self::Gap),
+            6 => return Some(Self::Term),
             _ => return None,
         };
         Some(Self::Chained { link, segments_back: encoded >> 8 })
@@ -160,6 +164,8 @@ mod tests {
             let chained = Header { kind: Kind::Chained { link, segments_back: 300 }, ..header };
             assert_eq!(Header::decode(&chained.encode(), Lsn(4096)), Some(chained));
         }
+        let term = Header { kind: Kind::Term, ..header };
+        assert_eq!(Header::decode(&term.encode(), Lsn(4096)), Some(term));
         let gap = Header { kind: Kind::Gap, effects_length: 0, ..header };
         assert_eq!(Header::decode(&gap.encode(), Lsn(4096)), Some(gap));
         bytes[33] ^= 1;

@@ -9,7 +9,7 @@ use super::record::{HEADER_BYTES, Header, Kind, Link};
 use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
 use crate::disk_room::DiskRoom;
 use crate::planted::{self, Bug};
-use crate::{Effect, Effects, Lsn, Result, StorageError, files};
+use crate::{Effect, Effects, Lsn, Result, StorageError, TermStart, files};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -45,6 +45,8 @@ pub struct RecoveredLog {
     pub(super) end: Lsn,
     /// Time when the last replayed record was written; 0 if there was none.
     pub(super) time_ms: u64,
+    /// Terms that began in the replayed records.
+    pub(crate) terms: Vec<TermStart>,
     pub(crate) recovery: Recovery,
 }
 
@@ -96,11 +98,12 @@ pub(crate) fn recover(
             return Err(missing(directory, first, "the segment that the manifest points into is missing"));
         }
         let recovery = Recovery::default();
-        return Ok(RecoveredLog { directory: directory.to_owned(), segments, end: from, time_ms: 0, recovery });
+        let (directory, terms) = (directory.to_owned(), Vec::new());
+        return Ok(RecoveredLog { directory, segments, end: from, time_ms: 0, terms, recovery });
     }
     let (mut end, mut time_ms, mut replayed_records, mut cut) = (from, 0, 0, None);
     let mut content = Content::default();
-    let mut chain = OpenChain::default();
+    let (mut chain, mut terms) = (OpenChain::default(), Vec::new());
     for (index, segment) in segments.iter().enumerate().filter(|(_, segment)| segment.number >= first) {
         content.read(segment)?;
         let mut replay = |header: &Header, effects: Effects<'_>| match header.kind {
@@ -111,6 +114,10 @@ pub(crate) fn recover(
             kind => {
                 time_ms = time_ms.max(header.time_ms);
                 replayed_records += 1;
+                if kind == Kind::Term {
+                    terms.extend(TermStart::read(header.lsn, effects.noted()));
+                    return Ok(());
+                }
                 if matches!(kind, Kind::Chained { .. }) {
                     replayed_records += chain.0.len() as u64;
                     // All records of a chain take effect at the position of its last record.
@@ -146,7 +153,7 @@ pub(crate) fn recover(
     }
     segments.retain(|segment| segment.number <= segment_of(end.0));
     let recovery = Recovery { replayed_records, elapsed: Duration::ZERO, cut };
-    Ok(RecoveredLog { directory: directory.to_owned(), segments, end, time_ms, recovery })
+    Ok(RecoveredLog { directory: directory.to_owned(), segments, end, time_ms, terms, recovery })
 }
 
 fn open_segments(directory: &Path) -> Result<Vec<Segment>> {
