@@ -27,7 +27,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{OperationContext, OperationSource, RunOn};
 use bunko_store::failpoint::{self, Failpoint};
 use bunko_store::planted::{self, Bug};
-use bunko_store::{Batch, Direction, KeyspaceId, Lsn, RecordId, RecordRange, View};
+use bunko_store::{Batch, Direction, KeyspaceId, Lsn, RecordId, RecordRange, Role, StorageError, View};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -149,9 +149,12 @@ impl Catalog {
     }
 
     /// # Errors
-    /// `InterruptedAtShutdown`.
+    /// `InterruptedAtShutdown`, `InterruptedDueToReplStateChange`.
     pub(crate) fn refuse_while_stopping(&self) -> Result<()> {
         if self.is_stopping.load(Ordering::Acquire) {
+            if self.store.role() == Role::Secondary {
+                return Err(from_storage(StorageError::NotPrimary));
+            }
             return Err(Failure::new(ErrorCode::INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown"));
         }
         Ok(())
@@ -459,6 +462,15 @@ impl Catalog {
     pub fn stop_builds(&self) {
         self.is_stopping.store(true, Ordering::Release);
     }
+
+    /// Stops builds within one step, and lets none begin until [`Catalog::step_up`]. The next step-up resumes them.
+    pub fn interrupt_builds(&self) {
+        self.stop_builds();
+        // A build that looks only after the next step-up must not go on beside the resumed one.
+        for index in self.interrupted_builds().iter().flat_map(|build| &build.indexes) {
+            index.build().inspect(|build| build.abort(from_storage(StorageError::NotPrimary)));
+        }
+    }
 }
 
 fn refuse_dropped(collection: &Collection, build: &IndexBuild) -> Result<()> {
@@ -472,6 +484,7 @@ fn refuse_dropped(collection: &Collection, build: &IndexBuild) -> Result<()> {
 pub(crate) fn is_for_the_next_start(code: ErrorCode) -> bool {
     [
         ErrorCode::INTERRUPTED_AT_SHUTDOWN,
+        ErrorCode::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE,
         ErrorCode::INTERNAL_ERROR,
         ErrorCode::OUT_OF_DISK_SPACE,
         ErrorCode::EXCEEDED_MEMORY_LIMIT,

@@ -86,6 +86,7 @@ codes! {
     CONFLICTING_OPERATION_IN_PROGRESS = 117 "ConflictingOperationInProgress";
     DOCUMENT_VALIDATION_FAILURE = 121 "DocumentValidationFailure";
     INVALID_REPLICA_SET_CONFIG = 93 "InvalidReplicaSetConfig";
+    READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET = 134 "ReadConcernMajorityNotAvailableYet";
     NOT_SECONDARY = 95 "NotSecondary";
     CLUSTER_TIME_FAILS_RATE_LIMITER = 205 "ClusterTimeFailsRateLimiter";
     STALE_CLUSTER_TIME = 209 "StaleClusterTime";
@@ -162,6 +163,7 @@ codes! {
     BACKGROUND_OPERATION_IN_PROGRESS_FOR_NAMESPACE = 12587 "BackgroundOperationInProgressForNamespace";
     KEY_TOO_LONG = 17280 "KeyTooLong";
     NOT_WRITABLE_PRIMARY = 10107 "NotWritablePrimary";
+    NOT_PRIMARY_NO_SECONDARY_OK = 13435 "NotPrimaryNoSecondaryOk";
     IDL_UNKNOWN_FIELD = 40415 "IDLUnknownField";
     IDL_DUPLICATE_FIELD = 40413 "IDLDuplicateField";
     IDL_FAILED_TO_PARSE = 40414 "IDLFailedToParse";

@@ -381,8 +381,8 @@ impl<'a> Committed<'a> {
         let previous = DocumentBuf::new().with("ts", self.previous.unwrap_or(none)).with("t", self.term);
         let mut entry = self.with_session(DocumentBuf::new());
         entry.extend(DocumentBuf::new().with("op", "c").with("ns", "admin.$cmd").with("o", o).as_ref());
-        let entry =
-            Draft { operation: "c", moment: self.moment, term: self.term, number: self.first }.end(entry.with("prevOpTime", &previous));
+        let entry = Draft { operation: "c", moment: self.moment, term: self.term, number: self.first }
+            .end(entry.with("prevOpTime", &previous));
         self.previous = Some(entry.at);
         entry
     }

@@ -62,6 +62,10 @@ impl Checkpointer {
         self.bell.close();
     }
 
+    pub fn is_closing(&self) -> bool {
+        self.bell.is_closing()
+    }
+
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
@@ -129,9 +133,11 @@ impl Store {
             routes: routes.names().into_iter().map(|(keyspace, name)| (keyspace, name.to_owned())).collect(),
             remembered: remembered.encode(),
             terms: self.terms.below(watermark),
+            committed: None,
             is_of_older_format: false,
         };
         failpoint::pass(Failpoint::Marked);
+        self.await_commit(&self.checkpointer, watermark);
         // An engine's durable state must never point past the durable log.
         self.journal.sync_blocking(manifest.watermark)?;
         self.finish_checkpoint(&engines, manifest)?;
@@ -153,6 +159,7 @@ impl Store {
             manifest.engines.push((engine.name().to_owned(), engine.finish_checkpoint(oldest)?));
         }
         let (Some(directory), Journal::Log(log)) = (&self.directory, &self.journal) else { return Ok(()) };
+        manifest.committed = self.commit_point.held();
         if planted::active(Bug::SegmentBeforeExtent) {
             self.retire_segments(log, engines, manifest.watermark)?;
         }
@@ -166,8 +173,11 @@ impl Store {
         self.retire_segments(log, engines, manifest.watermark)
     }
 
-    /// Gives up segments below the watermark that neither an engine nor a reader of the history needs any more.
+    /// Gives up segments below the watermark and the commit point that neither an engine nor a reader of the history
+    /// needs any more.
     fn retire_segments(&self, log: &Log, engines: &[Arc<dyn Engine>], watermark: Lsn) -> Result<()> {
+        let committed = if planted::active(Bug::UncommittedGivenUp) { watermark } else { self.committed() };
+        let watermark = watermark.min(committed);
         let end = match &self.kept {
             Some(kept) => self.give_up_history(kept, watermark)?,
             None => segment_of(watermark.0),

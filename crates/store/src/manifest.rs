@@ -39,6 +39,8 @@ pub(crate) struct Manifest {
     pub remembered: Vec<u8>,
     /// Terms that began below the watermark, without those that ended before the log begins.
     pub terms: Vec<TermStart>,
+    /// The commit point, unless it followed the watermark.
+    pub committed: Option<Lsn>,
     /// Whether the file was read in an older format.
     pub is_of_older_format: bool,
 }
@@ -70,6 +72,7 @@ impl Manifest {
             time_ms: number(header, "timeMs").unwrap_or(0),
             noted_from: number(header, "notedFrom").map(Lsn),
             history_bytes: number(header, "historyBytes"),
+            committed: number(header, "committed").map(Lsn),
             is_of_older_format: found < FORMAT_VERSION,
             ..Self::default()
         };
@@ -153,6 +156,9 @@ impl Manifest {
         if let Some(history_bytes) = self.history_bytes {
             header.append("historyBytes", history_bytes as i64);
         }
+        if let Some(committed) = self.committed {
+            header.append("committed", committed.0 as i64);
+        }
         parts[0] = header;
         parts
     }
@@ -210,6 +216,7 @@ mod tests {
             routes: vec![(KeyspaceId(5), "memory".into())],
             remembered: vec![1, b'k', 1, b'v'],
             terms: vec![TermStart { term: 3, lsn: Lsn(640) }],
+            committed: Some(Lsn(760)),
             is_of_older_format: false,
         }
     }

@@ -38,6 +38,14 @@ pub enum Bug {
     ChangedRecordBuilt,
     /// Let every write use the disk reserve.
     ReserveForAll,
+    /// Let a secondary commit.
+    SecondaryWrites,
+    /// Show writes above the commit point to reads of what is committed.
+    UncommittedRead,
+    /// Give up segments above the commit point.
+    UncommittedGivenUp,
+    /// Begin a term in the second of the last record.
+    TermInSameSecond,
 }
 
 /// Whether that bug is chosen; always false in a build without debug assertions.
@@ -63,6 +71,10 @@ pub fn active(bug: Bug) -> bool {
             Ok("event_before_commit") => Some(Bug::EventBeforeCommit),
             Ok("changed_record_built") => Some(Bug::ChangedRecordBuilt),
             Ok("reserve_for_all") => Some(Bug::ReserveForAll),
+            Ok("secondary_writes") => Some(Bug::SecondaryWrites),
+            Ok("uncommitted_read") => Some(Bug::UncommittedRead),
+            Ok("uncommitted_given_up") => Some(Bug::UncommittedGivenUp),
+            Ok("term_in_same_second") => Some(Bug::TermInSameSecond),
             _ => None,
         });
         *chosen == Some(bug)

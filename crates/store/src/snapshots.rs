@@ -59,10 +59,10 @@ impl Store {
     }
 
     pub(crate) fn views(&self) -> Views<'_> {
-        self.snapshots.views(|| self.watermark.visible())
+        self.snapshots.views(|| self.committed())
     }
 
-    /// The oldest state that an open snapshot shows, or the present state.
+    /// The oldest state that an open snapshot shows, or the committed state.
     pub fn oldest_snapshot(&self) -> Lsn {
         Lsn(self.views().oldest())
     }

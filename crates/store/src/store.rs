@@ -2,6 +2,7 @@
 
 use crate::chain::holds_others_up;
 use crate::checkpoint::Checkpointer;
+use crate::commit_point::CommitPoint;
 use crate::data_directory::DataDirectory;
 use crate::disk_room::{DiskRoom, Draw, ReserveOptions};
 use crate::engines::{EngineTable, Engines, Keeping, Survival};
@@ -42,6 +43,9 @@ pub type LogHandle = Arc<std::sync::OnceLock<Arc<Log>>>;
 /// Called with the name of the background work and its error.
 pub type BackgroundErrorHook = Arc<dyn Fn(&str, &StorageError) + Send + Sync>;
 
+/// Called with the commit point and the position of a checkpoint that passes it.
+pub type CommitPassedHook = Arc<dyn Fn(Lsn, Lsn) + Send + Sync>;
+
 /// Options of a store.
 #[derive(Clone)]
 pub struct StoreOptions {
@@ -55,6 +59,8 @@ pub struct StoreOptions {
     pub clock: Clock,
     /// Called when background work fails; it will be tried again.
     pub on_background_error: BackgroundErrorHook,
+    /// Called when a checkpoint has waited long enough for the commit point.
+    pub on_commit_passed: CommitPassedHook,
     /// Disk that is kept for writes that make room.
     pub reserve: ReserveOptions,
 }
@@ -70,6 +76,7 @@ impl StoreOptions {
             unflushed_bytes_max: 64 << 20,
             clock: Clock::dated(|| 1),
             on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
+            on_commit_passed: Arc::new(|_, _| ()),
             reserve: ReserveOptions::none(),
         }
     }
@@ -82,6 +89,7 @@ pub struct Store {
     pub(crate) kept: Option<Kept>,
     pub(crate) engines: Engines,
     pub(crate) watermark: Watermark,
+    pub(crate) commit_point: CommitPoint,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) statistics: Statistics,
     pub(crate) remembered: Remembered,
@@ -147,7 +155,7 @@ impl Store {
                 let engines = Engines::open(table, path, &LogHandle::default(), &options.clock, None)?;
                 let journal = Journal::None(Order::from(Journal::FIRST));
                 let contents = (engines, Statistics::default(), Remembered::new());
-                Ok(Self::start(None, journal, None, contents, Journal::FIRST, options))
+                Ok(Self::start(None, journal, None, contents, (Journal::FIRST, None), options))
             }
         }
     }
@@ -206,9 +214,13 @@ impl Store {
             manifest.is_of_older_format = false;
         }
         let kept = history_bytes_max.zip(noted_from);
-        let kept = kept.map(|(bytes_max, from)| Kept::new(bytes_max, from, &log.segment_numbers(), end));
+        let kept = kept.map(|(bytes_max, from)| {
+            let committed = manifest.committed.unwrap_or(end);
+            Kept::new(bytes_max, from, &log.segment_numbers(), end, committed)
+        });
         let contents = (engines, statistics, remembered);
-        let store = Self::start(Some((directory, disk)), Journal::Log(log), kept, contents, end, options);
+        let store =
+            Self::start(Some((directory, disk)), Journal::Log(log), kept, contents, (end, manifest.committed), options);
         store.is_of_older_format.store(manifest.is_of_older_format, Ordering::Relaxed);
         *store.vote.lock() = vote;
         Ok(store)
@@ -219,7 +231,7 @@ impl Store {
         journal: Journal,
         kept: Option<Kept>,
         (engines, statistics, remembered): (Engines, Statistics, Remembered),
-        end: Lsn,
+        (end, committed): (Lsn, Option<Lsn>),
         options: StoreOptions,
     ) -> Arc<Self> {
         let (directory, disk) = directory.unzip();
@@ -235,6 +247,7 @@ impl Store {
             kept,
             engines,
             watermark: Watermark::new(end),
+            commit_point: CommitPoint::new(committed, end),
             snapshots: Arc::default(),
             statistics,
             remembered,

@@ -111,7 +111,8 @@ impl Store {
         self.terms.at(lsn)
     }
 
-    /// The last term and the end of the log. Of two logs, the one with the greater pair has all that is committed.
+    /// The last term and the end of the log. The greater of two members' pairs belongs to the log that has all that is
+    /// committed.
     pub fn last_position(&self) -> (Option<u64>, Lsn) {
         // If a term begins between the two loads, the pair is that of the moment before, or the longer one.
         let end = self.journal.end();
@@ -154,7 +155,10 @@ mod tests {
             let terms = Terms::new(terms.below(Lsn(u64::MAX)));
             terms.forget_before(Lsn(oldest));
             assert_eq!(terms.below(Lsn(u64::MAX)).len(), left, "before {oldest}");
-            assert_eq!(terms.at(Lsn(oldest)), Terms::new(vec![start(2, 100), start(5, 200), start(6, 300)]).at(Lsn(oldest)));
+            assert_eq!(
+                terms.at(Lsn(oldest)),
+                Terms::new(vec![start(2, 100), start(5, 200), start(6, 300)]).at(Lsn(oldest))
+            );
         }
     }
 
@@ -172,7 +176,7 @@ mod tests {
             placed.push((term, began, insert(&store, 10)));
             assert_eq!(store.newest_time().seconds, *seconds.last().expect("one"), "the clock stands still");
         }
-        assert!(seconds.is_sorted_by(|earlier, later| earlier < later), "{seconds:?}");
+        assert!(seconds.is_sorted_by(|earlier, later| earlier < later), "a promise is broken: {seconds:?}");
         let check = |store: &Store| {
             assert_eq!(store.term_at(before), None);
             for (term, began, inserted) in &placed {

@@ -1,6 +1,6 @@
 //! The member's last vote. It lies beside the log, not in it, because each member votes for itself.
 //!
-//! **Invariant:** a vote is durable before anybody hears of it, and before the term begins.
+//! **Invariant:** a vote is durable before another member hears of it, and before the term begins.
 
 use crate::checked_documents::{self, Parts, number};
 use crate::{Result, Store};

@@ -12,6 +12,7 @@ use crate::disk_room::{DiskRoom, Draw};
 use crate::followers::Followers;
 use crate::journal::Appended;
 use crate::latencies::{Latencies, LatencyCounts};
+use crate::planted::{self, Bug};
 use crate::terms::Terms;
 use crate::{Batch, Bell, Lsn, Result, StorageError, make_directory};
 use arc_swap::ArcSwap;
@@ -230,7 +231,8 @@ impl Log {
         time_ms: u64,
         in_order: impl FnMut(Moment),
     ) -> Result<Appended> {
-        self.append_as(Kind::Term, batch, draw, |last_ms| next_second(last_ms).max(time_ms), in_order)
+        let next: fn(u64) -> u64 = if planted::active(Bug::TermInSameSecond) { |last_ms| last_ms } else { next_second };
+        self.append_as(Kind::Term, batch, draw, |last_ms| next(last_ms).max(time_ms), in_order)
     }
 
     /// As [`Log::append`]. `dated` makes the record's time from that of the last record.
