@@ -25,12 +25,13 @@ use bunko_request::Request;
 use bunko_request::facts::ReadsFrom;
 use bunko_session::transactions::is_inside;
 use bunko_store::Role;
+use bunko_store::planted::{self, Bug};
 use std::time::Duration;
 
 impl Service {
     /// Whether the server may write: it is standalone, or the primary of its set.
     pub(crate) fn may_write(&self) -> bool {
-        self.catalog.store().role() != Role::Secondary
+        self.catalog.store().role() != Role::Secondary || planted::active(Bug::SecondaryWrites)
     }
 
     /// Elects the only member of the set for a new term, unless it is the primary, and begins what a primary writes

@@ -72,7 +72,7 @@ fn a_secondary_writes_nothing_uninvited() {
     let found = succeed(&mut server, "test", "{find: 't', $readPreference: {mode: 'nearest'}}");
     assert_eq!(batch(&found, "_id"), ["1"]);
     store.checkpoint().expect("checkpoint");
-    assert_eq!(store.last_position(), end);
+    assert_eq!(store.last_position(), end, "a promise is broken");
     clock.advance(Duration::from_hours(2));
     look_after(&server);
     assert_eq!(store.last_position().0, Some(2), "it has elected itself");
@@ -108,7 +108,7 @@ fn reads_of_what_is_committed_stop_at_the_commit_point() {
             (owned(all), owned(one))
         };
         assert_eq!(read(&mut server, "local"), owned(&newer), "{}", entry.name);
-        assert_eq!(read(&mut server, "majority"), owned(&older), "{}", entry.name);
+        assert_eq!(read(&mut server, "majority"), owned(&older), "a promise is broken: {}", entry.name);
         assert_eq!(read(&mut server, "linearizable"), owned(&older), "{}", entry.name);
         assert_eq!(batch(&run(&mut server, "test", &more), "operationType"), [""; 0], "{}", entry.name);
         let status = succeed(&mut server, "admin", "{replSetGetStatus: 1}");
