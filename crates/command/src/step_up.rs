@@ -69,7 +69,7 @@ impl Service {
         if self.is_election_due()
             && let Err(failure) = self.step_up()
         {
-            tracing::error!(target: "REPL", id = 152, ctx = "ReplCoord", error = %failure, "The member cannot become primary, and will try again");
+            tracing::error!(target: "REPL", id = 154, ctx = "ReplCoord", error = %failure, "The member cannot become primary, and will try again");
         }
     }
 

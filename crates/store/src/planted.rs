@@ -46,6 +46,14 @@ pub enum Bug {
     UncommittedGivenUp,
     /// Begin a term in the second of the last record.
     TermInSameSecond,
+    /// Let a secondary apply the record behind the commit point too.
+    AppliedBeyondCommit,
+    /// Keep the types and arrays of an index that a secondary learns of from the log out of its plans.
+    MultikeyNotAbsorbed,
+    /// Let a secondary forget the record ids that it has seen.
+    RecordIdNotAbsorbed,
+    /// Change a byte of a shipped record, under a valid checksum.
+    ShippedDiffers,
 }
 
 /// Whether that bug is chosen; always false in a build without debug assertions.
@@ -75,6 +83,10 @@ pub fn active(bug: Bug) -> bool {
             Ok("uncommitted_read") => Some(Bug::UncommittedRead),
             Ok("uncommitted_given_up") => Some(Bug::UncommittedGivenUp),
             Ok("term_in_same_second") => Some(Bug::TermInSameSecond),
+            Ok("applied_beyond_commit") => Some(Bug::AppliedBeyondCommit),
+            Ok("multikey_not_absorbed") => Some(Bug::MultikeyNotAbsorbed),
+            Ok("record_id_not_absorbed") => Some(Bug::RecordIdNotAbsorbed),
+            Ok("shipped_differs") => Some(Bug::ShippedDiffers),
             _ => None,
         });
         *chosen == Some(bug)

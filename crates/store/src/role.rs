@@ -36,6 +36,12 @@ const STANDALONE: u64 = 0;
 const SECONDARY: u64 = u64::MAX;
 
 impl RoleCell {
+    pub fn new(role: Role) -> Self {
+        let cell = Self::default();
+        cell.set(role);
+        cell
+    }
+
     pub fn get(&self) -> Role {
         match self.0.load(Ordering::Acquire) {
             STANDALONE => Role::Standalone,

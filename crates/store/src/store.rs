@@ -10,12 +10,13 @@ use crate::failpoint::{self, Failpoint};
 use crate::followed::Followed;
 use crate::history::{self, Kept, noted_from};
 use crate::journal::{Appended, Journal, Order};
-use crate::log::{Log, LogOptions, recover};
+use crate::log::{CommittedLog, Log, LogOptions, Replayed, recover};
 use crate::manifest::Manifest;
 use crate::merge::Merger;
 use crate::reclaim::Reclaimer;
 use crate::remembered::Remembered;
-use crate::role::RoleCell;
+use crate::role::{Role, RoleCell};
+use crate::secondary::Secondary;
 use crate::snapshots::Snapshots;
 use crate::statistics::Statistics;
 use crate::terms::Terms;
@@ -112,6 +113,8 @@ pub struct Store {
     locks: LockTable,
     pub(crate) whole: WholeCommits,
     pub(crate) followed: Followed,
+    /// The state of a secondary, which applies another member's records; `None` for a store that writes its own.
+    pub(crate) secondary: Option<Secondary>,
     background: Mutex<Vec<std::thread::JoinHandle<()>>>,
     pub(crate) stalled_writes: AtomicU64,
     /// Whether chains that would wait for engines are refused, because the store will be closed soon.
@@ -121,6 +124,16 @@ pub struct Store {
     /// `None` for a store in memory. The lock on the directory must outlive all other fields, so this one is dropped
     /// last.
     pub(crate) directory: Option<DataDirectory>,
+}
+
+/// How far the log of a store that opens has come.
+struct Reached {
+    /// Readers see all below it.
+    end: Lsn,
+    /// The held commit point.
+    committed: Option<Lsn>,
+    /// The records behind `end`, if the store is a secondary's.
+    unapplied: Option<CommittedLog>,
 }
 
 /// A record that is being applied. Dropping it lets the watermark pass the record, whatever the outcome.
@@ -147,7 +160,7 @@ impl Store {
     /// table's own.
     pub fn open(path: &Path, options: StoreOptions, table: EngineTable) -> Result<Arc<Self>> {
         match table.own.survival {
-            Survival::Durable => Self::open_directory(path, options, table),
+            Survival::Durable => Self::open_directory(path, options, table, None),
             Survival::Volatile => {
                 if let Some(manifest) = Manifest::read(path)? {
                     return Err(other_engine(path, &manifest, table.own.name));
@@ -155,34 +168,42 @@ impl Store {
                 let engines = Engines::open(table, path, &LogHandle::default(), &options.clock, None)?;
                 let journal = Journal::None(Order::from(Journal::FIRST));
                 let contents = (engines, Statistics::default(), Remembered::new());
-                Ok(Self::start(None, journal, None, contents, (Journal::FIRST, None), options))
+                let reached = Reached { end: Journal::FIRST, committed: None, unapplied: None };
+                Ok(Self::start(None, journal, None, contents, reached, options))
             }
         }
     }
 
-    fn open_directory(path: &Path, options: StoreOptions, table: EngineTable) -> Result<Arc<Self>> {
+    /// Opens a data directory for a secondary, whose log is written by [`Store::append_raw`] only. Records that end
+    /// above `committed` are left in the log, and [`Store::apply_committed`] applies them.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_secondary(path: &Path, options: StoreOptions, table: EngineTable, committed: Lsn) -> Result<Arc<Self>> {
+        Self::open_directory(path, options, table, Some(committed))
+    }
+
+    fn open_directory(
+        path: &Path,
+        options: StoreOptions,
+        table: EngineTable,
+        committed: Option<Lsn>,
+    ) -> Result<Arc<Self>> {
         let directory = DataDirectory::open(path)?;
         let manifest = Manifest::read(path)?;
         let is_new = manifest.is_none();
         let mut manifest = manifest.unwrap_or_default();
         let vote = Vote::read(path)?;
-        let (own_name, own_note) = manifest.engines.first().map(|(name, note)| (name, note.as_ref())).unzip();
-        if own_name.is_some_and(|name| name != table.own.name) {
-            return Err(other_engine(path, &manifest, table.own.name));
-        }
         let handle = LogHandle::default();
-        let engines = Engines::open(table, path, &handle, &options.clock, own_note)?;
-        for (name, note) in manifest.engines.iter().skip(1) {
-            engines.ensure(name, Some(note.as_ref()))?;
-        }
-        engines.settle(&manifest.routes)?;
+        let engines = open_engines(path, &manifest, table, &handle, &options.clock)?;
         let lasting = manifest.keyspaces.iter().copied().filter(|(keyspace, _)| !engines.is_volatile(*keyspace));
         let statistics = Statistics::restore(lasting);
         let remembered = Remembered::restore(&manifest.remembered);
         let remembered = remembered.ok_or_else(|| Manifest::corrupt(path, "remembers something malformed"))?;
         let (watermark, time_ms) = (manifest.watermark, manifest.time_ms);
         let began = options.clock.now();
-        let mut recovered = recover(&path.join("log"), watermark, &mut |lsn, effects| {
+        let part = Replayed { chain: manifest.open_chain, until: committed.unwrap_or(Lsn(u64::MAX)), from: watermark };
+        let mut recovered = recover(&path.join("log"), part, &mut |lsn, effects| {
             remembered.apply(effects.clone().noted());
             engines.replay(lsn, &effects, &|effects| statistics.apply(effects))
         })?;
@@ -194,11 +215,13 @@ impl Store {
         failpoint::pass(Failpoint::Replayed);
         // Nothing was changed up to here, so a refused start leaves files that can still be repaired.
         // The reserve comes before the log takes disk that it can do without.
+        let unapplied = std::mem::take(&mut recovered.unapplied);
+        let secondary = committed.map(|_| (recovered.applied, unapplied));
         let disk = DiskRoom::open(path, options.reserve.clone(), engines.needs());
         let log = Log::start(recovered, options.log.clone(), options.clock.clone(), time_ms, &disk)?;
         failpoint::pass(Failpoint::LogStarted);
         let _ = handle.set(Arc::clone(&log));
-        let end = log.next_lsn();
+        let end = secondary.as_ref().map_or(log.next_lsn(), |(applied, _)| *applied);
         let history_bytes_max = options.log.history_bytes_max;
         let noted_from = noted_from(&manifest, history_bytes_max.is_some(), end);
         if is_new {
@@ -219,8 +242,13 @@ impl Store {
             Kept::new(bytes_max, from, &log.segment_numbers(), end, committed)
         });
         let contents = (engines, statistics, remembered);
-        let store =
-            Self::start(Some((directory, disk)), Journal::Log(log), kept, contents, (end, manifest.committed), options);
+        let reached = Reached {
+            end,
+            // A secondary applies only what is committed.
+            committed: manifest.committed.filter(|_| secondary.is_none()),
+            unapplied: secondary.map(|(_, unapplied)| unapplied),
+        };
+        let store = Self::start(Some((directory, disk)), Journal::Log(log), kept, contents, reached, options);
         store.is_of_older_format.store(manifest.is_of_older_format, Ordering::Relaxed);
         *store.vote.lock() = vote;
         Ok(store)
@@ -231,14 +259,16 @@ impl Store {
         journal: Journal,
         kept: Option<Kept>,
         (engines, statistics, remembered): (Engines, Statistics, Remembered),
-        (end, committed): (Lsn, Option<Lsn>),
+        Reached { end, committed, unapplied }: Reached,
         options: StoreOptions,
     ) -> Arc<Self> {
         let (directory, disk) = directory.unzip();
+        let role = if unapplied.is_some() { Role::Secondary } else { Role::Standalone };
         let terms = match &journal {
             Journal::Log(log) => Arc::clone(log.terms()),
             Journal::None(_) => Arc::default(),
         };
+        let snapshots = Arc::<Snapshots>::default();
         let store = Arc::new(Self {
             directory,
             disk: disk.unwrap_or_else(DiskRoom::unlimited),
@@ -248,12 +278,13 @@ impl Store {
             engines,
             watermark: Watermark::new(end),
             commit_point: CommitPoint::new(committed, end),
-            snapshots: Arc::default(),
+            secondary: unapplied.map(|log| Secondary::new(log, &snapshots)),
+            snapshots,
             statistics,
             remembered,
             chain: Mutex::new(()),
             gate: RwLock::new(()),
-            role: RoleCell::default(),
+            role: RoleCell::new(role),
             terms,
             vote: Mutex::default(),
             is_of_older_format: AtomicBool::default(),
@@ -432,7 +463,7 @@ impl Store {
         let telling = self.begin_telling();
         drop(applying);
         outcome.map_err(|error| self.journal.fail(error))?;
-        self.tell_followers(std::slice::from_ref(batch), appended.lsn);
+        self.tell_followers(std::iter::once(batch.noted()), appended.lsn);
         drop(telling);
         Ok(appended)
     }
@@ -504,6 +535,26 @@ impl Store {
         self.merger.close();
         self.reclaimer.close();
     }
+}
+
+/// Opens the engines of a directory at their last flush.
+fn open_engines(
+    path: &Path,
+    manifest: &Manifest,
+    table: EngineTable,
+    handle: &LogHandle,
+    clock: &Clock,
+) -> Result<Engines> {
+    let (own_name, own_note) = manifest.engines.first().map(|(name, note)| (name, note.as_ref())).unzip();
+    if own_name.is_some_and(|name| name != table.own.name) {
+        return Err(other_engine(path, manifest, table.own.name));
+    }
+    let engines = Engines::open(table, path, handle, clock, own_note)?;
+    for (name, note) in manifest.engines.iter().skip(1) {
+        engines.ensure(name, Some(note.as_ref()))?;
+    }
+    engines.settle(&manifest.routes)?;
+    Ok(engines)
 }
 
 fn other_engine(path: &Path, manifest: &Manifest, asked: &str) -> StorageError {

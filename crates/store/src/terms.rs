@@ -59,8 +59,13 @@ impl Terms {
         self.0.read().last().map(|start| start.term)
     }
 
-    fn begin(&self, start: TermStart) {
+    pub fn begin(&self, start: TermStart) {
         self.0.write().push(start);
+    }
+
+    /// Forgets the terms that began at or behind `end`, where the log is truncated.
+    pub fn truncate(&self, end: Lsn) {
+        self.0.write().retain(|start| start.lsn < end);
     }
 
     /// The terms that began below `end`.

@@ -70,7 +70,7 @@ fn a_secondary_writes_nothing_uninvited() {
         look_after(&server);
     }
     let found = succeed(&mut server, "test", "{find: 't', $readPreference: {mode: 'nearest'}}");
-    assert_eq!(batch(&found, "_id"), ["1"]);
+    assert_eq!(batch(&found, "_id"), ["1"], "a promise is broken");
     store.checkpoint().expect("checkpoint");
     assert_eq!(store.last_position(), end, "a promise is broken");
     clock.advance(Duration::from_hours(2));

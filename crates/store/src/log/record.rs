@@ -132,6 +132,19 @@ impl Header {
         Effects::new(effects, Documents::InARow(documents), self.documents_position())
     }
 
+    /// Whether only zeros follow the last document of a complete record: no checksum covers the padding of a chain's
+    /// last record.
+    pub fn has_clean_end(&self, record: &[u8]) -> bool {
+        let mut effects = self.effects(record);
+        effects.by_ref().for_each(drop);
+        effects.padding().iter().all(|byte| *byte == 0)
+    }
+
+    /// Whether the header has a time: in the first records of a chain, the field means something else.
+    pub fn is_dated(&self) -> bool {
+        matches!(self.kind, Kind::Batch | Kind::Term | Kind::Chained { link: Link::Last, .. })
+    }
+
     /// Position of the record's first document in the log.
     pub fn documents_position(&self) -> u64 {
         self.lsn.0 + HEADER_BYTES as u64 + u64::from(self.effects_length)
