@@ -1,4 +1,4 @@
-//! What the server writes uninvited, and when: a standalone server from its start on, a member of a set while it is the
+//! The uninvited writes of the server. A standalone server makes them from its start on, a member of a set while it is the
 //! primary. The store of a secondary refuses all of it.
 //!
 //! | Written | Begins | Ends with the role |

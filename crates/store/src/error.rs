@@ -151,9 +151,7 @@ impl fmt::Display for StorageError {
                     path.display()
                 )
             }
-            Self::Locked { path } => {
-                write!(f, "{}: another process has this data directory open", path.display())
-            }
+            Self::Locked { path } => write!(f, "{}: another process has this data directory open", path.display()),
             Self::OtherFormat { path, found, supported } => {
                 write!(
                     f,

@@ -45,7 +45,7 @@ fn durable() -> impl Iterator<Item = &'static Entry> {
     ENGINES.iter().filter(|entry| (entry.kind)(&EngineOptions::default()).survival == Survival::Durable)
 }
 
-/// What the server does beside its commands.
+/// The work that the server does beside its commands.
 fn look_after(server: &Server) {
     server.service.abort_expired_transactions();
     server.service.close_idle_cursors();
