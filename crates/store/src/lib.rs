@@ -58,6 +58,7 @@ mod latencies;
 mod lock_table;
 mod log;
 mod manifest;
+mod membership;
 mod merge;
 mod overlay;
 mod pace;

@@ -123,7 +123,7 @@ fn fits(header: &Header) -> bool {
 
 /// The term that a record begins, if it begins one.
 fn term_of(header: &Header, record: &[u8]) -> Option<TermStart> {
-    (header.kind == Kind::Term).then(|| TermStart::read(header.lsn, header.effects(record).noted()))?
+    (header.kind == Kind::Term).then(|| header.term(&header.effects(record)))?
 }
 
 fn foreign(position: Lsn, found: &str) -> StorageError {

@@ -18,7 +18,7 @@
 //! refuses it.
 
 use crate::effects::Documents;
-use crate::{Effects, Lsn};
+use crate::{Effects, Lsn, Statement, TermStart};
 
 pub(crate) const HEADER_BYTES: usize = 44;
 
@@ -138,6 +138,16 @@ impl Header {
         let mut effects = self.effects(record);
         effects.by_ref().for_each(drop);
         effects.padding().iter().all(|byte| *byte == 0)
+    }
+
+    /// The term that the record begins; `None` if it names none.
+    pub fn term(&self, effects: &Effects<'_>) -> Option<TermStart> {
+        match effects.clone().noted().next()? {
+            Statement::Note(content) => {
+                Some(TermStart { term: u64::from_le_bytes(content.try_into().ok()?), lsn: self.lsn })
+            }
+            _ => None,
+        }
     }
 
     /// Whether the header has a time: in the first records of a chain, the field means something else.

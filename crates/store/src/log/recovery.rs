@@ -230,7 +230,7 @@ impl<'r> Replaying<'r> {
     /// Takes the next record, which stands in `segment`.
     fn take(&mut self, segment: &Segment, header: &Header, effects: Effects<'_>) -> Result<()> {
         if header.kind == Kind::Term && header.lsn >= self.from {
-            let start = TermStart::read(header.lsn, effects.clone().noted());
+            let start = header.term(&effects);
             let corrupt = || segment.corrupt(header.lsn.0, "a record that begins a term and names none");
             self.terms.push(start.ok_or_else(corrupt)?);
         }
