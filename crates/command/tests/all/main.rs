@@ -9,6 +9,7 @@ mod failpoint_turns;
 mod handbook;
 mod id_join;
 mod lost_history;
+mod member;
 mod memory_limit;
 mod plan_shapes;
 mod resumed_streams;
