@@ -15,6 +15,8 @@ pub fn from_storage(error: StorageError) -> Failure {
         StorageError::LogFailed | StorageError::Closing => ErrorCode::INTERRUPTED_AT_SHUTDOWN,
         StorageError::Io { .. }
         | StorageError::Corrupt { .. }
+        | StorageError::ForeignRecord { .. }
+        | StorageError::AppliedAbove { .. }
         | StorageError::Panicked { .. }
         | StorageError::Locked { .. }
         | StorageError::OtherFormat { .. }

@@ -20,7 +20,7 @@ use crate::delta;
 use crate::{Catalog, Collection, Index, Namespace, from_storage};
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::Result;
-use bunko_store::{Batch, Lsn, Statement};
+use bunko_store::{Batch, Lsn, Noted, Statement};
 use std::sync::Arc;
 
 const COLLECTION: u8 = 1;
@@ -99,9 +99,9 @@ impl<'a> Note<'a> {
     }
 }
 
-/// Calls `tell` with the names of the collections in a batch's notes, for followers of these collections.
-pub(crate) fn names_of(batch: &Batch<'_>, tell: &mut dyn FnMut(&str)) {
-    for statement in batch.noted() {
+/// Calls `tell` with the names of the collections in a record's notes, for followers of these collections.
+pub(crate) fn names_of(said: Noted<'_>, tell: &mut dyn FnMut(&str)) {
+    for statement in said {
         let Statement::Note(content) = statement else { continue };
         // Notes of other kinds can be large, and decoding reads them whole.
         if !matches!(content.first(), Some(&(COLLECTION | COMMAND | OPERATION | COPIES))) {

@@ -29,6 +29,7 @@ use bunko_client::percent_encoded;
 use bunko_command::{Facts, OwnCertificate, Process, Service, World, delete_expired_until_stopped};
 use bunko_host::{Clock, usable_memory_bytes};
 use bunko_javascript::Workers;
+use bunko_monitor::{Monitor, MonitorOptions};
 use bunko_observe::LogLines;
 use bunko_operation::{Helpers, MemoryLimits, ScratchSpace, ServerMemory, StageLimits};
 use bunko_scratch::ScratchDirectory;
@@ -141,9 +142,11 @@ fn serve(
     // once.
     let stops = signals::Stops::register().map_err(cannot_handle)?;
     let admission = AdmissionOptions { connections_max, ..settings.admission.clone() };
+    let monitor_options = MonitorOptions { addresses: settings.monitor_addresses.clone(), tls: tls.clone() };
     let options = ServerOptions { admission, tls, threads: processors() };
     let interrupted_builds = catalog.interrupted_builds();
     let server = listen(settings, sockets, &service, &options).map_err(|error| error.to_string())?;
+    let monitor = start_monitor(&service, &monitor_options)?;
     let builds = resume_index_builds(interrupted_builds, Arc::clone(&service))?;
     let expiry = delete_expired(Arc::clone(&service))?;
     log_listening(server.sockets(), started);
@@ -168,6 +171,7 @@ fn serve(
         log.flush();
         std::process::exit(exit_status::ABRUPT.number.into());
     }
+    drop(monitor);
     close(&store)
 }
 
@@ -191,6 +195,18 @@ fn listen(
         of_manager
     };
     Server::start(service, sockets, options)
+}
+
+/// Starts the monitor if an address is given for it.
+fn start_monitor(service: &Arc<Service>, options: &MonitorOptions) -> Result<Option<Monitor>, String> {
+    if options.addresses.is_empty() {
+        return Ok(None);
+    }
+    let monitor = Monitor::start(service, options).map_err(|error| format!("the monitor: {error}"))?;
+    for address in monitor.addresses() {
+        tracing::info!(target: "NETWORK", id = 152, ctx = "main", %address, "The monitor serves /metrics, /healthz and /readyz");
+    }
+    Ok(Some(monitor))
 }
 
 fn load_tls(settings: &Settings) -> Result<Option<Arc<Tls>>, String> {

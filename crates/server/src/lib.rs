@@ -16,6 +16,7 @@ mod execute;
 mod executed;
 mod executor;
 mod first_bytes;
+mod held_memory;
 mod input;
 mod legacy;
 mod listener;

@@ -6,7 +6,7 @@ use crate::failpoint::{self, Failpoint};
 use crate::followers;
 use crate::journal::{Appended, Journal};
 use crate::store::Applying;
-use crate::{Batch, Effect, Effects, Location, Lsn, Result, SEGMENT_BYTES, STALL, StorageError, Store};
+use crate::{Batch, Effect, Effects, Location, Lsn, Noted, Result, SEGMENT_BYTES, STALL, StorageError, Store};
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -105,7 +105,7 @@ impl Store {
         let telling = self.begin_telling();
         drop(placing);
         outcome?;
-        self.tell_followers(parts, lsn);
+        self.tell_followers(parts.iter().map(Batch::noted), lsn);
         drop(telling);
         let last = links.pop().expect("as many as batches");
         Ok(Appended { lsn, ..last })
@@ -185,9 +185,9 @@ impl Store {
 
     /// Tells the followers that the record at `lsn` concerns, and asks for a sync if there are listeners for durable
     /// records.
-    pub(crate) fn tell_followers(&self, batches: &[Batch<'_>], lsn: Lsn) {
+    pub(crate) fn tell_followers<'b>(&self, said: impl Iterator<Item = Noted<'b>>, lsn: Lsn) {
         if let (Some(_), Journal::Log(log)) = (&self.kept, &self.journal) {
-            followers::tell(log, batches, lsn);
+            followers::tell(log, said, lsn);
         }
         if self.durable_bell().is_some_and(|bell| bell.is_listened_to()) {
             self.hurry(Lsn(lsn.0 + 1));

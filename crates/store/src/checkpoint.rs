@@ -106,7 +106,7 @@ impl Store {
     fn checkpoint_once(&self) -> Result<()> {
         let _running = self.checkpointer.running.lock();
         let started = self.options.clock.now();
-        let (engines, marked) = {
+        let (engines, open_chain, marked) = {
             // Locked before the gate: a checkpoint that waits for the gate keeps all writers out.
             let _no_open_chain = self.chain.lock();
             let _no_batch_in_flight = self.gate.write();
@@ -116,11 +116,16 @@ impl Store {
                 engine.begin_checkpoint(watermark)?;
             }
             let (keyspaces, routes) = (self.statistics.copy(), self.engines.routed());
-            (engines, (watermark, self.journal.last_time_ms(), keyspaces, routes, self.remembered.copy()))
+            (
+                engines,
+                self.open_chain(),
+                (watermark, self.journal.last_time_ms(), keyspaces, routes, self.remembered.copy()),
+            )
         };
         let (watermark, time_ms, keyspaces, routes, remembered) = marked;
         let manifest = Manifest {
             watermark,
+            open_chain,
             time_ms,
             noted_from: self.kept.as_ref().map(Kept::noted_from),
             history_bytes: self.kept.as_ref().map(Kept::bytes_max),
@@ -169,6 +174,8 @@ impl Store {
             Some(kept) => self.give_up_history(kept, watermark)?,
             None => segment_of(watermark.0),
         };
+        let open_chain = self.open_chain().map_or(end, |first| segment_of(first.0));
+        let end = end.min(log.oldest_shipped_segment(watermark)).min(open_chain);
         let mut numbers = log.segment_numbers();
         numbers.retain(|number| *number < end && engines.iter().all(|engine| engine.has_left_segment(*number)));
         log.retire(&numbers)

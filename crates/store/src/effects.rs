@@ -231,6 +231,14 @@ impl<'a> Effects<'a> {
         }
     }
 
+    /// Bytes behind the last document, once all effects of a log record have been walked.
+    pub(crate) fn padding(&self) -> &'a [u8] {
+        match &self.source {
+            Source::Encoded(Walk { documents: Documents::InARow(rest), .. }) => rest,
+            Source::Encoded(_) | Source::Decoded(_) => &[],
+        }
+    }
+
     /// Iterates over all statements: effects on all engines' keyspaces, notes, and remembered values.
     pub fn noted(self) -> Noted<'a> {
         Noted(self)

@@ -88,6 +88,20 @@ pub enum StorageError {
         /// Its length in bytes.
         length_bytes: u64,
     },
+    /// Bytes of another member's log do not continue this log. None of them was kept.
+    ForeignRecord {
+        /// The log position at which they were refused.
+        position: u64,
+        /// Description of what is wrong.
+        found: String,
+    },
+    /// Records that engines have applied cannot be removed from the log.
+    AppliedAbove {
+        /// The position to which the log should be truncated.
+        position: u64,
+        /// The position below which everything is applied.
+        applied: u64,
+    },
     /// The part of the log to be read back has been given up.
     HistoryLost,
     /// The log failed earlier; no write is acknowledged any more.
@@ -172,6 +186,12 @@ impl fmt::Display for StorageError {
             ),
             Self::RecordTooLarge { length_bytes } => {
                 write!(f, "a write of {length_bytes} bytes does not fit into one log segment")
+            }
+            Self::ForeignRecord { position, found } => {
+                write!(f, "bytes of another member's log were refused at log position {position}: {found}")
+            }
+            Self::AppliedAbove { position, applied } => {
+                write!(f, "the log cannot be truncated to {position}: everything below {applied} is applied")
             }
             Self::HistoryLost => {
                 write!(f, "the log was given up before it was read back; keep more of it (oplogSizeMB)")

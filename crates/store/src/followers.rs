@@ -9,7 +9,7 @@
 //! place moves on with the log (`Followers::quiet`).
 
 use crate::log::Log;
-use crate::{Batch, Bell, Lsn};
+use crate::{Bell, Lsn, Noted};
 use bunko_bson::Timestamp;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Finds the names of the collections in a batch's notes; `db.$cmd` stands for a whole database.
-pub type NamesOf = fn(&Batch<'_>, &mut dyn FnMut(&str));
+/// Finds the names of the collections in a record's notes; `db.$cmd` stands for a whole database.
+pub type NamesOf = fn(Noted<'_>, &mut dyn FnMut(&str));
 
 /// Ending of a name that stands for a whole database.
 const COMMANDS: &str = ".$cmd";
@@ -172,7 +172,7 @@ impl Followers {
 
     /// Notes the scopes that the record at `lsn`, which readers see, concerns. Returns whether the caller must ask for
     /// a sync.
-    fn touch(&self, batches: &[Batch<'_>], lsn: Lsn) -> bool {
+    fn touch<'b>(&self, said: impl Iterator<Item = Noted<'b>>, lsn: Lsn) -> bool {
         let Some(names_of) = self.names_of.get() else { return false };
         let mut state = self.state.lock();
         let FollowedScopes { scopes, due, is_asked, .. } = &mut *state;
@@ -183,8 +183,8 @@ impl Followers {
                 None => drop(due.insert(name.into(), (lsn, lsn))),
             }
         };
-        for batch in batches {
-            names_of(batch, &mut |name| {
+        for said in said {
+            names_of(said, &mut |name| {
                 let database = name.find('.').map_or(name, |dot| &name[..=dot]);
                 for name in ["", database, name] {
                     if let Some(scope) = scopes.get_mut(name) {
@@ -235,10 +235,10 @@ impl Followers {
 }
 
 /// Tells the followers that a record, which readers see, concerns; their bells ring once it is on disk.
-pub(crate) fn tell(log: &Arc<Log>, batches: &[Batch<'_>], lsn: Lsn) {
+pub(crate) fn tell<'b>(log: &Arc<Log>, said: impl Iterator<Item = Noted<'b>>, lsn: Lsn) {
     fence(Ordering::SeqCst);
     let followers = log.followers();
-    if followers.count.load(Ordering::Relaxed) > 0 && followers.touch(batches, lsn) {
+    if followers.count.load(Ordering::Relaxed) > 0 && followers.touch(said, lsn) {
         ring_when_durable(log, lsn);
     }
 }
@@ -262,20 +262,21 @@ fn ring_when_durable(log: &Arc<Log>, lsn: Lsn) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Batch;
     use bunko_host::Clock;
 
-    fn names(batch: &Batch<'_>, tell: &mut dyn FnMut(&str)) {
-        for statement in batch.noted() {
+    fn names(said: Noted<'_>, tell: &mut dyn FnMut(&str)) {
+        for statement in said {
             if let crate::Statement::Note(name) = statement {
                 tell(std::str::from_utf8(name).expect("a name"));
             }
         }
     }
 
-    fn batch(name: &str) -> [Batch<'static>; 1] {
+    fn touch(followers: &Followers, name: &str, lsn: Lsn) -> bool {
         let mut batch = Batch::new();
         batch.note(name.as_bytes());
-        [batch]
+        followers.touch(std::iter::once(batch.noted()), lsn)
     }
 
     #[test]
@@ -285,22 +286,22 @@ mod tests {
         let scopes = ["", "a.", "a.x", "a.y", "ab.x"];
         let following = scopes.map(|scope| followers.follow(scope, || Lsn(0)));
         let rings = || following.each_ref().map(|following| following.bell().rings());
-        assert!(followers.touch(&batch("a.x"), Lsn(10)));
-        assert!(!followers.touch(&batch("a.x"), Lsn(20)), "a sync was asked for");
+        assert!(touch(&followers, "a.x", Lsn(10)));
+        assert!(!touch(&followers, "a.x", Lsn(20)), "a sync was asked for");
         assert_eq!(followers.ring(Lsn(10), now), Some(Lsn(10)));
         assert_eq!(rings(), [0, 0, 0, 0, 0]);
         assert_eq!(followers.ring(Lsn(15), now), Some(Lsn(20)));
         assert_eq!(rings(), [1, 1, 1, 0, 0]);
         assert_eq!(followers.ring(Lsn(21), now), None);
         assert_eq!(rings(), [2, 2, 2, 0, 0]);
-        assert!(followers.touch(&batch("a.$cmd"), Lsn(30)));
+        assert!(touch(&followers, "a.$cmd", Lsn(30)));
         assert_eq!(followers.ring(Lsn(31), now), None);
         assert_eq!(rings(), [3, 3, 3, 1, 0]);
-        assert!(followers.touch(&batch("b.x"), Lsn(40)));
+        assert!(touch(&followers, "b.x", Lsn(40)));
         drop(following);
         assert_eq!(followers.ring(Lsn(41), now), None);
         assert!(followers.state.lock().scopes.is_empty());
-        assert!(!followers.touch(&batch("a.x"), Lsn(50)));
+        assert!(!touch(&followers, "a.x", Lsn(50)));
     }
 
     #[test]
@@ -308,7 +309,7 @@ mod tests {
         let (followers, now) = (Arc::new(Followers::default()), Clock::standing(0).now());
         followers.set_names_of(names);
         let following = followers.follow("a.x", || Lsn(0));
-        assert!(followers.touch(&batch("a.x"), Lsn(10)));
+        assert!(touch(&followers, "a.x", Lsn(10)));
         assert_eq!(followers.gathers_until(now), None, "the first is told at once");
         assert_eq!(followers.ring(Lsn(5), now), Some(Lsn(10)));
         assert_eq!(followers.gathers_until(now), None, "nothing has rung");
@@ -330,9 +331,9 @@ mod tests {
         assert_eq!(quiet(10, Some((Lsn(40), at(4))), 35), Quiet::Yes(Some((Lsn(30), at(3)))));
         assert_eq!(quiet(30, None, 36), Quiet::Yes(None), "there it is already");
         assert_eq!(quiet(30, Some((Lsn(50), at(5))), 50), Quiet::Yes(Some((Lsn(50), at(5)))));
-        assert!(!followers.touch(&batch("a.y"), Lsn(60)));
+        assert!(!touch(&followers, "a.y", Lsn(60)));
         assert_eq!(quiet(50, None, 70), Quiet::Yes(None));
-        assert!(followers.touch(&batch("a.x"), Lsn(70)));
+        assert!(touch(&followers, "a.x", Lsn(70)));
         assert_eq!(quiet(70, Some((Lsn(80), at(8))), 90), Quiet::No, "that concerns it");
         assert_eq!(quiet(71, Some((Lsn(80), at(8))), 90), Quiet::Yes(Some((Lsn(80), at(8)))));
     }

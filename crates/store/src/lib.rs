@@ -65,6 +65,7 @@ mod position;
 mod reclaim;
 mod relief;
 mod remembered;
+mod secondary;
 mod snapshots;
 mod staged;
 mod statistics;
@@ -93,14 +94,17 @@ pub use followers::{Following, NamesOf, Quiet};
 pub use keyspace_map::KeyspaceMap;
 pub use lag::{Lag, STALL, STALLS_MAX};
 pub use latencies::LatencyCounts;
+#[cfg(debug_assertions)]
+pub use lock_table::fix_stripes;
 pub use lock_table::{LockTable, Locked};
 pub use log::{
-    Chained, Cut, DurabilityCallback, History, Log, LogOptions, LogStatistics, Moment, Record, RecoveredLog, Recovery,
-    SEGMENT_BYTES, segment_of,
+    Chained, Cut, DurabilityCallback, History, Log, LogOptions, LogStatistics, Moment, RawReader, Record, RecoveredLog,
+    Recovery, SEGMENT_BYTES, segment_of,
 };
 pub use overlay::{NOT_LOGGED, NetEffects, Overlay, part_with_room};
 pub use pace::{Pace, Urgency, busy_threads};
 pub use position::{KeyspaceId, Location, Lsn, RecordId};
+pub use secondary::Applying;
 pub use snapshots::Snapshot;
 pub use staged::Staged;
 pub use statistics::KeyspaceStatistics;

@@ -25,6 +25,8 @@ const PART_BYTES: usize = 4 << 20;
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Manifest {
     pub watermark: Lsn,
+    /// Position of the first record of the chain that is open at the watermark of a secondary.
+    pub open_chain: Option<Lsn>,
     /// Time when the last record below the watermark, or a later one, was written; milliseconds since 1970.
     pub time_ms: u64,
     /// Position from which all records have notes; `None` if notes are not written.
@@ -64,6 +66,7 @@ impl Manifest {
         }
         let mut manifest = Self {
             watermark: Lsn(number(header, "watermark").ok_or_else(|| parts.corrupt("has no watermark"))?),
+            open_chain: number(header, "openChain").map(Lsn),
             time_ms: number(header, "timeMs").unwrap_or(0),
             noted_from: number(header, "notedFrom").map(Lsn),
             history_bytes: number(header, "historyBytes"),
@@ -150,6 +153,9 @@ impl Manifest {
             .with("watermark", self.watermark.0 as i64)
             .with("timeMs", self.time_ms as i64)
             .with("parts", parts.len() as i64 - 1);
+        if let Some(open_chain) = self.open_chain {
+            header.append("openChain", open_chain.0 as i64);
+        }
         if let Some(noted_from) = self.noted_from {
             header.append("notedFrom", noted_from.0 as i64);
         }
@@ -237,6 +243,7 @@ mod tests {
     fn manifest() -> Manifest {
         Manifest {
             watermark: Lsn(777),
+            open_chain: Some(Lsn(750)),
             time_ms: 5,
             noted_from: Some(Lsn(700)),
             history_bytes: Some(9),

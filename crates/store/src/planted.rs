@@ -38,6 +38,14 @@ pub enum Bug {
     ChangedRecordBuilt,
     /// Let every write use the disk reserve.
     ReserveForAll,
+    /// Let a secondary apply the record behind the commit point too.
+    AppliedBeyondCommit,
+    /// Keep the types and arrays of an index that a secondary learns of from the log out of its plans.
+    MultikeyNotAbsorbed,
+    /// Let a secondary forget the record ids that it has seen.
+    RecordIdNotAbsorbed,
+    /// Change a byte of a shipped record, under a valid checksum.
+    ShippedDiffers,
 }
 
 /// Whether that bug is chosen; always false in a build without debug assertions.
@@ -63,6 +71,10 @@ pub fn active(bug: Bug) -> bool {
             Ok("event_before_commit") => Some(Bug::EventBeforeCommit),
             Ok("changed_record_built") => Some(Bug::ChangedRecordBuilt),
             Ok("reserve_for_all") => Some(Bug::ReserveForAll),
+            Ok("applied_beyond_commit") => Some(Bug::AppliedBeyondCommit),
+            Ok("multikey_not_absorbed") => Some(Bug::MultikeyNotAbsorbed),
+            Ok("record_id_not_absorbed") => Some(Bug::RecordIdNotAbsorbed),
+            Ok("shipped_differs") => Some(Bug::ShippedDiffers),
             _ => None,
         });
         *chosen == Some(bug)

@@ -9,11 +9,12 @@ use crate::failpoint::{self, Failpoint};
 use crate::followed::Followed;
 use crate::history::{self, Kept, noted_from};
 use crate::journal::{Appended, Journal, Order};
-use crate::log::{Log, LogOptions, recover};
+use crate::log::{CommittedLog, Log, LogOptions, Replayed, recover};
 use crate::manifest::Manifest;
 use crate::merge::Merger;
 use crate::reclaim::Reclaimer;
 use crate::remembered::Remembered;
+use crate::secondary::Secondary;
 use crate::snapshots::Snapshots;
 use crate::statistics::Statistics;
 use crate::watermark::Watermark;
@@ -97,6 +98,8 @@ pub struct Store {
     locks: LockTable,
     pub(crate) whole: WholeCommits,
     pub(crate) followed: Followed,
+    /// The state of a secondary, which applies another member's records; `None` for a store that writes its own.
+    pub(crate) secondary: Option<Secondary>,
     background: Mutex<Vec<std::thread::JoinHandle<()>>>,
     pub(crate) stalled_writes: AtomicU64,
     /// Whether chains that would wait for engines are refused, because the store will be closed soon.
@@ -132,7 +135,7 @@ impl Store {
     /// table's own.
     pub fn open(path: &Path, options: StoreOptions, table: EngineTable) -> Result<Arc<Self>> {
         match table.own.survival {
-            Survival::Durable => Self::open_directory(path, options, table),
+            Survival::Durable => Self::open_directory(path, options, table, None),
             Survival::Volatile => {
                 if let Some(manifest) = Manifest::read(path)? {
                     return Err(other_engine(path, &manifest, table.own.name));
@@ -140,12 +143,26 @@ impl Store {
                 let engines = Engines::open(table, path, &LogHandle::default(), &options.clock, None)?;
                 let journal = Journal::None(Order::from(Journal::FIRST));
                 let contents = (engines, Statistics::default(), Remembered::new());
-                Ok(Self::start(None, journal, None, contents, Journal::FIRST, options))
+                Ok(Self::start(None, journal, None, contents, (Journal::FIRST, None), options))
             }
         }
     }
 
-    fn open_directory(path: &Path, options: StoreOptions, table: EngineTable) -> Result<Arc<Self>> {
+    /// Opens a data directory for a secondary, whose log is written by [`Store::append_raw`] only. Records that end
+    /// above `committed` are left in the log, and [`Store::apply_committed`] applies them.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_secondary(path: &Path, options: StoreOptions, table: EngineTable, committed: Lsn) -> Result<Arc<Self>> {
+        Self::open_directory(path, options, table, Some(committed))
+    }
+
+    fn open_directory(
+        path: &Path,
+        options: StoreOptions,
+        table: EngineTable,
+        committed: Option<Lsn>,
+    ) -> Result<Arc<Self>> {
         let directory = DataDirectory::open(path)?;
         let manifest = Manifest::read(path)?;
         let is_new = manifest.is_none();
@@ -166,7 +183,8 @@ impl Store {
         let remembered = remembered.ok_or_else(|| Manifest::corrupt(path, "remembers something malformed"))?;
         let (watermark, time_ms) = (manifest.watermark, manifest.time_ms);
         let began = options.clock.now();
-        let mut recovered = recover(&path.join("log"), watermark, &mut |lsn, effects| {
+        let part = Replayed { chain: manifest.open_chain, until: committed.unwrap_or(Lsn(u64::MAX)), from: watermark };
+        let mut recovered = recover(&path.join("log"), part, &mut |lsn, effects| {
             remembered.apply(effects.clone().noted());
             engines.replay(lsn, &effects, &|effects| statistics.apply(effects))
         })?;
@@ -177,11 +195,13 @@ impl Store {
         failpoint::pass(Failpoint::Replayed);
         // Nothing was changed up to here, so a refused start leaves files that can still be repaired.
         // The reserve comes before the log takes disk that it can do without.
+        let unapplied = std::mem::take(&mut recovered.unapplied);
+        let secondary = committed.map(|_| (recovered.applied, unapplied));
         let disk = DiskRoom::open(path, options.reserve.clone(), engines.needs());
         let log = Log::start(recovered, options.log.clone(), options.clock.clone(), time_ms, &disk)?;
         failpoint::pass(Failpoint::LogStarted);
         let _ = handle.set(Arc::clone(&log));
-        let end = log.next_lsn();
+        let end = secondary.as_ref().map_or(log.next_lsn(), |(applied, _)| *applied);
         let history_bytes_max = options.log.history_bytes_max;
         let noted_from = noted_from(&manifest, history_bytes_max.is_some(), end);
         if is_new {
@@ -198,7 +218,8 @@ impl Store {
         let kept = history_bytes_max.zip(noted_from);
         let kept = kept.map(|(bytes_max, from)| Kept::new(bytes_max, from, &log.segment_numbers(), end));
         let contents = (engines, statistics, remembered);
-        Ok(Self::start(Some((directory, disk)), Journal::Log(log), kept, contents, end, options))
+        let secondary = secondary.map(|(_, unapplied)| unapplied);
+        Ok(Self::start(Some((directory, disk)), Journal::Log(log), kept, contents, (end, secondary), options))
     }
 
     fn start(
@@ -206,10 +227,11 @@ impl Store {
         journal: Journal,
         kept: Option<Kept>,
         (engines, statistics, remembered): (Engines, Statistics, Remembered),
-        end: Lsn,
+        (end, unapplied): (Lsn, Option<CommittedLog>),
         options: StoreOptions,
     ) -> Arc<Self> {
         let (directory, disk) = directory.unzip();
+        let snapshots = Arc::<Snapshots>::default();
         let store = Arc::new(Self {
             directory,
             disk: disk.unwrap_or_else(DiskRoom::unlimited),
@@ -218,7 +240,8 @@ impl Store {
             kept,
             engines,
             watermark: Watermark::new(end),
-            snapshots: Arc::default(),
+            secondary: unapplied.map(|log| Secondary::new(log, &snapshots)),
+            snapshots,
             statistics,
             remembered,
             chain: Mutex::new(()),
@@ -397,7 +420,7 @@ impl Store {
         let telling = self.begin_telling();
         drop(applying);
         outcome.map_err(|error| self.journal.fail(error))?;
-        self.tell_followers(std::slice::from_ref(batch), appended.lsn);
+        self.tell_followers(std::iter::once(batch.noted()), appended.lsn);
         drop(telling);
         Ok(appended)
     }

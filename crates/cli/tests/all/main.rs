@@ -25,6 +25,7 @@ mod kill;
 mod lab;
 mod logins;
 mod managed_service;
+mod monitor;
 mod operators;
 mod oplog;
 mod oracle;

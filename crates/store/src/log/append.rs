@@ -5,6 +5,7 @@ use super::chain::Reserved;
 use super::group_commit::GroupCommit;
 use super::history::Moment;
 use super::preallocate::Preallocator;
+use super::raw::RawPlace;
 use super::record::{HEADER_BYTES, Header, Kind};
 use super::recovery::{self, RecoveredLog, Recovery};
 use super::segment::{SEGMENT_BYTES, Segment, first_record, segment_of};
@@ -19,8 +20,8 @@ use bunko_sync::thread;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// Maximum of buffered bytes; an append that reaches it writes them itself.
@@ -91,6 +92,10 @@ pub struct Log {
     followers: Arc<Followers>,
     /// Segments that are no longer needed, but that a reader may still be reading.
     leaving: Mutex<Vec<Arc<Segment>>>,
+    /// Readers that ship the log.
+    pub(super) raw_places: Mutex<Vec<Weak<RawPlace>>>,
+    /// Held while segments are synced, and while the log is truncated.
+    pub(super) syncing: Mutex<()>,
     recovery: Recovery,
     pub(super) clock: Clock,
 }
@@ -125,7 +130,7 @@ impl Log {
     ) -> Result<Arc<Self>> {
         make_directory(&recovered.directory)?;
         recovered.clear_away()?;
-        let RecoveredLog { directory, segments, end, time_ms: last_time_ms, recovery } = recovered;
+        let RecoveredLog { directory, segments, end, time_ms: last_time_ms, recovery, .. } = recovered;
         let directory = directory.as_path();
         let mut segments: FxHashMap<u64, Arc<Segment>> =
             segments.into_iter().map(|segment| (segment.number, Arc::new(segment))).collect();
@@ -167,6 +172,8 @@ impl Log {
             durable: Arc::default(),
             followers: Arc::default(),
             leaving: Mutex::default(),
+            raw_places: Mutex::default(),
+            syncing: Mutex::default(),
             recovery,
             clock,
         });

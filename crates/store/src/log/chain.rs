@@ -165,24 +165,29 @@ impl Log {
         true
     }
 
+    /// Puts a gap record at the end of the log. The log goes on at `behind`, in the same segment.
+    pub(super) fn put_gap(&self, tail: &mut Tail, behind: Lsn) {
+        let gap = Header {
+            length: (behind.0 - tail.next.0) as u32,
+            lsn: tail.next,
+            synced: Lsn(self.synced.load(Ordering::Relaxed)),
+            time_ms: 0,
+            effects_length: 0,
+            effects_checksum: 0,
+            kind: Kind::Gap,
+        };
+        tail.current.bytes.extend_from_slice(&gap.encode());
+        tail.next = behind;
+        let (sealed, before) = take_waiting(tail, &mut Vec::new());
+        tail.sealed = sealed;
+        tail.sealed.push(before);
+    }
+
     /// Puts the record with the reserved position, if there is one, and a gap record before it.
     pub(super) fn place_reserved(&self, tail: &mut Tail, in_order: &mut impl FnMut(Moment)) {
         let Some(Reserved { at, last, kind, .. }) = tail.reserved.take() else { return };
         if tail.next < at {
-            let gap = Header {
-                length: (at.0 - tail.next.0) as u32,
-                lsn: tail.next,
-                synced: Lsn(self.synced.load(Ordering::Relaxed)),
-                time_ms: 0,
-                effects_length: 0,
-                effects_checksum: 0,
-                kind: Kind::Gap,
-            };
-            tail.current.bytes.extend_from_slice(&gap.encode());
-            tail.next = at;
-            let (sealed, before) = take_waiting(tail, &mut Vec::new());
-            tail.sealed = sealed;
-            tail.sealed.push(before);
+            self.put_gap(tail, at);
         }
         let header = self.put(tail, &last, bunko_checksum::crc32c(&[]), kind);
         in_order(Moment { lsn: header.lsn, end: tail.next, time_ms: tail.time_ms });

@@ -173,6 +173,7 @@ impl Log {
 
     /// Writes and syncs all that has been appended so far. Only the syncing thread calls this.
     fn sync(&self) -> Result<()> {
+        let _syncing = self.syncing.lock();
         let end = self.next_lsn();
         let start = self.synced_lsn();
         if end <= start {

@@ -35,7 +35,7 @@ impl Moment {
         self.timestamp(self.end.0 - self.lsn.0 - 1)
     }
 
-    fn of(header: &Header) -> Self {
+    pub(super) fn of(header: &Header) -> Self {
         let end = Lsn(header.lsn.0 + u64::from(header.length));
         Self { lsn: header.lsn, end, time_ms: header.time_ms }
     }

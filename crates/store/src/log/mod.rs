@@ -2,26 +2,33 @@
 //!
 //! Records are framed in [`record`], live in preallocated [`segment`] files, get their position one by one
 //! ([`append`]), and reach the kernel ([`group_write`]) and the disk ([`group_commit`]) in groups. Several may count as
-//! one ([`chain`]). [`recovery`] finds the end after a crash.
+//! one ([`chain`]). [`recovery`] finds the end after a crash. Other members of a replica set get raw bytes ([`raw`],
+//! [`raw_append`]).
 
 mod append;
 mod chain;
+mod committed;
 mod group_commit;
 mod group_write;
 mod history;
 mod preallocate;
+mod raw;
+mod raw_append;
 mod read;
 mod record;
 mod recovery;
 mod segment;
+mod truncate;
 mod walk;
 mod way;
 
 pub use append::{Log, LogOptions, LogStatistics};
+pub(crate) use committed::{Committed, CommittedLog};
 pub use group_commit::DurabilityCallback;
 pub use history::{Chained, History, Moment, Record};
+pub use raw::RawReader;
 pub(crate) use record::HEADER_BYTES as RECORD_HEADER_BYTES;
-pub(crate) use recovery::recover;
 pub use recovery::{Cut, RecoveredLog, Recovery};
+pub(crate) use recovery::{Replayed, recover};
 pub(crate) use segment::first_record;
 pub use segment::{SEGMENT_BYTES, segment_of};

@@ -139,6 +139,22 @@ impl Preallocator {
         }
     }
 
+    /// Makes segment `number` next, once `remove` has removed the segments from there on, with the one that was made
+    /// ahead. None is made meanwhile.
+    ///
+    /// # Errors
+    /// As `remove`.
+    pub fn begin_again(&self, number: u64, remove: impl FnOnce() -> Result<()>) -> Result<()> {
+        let mut state = self.state.lock();
+        // The thread makes a segment without the lock, and puts it here afterwards.
+        self.changed.wait_while(&mut state, |state| matches!(state.next, Next::Wanted) && !state.is_closing);
+        remove()?;
+        state.number = number;
+        state.next = Next::Wanted;
+        self.changed.notify_all();
+        Ok(())
+    }
+
     /// Takes a segment file that no reader needs any more.
     pub fn recycle(&self, segment: &Segment) -> Result<()> {
         let mut state = self.state.lock();

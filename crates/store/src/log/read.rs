@@ -56,6 +56,14 @@ impl Log {
             .corrupt(location.position, "a document that fails its checksum"))
     }
 
+    /// The error for a bad record at a log position.
+    pub(crate) fn corrupt_at(&self, position: Lsn, found: &str) -> StorageError {
+        match self.shared_segment(segment_of(position.0)) {
+            Ok(segment) => segment.corrupt(position.0, found),
+            Err(missing) => missing,
+        }
+    }
+
     fn segment_in<'s>(&self, segments: &'s FxHashMap<u64, Arc<Segment>>, position: u64) -> Result<&'s Segment> {
         let number = segment_of(position);
         segments.get(&number).map(Arc::as_ref).ok_or_else(|| Segment::missing(&self.directory, number, position))

@@ -128,6 +128,14 @@ impl Header {
         Effects::new(effects, Documents::InARow(documents), self.documents_position())
     }
 
+    /// Whether only zeros follow the last document of a complete record: no checksum covers the padding of a chain's
+    /// last record.
+    pub fn has_clean_end(&self, record: &[u8]) -> bool {
+        let mut effects = self.effects(record);
+        effects.by_ref().for_each(drop);
+        effects.padding().iter().all(|byte| *byte == 0)
+    }
+
     /// Position of the record's first document in the log.
     pub fn documents_position(&self) -> u64 {
         self.lsn.0 + HEADER_BYTES as u64 + u64::from(self.effects_length)

@@ -4,9 +4,11 @@
 //! tail of a crash unless something proves that it was once durable: a later record with a higher synced LSN, or the
 //! manifest's watermark.
 
+use super::committed::{CommittedLog, OpenChain};
 use super::preallocate::{self, PLENTY_BYTES};
 use super::record::{HEADER_BYTES, Header, Kind, Link};
 use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
+use super::truncate;
 use crate::disk_room::DiskRoom;
 use crate::planted::{self, Bug};
 use crate::{Effect, Effects, Lsn, Result, StorageError, files};
@@ -43,6 +45,12 @@ pub struct RecoveredLog {
     pub(super) segments: Vec<Segment>,
     /// Position behind the last good record.
     pub(super) end: Lsn,
+    /// End of the last record that was replayed; the position from which the log was to be replayed if there was none.
+    pub(crate) applied: Lsn,
+    /// The records above `applied` that were not to be replayed.
+    pub(crate) unapplied: CommittedLog,
+    /// The position to which the log has to be truncated before it is appended to.
+    pub(super) truncated_to: Option<Lsn>,
     /// Time when the last replayed record was written; 0 if there was none.
     pub(super) time_ms: u64,
     pub(crate) recovery: Recovery,
@@ -72,38 +80,84 @@ impl RecoveredLog {
     /// Removes the torn tail, half-made files and recycled files of an earlier run.
     pub(super) fn clear_away(&self) -> Result<()> {
         remove_leftovers(&self.directory)?;
+        if let Some(at) = self.truncated_to {
+            truncate::carry_out(
+                &self.directory,
+                self.segments.last().filter(|last| last.number == segment_of(at.0)),
+                at,
+            )?;
+        }
         let Some(cut) = &self.recovery.cut else { return Ok(()) };
         let segment = self.segments.iter().find(|segment| segment.path == cut.file);
         segment.map_or(Ok(()), |segment| erase_tail(segment, cut))
     }
 }
 
-/// Reads the log from `replay_from` on, hands each record to `replay`, and finds the end.
+/// The part of the log that is replayed.
+#[derive(Clone, Copy)]
+pub(crate) struct Replayed {
+    /// Records from here on are replayed.
+    pub from: Lsn,
+    /// Position of the first record of the chain that was open at `from`, if there was one.
+    pub chain: Option<Lsn>,
+    /// Records that end above this position are not replayed.
+    pub until: Lsn,
+}
+
+impl From<Lsn> for Replayed {
+    /// Everything from a position on.
+    fn from(from: Lsn) -> Self {
+        Self { from, chain: None, until: Lsn(u64::MAX) }
+    }
+}
+
+/// Reads the log, hands each record of the part to `replay`, and finds the end.
 ///
 /// # Errors
 /// [`StorageError::Corrupt`] with file and offset for a bad record before the end.
 pub(crate) fn recover(
     directory: &Path,
-    replay_from: Lsn,
+    part: impl Into<Replayed>,
     replay: &mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>,
 ) -> Result<RecoveredLog> {
+    let Replayed { from: replay_from, chain: chain_from, until } = part.into();
     let mut segments = open_segments(directory)?;
+    let truncated_to = truncate::intent(directory)?;
+    segments.retain(|segment| truncated_to.is_none_or(|end| segment.number <= segment_of(end.0)));
     let from = replay_from.max(Lsn(first_record(0)));
-    let first = segment_of(from.0);
+    let until = until.max(from);
+    let read_from = chain_from.unwrap_or(from).min(from);
+    let first = segment_of(read_from.0);
     if !segments.iter().any(|segment| segment.number == first) {
         // A manifest is written only after the first segment.
         if replay_from > Lsn(0) || !segments.is_empty() {
             return Err(missing(directory, first, "the segment that the manifest points into is missing"));
         }
         let recovery = Recovery::default();
-        return Ok(RecoveredLog { directory: directory.to_owned(), segments, end: from, time_ms: 0, recovery });
+        let (directory, unapplied) = (directory.to_owned(), CommittedLog::new(from, OpenChain::default()));
+        let (end, applied, time_ms) = (from, from, 0);
+        return Ok(RecoveredLog { directory, segments, end, applied, unapplied, truncated_to, time_ms, recovery });
     }
+    let (mut applied, mut first_unapplied) = (from, None);
     let (mut end, mut time_ms, mut replayed_records, mut cut) = (from, 0, 0, None);
     let mut content = Content::default();
     let mut chain = OpenChain::default();
     for (index, segment) in segments.iter().enumerate().filter(|(_, segment)| segment.number >= first) {
-        content.read(segment)?;
+        content.read(segment, truncated_to)?;
         let mut replay = |header: &Header, effects: Effects<'_>| match header.kind {
+            _ if first_unapplied.is_some() || header.lsn.0 + u64::from(header.length) > until.0 => {
+                first_unapplied.get_or_insert(header.lsn);
+                if matches!(header.kind, Kind::Batch | Kind::Chained { link: Link::Last, .. }) {
+                    time_ms = time_ms.max(header.time_ms);
+                }
+                Ok(())
+            }
+            // Below `from` only the links of the open chain are wanted.
+            Kind::Chained { link: Link::Last, .. } if header.lsn < from => {
+                chain.0.clear();
+                Ok(())
+            }
+            Kind::Batch if header.lsn < from => Ok(()),
             Kind::Chained { link, .. } if link != Link::Last && !planted::active(Bug::UnfinishedChainCounts) => {
                 chain.add(header, link);
                 Ok(())
@@ -111,6 +165,7 @@ pub(crate) fn recover(
             kind => {
                 time_ms = time_ms.max(header.time_ms);
                 replayed_records += 1;
+                applied = Lsn(header.lsn.0 + u64::from(header.length));
                 if matches!(kind, Kind::Chained { .. }) {
                     replayed_records += chain.0.len() as u64;
                     // All records of a chain take effect at the position of its last record.
@@ -119,7 +174,7 @@ pub(crate) fn recover(
                 replay(header.lsn, effects)
             }
         };
-        match scan(segment, &content.bytes, from, &mut replay)? {
+        match scan(segment, &content.bytes, read_from, &mut replay)? {
             End::Sealed => {
                 // A segment is sealed only once the next is durable.
                 let next = segment.number + 1;
@@ -130,13 +185,13 @@ pub(crate) fn recover(
             }
             End::Open(position) => {
                 end = position;
-                if position < from {
+                if position < from || truncated_to.is_some_and(|end| position != end) {
                     return Err(segment.corrupt(position.0, "no valid record, before the last checkpoint"));
                 }
                 refuse_lost_records(segment, position, segment, &content)?;
                 let used = content.used;
                 for later in &segments[index + 1..] {
-                    content.read(later)?;
+                    content.read(later, None)?;
                     refuse_lost_records(segment, position, later, &content)?;
                 }
                 cut = tail_behind(segment, position, used);
@@ -146,7 +201,8 @@ pub(crate) fn recover(
     }
     segments.retain(|segment| segment.number <= segment_of(end.0));
     let recovery = Recovery { replayed_records, elapsed: Duration::ZERO, cut };
-    Ok(RecoveredLog { directory: directory.to_owned(), segments, end, time_ms, recovery })
+    let (directory, unapplied) = (directory.to_owned(), CommittedLog::new(first_unapplied.unwrap_or(end), chain));
+    Ok(RecoveredLog { directory, segments, end, applied, unapplied, truncated_to, time_ms, recovery })
 }
 
 fn open_segments(directory: &Path) -> Result<Vec<Segment>> {
@@ -158,19 +214,7 @@ fn missing(directory: &Path, segment: u64, found: &str) -> StorageError {
     StorageError::Corrupt { file: Segment::path(directory, segment), offset_bytes: 0, found: found.into() }
 }
 
-/// Positions and lengths of the records of a chain whose last record has not been found yet.
-#[derive(Default)]
-struct OpenChain(Vec<(Lsn, u32)>);
-
 impl OpenChain {
-    fn add(&mut self, header: &Header, link: Link) {
-        if link == Link::First {
-            // An earlier chain that is unfinished here is never finished.
-            self.0.clear();
-        }
-        self.0.push((header.lsn, header.length));
-    }
-
     /// Replays the chain's records at position `at`. It reads them again, because all of them may be more than memory
     /// should hold at once.
     fn replay(
@@ -236,7 +280,8 @@ struct Content {
 }
 
 impl Content {
-    fn read(&mut self, segment: &Segment) -> Result<()> {
+    /// Reads a segment, up to the position to which the log is truncated.
+    fn read(&mut self, segment: &Segment, truncated_to: Option<Lsn>) -> Result<()> {
         use std::io::{Read, Seek, SeekFrom};
         let io = |error| StorageError::io(&segment.path, error);
         let mut file: &File = &segment.file;
@@ -244,6 +289,9 @@ impl Content {
         self.bytes.clear();
         self.bytes.reserve(SEGMENT_BYTES as usize);
         file.take(SEGMENT_BYTES).read_to_end(&mut self.bytes).map_err(io)?;
+        if let Some(end) = truncated_to.filter(|end| segment_of(end.0) == segment.number) {
+            self.bytes.truncate(offset_in_segment(end.0) as usize);
+        }
         self.used = self.bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
         Ok(())
     }

@@ -19,7 +19,18 @@ impl Log {
             self.next_segment(tail, length, draw)?;
         }
         let end = offset_in_segment(tail.next.0) + length + HEADER_BYTES as u64;
-        if end > tail.current.segment.length_bytes() { self.extend(&tail.current.segment, end, draw) } else { Ok(()) }
+        let segment = &tail.current.segment;
+        if end <= segment.length_bytes() {
+            return Ok(());
+        }
+        self.extend(segment, (end, self.most_bytes(segment)), draw)
+    }
+
+    /// Makes room for `length` bytes and a seal in the present segment, however short it was made: the log of another
+    /// member says that they stand there.
+    pub(super) fn make_way_here(&self, tail: &Tail, length: u64, draw: Draw) -> Result<()> {
+        let (end, segment) = (offset_in_segment(tail.next.0) + length + HEADER_BYTES as u64, &tail.current.segment);
+        if end > segment.length_bytes() { self.extend(segment, (end, SEGMENT_BYTES), draw) } else { Ok(()) }
     }
 
     /// Maximum length of a segment.
@@ -30,9 +41,9 @@ impl Log {
         }
     }
 
-    /// Extends a short segment to at least `end`.
-    fn extend(&self, segment: &Segment, end: u64, draw: Draw) -> Result<()> {
-        let (length_bytes, most_bytes) = (segment.length_bytes(), self.most_bytes(segment));
+    /// Extends a short segment to at least `end`, and to `most_bytes` at most.
+    fn extend(&self, segment: &Segment, (end, most_bytes): (u64, u64), draw: Draw) -> Result<()> {
+        let length_bytes = segment.length_bytes();
         let least = end.next_multiple_of(STEP_BYTES).min(most_bytes);
         let usual = (length_bytes + self.disk.log_step_bytes()).next_multiple_of(STEP_BYTES).min(most_bytes);
         let found = self.find_disk(least - length_bytes, usual.max(least) - length_bytes, draw)?;
@@ -63,7 +74,7 @@ impl Log {
     }
 
     /// Seals the current segment and goes on in the next one. If it fails, nothing is sealed.
-    fn next_segment(&self, tail: &mut Tail, length: u64, draw: Draw) -> Result<()> {
+    pub(super) fn next_segment(&self, tail: &mut Tail, length: u64, draw: Draw) -> Result<()> {
         if !self.preallocator.is_ready() {
             self.segment_waits.fetch_add(1, Ordering::Relaxed);
         }

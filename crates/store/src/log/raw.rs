@@ -1,0 +1,171 @@
+//! Reads the log as raw bytes, to ship them to another member of a replica set.
+//!
+//! The bytes are whole records, one behind the other. A seal is followed by the first record of the next segment. Of a
+//! gap only the header is read, because the bytes behind it are meaningless: they may be remains of a recycled segment.
+//! [`super::raw_append`] takes the same bytes.
+//!
+//! Headers are checked, because they tell where records end. Effects and documents are checked where they arrive.
+
+use super::append::Log;
+use super::record::{HEADER_BYTES, Header, Kind};
+use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
+use crate::{Lsn, Result, StorageError};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Reads the log from a position on. While it exists, the log keeps the segments that it still has to read, up to a
+/// limit.
+pub struct RawReader {
+    log: Arc<Log>,
+    place: Arc<RawPlace>,
+}
+
+/// The position of a reader, for which the log keeps segments.
+pub(super) struct RawPlace {
+    /// Position of the next record to be read.
+    next: AtomicU64,
+    /// Maximum bytes of the log that are kept for this reader.
+    kept_bytes_max: u64,
+}
+
+/// Bytes of a record that are shipped.
+pub(super) fn shipped_bytes(header: &Header) -> usize {
+    match header.kind {
+        Kind::Gap => HEADER_BYTES,
+        Kind::Batch | Kind::Seal | Kind::Chained { .. } => header.length as usize,
+    }
+}
+
+/// Position of the record behind this one.
+pub(super) fn position_behind(header: &Header) -> Lsn {
+    match header.kind {
+        Kind::Seal => Lsn(first_record(segment_of(header.lsn.0) + 1)),
+        Kind::Batch | Kind::Gap | Kind::Chained { .. } => Lsn(header.lsn.0 + u64::from(header.length)),
+    }
+}
+
+impl Log {
+    /// Reads raw bytes from `from` on, the position of a record or the end of the log. At most about `kept_bytes_max`
+    /// bytes of the log are kept for the reader.
+    ///
+    /// # Errors
+    /// [`StorageError::HistoryLost`] if the log at `from` has been given up.
+    pub(crate) fn read_raw_from(self: &Arc<Self>, from: Lsn, kept_bytes_max: u64) -> Result<RawReader> {
+        let place = Arc::new(RawPlace { next: AtomicU64::new(from.0), kept_bytes_max });
+        // Before the segment is looked up, so that it is not given up in between.
+        self.raw_places.lock().push(Arc::downgrade(&place));
+        self.shared_segment(segment_of(from.0)).map_err(|_| StorageError::HistoryLost)?;
+        Ok(RawReader { log: Arc::clone(self), place })
+    }
+
+    /// Number of the oldest segment that readers of raw bytes need, in a log of which everything below `end` may be
+    /// given up otherwise.
+    pub(crate) fn oldest_shipped_segment(&self, end: Lsn) -> u64 {
+        let mut places = self.raw_places.lock();
+        places.retain(|place| place.strong_count() > 0);
+        let needed = places.iter().filter_map(std::sync::Weak::upgrade).map(|place| {
+            let next = place.next.load(Ordering::Acquire);
+            segment_of(next.max(end.0.saturating_sub(place.kept_bytes_max)))
+        });
+        needed.min().map_or(segment_of(end.0), |oldest| oldest.min(segment_of(end.0)))
+    }
+}
+
+impl RawReader {
+    /// Position of the next record to be read.
+    pub fn position(&self) -> Lsn {
+        Lsn(self.place.next.load(Ordering::Acquire))
+    }
+
+    /// Appends the next records that are in the kernel to `into`: as many as fit into `bytes_max`, and one at least.
+    /// Appends nothing if there are none yet. Returns the position behind them.
+    ///
+    /// # Errors
+    /// [`StorageError::HistoryLost`] if the log has been given up before it was read; [`StorageError::Corrupt`] if
+    /// there is no record at the reader's position. Nothing is appended then.
+    pub fn read(&mut self, bytes_max: usize, into: &mut Vec<u8>) -> Result<Lsn> {
+        let begin = into.len();
+        let outcome = self.read_records(bytes_max, into);
+        match outcome {
+            Ok(next) => {
+                self.place.next.store(next.0, Ordering::Release);
+                Ok(next)
+            }
+            Err(error) => {
+                into.truncate(begin);
+                Err(error)
+            }
+        }
+    }
+
+    fn read_records(&self, bytes_max: usize, into: &mut Vec<u8>) -> Result<Lsn> {
+        let written = self.log.written.load(Ordering::Acquire);
+        let (begin, mut next) = (into.len(), self.position());
+        while next.0 < written {
+            let room = bytes_max.saturating_sub(into.len() - begin);
+            let is_first = into.len() == begin;
+            if room < HEADER_BYTES && !is_first {
+                break;
+            }
+            let segment = self.log.shared_segment(segment_of(next.0)).map_err(|_| StorageError::HistoryLost)?;
+            // A segment that was made on a full disk is shorter than others.
+            let end = written.min(segment.number * SEGMENT_BYTES + segment.length_bytes());
+            let behind = take_records(&segment, (next, end), room, into)?;
+            if behind == next && is_first {
+                next = take_long_record(&segment, next, into)?;
+                break;
+            }
+            if behind == next {
+                break;
+            }
+            next = behind;
+        }
+        Ok(next)
+    }
+}
+
+/// Appends the records from `from` on that fit into `room` bytes and end before `end`, up to a seal or a gap. Returns
+/// the position behind them.
+fn take_records(segment: &Segment, (from, end): (Lsn, u64), room: usize, into: &mut Vec<u8>) -> Result<Lsn> {
+    let begin = into.len();
+    let wanted = (end - from.0).min(room.max(HEADER_BYTES) as u64) as usize;
+    read_exactly(segment, from, wanted, into)?;
+    let mut taken = begin;
+    let mut next = from;
+    while into.len() - taken >= HEADER_BYTES {
+        let header = header_at(segment, next, &into[taken..])?;
+        let shipped = shipped_bytes(&header);
+        if shipped > into.len() - taken {
+            break;
+        }
+        taken += shipped;
+        next = position_behind(&header);
+        if matches!(header.kind, Kind::Seal | Kind::Gap) {
+            break;
+        }
+    }
+    into.truncate(taken);
+    Ok(next)
+}
+
+/// Appends a record that is longer than the caller's room.
+fn take_long_record(segment: &Segment, at: Lsn, into: &mut Vec<u8>) -> Result<Lsn> {
+    let begin = into.len();
+    read_exactly(segment, at, HEADER_BYTES, into)?;
+    let header = header_at(segment, at, &into[begin..])?;
+    into.truncate(begin);
+    read_exactly(segment, at, shipped_bytes(&header), into)?;
+    Ok(position_behind(&header))
+}
+
+fn read_exactly(segment: &Segment, at: Lsn, length: usize, into: &mut Vec<u8>) -> Result<()> {
+    let begin = into.len();
+    into.resize(begin + length, 0);
+    let read = segment.file.read_exact_at(&mut into[begin..], offset_in_segment(at.0));
+    read.map_err(|error| StorageError::io(&segment.path, error))
+}
+
+fn header_at(segment: &Segment, at: Lsn, bytes: &[u8]) -> Result<Header> {
+    Header::decode(bytes, at).ok_or_else(|| segment.corrupt(at.0, "no valid record, where the log is read to ship it"))
+}

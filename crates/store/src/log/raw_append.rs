@@ -1,0 +1,121 @@
+//! Appends raw bytes of another member's log, so that both logs are equal.
+//!
+//! The bytes are those of [`RawReader::read`](super::RawReader::read). All lengths and checksums are verified before
+//! any record is appended. Each record gets the position that it had, segments end where they ended there, and only the
+//! `synced` stamp is this member's own: recovery takes the stamp as evidence of what was on this disk.
+//!
+//! **Invariant:** the log's end is the only position at which a record is taken.
+
+use super::append::{BUFFER_BYTES_MAX, Log, Tail};
+use super::raw::{position_behind, shipped_bytes};
+use super::record::{HEADER_BYTES, Header, Kind, Link};
+use super::recovery::record_at;
+use super::segment::{SEGMENT_BYTES, offset_in_segment};
+use crate::disk_room::Draw;
+use crate::planted::{self, Bug};
+use crate::{Lsn, Result, StorageError};
+use std::sync::atomic::Ordering;
+
+/// A verified record, and its bytes as shipped.
+struct Shipped<'b> {
+    header: Header,
+    bytes: &'b [u8],
+}
+
+impl Log {
+    /// Appends whole records of another member's log, which begin where this log ends. Returns the new end. They are
+    /// buffered as after [`Log::append`], and [`Log::write`] and [`Log::on_durable`] tell when they are kept. Only one
+    /// thread may append.
+    ///
+    /// # Errors
+    /// [`StorageError::ForeignRecord`] if a record is cut, fails a checksum, does not stand at its position, or does
+    /// not continue this log; then nothing is kept. [`StorageError::OutOfDiskSpace`] and [`StorageError::LogFailed`];
+    /// records before the one that found no room are kept, and the caller goes on from [`Log::next_lsn`].
+    pub(crate) fn append_raw(&self, bytes: &[u8]) -> Result<Lsn> {
+        let end = self.next_lsn();
+        let records = verify(bytes, end)?;
+        let mut records = records.iter().peekable();
+        while records.peek().is_some() {
+            let mut tail = self.tail.lock();
+            if self.has_failed() {
+                return Err(StorageError::LogFailed);
+            }
+            while let Some(record) = records.next_if(|_| tail.current.bytes.len() < BUFFER_BYTES_MAX) {
+                self.put_raw(&mut tail, record)?;
+            }
+            let (last, is_full) = (Lsn(tail.next.0 - 1), tail.current.bytes.len() >= BUFFER_BYTES_MAX);
+            drop(tail);
+            if is_full {
+                self.write_through(last)?;
+            }
+        }
+        Ok(self.next_lsn())
+    }
+
+    fn put_raw(&self, tail: &mut Tail, Shipped { header, bytes }: &Shipped<'_>) -> Result<()> {
+        if tail.next != header.lsn {
+            return Err(foreign(header.lsn, "another record has been appended there meanwhile"));
+        }
+        match header.kind {
+            Kind::Seal => return self.next_segment(tail, HEADER_BYTES as u64, Draw::Free),
+            Kind::Batch | Kind::Gap | Kind::Chained { .. } => {
+                self.make_way_here(tail, u64::from(header.length), Draw::Free)?;
+            }
+        }
+        if header.kind == Kind::Gap {
+            self.put_gap(tail, position_behind(header));
+            return Ok(());
+        }
+        let time_ms = header.time_ms + u64::from(planted::active(Bug::ShippedDiffers));
+        let stamped = Header { synced: Lsn(self.synced.load(Ordering::Relaxed)), time_ms, ..*header };
+        tail.current.bytes.extend_from_slice(&stamped.encode());
+        tail.current.bytes.extend_from_slice(&bytes[HEADER_BYTES..]);
+        tail.next = position_behind(header);
+        // In other records of a chain this field has another meaning.
+        if matches!(header.kind, Kind::Batch | Kind::Chained { link: Link::Last, .. }) {
+            tail.time_ms = tail.time_ms.max(header.time_ms);
+        }
+        self.appended_records.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Finds the records in `bytes`, of which the first must stand at `from`, and checks every byte that a checksum covers.
+fn verify(bytes: &[u8], from: Lsn) -> Result<Vec<Shipped<'_>>> {
+    let (mut records, mut rest, mut position) = (Vec::new(), bytes, from);
+    while !rest.is_empty() {
+        let refused = |found| Err(foreign(position, found));
+        let Some(header) = Header::decode(rest, position) else {
+            return refused("there is no valid header of a record with this position");
+        };
+        if !fits(&header) {
+            return refused("the record is longer than its segment, or a seal or gap has contents");
+        }
+        let Some((record, behind)) = rest.split_at_checked(shipped_bytes(&header)) else {
+            return refused("the record is cut");
+        };
+        let is_whole = || record_at(record, 0, position).is_some_and(|(header, record)| header.has_clean_end(record));
+        if !matches!(header.kind, Kind::Seal | Kind::Gap) && !is_whole() {
+            return refused("the record's effects or documents fail their checksums");
+        }
+        records.push(Shipped { header, bytes: record });
+        position = position_behind(&header);
+        rest = behind;
+    }
+    Ok(records)
+}
+
+/// Whether a record fits into its segment, with a seal behind it, and has only fields that its kind uses.
+fn fits(header: &Header) -> bool {
+    let room = SEGMENT_BYTES - offset_in_segment(header.lsn.0);
+    let is_bare = (header.time_ms, header.effects_length, header.effects_checksum) == (0, 0, 0);
+    match header.kind {
+        Kind::Seal => is_bare && header.length as usize == HEADER_BYTES && u64::from(header.length) <= room,
+        Kind::Gap => is_bare && u64::from(header.length) + HEADER_BYTES as u64 <= room,
+        Kind::Batch | Kind::Chained { .. } => u64::from(header.length) + HEADER_BYTES as u64 <= room,
+    }
+}
+
+fn foreign(position: Lsn, found: &str) -> StorageError {
+    StorageError::ForeignRecord { position: position.0, found: found.to_owned() }
+}
