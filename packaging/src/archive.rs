@@ -45,7 +45,7 @@ pub fn sha256(bytes: &[u8]) -> String {
 
 /// Bytes in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
 }
 
 /// The tarball: one directory with the binary, its pages, and examples of units and configurations.

@@ -80,5 +80,5 @@ fn md5sums(entries: &[Entry]) -> String {
 
 fn conffiles(entries: &[Entry]) -> String {
     let configurations = entries.iter().filter(|entry| matches!(entry.kind, Kind::Configuration(_)));
-    configurations.map(|entry| format!("/{}\n", entry.path)).collect()
+    configurations.map(|entry| format!("/{}\n", entry.path)).collect::<Vec<_>>().concat()
 }

@@ -1,5 +1,6 @@
 //! The server as a service of systemd or another manager: readiness, long starts, and sockets that the manager opens.
 
+use crate::configuration::Settings;
 use bunko_host::{LongStep, ServiceManager, take_inherited_sockets};
 use bunko_server::ListeningSockets;
 
@@ -30,6 +31,18 @@ impl ManagedService {
         let descriptors = take_inherited_sockets(|name| std::env::var(name).ok())?;
         Ok(Self { manager, sockets: ListeningSockets::of_manager(descriptors)? })
     }
+}
+
+/// The sockets of the manager, or else sockets that are bound to the addresses of the settings.
+/// # Errors
+/// A sentence that names the address that cannot be bound.
+pub fn listen(settings: &Settings, of_manager: ListeningSockets) -> Result<ListeningSockets, String> {
+    if of_manager.is_empty() {
+        let bound = ListeningSockets::bind(&settings.addresses, settings.unix_socket.as_ref());
+        return bound.map_err(|error| error.to_string());
+    }
+    tracing::info!(target: "NETWORK", id = 160, ctx = "main", "The service manager's sockets stand in for net.bindIp, net.port and net.unixDomainSocket");
+    Ok(of_manager)
 }
 
 impl Manager {

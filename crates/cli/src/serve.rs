@@ -13,7 +13,7 @@ use crate::init_scripts;
 use crate::key_file;
 use crate::log_file::LogOutput;
 use crate::log_format::LogLayer;
-use crate::managed_service::{ManagedService, Step};
+use crate::managed_service::{ManagedService, Step, listen};
 use crate::memory_budget::{budget, unflushed_bytes};
 use crate::memory_pressure::PressureGauge;
 use crate::open_files;
@@ -142,20 +142,15 @@ fn serve(
     let admission = AdmissionOptions { connections_max, ..settings.admission.clone() };
     let monitor_options = MonitorOptions { addresses: settings.monitor_addresses.clone(), tls: tls.clone() };
     let options = ServerOptions { admission, tls, threads: processors() };
-    let server = listen(settings, sockets, &service, &options).map_err(|error| error.to_string())?;
+    let sockets = listen(settings, sockets)?;
+    let server = Server::start(&service, sockets, &options).map_err(|error| error.to_string())?;
     let monitor = start_monitor(&service, &monitor_options)?;
     let builds = resume_index_builds(Arc::clone(&service))?;
     let expiry = delete_expired(Arc::clone(&service))?;
     log_listening(server.sockets(), started);
     drop(start);
     manager.tell_ready();
-    // Errors are reported in the log.
-    let rotate = || {
-        let _ = rotate_log(settings, log);
-        if let Err(error) = service.authority.rotate_audit() {
-            tracing::error!(target: "CONTROL", id = 23168, ctx = "main", error, "Rotation of the audit log failed");
-        }
-    };
+    let rotate = || rotate_logs(settings, log, &service);
     let reason = runtime.block_on(signals::until_told_to_stop(requests, stops, &stop, rotate));
     tracing::info!(target: "CONTROL", id = 23377, ctx = "main", reason, "Shutting down");
     let _end = manager.begin(Step::End);
@@ -176,22 +171,6 @@ fn close(store: &Store) -> Result<ExitCode, String> {
     store.close().map_err(|error| format!("cannot close the data directory: {error}"))?;
     tracing::info!(target: "CONTROL", id = 23138, ctx = "main", "Shutting down: checkpoint written, log closed");
     Ok(ExitCode::SUCCESS)
-}
-
-/// Serves clients at the sockets of the service manager, or else at the addresses of the settings.
-fn listen(
-    settings: &Settings,
-    of_manager: ListeningSockets,
-    service: &Arc<Service>,
-    options: &ServerOptions,
-) -> std::io::Result<Server> {
-    let sockets = if of_manager.is_empty() {
-        ListeningSockets::bind(&settings.addresses, settings.unix_socket.as_ref())?
-    } else {
-        tracing::info!(target: "NETWORK", id = 160, ctx = "main", "The service manager's sockets stand in for net.bindIp, net.port and net.unixDomainSocket");
-        of_manager
-    };
-    Server::start(service, sockets, options)
 }
 
 /// Starts the monitor if an address is given for it.
@@ -255,6 +234,14 @@ fn log_listening(sockets: &ListeningSockets, started: Instant) {
     let socket = sockets.unix_socket().map(|path| percent_encoded(path.as_os_str().as_encoded_bytes()));
     for host in sockets.addresses().iter().map(ToString::to_string).chain(socket) {
         tracing::info!(target: "NETWORK", id = 23016, ctx = "listener", uri = format!("mongodb://{host}/"), startupMillis = started.elapsed().as_millis() as u64, "Waiting for connections");
+    }
+}
+
+/// Rotates the log and the audit log. Errors are reported in the log.
+fn rotate_logs(settings: &Settings, log: &LogOutput, service: &Service) {
+    let _ = rotate_log(settings, log);
+    if let Err(error) = service.authority.rotate_audit() {
+        tracing::error!(target: "CONTROL", id = 23168, ctx = "main", error, "Rotation of the audit log failed");
     }
 }
 

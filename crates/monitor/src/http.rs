@@ -14,7 +14,7 @@ use std::time::Duration;
 /// How long the reply to a wrong password waits, so that guessing is slow.
 const REFUSAL_DELAY: Duration = Duration::from_secs(1);
 
-/// What all requests share.
+/// The state that all requests share.
 pub struct Site {
     pub service: Arc<Service>,
     pub logins: Logins,

@@ -1,4 +1,4 @@
-//! Who may read the metrics: a user with the privilege for `serverStatus`, by HTTP's Basic scheme.
+//! Access to the metrics: for a user with the privilege for `serverStatus`, by HTTP's Basic scheme.
 //!
 //! A password is checked against the stored credential, which takes milliseconds. The last login is remembered by a
 //! keyed digest of its password, so that a scrape each second costs nothing. It is forgotten when any user or role
@@ -23,7 +23,7 @@ pub struct Logins {
 
 struct Last {
     user: Name,
-    /// Of the password, by the secret.
+    /// HMAC of the password by the secret.
     digest: Vec<u8>,
     client: Client,
 }

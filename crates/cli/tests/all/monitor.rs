@@ -73,7 +73,7 @@ fn metrics_count_what_clients_do() {
         let reply = get(&address, path, "");
         assert!(status(&reply) == "200" && reply.ends_with(words), "{reply}");
     }
-    // What hostile clients send is refused, and the next request is served.
+    // Requests of hostile clients are refused, and the next request is served.
     assert_eq!(status(&get(&address, "/../etc/passwd", "")), "404");
     assert_eq!(status(&get(&address, "//metrics", "")), "404");
     assert_eq!(status(&send(&address, "POST /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")), "405");

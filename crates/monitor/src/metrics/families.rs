@@ -164,7 +164,7 @@ pub const FAMILIES: &[Family] = &[
         source: Source::Value { path: "mem.resident", factor: MEBIBYTES },
     },
     gauge("memory_limit", "bytes", "bunko.memory.limitBytes", "The budget for operations of clients"),
-    gauge("memory_held", "bytes", "bunko.memory.heldBytes", "What operations hold of the budget"),
+    gauge("memory_held", "bytes", "bunko.memory.heldBytes", "Memory that operations hold of the budget"),
     gauge("memory_messages", "bytes", "bunko.memory.messageBytes", "Memory of messages that are being received"),
     gauge("memory_replies", "bytes", "bunko.memory.replyBytes", "Memory of replies that clients have not read"),
     gauge("memory_waiting", "", "bunko.memory.waiting", "Messages that wait for memory now"),

@@ -1,7 +1,7 @@
 //! Reads the log as raw bytes, to ship them to another member of a replica set.
 //!
-//! The bytes are whole records, one behind the other. A seal is followed by the first record of the next segment. Of a
-//! gap only the header is read, because the bytes behind it are meaningless: they may be remains of a recycled segment.
+//! The bytes are whole records, one behind the other. A seal is followed by the first record of the next segment. Only the
+//! header of a gap is read, because the bytes behind it are meaningless: they may be remains of a recycled segment.
 //! [`super::raw_append`] takes the same bytes.
 //!
 //! Headers are checked, because they tell where records end. Effects and documents are checked where they arrive.

@@ -303,8 +303,8 @@ pub fn pipeline(random: &mut Random) -> Vec<String> {
     }
     for _ in 0..=random.below(3) {
         let drawn = stage(random);
-        // Documents that `$densify` makes have the key of their partition's first document. Of equal keys with several types,
-        // a dropped sort decides which one that is.
+        // Documents that `$densify` makes have the key of their partition's first document. A
+        // dropped sort decides which of several equal keys of different types that is.
         let is_sorted = stages.iter().any(|before: &String| before.starts_with("{$sort:"));
         if !(is_sorted && drawn[0].starts_with("{$densify")) {
             stages.extend(drawn);
