@@ -32,27 +32,31 @@ mod involved;
 mod join_table;
 mod joined_path;
 mod metadata;
+mod near_search;
 mod pipeline;
 mod rewrite;
 mod rule_set;
 mod sources;
+mod stage;
 mod stage_fields;
 mod stage_run;
 mod stages;
 mod stream;
 mod sub_pipeline;
+mod unwinding;
 mod write_stage;
 
 pub use effect::{Effect, Joined, JoinedSide};
 pub use environment::{Environment, SUB_PIPELINE_DEPTH_MAX};
 pub use involved::involved_collections;
 pub use metadata::Carried;
+pub use near_search::GeoNear;
 pub use pipeline::{Pipeline, PlannerPart, stage_field};
 pub use rule_set::{Rewrites, RuleSet};
 pub use sources::{
     Access, LookupVisitor, Lookups, NoSources, ScoredDocuments, Searched, SourceName, SourceStage, Sources,
 };
+pub use stage::{Plannable, Reads, Stage, is_known_stage};
 pub use stage_run::StageRun;
-pub use stages::{GeoNear, Merge, Plannable, Reads, Stage, WhenMatched, WhenNotMatched, is_known_stage};
 pub use stream::{DocumentStream, Documents, Flow};
-pub use write_stage::{OutTarget, WriteStage};
+pub use write_stage::{Merge, OutTarget, WhenMatched, WhenNotMatched, WriteStage};

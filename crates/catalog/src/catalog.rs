@@ -21,7 +21,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
 use bunko_store::failpoint::{self, Failpoint};
-use bunko_store::{Batch, KeyspaceId, Lsn, NOT_LOGGED, RecordId, Store};
+use bunko_store::{Batch, KeyspaceId, Lsn, NOT_LOGGED, RecordId, Role, Store};
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,6 +43,8 @@ pub struct Catalog {
     pub(crate) new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>,
     /// Whether index builds should be left to the next start.
     pub(crate) is_stopping: AtomicBool,
+    /// Rebuilds that a kill interrupted, until the server writes for the first time after its start.
+    left_at_start: Mutex<Option<Vec<persistence::LeftByRebuild>>>,
     /// Whether a collection or view with a collation may exist or have existed. Most catalogs have none, and skip the
     /// lookup.
     has_collations: AtomicBool,
@@ -94,7 +96,6 @@ impl Catalog {
                 let message = "local.oplog.rs is a collection: drop or rename it before an oplog takes its name";
                 return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
             }
-            store.commit(&notes::batch_of_start()).map_err(from_storage)?;
         }
         let has_collations = loaded
             .collections
@@ -119,9 +120,30 @@ impl Catalog {
             new_uuid,
             is_stopping: AtomicBool::new(false),
             has_collations: AtomicBool::new(has_collations),
+            left_at_start: Mutex::new(Some(loaded.left_by_rebuilds)),
         };
-        catalog.drop_unfinished_rebuilds(loaded.left_by_rebuilds)?;
+        // A member of a set writes once it has been elected.
+        if catalog.store.role() == Role::Standalone {
+            catalog.step_up()?;
+        }
         Ok(Arc::new(catalog))
+    }
+
+    /// Writes what the catalog writes uninvited after a start: a first entry of the oplog, so that it is never empty, and
+    /// the end of rebuilds that a kill interrupted. A server that is standalone does it when it opens the catalog, and a
+    /// member of a set when it becomes the primary. Index builds may begin from here on.
+    /// # Errors
+    /// Failures of the storage.
+    pub fn step_up(&self) -> Result<()> {
+        self.is_stopping.store(false, Ordering::Release);
+        let mut left = self.left_at_start.lock();
+        let Some(rebuilds) = &*left else { return Ok(()) };
+        if self.store.keeps_history() {
+            self.store.commit(&notes::batch_of_start()).map_err(from_storage)?;
+        }
+        self.drop_unfinished_rebuilds(rebuilds)?;
+        *left = None;
+        Ok(())
     }
 
     /// Memory of open transactions, and its limits.

@@ -12,6 +12,8 @@ pub fn from_storage(error: StorageError) -> Failure {
         StorageError::OutOfMemory { .. } => ErrorCode::EXCEEDED_MEMORY_LIMIT,
         StorageError::UnknownEngine { .. } => ErrorCode::INVALID_OPTIONS,
         StorageError::HistoryLost => ErrorCode::CAPPED_POSITION_LOST,
+        // The operation began while the member was primary: MongoDB interrupts it.
+        StorageError::NotPrimary => ErrorCode::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE,
         StorageError::LogFailed | StorageError::Closing => ErrorCode::INTERRUPTED_AT_SHUTDOWN,
         StorageError::Io { .. }
         | StorageError::Corrupt { .. }

@@ -26,7 +26,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{OperationContext, OperationSource, RunOn};
 use bunko_store::failpoint::{self, Failpoint};
 use bunko_store::planted::{self, Bug};
-use bunko_store::{Batch, Direction, KeyspaceId, Lsn, RecordId, RecordRange, View};
+use bunko_store::{Batch, Direction, KeyspaceId, Lsn, RecordId, RecordRange, Role, StorageError, View};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -108,9 +108,12 @@ impl Catalog {
     }
 
     /// # Errors
-    /// `InterruptedAtShutdown`.
+    /// `InterruptedAtShutdown`, `InterruptedDueToReplStateChange`.
     pub(crate) fn refuse_while_stopping(&self) -> Result<()> {
         if self.is_stopping.load(Ordering::Acquire) {
+            if self.store.role() == Role::Secondary {
+                return Err(from_storage(StorageError::NotPrimary));
+            }
             return Err(Failure::new(ErrorCode::INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown"));
         }
         Ok(())
@@ -351,6 +354,17 @@ impl Catalog {
     /// Stops builds within one step. The next start resumes them.
     pub fn stop_builds(&self) {
         self.is_stopping.store(true, Ordering::Release);
+    }
+
+    /// Stops builds within one step, and lets none begin until [`Catalog::step_up`]. The next step-up resumes them.
+    pub fn interrupt_builds(&self) {
+        self.stop_builds();
+        // A build that looks only after the next step-up must not go on beside the resumed one.
+        for index in self.interrupted_builds().iter().flat_map(|build| build.indexes()) {
+            if let Some(build) = index.build() {
+                build.abort(from_storage(StorageError::NotPrimary));
+            }
+        }
     }
 }
 

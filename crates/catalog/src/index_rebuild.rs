@@ -155,13 +155,13 @@ impl Catalog {
     }
 
     /// Drops the new keyspaces of rebuilds that a kill interrupted. Runs before clients connect.
-    pub(crate) fn drop_unfinished_rebuilds(&self, left: Vec<persistence::LeftByRebuild>) -> Result<()> {
+    pub(crate) fn drop_unfinished_rebuilds(&self, left: &[persistence::LeftByRebuild]) -> Result<()> {
         for persistence::LeftByRebuild { record, document, keyspaces } in left {
             let mut batch = Batch::new();
             for keyspace in keyspaces {
-                batch.drop_keyspace(keyspace);
+                batch.drop_keyspace(*keyspace);
             }
-            persistence::put(&self.store, &mut batch, record, document)?;
+            persistence::put(&self.store, &mut batch, *record, document.clone())?;
             self.store.commit(&batch).map_err(from_storage)?;
         }
         Ok(())

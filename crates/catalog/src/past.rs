@@ -31,6 +31,8 @@ const FORGOTTEN_PART: usize = 4;
 pub enum StateAsked {
     /// The current state; the client is told its time.
     Present,
+    /// The committed state.
+    Committed,
     /// The state at this time.
     At(Timestamp),
 }
@@ -59,6 +61,7 @@ impl Default for PastStates {
 /// The unit of work of an operation that reads one past state.
 pub struct SnapshotRead {
     snapshot: Arc<Snapshot>,
+    asked: StateAsked,
 }
 
 /// The state that an operation reads.
@@ -93,7 +96,7 @@ impl SnapshotRead {
     /// # Errors
     /// `SnapshotUnavailable` if the collection was changed after the snapshot, or is capped.
     pub(crate) fn read(&self, collection: &Collection) -> Result<Snapshot> {
-        if collection.cap().is_some() {
+        if collection.cap().is_some() && self.asked != StateAsked::Committed {
             let message = format!(
                 "Reading from non-replicated or capped collection {} with readConcern snapshot is not supported",
                 collection.namespace()
@@ -223,10 +226,20 @@ impl Catalog {
     pub fn read_past(&self, asked: StateAsked) -> Result<(Timestamp, Arc<SnapshotRead>)> {
         let KeptState { at, snapshot } = match asked {
             StateAsked::Present => self.past_states.present(&self.store),
+            StateAsked::Committed => return self.read_committed(),
             StateAsked::At(time) => self.past_states.at(&self.store, time)?,
         };
         let at = if let StateAsked::At(time) = asked { time } else { at };
-        Ok((at, Arc::new(SnapshotRead { snapshot })))
+        Ok((at, Arc::new(SnapshotRead { snapshot, asked })))
+    }
+
+    fn read_committed(&self) -> Result<(Timestamp, Arc<SnapshotRead>)> {
+        let (at, _) = self.store.committed_time().map_err(from_storage)?;
+        let snapshot = self.store.committed_snapshot().ok_or_else(|| {
+            let message = "Read concern majority reads are currently not possible.";
+            Failure::new(ErrorCode::READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET, message)
+        })?;
+        Ok((at, Arc::new(SnapshotRead { snapshot: Arc::new(snapshot), asked: StateAsked::Committed })))
     }
 
     /// Sets the snapshot of a transaction to the state at a time, unless it has one.

@@ -120,6 +120,7 @@ impl Catalog {
 fn is_for_the_next_start(code: ErrorCode) -> bool {
     [
         ErrorCode::INTERRUPTED_AT_SHUTDOWN,
+        ErrorCode::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE,
         ErrorCode::INTERNAL_ERROR,
         ErrorCode::OUT_OF_DISK_SPACE,
         ErrorCode::EXCEEDED_MEMORY_LIMIT,

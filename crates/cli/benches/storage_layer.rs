@@ -193,6 +193,7 @@ fn open(engine: &Entry, directory: &Path, options: &Options) -> Result<Arc<Store
         unflushed_bytes_max: UNFLUSHED_BYTES_MAX,
         clock: Clock::machine(),
         on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
+        on_commit_passed: Arc::new(|_, _| ()),
         reserve: bunko_store::ReserveOptions::none(),
     };
     Ok(Store::open(directory, store_options, bunko_engines::table(engine, &engines))?)

@@ -23,7 +23,7 @@ use crate::printed::print;
 use crate::script_workers;
 use crate::signals;
 use crate::start_report::{log_certificate, log_engine, log_process, log_recovery, log_without_effect, warn};
-use bunko_catalog::{Catalog, InterruptedBuild, UnfinishedFate};
+use bunko_catalog::{Catalog, UnfinishedFate};
 use bunko_certificates::Details;
 use bunko_client::percent_encoded;
 use bunko_command::{Facts, OwnCertificate, Process, Service, World, delete_expired_until_stopped};
@@ -131,24 +131,21 @@ fn serve(
     let _pid_file = settings.pid_file.as_deref().map(PidFile::write).transpose()?;
     let catalog = Catalog::open(Arc::clone(&store), Box::new(uuid)).map_err(|failure| failure.to_string())?;
     let stop = Arc::new(tokio::sync::Notify::new());
-    let process = process(settings, log, tls.as_ref(), &stop);
-    let memory_limits = memory_limits(settings, memory, open_scratch(settings)?, workers);
-    let facts = Facts { connections_max: connections_max as u32, ..facts(settings, memory_limits) };
-    let service = new_service(settings, facts, &catalog, log_lines, process)?;
+    let limits = memory_limits(settings, memory, open_scratch(settings)?, workers);
+    let facts = Facts { connections_max: connections_max as u32, ..facts(settings, limits) };
+    let service = new_service(settings, facts, &catalog, log_lines, process(settings, log, tls.as_ref(), &stop))?;
     service.authority.audit_start(settings.in_force.as_ref());
     access.begin(&service, &catalog, settings.addresses.first().map_or(0, std::net::SocketAddr::port))?;
     service.note_start();
-    // Registered before the line that says that the server listens: a program that reads it may stop the server at
-    // once.
+    // Registered before the log says that the server listens: a program that reads that may stop the server at once.
     let stops = signals::Stops::register().map_err(cannot_handle)?;
     let admission = AdmissionOptions { connections_max, ..settings.admission.clone() };
     let monitor_options = MonitorOptions { addresses: settings.monitor_addresses.clone(), tls: tls.clone() };
     let options = ServerOptions { admission, tls, threads: processors() };
-    let interrupted_builds = catalog.interrupted_builds();
     let sockets = listen(settings, sockets)?;
     let server = Server::start(&service, sockets, &options).map_err(|error| error.to_string())?;
     let monitor = start_monitor(&service, &monitor_options)?;
-    let builds = resume_index_builds(interrupted_builds, Arc::clone(&service))?;
+    let builds = resume_index_builds(Arc::clone(&service))?;
     let expiry = delete_expired(Arc::clone(&service))?;
     log_listening(server.sockets(), started);
     drop(start);
@@ -355,6 +352,9 @@ fn open_store(settings: &Settings) -> Result<Arc<Store>, String> {
         on_background_error: Arc::new(|what, error| {
             tracing::error!(target: "STORAGE", id = 22435, ctx = "background", error = %error, "{what} failed and will be tried again");
         }),
+        on_commit_passed: Arc::new(|committed, checkpoint| {
+            tracing::warn!(target: "STORAGE", id = 153, ctx = "checkpoint", committed = committed.0, checkpoint = checkpoint.0, "A checkpoint passes the commit point: to take back the writes in between, the member would copy all data anew");
+        }),
         reserve: disk_reserve::options(&settings.dbpath),
     };
     let store = Store::open(&settings.dbpath, options, bunko_engines::table(settings.engine, &settings.engines))
@@ -368,6 +368,10 @@ fn open_store(settings: &Settings) -> Result<Arc<Store>, String> {
             let path = settings.dbpath.display();
             format!("cannot open the data directory {path}: {error}{}", denied.unwrap_or_default())
         })?;
+    if settings.replica_set.is_some() {
+        // A member of a set writes nothing before it is elected.
+        store.step_down();
+    }
     if let (Some(asked), Some(bytes_max)) = (settings.oplog_bytes, store.history_bytes_max())
         && asked != bytes_max
     {
@@ -444,10 +448,10 @@ fn memory_limits(
     }
 }
 
-/// Resumes index builds that the last shutdown interrupted, beside the first connections.
-fn resume_index_builds(builds: Vec<InterruptedBuild>, service: Arc<Service>) -> Result<JoinHandle<()>, String> {
+/// Resumes interrupted index builds, beside the first connections.
+fn resume_index_builds(service: Arc<Service>) -> Result<JoinHandle<()>, String> {
     let builds = move || {
-        for build in builds.iter().filter_map(|build| service.resume_build(build)) {
+        service.resume_builds(&|build| {
             let (namespace, indexes) = (build.namespace, build.indexes.join(", "));
             match build.fate {
                 UnfinishedFate::Dropped => {
@@ -457,7 +461,7 @@ fn resume_index_builds(builds: Vec<InterruptedBuild>, service: Arc<Service>) -> 
                     tracing::warn!(target: "INDEX", id = 20363, ctx = "index-build", namespace, indexes, error = %build.failure, "An interrupted index build could not go on: the next start tries again");
                 }
             }
-        }
+        });
     };
     let thread = std::thread::Builder::new().name("index-build".into());
     thread.spawn(builds).map_err(|error| format!("cannot start a thread: {error}"))

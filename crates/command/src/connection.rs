@@ -38,6 +38,8 @@ pub struct ClientConnection {
     pub(crate) haste: Arc<Haste>,
     /// Progress of the heartbeat whose request runs next.
     pub(crate) heartbeat: Heartbeat,
+    /// The counter in the topology version of its last `hello`.
+    pub(crate) topology_told: i64,
     /// Bytes of the server's memory that were drawn for the next command, in addition to its message.
     pub prepaid_bytes: u64,
     /// The memory draw for replies that have not been sent.
@@ -58,6 +60,7 @@ impl ClientConnection {
             hold: None,
             haste: Arc::default(),
             heartbeat: Heartbeat::default(),
+            topology_told: 0,
             prepaid_bytes: 0,
             reply_draw: None,
         }

@@ -108,6 +108,7 @@ impl Service {
         if self.operations.are_interrupted() {
             return Err(at_shutdown().into());
         }
+        self.check_primary(command, &request)?;
         if let Some(named) = options.named_session {
             options.session = self.use_session(connection, named)?;
         }
@@ -155,7 +156,7 @@ impl Service {
         if !invocation.is_of_transaction() {
             invocation.connection.haste.set(false);
         }
-        if let Some(asked) = invocation.options.read_concern.state {
+        if let Some(asked) = invocation.state_asked() {
             invocation.read_past(asked)?;
         }
         let start = out.len();

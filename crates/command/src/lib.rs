@@ -45,6 +45,7 @@ mod scope_options;
 mod service;
 mod start_note;
 mod statement_note;
+mod step_up;
 mod storage_engine_option;
 mod stored_settings;
 mod system_namespace;

@@ -4,7 +4,6 @@ use crate::acknowledgement::Acknowledgement;
 use crate::commands::create_user;
 use crate::connection::ClientConnection;
 use crate::service::Service;
-use crate::stored_settings::replacement;
 use bunko_authority::DATABASE;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::from_storage;
@@ -27,8 +26,8 @@ impl Service {
         self.run_own(DATABASE, &body).map(drop)
     }
 
-    /// Makes the server the only member of the set `name`. The first call begins the set; a later one may change the
-    /// member's host.
+    /// Makes the server the only member of the set `name`, and its primary. The first call begins the set; a later one
+    /// may change the member's host.
     /// # Errors
     /// `InvalidReplicaSetConfig` if the data belong to another set, or to a set of several members; errors of writing
     /// the configuration.
@@ -36,10 +35,6 @@ impl Service {
         let kept = self.stored_configuration()?;
         let (catalog, id) = (Arc::clone(&self.catalog), self.world.object_id());
         let set = ReplicaSet::new(catalog, name, host, kept.as_ref().map(DocumentBuf::as_ref), id)?;
-        let member = set.member();
-        if kept.as_ref() != Some(&member.configuration) {
-            self.run_own(bunko_replica_set::DATABASE, &replacement(COLLECTION, &member.configuration))?;
-        }
         let concerns = find_stored(
             &self.catalog,
             default_concerns::DATABASE,
@@ -50,7 +45,7 @@ impl Service {
             self.default_concerns.apply(default_concerns::Set::of_kept(kept.as_ref()));
         }
         self.replica_set = Some(set);
-        Ok(())
+        self.step_up()
     }
 
     /// The stored configuration, of any set.
@@ -64,7 +59,7 @@ impl Service {
     }
 
     /// Runs a command and returns its reply, once its write is in the kernel.
-    fn run_own(&self, database: &str, body: &DocumentBuf) -> Result<DocumentBuf> {
+    pub(crate) fn run_own(&self, database: &str, body: &DocumentBuf) -> Result<DocumentBuf> {
         let mut connection = ClientConnection::new(0, Peer::Unix);
         let mut reply = Vec::new();
         let request = Request::new(database, body.as_ref(), None);

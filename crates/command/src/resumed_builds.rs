@@ -9,10 +9,28 @@ use bunko_catalog::{InterruptedBuild, UnfinishedBuild};
 use bunko_operation::{MemoryLimits, OperationContext};
 use bunko_session::operations::{Beginning, Interruption};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// How often the thread of a set's member looks for builds that a step-down interrupted, and whether it must stop.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
 impl Service {
+    /// Resumes the builds that a stop of the server interrupted; on a member of a set also those that a step-down
+    /// interrupted, until the server stops. `on_failure` is called with builds that failed.
+    pub fn resume_builds(&self, on_failure: &dyn Fn(UnfinishedBuild)) {
+        let operation = self.own_operation();
+        while operation.check().is_ok() {
+            let builds = std::mem::take(&mut *self.builds_to_resume.lock());
+            builds.iter().filter_map(|build| self.resume_build(build)).for_each(on_failure);
+            if self.replica_set.is_none() {
+                return;
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+    }
+
     /// Resumes a build. Returns the build if it failed.
-    pub fn resume_build(&self, build: &InterruptedBuild) -> Option<UnfinishedBuild> {
+    fn resume_build(&self, build: &InterruptedBuild) -> Option<UnfinishedBuild> {
         let namespace = build.collection().namespace();
         let command = as_asked_for(namespace.collection(), build);
         let shown = Shown::of_own(command.as_ref());

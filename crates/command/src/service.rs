@@ -6,8 +6,8 @@ use crate::time_to_live::TimeToLive;
 use bunko_authority::audit::{AuditOptions, Configuration as AuditConfiguration};
 use bunko_authority::{Asker, Authority};
 use bunko_bson::{DocumentBuf, ObjectId, Timestamp, Writer};
-use bunko_catalog::Catalog;
 use bunko_catalog::stored_document::Stamps;
+use bunko_catalog::{Catalog, InterruptedBuild};
 use bunko_change_stream::Tails;
 use bunko_errors::Failure;
 use bunko_fail_points::FailPoints;
@@ -206,6 +206,8 @@ pub struct Service {
     pub process: Process,
     /// The replica set, of which this server is the only member; `None` on a standalone server.
     pub(crate) replica_set: Option<ReplicaSet>,
+    /// Index builds that a stop or a step-down interrupted, until the thread `index-build` takes them.
+    pub(crate) builds_to_resume: Mutex<Vec<InterruptedBuild>>,
     /// Read and write concerns of commands that name none.
     pub(crate) default_concerns: DefaultConcerns,
 }
@@ -250,6 +252,7 @@ impl Service {
             time_to_live: TimeToLive::default(),
             started,
             started_at_ms: world.now_ms(),
+            builds_to_resume: Mutex::new(catalog.interrupted_builds()),
             catalog,
             world,
             facts: Arc::new(facts),
@@ -330,6 +333,10 @@ impl Service {
 
     /// Ends sessions that were unused for `timeout`, and closes their cursors whatever the cursors' own timeout is.
     fn end_idle_sessions(&self, now: Instant, timeout: Duration) {
+        if !self.may_write() {
+            // The end of a session deletes its write history.
+            return;
+        }
         let busy: LazyCell<HashSet<SessionId>, _> = LazyCell::new(|| self.operations.sessions_at_work());
         let ended = self.sessions.expire(now, timeout, &|session| busy.contains(&session));
         if !ended.is_empty() {

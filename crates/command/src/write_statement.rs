@@ -156,6 +156,7 @@ pub(crate) fn is_interruption(failure: &Failure) -> bool {
             failure.code(),
             ErrorCode::INTERRUPTED
                 | ErrorCode::INTERRUPTED_AT_SHUTDOWN
+                | ErrorCode::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE
                 | ErrorCode::MAX_TIME_MS_EXPIRED
                 | ErrorCode::CLIENT_DISCONNECT
         )

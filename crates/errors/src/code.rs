@@ -86,6 +86,7 @@ codes! {
     CONFLICTING_OPERATION_IN_PROGRESS = 117 "ConflictingOperationInProgress";
     DOCUMENT_VALIDATION_FAILURE = 121 "DocumentValidationFailure";
     INVALID_REPLICA_SET_CONFIG = 93 "InvalidReplicaSetConfig";
+    READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET = 134 "ReadConcernMajorityNotAvailableYet";
     NOT_SECONDARY = 95 "NotSecondary";
     CLUSTER_TIME_FAILS_RATE_LIMITER = 205 "ClusterTimeFailsRateLimiter";
     STALE_CLUSTER_TIME = 209 "StaleClusterTime";
@@ -110,6 +111,7 @@ codes! {
     CLIENT_METADATA_CANNOT_BE_MUTATED = 186 "ClientMetadataCannotBeMutated";
     INTERRUPTED_AT_SHUTDOWN = 11600 "InterruptedAtShutdown";
     INTERRUPTED = 11601 "Interrupted";
+    INTERRUPTED_DUE_TO_REPL_STATE_CHANGE = 11602 "InterruptedDueToReplStateChange";
     MAX_STALENESS_OUT_OF_RANGE = 160 "MaxStalenessOutOfRange";
     INCOMPATIBLE_COLLATION_VERSION = 161 "IncompatibleCollationVersion";
     VIEW_DEPTH_LIMIT_EXCEEDED = 165 "ViewDepthLimitExceeded";
@@ -161,6 +163,7 @@ codes! {
     BACKGROUND_OPERATION_IN_PROGRESS_FOR_NAMESPACE = 12587 "BackgroundOperationInProgressForNamespace";
     KEY_TOO_LONG = 17280 "KeyTooLong";
     NOT_WRITABLE_PRIMARY = 10107 "NotWritablePrimary";
+    NOT_PRIMARY_NO_SECONDARY_OK = 13435 "NotPrimaryNoSecondaryOk";
     IDL_UNKNOWN_FIELD = 40415 "IDLUnknownField";
     IDL_DUPLICATE_FIELD = 40413 "IDLDuplicateField";
     IDL_FAILED_TO_PARSE = 40414 "IDLFailedToParse";

@@ -2,6 +2,7 @@
 //!
 //! **Invariant:** every implication reported is true; some true implications are not found.
 
+use crate::planted::{Fault, active};
 use crate::{Comparison, Expression, Filter, Geo, Path, Regex};
 use bunko_bson::{StringOrder, Value, ValueRef, order};
 
@@ -18,7 +19,7 @@ const VALUES_MAX: usize = 250_000;
 /// that satisfies the first satisfies the second. With different string orders, conditions on strings imply nothing
 /// about each other.
 pub fn implies(premises: &[Expression], strings: &StringOrder, conclusion: &Filter) -> bool {
-    let strings = if strings == conclusion.strings() { Some(strings) } else { None };
+    let strings = if strings == conclusion.strings() || active(Fault::OrdersImply) { Some(strings) } else { None };
     Implication { strings, pairs: 0, values: 0 }.of_all(premises, conclusion.root())
 }
 
@@ -58,6 +59,9 @@ impl Implication<'_> {
         }
         match (premise, conclusion) {
             (Expression::AlwaysFalse, _) | (_, Expression::AlwaysTrue) => true,
+            (Expression::Or(children), _) if active(Fault::OneAlternativeImplies) => {
+                children.iter().any(|child| self.of_one(child, conclusion))
+            }
             (Expression::Or(children), _) => children.iter().all(|child| self.of_one(child, conclusion)),
             (Expression::And(children), _) => self.of_all(children, conclusion),
             (_, Expression::And(children)) => children.iter().all(|child| self.of_one(premise, child)),
@@ -79,6 +83,7 @@ impl Implication<'_> {
                 Expression::In { path: other_path, values, .. },
             ) => path == other_path && self.holds(values, value),
             (Expression::In { path, values, regexes }, _) if conclusion.path() == Some(path) => {
+                let values = if active(Fault::OneOfListFollows) { &values[..values.len().min(1)] } else { values };
                 values.iter().all(|value| match conclusion {
                     Expression::In { values: others, .. } => self.holds(others, value),
                     Expression::Compare { op, value: other, .. } => {
@@ -125,18 +130,19 @@ impl Implication<'_> {
         // Comparisons only match values of their operand's type, except those with `MinKey` and `MaxKey`.
         let is_comparable = |value: ValueRef<'_>| match value {
             ValueRef::Null | ValueRef::MinKey | ValueRef::MaxKey | ValueRef::Array(_) => false,
-            ValueRef::Double(number) => !number.is_nan(),
+            ValueRef::Double(number) => !number.is_nan() || active(Fault::NanCompares),
             ValueRef::Decimal128(number) => !number.is_nan(),
             _ => true,
         };
-        if order::rank(value.kind()) != order::rank(other.kind()) || !is_comparable(value) || !is_comparable(other) {
+        let is_other = order::rank(value.kind()) != order::rank(other.kind()) && !active(Fault::TypesCompare);
+        if is_other || !is_comparable(value) || !is_comparable(other) {
             return false;
         }
         match (op, other_op) {
             (Comparison::Eq, _) => other_op.holds(ordering),
             (Comparison::Lt, Comparison::Lt | Comparison::Lte) => ordering.is_le(),
             (Comparison::Lte, Comparison::Lte) => ordering.is_le(),
-            (Comparison::Lte, Comparison::Lt) => ordering.is_lt(),
+            (Comparison::Lte, Comparison::Lt) => ordering.is_lt() || active(Fault::EdgesAlike) && ordering.is_eq(),
             (Comparison::Gt, Comparison::Gt | Comparison::Gte) => ordering.is_ge(),
             (Comparison::Gte, Comparison::Gte) => ordering.is_ge(),
             (Comparison::Gte, Comparison::Gt) => ordering.is_gt(),
@@ -147,7 +153,9 @@ impl Implication<'_> {
 
 /// Whether a condition contains an equal regex, so that it holds for every value that the regex matches.
 fn asks_for_regex(condition: &Expression, regex: &Regex) -> bool {
-    let is_same = |other: &Regex| other.pattern() == regex.pattern() && other.options() == regex.options();
+    let is_same = |other: &Regex| {
+        other.pattern() == regex.pattern() && (other.options() == regex.options() || active(Fault::RegexOptionsAlike))
+    };
     match condition {
         Expression::Regex { regex: other, .. } => is_same(other),
         Expression::In { regexes, .. } => regexes.iter().any(is_same),
@@ -158,14 +166,15 @@ fn asks_for_regex(condition: &Expression, regex: &Regex) -> bool {
 /// Whether every document that matches `premise` has a value at the path.
 fn implies_existence(premise: &Expression, existing: &Path) -> bool {
     // A missing value counts as null, and is within MinKey and MaxKey.
-    let is_present = |value: &Value| !matches!(value, Value::Null | Value::MinKey | Value::MaxKey);
+    let is_present =
+        |value: &Value| !matches!(value, Value::Null | Value::MinKey | Value::MaxKey) || active(Fault::MissingExists);
     match premise {
         Expression::Compare { path, value, .. } => path == existing && is_present(value),
         Expression::In { path, values, .. } => path == existing && values.iter().all(is_present),
         // An empty array on the way has no value, but is not null either.
         Expression::Not(child) => match child.as_ref() {
             Expression::Compare { path, op: Comparison::Eq, value: Value::Null } => {
-                path == existing && !path.as_str().contains('.')
+                path == existing && (!path.as_str().contains('.') || active(Fault::NotNullExistsBelowArrays))
             }
             _ => false,
         },

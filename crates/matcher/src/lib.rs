@@ -24,6 +24,7 @@ mod one_walk;
 mod operators;
 mod parse;
 mod path;
+pub mod planted;
 mod simplify;
 
 pub use element::{ArrayFilter, ElemMatch, ElementFilter, refuse_schema};

@@ -23,6 +23,7 @@ use crate::filter::Filter;
 use crate::implication::Implication;
 use crate::operators::regex::Regex;
 use crate::path::Path;
+use crate::planted::{Fault, active};
 use bunko_bson::{StringOrder, Value, order};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -110,7 +111,9 @@ impl Simplifier<'_> {
             let negated = match negation {
                 Expression::Not(child) => std::slice::from_ref(&**child),
                 // A `$nor` fails if any of its conditions holds, and holds only if all of them fail.
-                Expression::Nor(children) if junction == Junction::And => children,
+                Expression::Nor(children) if junction == Junction::And || active(Fault::NorDecidesAlternatives) => {
+                    children
+                }
                 _ => return false,
             };
             children.iter().any(|other| {
@@ -132,7 +135,9 @@ impl Simplifier<'_> {
                     && match junction {
                         // A sparse index serves only a filter that says that its field exists.
                         Junction::And if matches!(own, Expression::Exists { .. }) => is_same(other, own),
+                        Junction::And if active(Fault::FollowingStays) => self.implies(own, other),
                         Junction::And => self.implies(other, own),
+                        Junction::Or if active(Fault::NarrowerAlternativeStays) => self.implies(other, own),
                         Junction::Or => self.implies(own, other),
                     }
             });
@@ -209,7 +214,7 @@ fn opposite(expression: Expression) -> Expression {
 /// list the regex would be a pattern.
 fn path_of_list(expression: &Expression) -> Option<&Path> {
     match expression {
-        Expression::Compare { value: Value::Regex { .. }, .. } => None,
+        Expression::Compare { value: Value::Regex { .. }, .. } if !active(Fault::PatternJoinsList) => None,
         Expression::Compare { path, op: Comparison::Eq, .. } | Expression::In { path, .. } => Some(path),
         _ => None,
     }

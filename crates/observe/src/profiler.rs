@@ -101,8 +101,8 @@ pub struct ProfilerContext<'a> {
     pub random: &'a dyn Fn() -> u64,
     /// Whether every command is logged.
     pub logs_all_commands: bool,
-    /// Whether the write lock is closed. Files must not change then, because they are being copied.
-    pub is_write_locked: bool,
+    /// Whether the server may write: it is no secondary, and its files are not being copied.
+    pub may_write: bool,
 }
 
 impl Profiler {
@@ -200,7 +200,7 @@ impl Profiler {
         }
         if is_profiled
             && entry.is_profiled
-            && !context.is_write_locked
+            && context.may_write
             && let Err(failure) = self.keep(context, entry.database, &described)
         {
             tracing::warn!(target: "COMMAND", id = 20703, ctx = "profiler", error = %failure, "Cannot write to system.profile");

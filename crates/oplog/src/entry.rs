@@ -5,8 +5,8 @@ use bunko_catalog::{Note, WRITE_HISTORIES};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::{Chained, Effect, Moment, Record, Statement};
 
-/// The value of `t` in entries: no election has taken place.
-pub const TERM: i64 = -1;
+/// The value of `t` in entries that a standalone server wrote.
+const NO_TERM: i64 = -1;
 /// Version of the entry format.
 const VERSION: i64 = 2;
 /// Version of the delta format.
@@ -18,6 +18,11 @@ const OPERATIONS_BYTES_MAX: usize = 15 << 20;
 const ENTRY_BYTES: usize = 192;
 /// The message of the entry for a start of the server.
 const STARTED: &str = "server started";
+
+/// The value of `t` in entries of a term.
+pub fn shown_term(term: Option<u64>) -> i64 {
+    term.map_or(NO_TERM, |term| term as i64)
+}
 
 /// An entry, with further data from the log.
 #[derive(Clone, Debug)]
@@ -53,6 +58,8 @@ pub struct Change<'h> {
     pub uuid: &'h [u8; 16],
     /// The time of the change.
     pub at: Timestamp,
+    /// `t` of the entry.
+    pub term: i64,
     /// The wall-clock time of the change, in milliseconds since 1970.
     pub time_ms: u64,
     /// The document after the change; for a deletion, only its `_id`.
@@ -94,7 +101,7 @@ impl Change<'_> {
         let entry = if self.is_copy { entry.with("fromMigrate", true) } else { entry };
         let after = (operation == "u").then(|| document.to_owned());
         let before = self.before.map(DocumentRef::to_owned);
-        Entry { after, before, ..ended(entry, self.at, self.time_ms) }
+        Entry { after, before, ..ended(entry, self.at, self.term, self.time_ms) }
     }
 }
 
@@ -125,9 +132,10 @@ pub(crate) fn tell(
     telling: Telling,
     each: &mut Each<'_>,
 ) -> Result<Told> {
-    let Record { moment, effects, chained } = record;
+    let Record { moment, effects, chained, term } = record;
     let mut teller = Teller {
         moment,
+        term: shown_term(term),
         chained,
         wants,
         telling,
@@ -157,6 +165,7 @@ pub(crate) fn tell(
 /// Reads the statements of one record.
 struct Teller<'a> {
     moment: Moment,
+    term: i64,
     chained: Option<Chained>,
     wants: &'a dyn Fn(&str) -> bool,
     telling: Telling,
@@ -193,7 +202,7 @@ impl<'a> Teller<'a> {
                 }
             }
             Note::Transaction(told) => {
-                let committed = Committed::new(told, self.moment, self.chained);
+                let committed = Committed::new(told, (self.moment, self.term), self.chained);
                 if committed.before > 0 && self.chained.is_none_or(|chained| chained.previous.is_none()) {
                     self.whole = Told::WithoutBeginning;
                 }
@@ -207,7 +216,7 @@ impl<'a> Teller<'a> {
     }
 
     fn draft(&mut self, operation: &'static str) -> Draft {
-        let draft = Draft { operation, moment: self.moment, number: self.number };
+        let draft = Draft { operation, moment: self.moment, term: self.term, number: self.number };
         self.number += 1;
         draft
     }
@@ -272,6 +281,7 @@ impl<'a> Teller<'a> {
             namespace,
             uuid: &uuid,
             at,
+            term: self.term,
             time_ms: self.moment.time_ms,
             document,
             delta: delta.filter(|_| operation == "u"),
@@ -288,6 +298,7 @@ struct Committed<'a> {
     /// The header note, with `lsid` and `txnNumber`.
     told: DocumentRef<'a>,
     moment: Moment,
+    term: i64,
     /// The time of the commit.
     at: Timestamp,
     /// Number of operations in earlier records.
@@ -303,7 +314,7 @@ struct Committed<'a> {
 }
 
 impl<'a> Committed<'a> {
-    fn new(told: DocumentRef<'a>, moment: Moment, chained: Option<Chained>) -> Self {
+    fn new(told: DocumentRef<'a>, (moment, term): (Moment, i64), chained: Option<Chained>) -> Self {
         let before = match told.get("first") {
             Some(ValueRef::Int64(first)) => first.unsigned_abs(),
             _ => 0,
@@ -311,6 +322,7 @@ impl<'a> Committed<'a> {
         Self {
             told,
             moment,
+            term,
             at: chained.map_or(moment, |chained| chained.end).timestamp(0),
             before,
             is_last: chained.is_none_or(|chained| chained.end == moment),
@@ -366,11 +378,11 @@ impl<'a> Committed<'a> {
 
     fn entry(&mut self, o: &DocumentBuf) -> Entry {
         let none = Timestamp { seconds: 0, increment: 0 };
-        let previous = DocumentBuf::new().with("ts", self.previous.unwrap_or(none)).with("t", TERM);
+        let previous = DocumentBuf::new().with("ts", self.previous.unwrap_or(none)).with("t", self.term);
         let mut entry = self.with_session(DocumentBuf::new());
         entry.extend(DocumentBuf::new().with("op", "c").with("ns", "admin.$cmd").with("o", o).as_ref());
-        let entry =
-            Draft { operation: "c", moment: self.moment, number: self.first }.end(entry.with("prevOpTime", &previous));
+        let entry = Draft { operation: "c", moment: self.moment, term: self.term, number: self.first }
+            .end(entry.with("prevOpTime", &previous));
         self.previous = Some(entry.at);
         entry
     }
@@ -378,7 +390,7 @@ impl<'a> Committed<'a> {
     /// An operation as an entry of its own.
     fn apart(&self, operation: DocumentRef<'_>, number: u64) -> Entry {
         let entry = self.with_session(operation.to_owned());
-        let entry = Draft { operation: "", moment: self.moment, number: 0 }.end_at(self.at, entry);
+        let entry = Draft { operation: "", moment: self.moment, term: self.term, number: 0 }.end_at(self.at, entry);
         Entry { number: self.before + number, ..entry }
     }
 }
@@ -387,6 +399,7 @@ impl<'a> Committed<'a> {
 struct Draft {
     operation: &'static str,
     moment: Moment,
+    term: i64,
     number: u64,
 }
 
@@ -409,13 +422,13 @@ impl Draft {
     }
 
     fn end_at(self, at: Timestamp, entry: DocumentBuf) -> Entry {
-        ended(entry, at, self.moment.time_ms)
+        ended(entry, at, self.term, self.moment.time_ms)
     }
 }
 
 /// Adds the fields that end every entry.
-fn ended(entry: DocumentBuf, at: Timestamp, time_ms: u64) -> Entry {
+fn ended(entry: DocumentBuf, at: Timestamp, term: i64, time_ms: u64) -> Entry {
     let document =
-        entry.with("ts", at).with("t", TERM).with("v", VERSION).with("wall", ValueRef::DateTime(time_ms as i64));
+        entry.with("ts", at).with("t", term).with("v", VERSION).with("wall", ValueRef::DateTime(time_ms as i64));
     Entry { document, at, number: 0, after: None, before: None }
 }

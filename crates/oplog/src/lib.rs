@@ -24,5 +24,5 @@ mod feed;
 
 pub use count::EntryCount;
 pub use entries::Entries;
-pub use entry::{Change, Entry, Happening, TERM};
+pub use entry::{Change, Entry, Happening, shown_term};
 pub use feed::{Feed, Reach, check_streams};

@@ -12,7 +12,7 @@ use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::{Catalog, Namespace, Reading};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Dependencies;
-use bunko_oplog::{Entries, TERM};
+use bunko_oplog::{Entries, shown_term};
 use bunko_session::sessions::{SHARDS, Session, SessionTable, WriteKind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -158,8 +158,10 @@ impl SessionDocuments {
         let mut document = DocumentBuf::new().with("_id", &session.id.to_document()).with("txnNum", last.number);
         if let (Some(lsn), Times::Read) = (last.lsn, self.times) {
             self.surroundings.operation.work(WORK_PER_RECORD)?;
-            if let Some((at, time_ms)) = Entries::last_time_at(self.surroundings.catalog.store(), lsn)? {
-                document.append("lastWriteOpTime", &DocumentBuf::new().with("ts", at).with("t", TERM));
+            let store = self.surroundings.catalog.store();
+            if let Some((at, time_ms)) = Entries::last_time_at(store, lsn)? {
+                let term = shown_term(store.term_at(lsn));
+                document.append("lastWriteOpTime", &DocumentBuf::new().with("ts", at).with("t", term));
                 document.append("lastWriteDate", ValueRef::DateTime(time_ms as i64));
             }
         }

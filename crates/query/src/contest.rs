@@ -7,12 +7,13 @@
 //! another trial.
 
 use crate::estimates::{self, PlanEstimate};
-use crate::execution::{Execution, ExecutionStatistics, StageStatistics};
+use crate::execution::{Execution, ExecutionStatistics};
 use crate::explain::{self, Facts, Room};
 use crate::find_query::FindQuery;
 use crate::plan::Plan;
 use crate::plan_report::PlanChoice;
 use crate::planner::{self, Chosen};
+use crate::run::StageStatistics;
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_catalog::{CachedEstimate, CachedPlan, Index, PlanCache};
 use bunko_errors::Result;

@@ -1,5 +1,6 @@
 //! The distinct values of one field.
 
+use crate::distinct_values::visit_values;
 use crate::execution::Execution;
 use crate::find_query::{Distinct, DistinctOf, FindQuery};
 use crate::plan::Plan;
@@ -38,33 +39,6 @@ pub fn distinct_of_plan(plan: &Plan, path: &str) -> Result<(ArrayBuf, Execution)
         values.add(document, path)?;
     }
     Ok((values.into_found(), execution))
-}
-
-/// Shows the values at `path` in a document, as [`distinct`] counts them.
-/// # Errors
-/// Errors of the visitor and of the operation.
-pub(crate) fn visit_values(
-    operation: &OperationContext,
-    document: DocumentRef<'_>,
-    path: &str,
-    visit: &mut dyn FnMut(ValueRef<'_>) -> Result<()>,
-) -> Result<()> {
-    let (name, rest) = split(path);
-    match (document.get(name), rest) {
-        (None, _) => Ok(()),
-        (Some(ValueRef::Array(array)), None) => array.iter().try_for_each(visit),
-        (Some(value), None) => visit(value),
-        (Some(ValueRef::Document(document)), Some(rest)) => visit_values(operation, document, rest, visit),
-        // A numeric component is an array position: an array is a document with its indexes as names.
-        (Some(ValueRef::Array(array)), Some(rest)) if split(rest).0.bytes().all(|byte| byte.is_ascii_digit()) => {
-            visit_values(operation, array.as_document(), rest, visit)
-        }
-        (Some(ValueRef::Array(array)), Some(rest)) => array.iter().try_for_each(|element| {
-            operation.work(1)?;
-            element.as_document().map_or(Ok(()), |element| visit_values(operation, element, rest, visit))
-        }),
-        (Some(_), Some(_)) => Ok(()),
-    }
 }
 
 /// Collects the distinct values at one path.
@@ -111,10 +85,6 @@ impl DistinctValues {
         }
         Ok(())
     }
-}
-
-fn split(path: &str) -> (&str, Option<&str>) {
-    path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)))
 }
 
 #[cfg(test)]

@@ -1,28 +1,16 @@
 //! A running plan.
 
 use crate::contest;
-use crate::find_query::FindQuery;
 use crate::footing::Footing;
 use crate::plan::Plan;
 use crate::plan_report::{FinishedRun, PlanChoice, PlanReport};
-use crate::stages::{Documents, StageNumber};
+use crate::run::{Output, Run, StageStatistics};
+use crate::stages::Documents;
 use bunko_bson::{DocumentBuf, DocumentRef};
-use bunko_catalog::{Collection, dropped};
-use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_scratch::Spilled;
+use bunko_errors::Result;
 use bunko_store::{Location, RecordId, Snapshot};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// Entries examined between two checks for interruption: at first, and at most.
-const ENTRIES_PER_POLL: u32 = 16;
-const ENTRIES_PER_POLL_MAX: u32 = 128;
-/// A longer time between two checks halves the number of entries up to the next check.
-const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// A run longer than this fails if its collection is dropped. MongoDB's plans yield for the first time after as long.
-/// Source: MongoDB manual 8.2, `internalQueryExecYieldPeriodMS`.
-const LONG_RUN: Duration = Duration::from_millis(10);
 
 /// Work done by a running plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,100 +21,6 @@ pub struct ExecutionStatistics {
     pub docs_examined: u64,
     /// Documents returned.
     pub returned: u64,
-}
-
-/// Work done by one stage, for explain.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct StageStatistics {
-    pub keys_examined: u64,
-    pub docs_examined: u64,
-    pub advanced: u64,
-    /// Entries examined without a result.
-    pub rejected: u64,
-    pub seeks: u64,
-    pub duplicates_tested: u64,
-    pub duplicates_dropped: u64,
-    /// Documents sorted, in bytes.
-    pub sorted_bytes: u64,
-    /// Data that the stage put on disk.
-    pub spilled: Spilled,
-    pub is_at_end: bool,
-}
-
-/// The form of the documents that come out.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Output {
-    Projected,
-    Stored,
-}
-
-/// State shared by all stages of a running plan.
-pub(crate) struct Run {
-    pub snapshot: Arc<Snapshot>,
-    pub collection: Arc<Collection>,
-    pub query: Arc<FindQuery>,
-    pub output: Output,
-    /// Whether documents hold their metadata until they are projected.
-    pub holds_metadata: bool,
-    /// The last record that a scan found as it is stored, and the location of its document.
-    pub place: Option<(RecordId, Location)>,
-    /// Keys examined ahead of documents that are not requested yet.
-    pub keys_ahead: u64,
-    statistics: Vec<StageStatistics>,
-    entries_per_poll: u32,
-    until_poll: u32,
-    polled: Instant,
-    /// Start of the run; `None` if the collection was already dropped.
-    began: Option<Instant>,
-    /// Entries examined up to the last poll, and the number of entries that ends the run.
-    works: u64,
-    works_max: u64,
-    is_exhausted: bool,
-}
-
-impl Run {
-    pub fn at(&mut self, stage: StageNumber) -> &mut StageStatistics {
-        &mut self.statistics[stage.0]
-    }
-
-    /// Counts one examined entry.
-    /// # Errors
-    /// As `OperationContext::check`; `QueryPlanKilled` if the collection is dropped during a run that takes long.
-    #[inline]
-    pub fn tick(&mut self) -> Result<()> {
-        self.until_poll -= 1;
-        if self.until_poll == 0 { self.poll() } else { Ok(()) }
-    }
-
-    /// Whether the run has no limit on its works.
-    pub fn is_unlimited(&self) -> bool {
-        self.works_max == u64::MAX
-    }
-
-    #[cold]
-    fn poll(&mut self) -> Result<()> {
-        self.works += u64::from(self.entries_per_poll);
-        if self.works >= self.works_max {
-            (self.is_exhausted, self.entries_per_poll, self.until_poll) = (true, 1, 1);
-            return Err(exhausted());
-        }
-        let now = self.query.scope.operation.clock().now();
-        let is_slow = now.duration_since(self.polled) > POLL_INTERVAL;
-        let entries = if is_slow { self.entries_per_poll / 2 } else { self.entries_per_poll * 2 };
-        self.entries_per_poll = entries.clamp(1, ENTRIES_PER_POLL_MAX);
-        (self.until_poll, self.polled) = (self.entries_per_poll, now);
-        // The snapshot stays readable after the drop, so a short run may finish.
-        let is_long = self.began.is_none_or(|began| now.duration_since(began) > LONG_RUN);
-        if is_long && self.collection.is_dropped() {
-            return Err(dropped(&self.collection));
-        }
-        self.query.scope.operation.check()
-    }
-}
-
-/// Never reaches a client: each caller that limits a run's works checks `is_exhausted`.
-fn exhausted() -> Failure {
-    Failure::new(ErrorCode::QUERY_PLAN_KILLED, "the plan did more than it was given")
 }
 
 /// A plan running over one snapshot. It owns all its data and can wait in a cursor between batches.
@@ -149,24 +43,7 @@ pub struct Execution {
 impl Execution {
     pub(crate) fn new(plan: Plan, snapshot: Arc<Snapshot>) -> Self {
         let parts = plan.parts();
-        let now = parts.query.scope.operation.clock().now();
-        let run = Run {
-            snapshot,
-            collection: Arc::clone(&parts.collection),
-            query: Arc::clone(&parts.query),
-            output: Output::Projected,
-            holds_metadata: parts.query.holds_metadata(),
-            place: None,
-            keys_ahead: 0,
-            statistics: vec![StageStatistics::default(); parts.stages],
-            entries_per_poll: ENTRIES_PER_POLL,
-            until_poll: ENTRIES_PER_POLL,
-            polled: now,
-            began: (!parts.collection.is_dropped()).then_some(now),
-            works: 0,
-            works_max: u64::MAX,
-            is_exhausted: false,
-        };
+        let run = Run::new(snapshot, &parts.collection, &parts.query, parts.stages);
         let root = parts.root.open(&run);
         Self {
             footing: Footing::of(plan),
@@ -233,7 +110,7 @@ impl Execution {
 
     /// Entries examined.
     pub(crate) fn works(&self) -> u64 {
-        self.run.works + u64::from(self.run.entries_per_poll - self.run.until_poll)
+        self.run.works_so_far()
     }
 
     /// Finds the first document of a watched plan, or its end. Chooses another plan if this one exceeds its works.

@@ -1,6 +1,6 @@
 //! `$expr` in filters: aggregation expressions as the matcher's predicates.
 
-use crate::{QuerySettings, planner};
+use crate::QuerySettings;
 use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 use bunko_expression::{
@@ -138,7 +138,7 @@ pub fn parse_plan_filter(filter: DocumentRef<'_>, scope: &Arc<QueryScope>) -> Re
 
 /// The scope of a filter's expressions. They may read text metadata if the filter has a `$text`.
 fn over_found(filter: DocumentRef<'_>, scope: &Arc<QueryScope>) -> Arc<QueryScope> {
-    if planner::names_text(filter) { Arc::new(scope.offering(Offered::TEXT)) } else { Arc::clone(scope) }
+    if names_text(filter) { Arc::new(scope.offering(Offered::TEXT)) } else { Arc::clone(scope) }
 }
 
 /// Compiles the operands of `$expr`.
@@ -244,4 +244,13 @@ impl ExprPredicate for Predicate {
     fn implied(&self) -> &[ExprComparison] {
         self.implied.get_or_init(|| self.find_implied())
     }
+}
+
+/// Whether a filter, not parsed yet, contains a `$text` where a plan could run it.
+pub(crate) fn names_text(filter: DocumentRef<'_>) -> bool {
+    filter.iter().any(|field| match (field.name, field.value) {
+        ("$text", _) => true,
+        ("$and" | "$or", ValueRef::Array(parts)) => parts.iter().filter_map(ValueRef::as_document).any(names_text),
+        _ => false,
+    })
 }

@@ -3,10 +3,9 @@
 use crate::QueryShape;
 use crate::expr_filter::{QueryScope, parse_plan_filter};
 use crate::hint::{Hint, natural_direction};
-use crate::inclusion::including;
 use crate::near::NearAsked;
-use crate::resumable::ScanStart;
-use crate::stages::names_fields_alone;
+use crate::scan_start::ScanStart;
+use crate::wanted_fields::{including, names_fields_alone};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_catalog::{Index, exact_key};

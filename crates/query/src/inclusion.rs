@@ -108,18 +108,6 @@ impl<'a> Level<'a> {
     }
 }
 
-/// A projection that includes exactly these paths.
-pub(crate) fn including(paths: &[Box<str>]) -> DocumentBuf {
-    let mut projection = DocumentBuf::new();
-    for path in paths {
-        projection.append(path, true);
-    }
-    if paths.iter().all(|path| **path != *"_id") {
-        projection.append("_id", false);
-    }
-    projection
-}
-
 impl FindQuery {
     /// Sets the `$project` of a pipeline as the projection. The plan reads only the fields that it needs.
     pub fn include(&mut self, inclusion: &Inclusion) {

@@ -1,6 +1,7 @@
 //! A plan: stages and their order, ready to be opened on snapshots repeatedly.
 
 use crate::contest::{self, Contest};
+use crate::effort::Effort;
 use crate::estimates::PlanEstimate;
 use crate::execution::Execution;
 use crate::find_query::FindQuery;
@@ -56,28 +57,6 @@ pub(crate) struct UsedIndex {
     pub index: Arc<Index>,
     /// The paths on which documents had arrays at planning. More such paths invalidate the plan.
     pub multikey: Arc<Multikey>,
-}
-
-/// The amount of work that a stage may need.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Effort {
-    /// A known number of lookups.
-    Lookups(u64),
-    /// Each document is found with little work.
-    Steady,
-    /// Many entries may be examined before a document is found.
-    Searching,
-}
-
-impl Effort {
-    /// The effort of several stages together.
-    pub fn sum(efforts: impl Iterator<Item = Self>) -> Self {
-        efforts.fold(Self::Lookups(0), |all, one| match (all, one) {
-            (Self::Lookups(all), Self::Lookups(one)) => Self::Lookups(all + one),
-            (Self::Searching, _) | (_, Self::Searching) => Self::Searching,
-            _ => Self::Steady,
-        })
-    }
 }
 
 impl Plan {

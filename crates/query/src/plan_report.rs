@@ -3,9 +3,10 @@
 
 use crate::contest;
 use crate::count::CountPlan;
-use crate::execution::{Execution, StageStatistics};
+use crate::execution::Execution;
 use crate::explain::{self, Room};
 use crate::plan::Plan;
+use crate::run::StageStatistics;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, number};
 use std::fmt::Write as _;

@@ -2,23 +2,13 @@
 
 use crate::find_query::FindQuery;
 use crate::record_scan::RecordScan;
+use crate::scan_start::ScanStart;
 use bunko_bson::DocumentRef;
 use bunko_catalog::{Collection, dropped, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::{Direction, RecordCursor, RecordId, RecordRange, Snapshot, View};
 use std::ops::Bound;
 use std::sync::Arc;
-
-/// The start of a scan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScanStart {
-    /// At the first record.
-    First,
-    /// After this record, which must exist. `None` is a position that no record has.
-    Behind(Option<RecordId>),
-    /// After the position of this record, which may be gone; `None` is before the first record.
-    BehindPlace(Option<RecordId>),
-}
 
 /// The scan, over one snapshot.
 pub struct ResumableScan {

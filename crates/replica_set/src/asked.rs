@@ -4,7 +4,7 @@
 //! behaviour which this server does not have is refused.
 //! Source: MongoDB manual 8.2, "Self-Managed Replica Set Configuration".
 
-use crate::configuration::{self, Member, TERM, name_and_port};
+use crate::configuration::{self, Member, VERSION_MAX, name_and_port, replaced, shown_term};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, number, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 
@@ -31,7 +31,10 @@ pub(crate) fn initial(asked: DocumentRef<'_>, name: &str, current: &Member) -> R
             );
             Err(invalid(message))
         }
-        _ => complete(asked, name, current, 1),
+        _ => {
+            version_of(asked)?;
+            complete(asked, name, current, 1)
+        }
     }
 }
 
@@ -47,9 +50,9 @@ pub(crate) fn next(asked: DocumentRef<'_>, name: &str, current: &Member, force: 
         ));
     }
     let had = current.version();
-    let version = asked.get("version").and_then(number::as_i64_exact).unwrap_or(1);
+    let version = version_of(asked)?;
     let version = match force {
-        Force::Yes => version.max(had) + FORCED_STEP,
+        Force::Yes => (version.max(had) + FORCED_STEP).min(VERSION_MAX),
         Force::No if version <= had => {
             return incompatible(format!(
                 "New replica set configuration version must be greater than old, but {version} is not greater than {had} \
@@ -59,6 +62,21 @@ pub(crate) fn next(asked: DocumentRef<'_>, name: &str, current: &Member, force: 
         Force::No => version,
     };
     complete(asked, name, current, version)
+}
+
+/// The version that a configuration names, or 1.
+/// # Errors
+/// `TypeMismatch`; `BadValue` outside of 1..=2,147,483,647.
+fn version_of(asked: DocumentRef<'_>) -> Result<i64> {
+    let Some(value) = asked.get("version") else { return Ok(1) };
+    let bound = match number::as_i64_exact(value) {
+        None => return Err(wrong_type("version", value, "int")),
+        Some(version @ 1..=VERSION_MAX) => return Ok(version),
+        Some(..=0) => "> 0".to_owned(),
+        Some(_) => format!("<= {VERSION_MAX}"),
+    };
+    let value = bunko_bson::text::ValueText(value);
+    Err(Failure::bad_value(format!("BSON field 'version' value must be {bound}, actual value '{value}'")))
 }
 
 fn invalid(message: impl Into<String>) -> Failure {
@@ -99,7 +117,7 @@ fn complete(asked: DocumentRef<'_>, name: &str, current: &Member, version: i64) 
         made.as_ref(),
         &[
             ("version", ValueRef::Int32(version as i32)),
-            ("term", ValueRef::Int32(TERM as i32)),
+            ("term", shown_term(current.term())),
             ("members", ValueRef::Array(members.as_ref())),
             ("settings", ValueRef::Document(settings.as_ref())),
         ],
@@ -229,17 +247,4 @@ fn overlaid(
     }
     let fields: Vec<_> = above.iter().map(|element| (element.name, element.value)).collect();
     Ok(replaced(below, &fields))
-}
-
-/// A document with some values replaced. Fields that it lacks are appended.
-fn replaced(document: DocumentRef<'_>, fields: &[(&str, ValueRef<'_>)]) -> DocumentBuf {
-    let mut made = DocumentBuf::new();
-    for element in document {
-        let value = fields.iter().find(|(name, _)| *name == element.name).map_or(element.value, |(_, value)| *value);
-        made.append(element.name, value);
-    }
-    for (name, value) in fields.iter().filter(|(name, _)| document.get(name).is_none()) {
-        made.append(name, *value);
-    }
-    made
 }

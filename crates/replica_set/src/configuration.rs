@@ -5,8 +5,10 @@ use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ObjectId, ValueRe
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
 
-/// There is only the first election: the set has no other member to elect.
-pub const TERM: i64 = 1;
+/// The term of a configuration that was made before any election.
+const NO_TERM: i64 = 0;
+/// Maximum version of a configuration: members send each other 32 bits.
+pub(crate) const VERSION_MAX: i64 = i32::MAX as i64;
 /// The port of a host without one.
 const PORT: &str = "27017";
 
@@ -38,6 +40,21 @@ impl Member {
     pub fn version(&self) -> i64 {
         version(self.configuration.as_ref())
     }
+
+    /// The term of the primary that made the configuration its own.
+    pub fn term(&self) -> i64 {
+        self.configuration.as_ref().get("term").and_then(number::as_i64_exact).unwrap_or(NO_TERM)
+    }
+}
+
+/// The configuration as the primary of a term takes it over.
+pub(crate) fn of_term(configuration: DocumentRef<'_>, term: u64) -> DocumentBuf {
+    replaced(configuration, &[("term", shown_term(term as i64))])
+}
+
+/// MongoDB shows terms as 32-bit integers where they fit.
+pub(crate) fn shown_term(term: i64) -> ValueRef<'static> {
+    i32::try_from(term).map_or(ValueRef::Int64(term), ValueRef::Int32)
 }
 
 fn version(configuration: DocumentRef<'_>) -> i64 {
@@ -100,11 +117,24 @@ pub(crate) fn make(name: &str, host: &str, version: i64, id: ObjectId) -> Docume
     DocumentBuf::new()
         .with("_id", name)
         .with("version", version as i32)
-        .with("term", TERM as i32)
+        .with("term", NO_TERM as i32)
         .with("members", &members)
         .with("protocolVersion", 1_i64)
         .with("writeConcernMajorityJournalDefault", true)
         .with("settings", &settings)
+}
+
+/// A document with some values replaced. Fields that it lacks are appended.
+pub(crate) fn replaced(document: DocumentRef<'_>, fields: &[(&str, ValueRef<'_>)]) -> DocumentBuf {
+    let mut made = DocumentBuf::new();
+    for element in document {
+        let value = fields.iter().find(|(name, _)| *name == element.name).map_or(element.value, |(_, value)| *value);
+        made.append(element.name, value);
+    }
+    for (name, value) in fields.iter().filter(|(name, _)| document.get(name).is_none()) {
+        made.append(name, *value);
+    }
+    made
 }
 
 /// A stored configuration, with the member's present host.
@@ -129,7 +159,7 @@ pub(crate) fn checked(kept: DocumentRef<'_>, name: &str, host: &MemberHost) -> R
     if had == host {
         return Ok(kept.to_owned());
     }
-    Ok(make(name, host, version(kept) + 1, id(kept)))
+    Ok(make(name, host, (version(kept) + 1).min(VERSION_MAX), id(kept)))
 }
 
 #[cfg(test)]

@@ -7,30 +7,34 @@
 mod asked;
 mod cluster_time;
 mod configuration;
+mod leadership;
 
 pub use asked::Force;
 pub use cluster_time::ClusterTime;
-pub use configuration::{Member, MemberHost, TERM};
+pub use configuration::{Member, MemberHost};
+pub use leadership::Leadership;
 
 use bunko_bson::{DocumentBuf, DocumentRef, ObjectId, Timestamp};
-use bunko_catalog::{Catalog, Namespace};
+use bunko_catalog::{Catalog, Namespace, from_storage};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_store::Role;
 use configuration::name_and_port;
 use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The database of the set's configuration, as in MongoDB.
 pub const DATABASE: &str = Namespace::OPLOG_DATABASE;
 /// The collection of the set's configuration.
 pub const COLLECTION: &str = "system.replset";
 
-/// A time in the form that members of a set use among each other.
-pub fn optime(time: Timestamp) -> DocumentBuf {
-    DocumentBuf::new().with("ts", time).with("t", TERM)
+fn optime(time: Timestamp, term: Option<u64>) -> DocumentBuf {
+    DocumentBuf::new().with("ts", time).with("t", term.map_or(-1, |term| term as i64))
 }
 
 /// A set of one member.
 pub struct ReplicaSet {
+    catalog: Arc<Catalog>,
     name: String,
     member: RwLock<Arc<Member>>,
     /// Held while a client changes the configuration. The value says whether `replSetInitiate` is still allowed: the
@@ -38,6 +42,8 @@ pub struct ReplicaSet {
     may_be_initiated: Mutex<bool>,
     /// The times that clients and this server know.
     pub cluster_time: ClusterTime,
+    /// The member's elections.
+    pub leadership: Leadership,
 }
 
 impl ReplicaSet {
@@ -61,7 +67,9 @@ impl ReplicaSet {
             name: name.to_owned(),
             member: RwLock::new(Member::of(configuration)),
             may_be_initiated: Mutex::new(kept.is_none()),
-            cluster_time: ClusterTime::new(catalog),
+            cluster_time: ClusterTime::new(Arc::clone(&catalog)),
+            leadership: Leadership::default(),
+            catalog,
         })
     }
 
@@ -75,9 +83,56 @@ impl ReplicaSet {
         Arc::clone(&self.member.read())
     }
 
+    /// Whether the member is the primary.
+    pub fn is_primary(&self) -> bool {
+        self.catalog.store().role() != Role::Secondary
+    }
+
+    /// The last term; 0 before the first election.
+    pub fn term(&self) -> i64 {
+        self.catalog.store().last_position().0.map_or(0, |term| term as i64)
+    }
+
+    /// The time of the newest write that readers see, in the form that members of a set use among each other.
+    pub fn applied(&self, newest: Timestamp) -> DocumentBuf {
+        let store = self.catalog.store();
+        optime(newest, store.term_at(store.visible_end()))
+    }
+
+    /// The time of the newest write that is committed.
+    /// # Errors
+    /// As reading the log.
+    pub fn committed(&self) -> Result<(Timestamp, DocumentBuf), Failure> {
+        let (newest, term) = self.catalog.store().committed_time().map_err(from_storage)?;
+        Ok((newest, optime(newest, term)))
+    }
+
     /// Grows with each election. Source: MongoDB manual, `hello`.
-    pub fn election_id() -> ObjectId {
-        ObjectId::from_parts(0x7fff_ffff, [0; 5], TERM as u32)
+    pub fn election_id(&self) -> ObjectId {
+        ObjectId::from_parts(0x7fff_ffff, [0; 5], self.term() as u32)
+    }
+
+    /// Elects the member for a new term, unless it is the primary. `prepare` is called first, with the member still a
+    /// secondary. `begin` is called before clients hear of the election; its argument is the configuration, which has
+    /// the new term and is to be stored.
+    /// # Errors
+    /// Errors of saving the vote and of writing to the log; those of `begin`.
+    pub fn elect(
+        &self,
+        prepare: impl FnOnce(),
+        begin: impl FnOnce(&DocumentBuf) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.leadership.elect(&self.catalog, prepare, |term| {
+            let _no_change = self.may_be_initiated.lock();
+            let configuration = configuration::of_term(self.member().configuration.as_ref(), term);
+            *self.member.write() = Member::of(configuration);
+            begin(&self.member().configuration)
+        })
+    }
+
+    /// Makes the primary a secondary until `until`. Returns false if it is none.
+    pub fn step_down(&self, until: Instant) -> bool {
+        self.leadership.step_down(&self.catalog, until)
     }
 
     /// Initiates the set for a client, once. The server has begun the set at its start, so only the configuration may

@@ -273,9 +273,14 @@ impl Acceptor {
     async fn close_idle_cursors(self: Rc<Self>) {
         let mut ticks = tokio::time::interval(Duration::from_secs(1));
         let mut looking: Option<tokio::task::JoinHandle<()>> = None;
+        let mut electing: Option<tokio::task::JoinHandle<()>> = None;
         for tick in 0_u64.. {
             ticks.tick().await;
             self.service.abort_expired_transactions();
+            if self.service.is_election_due() && electing.as_ref().is_none_or(tokio::task::JoinHandle::is_finished) {
+                let service = Arc::clone(&self.service);
+                electing = Some(tokio::task::spawn_blocking(move || service.elect_when_due()));
+            }
             if tick.is_multiple_of(4) {
                 self.service.close_idle_cursors();
                 if looking.as_ref().is_none_or(tokio::task::JoinHandle::is_finished) {

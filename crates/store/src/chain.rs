@@ -76,6 +76,8 @@ impl Store {
     /// It does not hold the gate, because a checkpoint that waits for the gate keeps all other writers out.
     pub(crate) fn append_and_apply_chain(&self, parts: &[Batch<'_>], draw: Draw) -> Result<Appended> {
         let _chain = self.chain_in_turn()?;
+        // The role cannot change before the chain ends.
+        self.role.check()?;
         // Keeps reclaim away from the chain's records, whose documents are not known to any engine yet.
         let (_, _pin) = self.snapshots.pin(|| self.watermark.visible());
         for part in parts.iter().filter(|part| part.changes_keyspaces()) {

@@ -4,7 +4,7 @@ use crate::background::{self, Bell};
 use crate::failpoint::{self, Failpoint};
 use crate::history::Kept;
 use crate::journal::Journal;
-use crate::log::segment_of;
+use crate::log::{first_record, segment_of};
 use crate::manifest::Manifest;
 use crate::planted::{self, Bug};
 use crate::{Engine, Log, Lsn, Result, StorageError, Store};
@@ -60,6 +60,10 @@ impl Checkpointer {
 
     pub fn close(&self) {
         self.bell.close();
+    }
+
+    pub fn is_closing(&self) -> bool {
+        self.bell.is_closing()
     }
 
     pub fn count(&self) -> u64 {
@@ -133,8 +137,12 @@ impl Store {
             engines: Vec::new(),
             routes: routes.names().into_iter().map(|(keyspace, name)| (keyspace, name.to_owned())).collect(),
             remembered: remembered.encode(),
+            terms: self.terms.below(watermark),
+            committed: None,
+            is_of_older_format: false,
         };
         failpoint::pass(Failpoint::Marked);
+        self.await_commit(&self.checkpointer, watermark);
         // An engine's durable state must never point past the durable log.
         self.journal.sync_blocking(manifest.watermark)?;
         self.finish_checkpoint(&engines, manifest)?;
@@ -156,11 +164,13 @@ impl Store {
             manifest.engines.push((engine.name().to_owned(), engine.finish_checkpoint(oldest)?));
         }
         let (Some(directory), Journal::Log(log)) = (&self.directory, &self.journal) else { return Ok(()) };
+        manifest.committed = self.commit_point.held();
         if planted::active(Bug::SegmentBeforeExtent) {
             self.retire_segments(log, engines, manifest.watermark)?;
         }
         failpoint::pass(Failpoint::Flushed);
         manifest.write(&directory.path)?;
+        self.is_of_older_format.store(false, Ordering::Relaxed);
         failpoint::pass(Failpoint::ManifestWritten);
         for engine in engines {
             engine.checkpoint_is_durable(oldest)?;
@@ -168,8 +178,11 @@ impl Store {
         self.retire_segments(log, engines, manifest.watermark)
     }
 
-    /// Gives up segments below the watermark that neither an engine nor a reader of the history needs any more.
+    /// Gives up segments below the watermark and the commit point that neither an engine nor a reader of the history
+    /// needs any more.
     fn retire_segments(&self, log: &Log, engines: &[Arc<dyn Engine>], watermark: Lsn) -> Result<()> {
+        let committed = if planted::active(Bug::UncommittedGivenUp) { watermark } else { self.committed() };
+        let watermark = watermark.min(committed);
         let end = match &self.kept {
             Some(kept) => self.give_up_history(kept, watermark)?,
             None => segment_of(watermark.0),
@@ -178,6 +191,10 @@ impl Store {
         let end = end.min(log.oldest_shipped_segment(watermark)).min(open_chain);
         let mut numbers = log.segment_numbers();
         numbers.retain(|number| *number < end && engines.iter().all(|engine| engine.has_left_segment(*number)));
-        log.retire(&numbers)
+        log.retire(&numbers)?;
+        if let Some(oldest) = log.segment_numbers().first() {
+            self.terms.forget_before(Lsn(first_record(*oldest)));
+        }
+        Ok(())
     }
 }

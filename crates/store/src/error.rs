@@ -106,6 +106,8 @@ pub enum StorageError {
     HistoryLost,
     /// The log failed earlier; no write is acknowledged any more.
     LogFailed,
+    /// The store belongs to a set's member that is not its primary. No part of the refused write was kept.
+    NotPrimary,
     /// The store is about to close, and the write would have had to wait. No part of it was kept.
     Closing,
     /// A background thread panicked. The state that it was changing may be half changed.
@@ -149,9 +151,7 @@ impl fmt::Display for StorageError {
                     path.display()
                 )
             }
-            Self::Locked { path } => {
-                write!(f, "{}: another process has this data directory open", path.display())
-            }
+            Self::Locked { path } => write!(f, "{}: another process has this data directory open", path.display()),
             Self::OtherFormat { path, found, supported } => {
                 write!(
                     f,
@@ -197,6 +197,7 @@ impl fmt::Display for StorageError {
                 write!(f, "the log was given up before it was read back; keep more of it (oplogSizeMB)")
             }
             Self::Panicked { message } => write!(f, "a panic, which is a bug of this program: {message}"),
+            Self::NotPrimary => f.write_str("not primary"),
             Self::Closing => f.write_str("the server is shutting down"),
             Self::LogFailed => write!(f, "the log failed earlier; the server must be restarted"),
         }

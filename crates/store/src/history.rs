@@ -26,8 +26,9 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// The history of a log that ends at `end`: the longest run of consecutive `segments` (ascending) up to the last.
-    pub fn new(bytes_max: u64, noted_from: Lsn, segments: &[u64], end: Lsn) -> Self {
+    /// The history of a log that ends at `end`: the longest run of consecutive `segments` (ascending) up to the last,
+    /// as far as `bytes_max` reaches back from the commit point.
+    pub fn new(bytes_max: u64, noted_from: Lsn, segments: &[u64], end: Lsn, committed: Lsn) -> Self {
         let run =
             segments.iter().rev().enumerate().take_while(|(back, number)| **number + *back as u64 == segment_of(end.0));
         let oldest = run.last().map_or(segment_of(end.0), |(_, number)| *number);
@@ -37,7 +38,7 @@ impl Kept {
             noted_from,
             oldest_segment: AtomicU64::new(oldest),
         };
-        kept.give_up(end);
+        kept.give_up(committed.min(end));
         kept
     }
 
@@ -160,9 +161,9 @@ impl Store {
         }
     }
 
-    /// Reads the durable part of the log, and returns its end too. `from` is the start of a record or the end of the
-    /// log, as an earlier [`History`] gave it. `None` if no record from there on is on disk yet. Asks for a sync if
-    /// readers see records that are not on disk.
+    /// Reads the durable and committed part of the log, and returns its end too. `from` is the start of a record or the
+    /// end of the log, as an earlier [`History`] gave it. `None` if no record from there on is on disk and committed yet.
+    /// Asks for a sync if committed records are not on disk.
     ///
     /// # Errors
     /// [`StorageError::HistoryLost`] if the log at `from` has been given up, and as [`History::next_record`].
@@ -173,9 +174,10 @@ impl Store {
         if from < span.start {
             return Err(StorageError::HistoryLost);
         }
-        let end = span.end.min(log.synced_lsn());
-        if end < span.end {
-            self.hurry(span.end);
+        let (committed, synced) = (self.committed().min(span.end), log.synced_lsn());
+        let end = committed.min(synced);
+        if synced < committed {
+            self.hurry(committed);
         }
         if end <= from {
             return Ok(None);
@@ -202,6 +204,12 @@ impl Store {
         let mut history = History::new(Arc::clone(log), lsn..span.end.max(lsn), Direction::Forward);
         let next = history.next_record()?;
         Ok(next.map(|record| record.chained.map_or(record.moment, |chained| chained.last)))
+    }
+
+    /// Reads back from `end`, which ends a record; `None` if no history is kept.
+    pub(crate) fn history_before(&self, end: Lsn) -> Option<History> {
+        let (Some(span), Journal::Log(log)) = (self.history_span(), &self.journal) else { return None };
+        Some(History::new(Arc::clone(log), span.start.min(end)..end, Direction::Backward))
     }
 
     /// Reads only the record that begins at `lsn`; `None` if it cannot be read back.
@@ -247,6 +255,10 @@ impl Store {
     /// Whether there is nothing new for a follower that has read up to `from`.
     pub fn quiet(&self, following: &Following, from: Lsn) -> Quiet {
         let Journal::Log(log) = &self.journal else { return Quiet::No };
+        if self.is_commit_held() {
+            // The followers know only the end that readers see.
+            return Quiet::No;
+        }
         // The order matters: read the time before the end, so that the record of that time stands before the end; then
         // check that all records before the end have been noted.
         let time = self.newest_time();
@@ -289,17 +301,20 @@ mod tests {
     use super::*;
 
     const SEGMENT: u64 = crate::SEGMENT_BYTES;
+    const END: Lsn = Lsn(5 * SEGMENT + 1000);
 
     #[test]
     fn whole_segments_are_kept_behind_the_end_and_none_behind_a_gap() {
-        let kept = Kept::new(2 * SEGMENT, Lsn(0), &[1, 3, 4, 5], Lsn(5 * SEGMENT + 1000));
+        let kept = Kept::new(2 * SEGMENT, Lsn(0), &[1, 3, 4, 5], END, END);
         assert_eq!(kept.start(), Lsn(first_record(3)));
         assert_eq!(kept.give_up(Lsn(6 * SEGMENT + 1000)), 4);
         assert_eq!(kept.start(), Lsn(first_record(4)));
-        let kept = Kept::new(9 * SEGMENT, Lsn(0), &[1, 3, 4, 5], Lsn(5 * SEGMENT + 1000));
+        let kept = Kept::new(9 * SEGMENT, Lsn(0), &[1, 3, 4, 5], END, END);
         assert_eq!(kept.start(), Lsn(first_record(3)), "segment 2 is missing");
-        let kept = Kept::new(9 * SEGMENT, Lsn(5 * SEGMENT + 500), &[3, 4, 5], Lsn(5 * SEGMENT + 1000));
+        let kept = Kept::new(9 * SEGMENT, Lsn(5 * SEGMENT + 500), &[3, 4, 5], END, END);
         assert_eq!(kept.start(), Lsn(5 * SEGMENT + 500), "notes begin later");
+        let kept = Kept::new(1, Lsn(0), &[3, 4, 5], END, Lsn(4 * SEGMENT + 1000));
+        assert_eq!(kept.start(), Lsn(first_record(4)), "the rest is not committed");
     }
 
     #[test]

@@ -73,6 +73,28 @@ impl Journal {
         }
     }
 
+    /// See [`Log::append_term`].
+    pub fn append_term(
+        &self,
+        batch: &Batch<'_>,
+        draw: Draw,
+        time_ms: u64,
+        in_order: impl FnMut(Moment),
+    ) -> Result<Appended> {
+        match self {
+            Self::Log(log) => log.append_term(batch, draw, time_ms, in_order),
+            Self::None(order) => Ok(order.lock().take(batch, time_ms, in_order)),
+        }
+    }
+
+    /// Position behind the last record.
+    pub fn end(&self) -> Lsn {
+        match self {
+            Self::Log(log) => log.next_lsn(),
+            Self::None(order) => order.lock().next,
+        }
+    }
+
     /// See [`Log::append_links`].
     pub fn append_links(&self, parts: &[&Batch<'_>], draw: Draw) -> Result<Vec<Appended>> {
         match self {
@@ -155,7 +177,7 @@ impl Journal {
     pub fn statistics(&self) -> LogStatistics {
         match self {
             Self::Log(log) => log.statistics(),
-            Self::None(order) => LogStatistics { next_lsn: order.lock().next.0, ..LogStatistics::default() },
+            Self::None(_) => LogStatistics { next_lsn: self.end().0, ..LogStatistics::default() },
         }
     }
 

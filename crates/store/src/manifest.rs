@@ -4,15 +4,14 @@
 //! The file is a sequence of documents, each after its checksum. The first says how many follow. Lists and engines'
 //! notes are split into parts, so that the size limit of a document limits neither collections nor segments.
 
-use crate::planted::{self, Bug};
-use crate::{KeyspaceId, KeyspaceStatistics, Lsn, Result, StorageError, files};
+use crate::checked_documents::{self, Parts, number};
+use crate::{KeyspaceId, KeyspaceStatistics, Lsn, Result, StorageError, TermStart, files};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Version of the format. It is raised whenever another version of the program could misread the files of this one.
-pub(crate) const FORMAT_VERSION: u32 = 5;
-/// The oldest format that this program reads. It has no remembered values.
+pub(crate) const FORMAT_VERSION: u32 = 6;
+/// The oldest format that this program reads. It has no remembered values; formats below 6 have no terms.
 const OLDEST_FORMAT: u32 = 4;
 
 const FILE_NAME: &str = "manifest.bson";
@@ -40,6 +39,12 @@ pub(crate) struct Manifest {
     pub routes: Vec<(KeyspaceId, String)>,
     /// Values that the store remembers, as `Remembered` encodes them.
     pub remembered: Vec<u8>,
+    /// Terms that began below the watermark, without those that ended before the log begins.
+    pub terms: Vec<TermStart>,
+    /// The commit point, unless it followed the watermark.
+    pub committed: Option<Lsn>,
+    /// Whether the file was read in an older format.
+    pub is_of_older_format: bool,
 }
 
 impl Manifest {
@@ -57,12 +62,12 @@ impl Manifest {
     pub fn read(directory: &Path) -> Result<Option<Self>> {
         let path = Self::path(directory);
         let Some(bytes) = files::read(&path)? else { return Ok(None) };
-        let mut parts = Parts { path: &path, bytes: &bytes, offset: 0 };
+        let mut parts = Parts::new(&path, &bytes);
         let header = parts.next()?;
         let found = number(header, "formatVersion").and_then(|number| u32::try_from(number).ok());
         let found = found.ok_or_else(|| parts.corrupt("has no format version"))?;
         if !(OLDEST_FORMAT..=FORMAT_VERSION).contains(&found) {
-            return Err(StorageError::OtherFormat { path, found, supported: FORMAT_VERSION });
+            return Err(StorageError::OtherFormat { path: path.clone(), found, supported: FORMAT_VERSION });
         }
         let mut manifest = Self {
             watermark: Lsn(number(header, "watermark").ok_or_else(|| parts.corrupt("has no watermark"))?),
@@ -70,6 +75,8 @@ impl Manifest {
             time_ms: number(header, "timeMs").unwrap_or(0),
             noted_from: number(header, "notedFrom").map(Lsn),
             history_bytes: number(header, "historyBytes"),
+            committed: number(header, "committed").map(Lsn),
+            is_of_older_format: found < FORMAT_VERSION,
             ..Self::default()
         };
         let count = number(header, "parts").ok_or_else(|| parts.corrupt("has no number of parts"))?;
@@ -85,13 +92,14 @@ impl Manifest {
             }
             manifest.engines.push((engine, DocumentBuf::from_trusted(bytes)));
         }
-        if parts.offset == bytes.len() { Ok(Some(manifest)) } else { Err(parts.corrupt("goes on behind its end")) }
+        parts.end().map(|()| Some(manifest))
     }
 
     /// Adds the contents of one document after the first; `None` if it is malformed.
     fn add(&mut self, part: DocumentRef<'_>, notes: &mut Vec<(String, Vec<u8>)>) -> Option<()> {
         match part.first()?.name {
             "keyspaces" => self.keyspaces.extend(read_list(part, "keyspaces", read_keyspace)?),
+            "terms" => self.terms.extend(read_list(part, "terms", read_term)?),
             "routes" => self.routes.extend(read_list(part, "routes", read_route)?),
             "engine" => {
                 let engine = part.get("engine")?.as_str()?;
@@ -112,18 +120,7 @@ impl Manifest {
 
     /// Replaces the manifest atomically and durably.
     pub fn write(&self, directory: &Path) -> Result<()> {
-        let path = Self::path(directory);
-        let temporary = directory.join("manifest.tmp");
-        let io = |error| StorageError::io(&temporary, error);
-        let mut file = files::create(&temporary)?;
-        for part in self.parts() {
-            let content = part.as_ref().as_bytes();
-            file.write_all(&bunko_checksum::crc32c(content).to_le_bytes()).map_err(io)?;
-            file.write_all(content).map_err(io)?;
-        }
-        file.sync_all().map_err(io)?;
-        files::rename(&temporary, &path)?;
-        if planted::active(Bug::NoDirectorySync) { Ok(()) } else { files::sync_directory(directory) }
+        checked_documents::replace(&Self::path(directory), &self.parts())
     }
 
     fn parts(&self) -> Vec<DocumentBuf> {
@@ -143,6 +140,9 @@ impl Manifest {
         parts.extend(list_parts("routes", &self.routes, |(keyspace, engine)| {
             DocumentBuf::new().with("id", i64::from(keyspace.0)).with("engine", engine.as_str())
         }));
+        parts.extend(list_parts("terms", &self.terms, |start| {
+            DocumentBuf::new().with("term", start.term as i64).with("lsn", start.lsn.0 as i64)
+        }));
         parts.extend(
             self.remembered
                 .chunks(PART_BYTES)
@@ -161,6 +161,9 @@ impl Manifest {
         }
         if let Some(history_bytes) = self.history_bytes {
             header.append("historyBytes", history_bytes as i64);
+        }
+        if let Some(committed) = self.committed {
+            header.append("committed", committed.0 as i64);
         }
         parts[0] = header;
         parts
@@ -182,45 +185,9 @@ fn list_parts<T>(name: &str, list: &[T], encode: impl Fn(&T) -> DocumentBuf) -> 
     list.chunks(PART_ELEMENTS).map(part).collect()
 }
 
-/// Reads the documents of the file.
-struct Parts<'a> {
-    path: &'a Path,
-    bytes: &'a [u8],
-    /// Offset of the next document.
-    offset: usize,
-}
-
-impl<'a> Parts<'a> {
-    fn next(&mut self) -> Result<DocumentRef<'a>> {
-        let rest = &self.bytes[self.offset..];
-        let cut = || self.corrupt("is cut");
-        let (checksum, rest) = rest.split_first_chunk::<4>().ok_or_else(cut)?;
-        let length = u32::from_le_bytes(*rest.first_chunk().ok_or_else(cut)?) as usize;
-        let content = rest.get(..length).ok_or_else(cut)?;
-        if u32::from_le_bytes(*checksum) != bunko_checksum::crc32c(content) {
-            return Err(self.corrupt("fails its checksum"));
-        }
-        let document = DocumentRef::parse(content).map_err(|error| self.corrupt(&error.to_string()))?;
-        self.offset += checksum.len() + length;
-        Ok(document)
-    }
-
-    fn corrupt(&self, found: &str) -> StorageError {
-        let offset_bytes = self.offset as u64;
-        StorageError::Corrupt { file: self.path.to_owned(), offset_bytes, found: found.to_owned() }
-    }
-}
-
 /// The elements of a list of documents; `None` if any is malformed.
 fn read_list<T>(document: DocumentRef<'_>, name: &str, read: impl Fn(DocumentRef<'_>) -> Option<T>) -> Option<Vec<T>> {
     document.get(name)?.as_array()?.iter().map(|value| read(value.as_document()?)).collect()
-}
-
-fn number(document: DocumentRef<'_>, name: &str) -> Option<u64> {
-    match document.get(name) {
-        Some(ValueRef::Int64(number)) => u64::try_from(number).ok(),
-        _ => None,
-    }
 }
 
 fn keyspace_id(document: DocumentRef<'_>) -> Option<KeyspaceId> {
@@ -234,6 +201,10 @@ fn read_keyspace(document: DocumentRef<'_>) -> Option<(KeyspaceId, KeyspaceStati
 
 fn read_route(document: DocumentRef<'_>) -> Option<(KeyspaceId, String)> {
     Some((keyspace_id(document)?, document.get("engine")?.as_str()?.to_owned()))
+}
+
+fn read_term(document: DocumentRef<'_>) -> Option<TermStart> {
+    Some(TermStart { term: number(document, "term")?, lsn: Lsn(number(document, "lsn")?) })
 }
 
 #[cfg(test)]
@@ -251,6 +222,9 @@ mod tests {
             engines: vec![("lsm".into(), DocumentBuf::new().with("extents", 3))],
             routes: vec![(KeyspaceId(5), "memory".into())],
             remembered: vec![1, b'k', 1, b'v'],
+            terms: vec![TermStart { term: 3, lsn: Lsn(640) }],
+            committed: Some(Lsn(760)),
+            is_of_older_format: false,
         }
     }
 

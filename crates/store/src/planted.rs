@@ -38,6 +38,14 @@ pub enum Bug {
     ChangedRecordBuilt,
     /// Let every write use the disk reserve.
     ReserveForAll,
+    /// Let a secondary commit.
+    SecondaryWrites,
+    /// Show writes above the commit point to reads of what is committed.
+    UncommittedRead,
+    /// Give up segments above the commit point.
+    UncommittedGivenUp,
+    /// Begin a term in the second of the last record.
+    TermInSameSecond,
     /// Let a secondary apply the record behind the commit point too.
     AppliedBeyondCommit,
     /// Keep the types and arrays of an index that a secondary learns of from the log out of its plans.
@@ -71,6 +79,10 @@ pub fn active(bug: Bug) -> bool {
             Ok("event_before_commit") => Some(Bug::EventBeforeCommit),
             Ok("changed_record_built") => Some(Bug::ChangedRecordBuilt),
             Ok("reserve_for_all") => Some(Bug::ReserveForAll),
+            Ok("secondary_writes") => Some(Bug::SecondaryWrites),
+            Ok("uncommitted_read") => Some(Bug::UncommittedRead),
+            Ok("uncommitted_given_up") => Some(Bug::UncommittedGivenUp),
+            Ok("term_in_same_second") => Some(Bug::TermInSameSecond),
             Ok("applied_beyond_commit") => Some(Bug::AppliedBeyondCommit),
             Ok("multikey_not_absorbed") => Some(Bug::MultikeyNotAbsorbed),
             Ok("record_id_not_absorbed") => Some(Bug::RecordIdNotAbsorbed),

@@ -64,7 +64,7 @@ impl Store {
 
     pub(crate) fn reclaim_step(&self, effort: Effort) -> Result<Reclaimed> {
         let _running = self.reclaimer.running.lock();
-        let (oldest, _pin) = self.snapshots.pin_oldest(|| self.watermark.visible());
+        let (oldest, _pin) = self.snapshots.pin_oldest(|| self.committed());
         // Engines remove documents because a record made them dead. A crash must not lose that record.
         self.journal.sync_blocking(oldest)?;
         let mut outcome = Reclaimed::Nothing;

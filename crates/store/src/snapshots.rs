@@ -31,7 +31,7 @@ impl Snapshots {
         self.pinned(self.0.open(|| current().0))
     }
 
-    /// Pins the oldest pinned state once more, or the state that `current` returns if none is pinned.
+    /// Pins the oldest pinned state once more, or the state that `current` returns if none so old is pinned.
     pub(crate) fn pin_oldest(self: &Arc<Self>, current: impl FnOnce() -> Lsn) -> (Lsn, Pin) {
         self.pinned(self.0.open_oldest(|| current().0))
     }
@@ -59,10 +59,10 @@ impl Store {
     }
 
     pub(crate) fn views(&self) -> Views<'_> {
-        self.snapshots.views(|| self.watermark.visible())
+        self.snapshots.views(|| self.committed())
     }
 
-    /// The oldest state that an open snapshot shows, or the present state.
+    /// The oldest state that an open snapshot shows, or the committed state.
     pub fn oldest_snapshot(&self) -> Lsn {
         Lsn(self.views().oldest())
     }

@@ -2,6 +2,7 @@
 
 use crate::chain::holds_others_up;
 use crate::checkpoint::Checkpointer;
+use crate::commit_point::CommitPoint;
 use crate::data_directory::DataDirectory;
 use crate::disk_room::{DiskRoom, Draw, ReserveOptions};
 use crate::engines::{EngineTable, Engines, Keeping, Survival};
@@ -14,21 +15,23 @@ use crate::manifest::Manifest;
 use crate::merge::Merger;
 use crate::reclaim::Reclaimer;
 use crate::remembered::Remembered;
+use crate::role::{Role, RoleCell};
 use crate::secondary::Secondary;
 use crate::snapshots::Snapshots;
 use crate::statistics::Statistics;
+use crate::terms::Terms;
 use crate::watermark::Watermark;
 use crate::whole::WholeCommits;
 use crate::{
     Batch, DurabilityCallback, Effort, Engine, KeyspaceId, Location, LockTable, Lsn, RecordId, Result, Staged,
-    StorageError, View,
+    StorageError, View, Vote,
 };
 use bunko_bson::{DocumentBuf, Timestamp};
 use bunko_host::Clock;
 use parking_lot::{Mutex, RwLock};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A writer whose engine is full starts a checkpoint if at least this much is unflushed; a smaller one would hardly
@@ -40,6 +43,9 @@ pub type LogHandle = Arc<std::sync::OnceLock<Arc<Log>>>;
 
 /// Called with the name of the background work and its error.
 pub type BackgroundErrorHook = Arc<dyn Fn(&str, &StorageError) + Send + Sync>;
+
+/// Called with the commit point and the position of a checkpoint that passes it.
+pub type CommitPassedHook = Arc<dyn Fn(Lsn, Lsn) + Send + Sync>;
 
 /// Options of a store.
 #[derive(Clone)]
@@ -54,6 +60,8 @@ pub struct StoreOptions {
     pub clock: Clock,
     /// Called when background work fails; it will be tried again.
     pub on_background_error: BackgroundErrorHook,
+    /// Called when a checkpoint has waited long enough for the commit point.
+    pub on_commit_passed: CommitPassedHook,
     /// Disk that is kept for writes that make room.
     pub reserve: ReserveOptions,
 }
@@ -69,6 +77,7 @@ impl StoreOptions {
             unflushed_bytes_max: 64 << 20,
             clock: Clock::dated(|| 1),
             on_background_error: Arc::new(|what, error| panic!("{what}: {error}")),
+            on_commit_passed: Arc::new(|_, _| ()),
             reserve: ReserveOptions::none(),
         }
     }
@@ -81,13 +90,19 @@ pub struct Store {
     pub(crate) kept: Option<Kept>,
     pub(crate) engines: Engines,
     pub(crate) watermark: Watermark,
+    pub(crate) commit_point: CommitPoint,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) statistics: Statistics,
     pub(crate) remembered: Remembered,
     /// Locked by the one open chain, from its first record until readers see it, and while a checkpoint is marked.
     pub(crate) chain: Mutex<()>,
-    /// Shared by batches in flight; exclusive for the instant in which a checkpoint is marked.
+    /// Shared by batches in flight; exclusive for the instant in which a checkpoint is marked or the role changes.
     pub(crate) gate: RwLock<()>,
+    pub(crate) role: RoleCell,
+    pub(crate) terms: Arc<Terms>,
+    pub(crate) vote: Mutex<Option<Vote>>,
+    /// Whether the manifest on disk is in an older format.
+    pub(crate) is_of_older_format: AtomicBool,
     pub(crate) options: StoreOptions,
     pub(crate) checkpointer: Checkpointer,
     pub(crate) merger: Merger,
@@ -109,6 +124,16 @@ pub struct Store {
     /// `None` for a store in memory. The lock on the directory must outlive all other fields, so this one is dropped
     /// last.
     pub(crate) directory: Option<DataDirectory>,
+}
+
+/// How far the log of a store that opens has come.
+struct Reached {
+    /// Readers see all below it.
+    end: Lsn,
+    /// The held commit point.
+    committed: Option<Lsn>,
+    /// The records behind `end`, if the store is a secondary's.
+    unapplied: Option<CommittedLog>,
 }
 
 /// A record that is being applied. Dropping it lets the watermark pass the record, whatever the outcome.
@@ -143,7 +168,8 @@ impl Store {
                 let engines = Engines::open(table, path, &LogHandle::default(), &options.clock, None)?;
                 let journal = Journal::None(Order::from(Journal::FIRST));
                 let contents = (engines, Statistics::default(), Remembered::new());
-                Ok(Self::start(None, journal, None, contents, (Journal::FIRST, None), options))
+                let reached = Reached { end: Journal::FIRST, committed: None, unapplied: None };
+                Ok(Self::start(None, journal, None, contents, reached, options))
             }
         }
     }
@@ -167,16 +193,9 @@ impl Store {
         let manifest = Manifest::read(path)?;
         let is_new = manifest.is_none();
         let mut manifest = manifest.unwrap_or_default();
-        let (own_name, own_note) = manifest.engines.first().map(|(name, note)| (name, note.as_ref())).unzip();
-        if own_name.is_some_and(|name| name != table.own.name) {
-            return Err(other_engine(path, &manifest, table.own.name));
-        }
+        let vote = Vote::read(path)?;
         let handle = LogHandle::default();
-        let engines = Engines::open(table, path, &handle, &options.clock, own_note)?;
-        for (name, note) in manifest.engines.iter().skip(1) {
-            engines.ensure(name, Some(note.as_ref()))?;
-        }
-        engines.settle(&manifest.routes)?;
+        let engines = open_engines(path, &manifest, table, &handle, &options.clock)?;
         let lasting = manifest.keyspaces.iter().copied().filter(|(keyspace, _)| !engines.is_volatile(*keyspace));
         let statistics = Statistics::restore(lasting);
         let remembered = Remembered::restore(&manifest.remembered);
@@ -189,6 +208,7 @@ impl Store {
             engines.replay(lsn, &effects, &|effects| statistics.apply(effects))
         })?;
         recovered.recovery.elapsed = options.clock.since(began);
+        recovered.terms.splice(..0, manifest.terms.iter().copied());
         for engine in engines.all() {
             engine.check_log(&recovered)?;
         }
@@ -214,12 +234,24 @@ impl Store {
             manifest.noted_from = noted_from;
             manifest.history_bytes = history_bytes_max;
             manifest.write(path)?;
+            manifest.is_of_older_format = false;
         }
         let kept = history_bytes_max.zip(noted_from);
-        let kept = kept.map(|(bytes_max, from)| Kept::new(bytes_max, from, &log.segment_numbers(), end));
+        let kept = kept.map(|(bytes_max, from)| {
+            let committed = manifest.committed.unwrap_or(end);
+            Kept::new(bytes_max, from, &log.segment_numbers(), end, committed)
+        });
         let contents = (engines, statistics, remembered);
-        let secondary = secondary.map(|(_, unapplied)| unapplied);
-        Ok(Self::start(Some((directory, disk)), Journal::Log(log), kept, contents, (end, secondary), options))
+        let reached = Reached {
+            end,
+            // A secondary applies only what is committed.
+            committed: manifest.committed.filter(|_| secondary.is_none()),
+            unapplied: secondary.map(|(_, unapplied)| unapplied),
+        };
+        let store = Self::start(Some((directory, disk)), Journal::Log(log), kept, contents, reached, options);
+        store.is_of_older_format.store(manifest.is_of_older_format, Ordering::Relaxed);
+        *store.vote.lock() = vote;
+        Ok(store)
     }
 
     fn start(
@@ -227,10 +259,15 @@ impl Store {
         journal: Journal,
         kept: Option<Kept>,
         (engines, statistics, remembered): (Engines, Statistics, Remembered),
-        (end, unapplied): (Lsn, Option<CommittedLog>),
+        Reached { end, committed, unapplied }: Reached,
         options: StoreOptions,
     ) -> Arc<Self> {
         let (directory, disk) = directory.unzip();
+        let role = if unapplied.is_some() { Role::Secondary } else { Role::Standalone };
+        let terms = match &journal {
+            Journal::Log(log) => Arc::clone(log.terms()),
+            Journal::None(_) => Arc::default(),
+        };
         let snapshots = Arc::<Snapshots>::default();
         let store = Arc::new(Self {
             directory,
@@ -240,12 +277,17 @@ impl Store {
             kept,
             engines,
             watermark: Watermark::new(end),
+            commit_point: CommitPoint::new(committed, end),
             secondary: unapplied.map(|log| Secondary::new(log, &snapshots)),
             snapshots,
             statistics,
             remembered,
             chain: Mutex::new(()),
             gate: RwLock::new(()),
+            role: RoleCell::new(role),
+            terms,
+            vote: Mutex::default(),
+            is_of_older_format: AtomicBool::default(),
             options,
             checkpointer: Checkpointer::default(),
             merger: Merger::default(),
@@ -292,8 +334,8 @@ impl Store {
     /// follow [`Store::lag`] before writing more. The caller holds the locks of the touched documents and unique keys.
     ///
     /// # Errors
-    /// Before anything is kept: the errors of [`Log`], [`StorageError::OutOfMemory`] and [`StorageError::MapFull`]. If
-    /// an engine cannot apply a record that is in the log, the log fails.
+    /// Before anything is kept: the errors of [`Log`], [`StorageError::NotPrimary`], [`StorageError::OutOfMemory`] and
+    /// [`StorageError::MapFull`]. If an engine cannot apply a record that is in the log, the log fails.
     pub fn commit(&self, batch: &Batch<'_>) -> Result<Lsn> {
         self.commit_appended(batch).map(|appended| appended.lsn)
     }
@@ -404,6 +446,7 @@ impl Store {
 
     fn append_and_apply(&self, batch: &Batch<'_>, draw: Draw) -> Result<Appended> {
         let _gate = self.gate.read();
+        self.role.check()?;
         if batch.changes_keyspaces() {
             self.engines.open_for(batch.effects(0))?;
         }
@@ -492,6 +535,26 @@ impl Store {
         self.merger.close();
         self.reclaimer.close();
     }
+}
+
+/// Opens the engines of a directory at their last flush.
+fn open_engines(
+    path: &Path,
+    manifest: &Manifest,
+    table: EngineTable,
+    handle: &LogHandle,
+    clock: &Clock,
+) -> Result<Engines> {
+    let (own_name, own_note) = manifest.engines.first().map(|(name, note)| (name, note.as_ref())).unzip();
+    if own_name.is_some_and(|name| name != table.own.name) {
+        return Err(other_engine(path, manifest, table.own.name));
+    }
+    let engines = Engines::open(table, path, handle, clock, own_note)?;
+    for (name, note) in manifest.engines.iter().skip(1) {
+        engines.ensure(name, Some(note.as_ref()))?;
+    }
+    engines.settle(&manifest.routes)?;
+    Ok(engines)
 }
 
 fn other_engine(path: &Path, manifest: &Manifest, asked: &str) -> StorageError {

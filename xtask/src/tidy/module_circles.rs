@@ -1,5 +1,5 @@
 //! Arrows between the modules of a crate point down as well: modules that use each other in a circle are refused, unless
-//! `xtask/module_circles.txt` lists the circle with its size.
+//! `xtask/module_circles.txt` lists the circle with its size and the reason.
 //!
 //! A node is a file. An arrow is a path of its code to an item of another file, followed through re-exports to the file
 //! that has the item. Two kinds of path are no arrows: a re-export (`pub use`), which is a table of contents, and a path
@@ -24,7 +24,7 @@ const LIST: &str = "xtask/module_circles.txt";
 const NAMED_ARROWS_MAX: usize = 12;
 
 pub fn check(root: &Path, findings: &mut Findings) -> Result<(), String> {
-    let list = Ratchet::read(root, LIST, "files in a circle")?;
+    let list = Ratchet::read_with_reasons(root, LIST, "files in a circle")?;
     let mut found = Vec::new();
     for one in module_tree::crates(root)? {
         found.extend(circles(&one));

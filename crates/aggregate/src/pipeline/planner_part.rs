@@ -2,7 +2,7 @@
 
 use super::Pipeline;
 use crate::Stage;
-use crate::stages::Plannable;
+use crate::stage::Plannable;
 use bunko_bson::DocumentBuf;
 use bunko_expression::SortPattern;
 use bunko_query::Inclusion;

@@ -4,6 +4,7 @@ use super::expr_paths;
 use super::operand::{compares_values, needs_a_scalar, needs_a_value};
 use super::origin::Origin;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, ValueRef};
+use bunko_matcher::planted::{Fault, active};
 use std::collections::HashSet;
 
 /// A condition that documents must satisfy, as a filter.
@@ -143,7 +144,7 @@ fn mapped(filter: DocumentRef<'_>, origin: &dyn Fn(&str) -> Origin) -> Option<(D
             ("$nor", ValueRef::Array(clauses)) => {
                 // The negation of an implied condition implies nothing.
                 let proof = add_clauses(&mut mapped, field.name, clauses, origin)?;
-                Some(proof).filter(|proof| *proof == Proof::Equivalent)?
+                Some(proof).filter(|proof| *proof == Proof::Equivalent || active(Fault::ImpliedNegated))?
             }
             ("$comment" | "$alwaysFalse" | "$alwaysTrue", value) => {
                 mapped.append(field.name, value);
@@ -181,8 +182,15 @@ fn add_clauses(
 fn add_path(mapped: &mut DocumentBuf, field: Element<'_>, origin: &dyn Fn(&str) -> Origin) -> Option<Proof> {
     let (source, proof) = match origin(field.name) {
         Origin::Exact(source) => (source, Proof::Equivalent),
-        Origin::Equal(source) if compares_values(field.value) => (source, Proof::Equivalent),
-        Origin::Found(source) if needs_a_value(field.value) => (source, Proof::Equivalent),
+        Origin::Equal(source) if compares_values(field.value) || active(Fault::EqualsAnswerAlike) => {
+            (source, Proof::Equivalent)
+        }
+        Origin::Found(source) if needs_a_value(field.value) || active(Fault::NoValueNeeded) => {
+            (source, Proof::Equivalent)
+        }
+        Origin::Implied(source) if needs_a_scalar(field.value) && active(Fault::ImpliedReplaces) => {
+            (source, Proof::Equivalent)
+        }
         Origin::Implied(source) if needs_a_scalar(field.value) => (source, Proof::Implied),
         _ => return None,
     };

@@ -5,9 +5,10 @@
 
 use super::{Kind, Rule};
 use crate::Stage;
+use bunko_matcher::planted::{Fault, active};
 
 pub(super) const RULE: Rule = Rule { name: "cutBeforeReshape", kind: Kind::Cut(goes_before) };
 
 fn goes_before(stage: &dyn Stage) -> bool {
-    stage.makes_one_of_each()
+    stage.makes_one_of_each() || active(Fault::OneOfEach) && stage.unwinding().is_some()
 }

@@ -9,8 +9,9 @@ use super::logical::LogicalStage;
 use super::origin::{Origin, of_path};
 use super::{Effect, Kind, Rule};
 use crate::Environment;
-use crate::stages::Plannable;
+use crate::stage::Plannable;
 use bunko_errors::Result;
+use bunko_matcher::planted::{Fault, active};
 
 pub(super) const RULE: Rule = Rule { name: "dropGivenSort", kind: Kind::Whole(drop_given) };
 
@@ -36,14 +37,21 @@ fn is_given(stages: &mut [LogicalStage]) -> bool {
     for stage in before.iter_mut().rev() {
         if let Plannable::Sort(earlier) = stage.stage.plannable() {
             let mut given = earlier.parts().map(|(path, direction)| (path.dotted(), direction));
-            return wanted.into_iter().all(|wanted| given.next() == Some(wanted));
+            return wanted.into_iter().all(|wanted| match given.next() {
+                Some((path, _)) if active(Fault::SortDirectionsIgnored) => path == wanted.0,
+                given => given == Some(wanted),
+            });
         }
         let changes = match stage.effect() {
             Effect::Filters | Effect::Cuts => continue,
             Effect::Reshapes(changes) | Effect::Unwinds(changes) | Effect::Searches(changes) => changes,
             Effect::Joins(joined) => &joined.changes,
+            _ if active(Fault::OrderKeptByAll) => continue,
             _ => return false,
         };
+        if active(Fault::SortPathsKept) {
+            continue;
+        }
         for (path, _) in &mut wanted {
             let Origin::Exact(source) = of_path(path, changes) else { return false };
             *path = source;

@@ -13,8 +13,9 @@
 use super::logical::LogicalStage;
 use super::{Effect, Kind, Rule};
 use crate::Environment;
-use crate::stages::Plannable;
+use crate::stage::Plannable;
 use bunko_errors::Result;
+use bunko_matcher::planted::{Fault, active};
 
 pub(super) const RULE: Rule = Rule { name: "dropUnreadSort", kind: Kind::Whole(drop_unread) };
 
@@ -25,7 +26,7 @@ fn drop_unread(stages: &mut Vec<LogicalStage>, environment: &Environment) -> Res
     for position in (0..stages.len()).rev() {
         let (own, behind) = stages.split_at_mut(position + 1);
         let Plannable::Sort(pattern) = own[position].stage.plannable() else { continue };
-        let cannot_fail = pattern.parts().nth(1).is_none();
+        let cannot_fail = pattern.parts().nth(1).is_none() || active(Fault::SortErrorsHidden);
         if is_overridden(behind) || cannot_fail && !is_key_read && is_unread(behind) {
             stages.remove(position);
         }
@@ -53,6 +54,8 @@ fn is_unread(stages: &mut [LogicalStage]) -> bool {
             | Effect::Joins(_)
             | Effect::Searches(_)
             | Effect::Prunes => {}
+            Effect::Cuts if active(Fault::SortedCutUnread) => {}
+            Effect::Groups { .. } if active(Fault::GroupIgnoresOrder) => return true,
             _ => return false,
         }
     }

@@ -5,7 +5,8 @@
 
 use super::logical::LogicalStage;
 use super::{Kind, Rule};
-use crate::stages::Plannable;
+use crate::stage::Plannable;
+use bunko_matcher::planted::{Fault, active};
 
 pub(super) const RULE: Rule = Rule { name: "limitSort", kind: Kind::Tell(limit) };
 
@@ -15,7 +16,7 @@ fn limit(stages: &mut [LogicalStage]) -> bool {
         let mut needed = 0_u64;
         let limit = stages[sort + 1..].iter().find_map(|stage| match stage.stage.plannable() {
             Plannable::Skip(count) => {
-                needed = needed.saturating_add(count);
+                needed = needed.saturating_add(if active(Fault::SkippedNotKept) { 0 } else { count });
                 None
             }
             Plannable::Limit(count) => Some(Some(needed.saturating_add(count))),

@@ -1,7 +1,7 @@
 //! The logical pipeline: parsed stages in the order in which they run, while rules rewrite them.
 
 use super::{Condition, Effect, Kind, Passage, RULES, Rule, STOPPED, allows};
-use crate::stages::Plannable;
+use crate::stage::Plannable;
 use crate::{Environment, Stage, stages};
 use bunko_errors::Result;
 

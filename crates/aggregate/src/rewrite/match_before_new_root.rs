@@ -9,12 +9,16 @@ use super::origin::Origin;
 use super::{Condition, Effect, Kind, Passage, Rule};
 use crate::Environment;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
+use bunko_matcher::planted::{Fault, active};
 
 pub(super) const RULE: Rule = Rule { name: "matchBeforeNewRoot", kind: Kind::Passage(passage) };
 
 fn passage(effect: &Effect, condition: &Condition, _: &Environment) -> Option<Passage> {
     let Effect::ReplacesBy(root) = effect else { return None };
     let inside = condition.equivalent(&|path| Origin::Exact(format!("{root}.{path}")))?;
+    if active(Fault::RootlessDropped) {
+        return Some(Passage::before(inside));
+    }
     let kind = DocumentBuf::new().with("$type", format!("${root}").as_str());
     let operands: ArrayBuf = [ValueRef::from(&kind), ValueRef::String("object")].into_iter().collect();
     let is_other = DocumentBuf::new().with("$expr", &DocumentBuf::new().with("$ne", &operands));

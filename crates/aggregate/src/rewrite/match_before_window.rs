@@ -9,6 +9,7 @@ use super::origin::{Origin, below, of_path};
 use super::{Condition, Effect, Kind, Passage, Rule};
 use crate::Environment;
 use bunko_expression::PathChanges;
+use bunko_matcher::planted::{Fault, active};
 
 pub(super) const RULE: Rule = Rule { name: "matchBeforeWindow", kind: Kind::Passage(passage) };
 
@@ -21,6 +22,9 @@ fn passage(effect: &Effect, condition: &Condition, _: &Environment) -> Option<Pa
 pub(super) fn within(condition: &Condition, by: &[String], changes: &PathChanges) -> Option<Condition> {
     condition.equivalent(&|path| match of_path(path, changes) {
         Origin::Exact(source) if by.iter().any(|by| below(path, by).is_some()) => Origin::Equal(source),
+        _ if active(Fault::PartitionUnwritten) && by.iter().any(|by| below(path, by).is_some()) => {
+            Origin::Equal(path.to_owned())
+        }
         _ => Origin::Unknown,
     })
 }

@@ -11,20 +11,23 @@
 use super::origin::{Origin, below};
 use super::{Condition, Effect, Kind, Passage, Rule};
 use crate::Environment;
+use bunko_matcher::planted::{Fault, active};
 
 pub(super) const RULE: Rule = Rule { name: "matchIntoLookup", kind: Kind::Passage(passage) };
 
 fn passage(effect: &Effect, condition: &Condition, _: &Environment) -> Option<Passage> {
     let Effect::Joins(joined) = effect else { return None };
     let side = joined.side.as_ref()?;
-    if condition.holds_expression() || side.keeps_unmatched && !condition.is_positive() {
+    if condition.holds_expression()
+        || side.keeps_unmatched && !condition.is_positive() && !active(Fault::UnmatchedAlike)
+    {
         return None;
     }
     let inside = condition.equivalent(&|path| {
         let rest = below(path, &side.field).and_then(|rest| rest.strip_prefix('.'));
         match rest.map(str::to_owned) {
             None => Origin::Unknown,
-            Some(path) if side.keeps_unmatched => Origin::Found(path),
+            Some(path) if side.keeps_unmatched && !active(Fault::UnmatchedAlike) => Origin::Found(path),
             Some(path) => Origin::Exact(path),
         }
     })?;

@@ -5,7 +5,7 @@
 
 use super::{Kind, Rule};
 use crate::Stage;
-use crate::stages::Plannable;
+use crate::stage::Plannable;
 
 pub(super) const RULE: Rule = Rule { name: "mergeCuts", kind: Kind::Pair(merge) };
 

@@ -8,7 +8,8 @@ use super::logical::LogicalStage;
 use super::origin::Origin;
 use super::{Condition, Kind, Rule};
 use crate::Environment;
-use crate::stages::{self, Plannable};
+use crate::stage::Plannable;
+use crate::stages;
 use bunko_errors::Result;
 
 pub(super) const RULE: Rule = Rule { name: "mergeMatches", kind: Kind::Whole(merge) };

@@ -7,6 +7,7 @@
 
 use super::{Condition, Effect, Kind, Passage, Rule};
 use crate::Environment;
+use bunko_matcher::planted::{Fault, active};
 
 pub(super) const RULE: Rule = Rule { name: "moveNeverMatching", kind: Kind::Passage(passage) };
 
@@ -15,7 +16,7 @@ fn passage(effect: &Effect, condition: &Condition, _: &Environment) -> Option<Pa
         return None;
     }
     match effect {
-        Effect::Opaque | Effect::Unites | Effect::Densifies { .. } => None,
+        Effect::Opaque | Effect::Unites | Effect::Densifies { .. } if !active(Fault::EmptyMakesNothing) => None,
         _ => Some(Passage::before(Condition::never())),
     }
 }

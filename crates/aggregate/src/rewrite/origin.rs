@@ -2,6 +2,7 @@
 
 use crate::effect::top;
 use bunko_expression::{OtherFields, PathChange, PathChanges};
+use bunko_matcher::planted::{Fault, active};
 
 /// The origin of the value at a dotted path: a dotted path of the input, and what is known about both values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +27,8 @@ pub(super) fn below<'p>(path: &'p str, above: &str) -> Option<&'p str> {
 
 /// Whether a component behind the first is a number, which a filter also takes as an array's index.
 pub(super) fn may_index(path: &str) -> bool {
-    path.split('.').skip(1).any(|name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()))
+    !active(Fault::PositionsKept)
+        && path.split('.').skip(1).any(|name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// The origin of a path behind a stage that changes paths.
@@ -53,6 +55,7 @@ pub(super) fn of_path(path: &str, changes: &PathChanges) -> Origin {
             Origin::Exact(path.to_owned())
         }
         // Setting a field replaces values on the way that are no documents. They have no other fields.
+        OtherFields::Kept if active(Fault::BesideNestedKept) => Origin::Exact(path.to_owned()),
         OtherFields::Kept => Origin::Found(path.to_owned()),
     }
 }
@@ -65,6 +68,7 @@ fn at_or_below(path: &str, name: &str, rest: &str, change: &PathChange) -> Origi
         // An inclusion drops values on the way that are no documents.
         PathChange::Kept if !may_index(path) => Origin::Found(path.to_owned()),
         PathChange::CopyOf(source) if !is_nested && !source.contains('.') => Origin::Exact(format!("{source}{rest}")),
+        PathChange::CopyOf(source) if active(Fault::NestedCopyExact) => Origin::Exact(format!("{source}{rest}")),
         // The expression gathers the values of all documents of an array into one array.
         PathChange::CopyOf(source) if !may_index(path) => Origin::Implied(format!("{source}{rest}")),
         _ => Origin::Unknown,

@@ -4,31 +4,19 @@ use super::geo_near_distance::GeoNearDistance;
 use super::search_filter::{refuse_elsewhere_only, visit_conditions};
 use super::{Definition, Plannable, Reads, Stage, Stages};
 use crate::metadata::Carried;
+use crate::near_search::{GeoNear, not_negative};
 use crate::{DocumentStream, Environment};
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef, number};
+use bunko_bson::{DocumentBuf, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Evaluated, Expression, FieldPath, Offered};
-use bunko_matcher::{Path, near_of};
-use bunko_query::{NearAsked, NearOutput, QueryScope};
+use bunko_matcher::Path;
+use bunko_query::NearOutput;
 use bunko_timeseries::TimeSeries;
 use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition =
     Definition { facts: &bunko_stages::GEO_NEAR, strings: StringUse::AsBytes, parse };
-
-/// The stage as sent. Points and distances may be variables, whose values are known only when it is opened.
-#[derive(Clone)]
-pub struct GeoNear {
-    near: Arc<Expression>,
-    min: Option<Arc<Expression>>,
-    max: Option<Arc<Expression>>,
-    key: Option<String>,
-    output: NearOutput,
-    /// `$nearSphere` or `$near`.
-    operator: &'static str,
-    query: DocumentBuf,
-}
 
 /// Errors: 10065 if it is not a document; `TypeMismatch`, `BadValue`, 16606 and 16607 for fields; 5860400 without
 /// `near`; 5860402, 7555701 and 7555702 for values that depend on a document; 50856 to 50858 for obsolete fields;
@@ -125,19 +113,6 @@ fn written_path(name: &str, code: i32, value: ValueRef<'_>) -> Result<String> {
     Ok(path.to_owned())
 }
 
-fn not_negative(name: &str, value: ValueRef<'_>) -> Result<f64> {
-    let Some(number) = number::as_f64(value).filter(|_| value.is_number()) else {
-        return Err(Failure::type_mismatch(format!(
-            "$geoNear requires that the '{name}' option is a number, found: {}",
-            value.kind().alias()
-        )));
-    };
-    if number >= 0.0 {
-        return Ok(number);
-    }
-    Err(Failure::bad_value(format!("$geoNear requires that the '{name}' option is nonnegative, found: {number}")))
-}
-
 fn query(value: ValueRef<'_>, environment: &Environment) -> Result<DocumentBuf> {
     let ValueRef::Document(filter) = value else {
         let kind = value.kind().alias();
@@ -162,39 +137,6 @@ fn key(value: ValueRef<'_>) -> Result<String> {
     // It becomes the path of a filter, whose length is limited.
     Path::parse(key)?;
     Ok(key.to_owned())
-}
-
-impl GeoNear {
-    /// The filter for the documents to search.
-    pub(crate) fn query(&self) -> DocumentRef<'_> {
-        self.query.as_ref()
-    }
-
-    /// The search for the planner. `None` while a variable of an enclosing stage has no value, as when the pipeline is
-    /// only checked.
-    /// # Errors
-    /// 5860401 for a value that is not a point, `TypeMismatch` and `BadValue` for distances; errors of the point.
-    pub fn asked(&self, scope: &QueryScope) -> Result<Option<NearAsked>> {
-        let context = scope.context(DocumentRef::EMPTY);
-        let near = self.near.evaluate(&context)?;
-        let Some(near) = near.get() else { return Ok(None) };
-        if !matches!(near, ValueRef::Document(_) | ValueRef::Array(_)) {
-            let kind = near.kind().alias();
-            let message = format!("$geoNear requires that 'near' is an object or an array, found: {kind}");
-            return Err(Failure::new(ErrorCode(5_860_401), message));
-        }
-        let mut operators = DocumentBuf::new().with(self.operator, near);
-        for (field, name, expression) in
-            [("minDistance", "$minDistance", &self.min), ("maxDistance", "$maxDistance", &self.max)]
-        {
-            let Some(expression) = expression else { continue };
-            let distance = expression.evaluate(&context)?;
-            let Some(distance) = distance.get() else { return Ok(None) };
-            operators.append(name, not_negative(field, distance)?);
-        }
-        let near = near_of(operators.as_ref())?;
-        Ok(Some(NearAsked { path: self.key.clone(), near: Arc::new(near), output: self.output.clone() }))
-    }
 }
 
 /// The form of `$geoNear` over the measurements of a time series.

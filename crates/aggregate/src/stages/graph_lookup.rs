@@ -9,7 +9,7 @@ use bunko_bson::key_string::Direction;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, StringOrder, StringUse, Value, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, Expression, FieldPath, PathChanges};
+use bunko_expression::{Dependencies, Expression, FieldPath, PathChanges, with_path};
 use bunko_operation::Gatherer;
 use bunko_query::append_spilled;
 use foldhash::HashSet;
@@ -242,7 +242,7 @@ impl Searched {
                     None => one,
                     Some(path) => {
                         FieldPath::check_place(path.components().len())?;
-                        super::with_path(one.as_ref(), path.components(), Some(ValueRef::Int64(depth as i64)))
+                        with_path(one.as_ref(), path.components(), Some(ValueRef::Int64(depth as i64)))
                     }
                 };
                 // The depth field counts as a field: links may start from it.
@@ -271,7 +271,7 @@ impl DocumentStream for Searched {
         let found = self.search(document.as_ref())?;
         let path = self.stage.as_path.components();
         FieldPath::check_place(path.len())?;
-        Ok(Some(super::with_path(document.as_ref(), path, Some(ValueRef::from(&found)))))
+        Ok(Some(with_path(document.as_ref(), path, Some(ValueRef::from(&found)))))
     }
 
     fn describe_run(&self, facts: &mut DocumentBuf) {

@@ -22,11 +22,11 @@ fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let ValueRef::Document(filter) = value else {
         return Err(Failure::new(ErrorCode(15959), "the match filter must be an expression in an object"));
     };
-    Ok(vec![of(filter, environment)?])
+    Ok(vec![filtering(filter, environment)?])
 }
 
 /// The stage with this filter.
-pub(super) fn of(filter: DocumentRef<'_>, environment: &Environment) -> Result<Box<dyn Stage>> {
+pub(crate) fn filtering(filter: DocumentRef<'_>, environment: &Environment) -> Result<Box<dyn Stage>> {
     let parsed = bunko_query::parse_stage_filter(filter, &environment.scope)?;
     Ok(Box::new(Match { source: filter.to_owned(), filter: parsed }))
 }

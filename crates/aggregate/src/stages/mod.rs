@@ -39,22 +39,15 @@ mod unpack_bucket;
 mod unwind;
 mod vector_search;
 mod window;
+mod writing;
 
-use crate::effect::Effect;
-use crate::metadata::Carried;
-use crate::{DocumentStream, Environment, WriteStage};
-use bunko_bson::{DocumentBuf, DocumentRef, Element, StringUse, ValueRef};
+use crate::Environment;
+use crate::stage::{Definition, Plannable, Reads, Stage, Stages, is_known_stage};
+use bunko_bson::Element;
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, SortPattern, with_path};
-use bunko_query::{Distinct, Inclusion};
-use bunko_timeseries::TimeSeries;
-use std::collections::BTreeSet;
-use std::sync::Arc;
 
-pub use geo_near::GeoNear;
 pub(crate) use geo_near::OverMeasurements;
-pub use merge::{Merge, WhenMatched, WhenNotMatched};
-pub use unwind::Unwinding;
+pub(crate) use match_filter::filtering;
 
 static DEFINITIONS: &[Definition] = &[
     reshaped::ADD_FIELDS,
@@ -95,161 +88,6 @@ static DEFINITIONS: &[Definition] = &[
     vector_search::DEFINITION,
 ];
 
-/// Stages parsed from one specification; some stages expand to several.
-type Stages = Vec<Box<dyn Stage>>;
-
-/// One entry of the table.
-struct Definition {
-    /// The facts that the table of all stages has about it.
-    facts: &'static bunko_stages::Stage,
-    /// Whether it compares values itself, apart from its expressions.
-    #[cfg_attr(not(test), expect(dead_code, reason = "the test that walks the table reads it"))]
-    strings: StringUse,
-    /// Parses the specification.
-    parse: fn(ValueRef<'_>, &Environment) -> Result<Stages>,
-}
-
-/// A parsed stage.
-pub trait Stage: Send + Sync {
-    /// Name with its `$`.
-    fn name(&self) -> &'static str;
-
-    /// Opens the stage on top of a stream.
-    fn open(self: Arc<Self>, input: Box<dyn DocumentStream>, environment: &Arc<Environment>)
-    -> Box<dyn DocumentStream>;
-
-    /// Whether it begins the pipeline with its own documents, and does not read the collection.
-    fn brings_documents(&self) -> bool {
-        false
-    }
-
-    /// The work that the query planner could do instead.
-    fn plannable(&self) -> Plannable<'_> {
-        Plannable::Nothing
-    }
-
-    /// The distinct values that it needs of its input, if one document per value is enough.
-    fn distinct(&self) -> Option<Distinct> {
-        None
-    }
-
-    /// Number of documents that it chooses at random from its input, if it does.
-    fn sample_size(&self) -> Option<u64> {
-        None
-    }
-
-    /// Adds the input fields that it reads.
-    fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads;
-
-    /// The effect on its documents, for rewrites.
-    fn effect(&self) -> Effect {
-        Effect::Opaque
-    }
-
-    /// Adds a filter on the documents that it reads elsewhere. Only stages with the effects `Joins` and `Unites` do.
-    fn take_inside(&mut self, _filter: DocumentRef<'_>) -> Result<()> {
-        Ok(())
-    }
-
-    /// Whether its results are numbers of documents, whatever the documents are and in which order they come.
-    fn counts_alone(&self) -> bool {
-        false
-    }
-
-    /// Whether it makes exactly one document of each.
-    fn makes_one_of_each(&self) -> bool {
-        false
-    }
-
-    /// The way metadata passes this stage.
-    fn metadata(&self) -> Carried {
-        Carried::Along
-    }
-
-    /// Takes over the work of the next stage, which is then dropped; returns whether it did.
-    fn absorb(&mut self, _next: &dyn Stage) -> bool {
-        false
-    }
-
-    /// The work of an `$unwind`.
-    fn unwinding(&self) -> Option<Unwinding> {
-        None
-    }
-
-    /// The write of a stage that writes.
-    fn write(&self) -> Option<WriteStage> {
-        None
-    }
-
-    /// For a filter after a stage that unpacks buckets: a filter on the buckets. Buckets that it excludes contain
-    /// nothing that the stage's filter would accept.
-    fn bucket_filter(&self, _filter: DocumentRef<'_>) -> Option<DocumentBuf> {
-        None
-    }
-
-    /// The time series whose measurements it unpacks, if it unpacks any.
-    fn unpacked(&self) -> Option<&TimeSeries> {
-        None
-    }
-
-    /// Names input fields that must come out with each measurement unpacked.
-    fn keep(&mut self, _fields: Vec<String>) {}
-
-    /// Whether it is a text search, which only the planner can run.
-    fn searches_text(&self) -> bool {
-        false
-    }
-
-    /// Says that MongoDB's slot-based engine hands this stage's documents to the classic engine.
-    fn hand_over(&mut self) {}
-
-    /// Says that at most this many of its documents are read. Returns whether that saves work.
-    fn read_at_most(&mut self, _limit: u64) -> bool {
-        false
-    }
-
-    /// Says that only these dotted paths of its documents are read.
-    fn read_only(&mut self, _fields: &BTreeSet<String>) {}
-}
-
-/// Work of a stage that the query planner could do.
-#[derive(Clone, Copy)]
-pub enum Plannable<'a> {
-    /// Keep documents that match this filter.
-    Filter(DocumentRef<'a>),
-    /// Find the collection's documents by distance; only filters may come before.
-    Near(&'a GeoNear),
-    /// Sort by this pattern.
-    Sort(&'a SortPattern),
-    /// Skip this many.
-    Skip(u64),
-    /// Return at most this many, never 0.
-    Limit(u64),
-    /// Leave out all fields that this projection does not name.
-    Projection(&'a Inclusion),
-    /// Nothing.
-    Nothing,
-}
-
-/// The input fields that reach later stages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reads {
-    /// Only results of the fields that the stage reads.
-    OnlyThese,
-    /// Other input fields too.
-    OthersToo,
-}
-
-/// Whether MongoDB has a stage with that name, supported here or not.
-pub fn is_known_stage(name: &str) -> bool {
-    bunko_stages::find(name).is_some()
-}
-
-/// A `$match` with this filter.
-pub(crate) fn filtering(filter: DocumentRef<'_>, environment: &Environment) -> Result<Box<dyn Stage>> {
-    match_filter::of(filter, environment)
-}
-
 /// Parses one stage.
 pub(crate) fn parse(stage: Element<'_>, environment: &Environment) -> Result<Stages> {
     let Some(definition) = DEFINITIONS.iter().find(|definition| definition.facts.name == stage.name) else {
@@ -271,12 +109,13 @@ pub(crate) fn parse(stage: Element<'_>, environment: &Environment) -> Result<Sta
 mod tests {
     use super::*;
     use crate::{Documents, Pipeline};
-    use bunko_bson::StringOrder;
+    use bunko_bson::{DocumentBuf, StringOrder, StringUse, ValueRef};
     use bunko_operation::OperationContext;
     use bunko_query::QueryScope;
     use bunko_testkit::collators::WithoutCase;
     use bunko_testkit::handbook::{check, paragraph};
     use bunko_testkit::shell;
+    use std::sync::Arc;
 
     const DOCUMENTS: &[&str] = &[
         "{_id: 1, s: 'b', v: 1, w: 5}",

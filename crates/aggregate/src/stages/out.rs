@@ -1,18 +1,13 @@
 //! `$out`: replaces the documents of a collection.
 
-use super::{Definition, Reads, Stage, Stages};
+use super::{Definition, Stages};
 use crate::stage_fields::StageFields;
-use crate::{DocumentStream, Environment, OutTarget, SourceName, WriteStage};
+use crate::{Environment, OutTarget, SourceName, WriteStage};
 use bunko_bson::{StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::Dependencies;
 use bunko_timeseries::TimeSeries;
-use std::sync::Arc;
 
 pub(super) const DEFINITION: Definition = Definition { facts: &bunko_stages::OUT, strings: StringUse::AsBytes, parse };
-
-/// The target. The pipeline's caller writes; the stage only passes its input on.
-struct Out(OutTarget);
 
 fn failure(code: i32, message: String) -> Failure {
     Failure::new(ErrorCode(code), message)
@@ -40,28 +35,8 @@ fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
     if target.collection.starts_with("system.") {
         return Err(failure(17385, format!("Can't $out to special collection: {}", target.collection)));
     }
-    let out = OutTarget { name: target, series };
-    if let Some(database) = &out.name.database {
-        WriteStage::Out(out.clone()).check_database(database)?;
-    }
-    Ok(vec![Box::new(Out(out))])
-}
-
-impl Stage for Out {
-    fn name(&self) -> &'static str {
-        DEFINITION.facts.name
-    }
-
-    fn open(self: Arc<Self>, input: Box<dyn DocumentStream>, _: &Arc<Environment>) -> Box<dyn DocumentStream> {
-        input
-    }
-
-    fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads {
-        dependencies.add_all();
-        Reads::OthersToo
-    }
-
-    fn write(&self) -> Option<WriteStage> {
-        Some(WriteStage::Out(self.0.clone()))
-    }
+    let database = target.database.clone();
+    let out = WriteStage::Out(OutTarget { name: target, series });
+    database.map_or(Ok(()), |database| out.check_database(&database))?;
+    Ok(vec![Box::new(out)])
 }

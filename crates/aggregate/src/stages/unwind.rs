@@ -4,6 +4,7 @@ use super::around::{Around, ReadFields};
 use super::{Definition, Reads, Stage, Stages};
 use crate::effect::Effect;
 use crate::stream::{StandInVisitor, StandIns};
+use crate::unwinding::{Unwinding, WithoutElements, indexed};
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Elements, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -21,39 +22,6 @@ struct Unwind {
     without_elements: WithoutElements,
     /// Fields that later stages read, if known.
     read: Option<ReadFields>,
-}
-
-/// The work of an `$unwind`, for a stage before it that could avoid making the array.
-#[derive(Clone)]
-pub struct Unwinding {
-    /// Path of the array.
-    pub(super) path: FieldPath,
-    pub(super) index_path: Option<FieldPath>,
-    without_elements: WithoutElements,
-}
-
-impl Unwinding {
-    /// Whether documents without elements are kept.
-    pub(super) fn preserves_without_elements(&self) -> bool {
-        self.without_elements == WithoutElements::Preserved
-    }
-
-    /// Drops documents without elements from now on.
-    pub(super) fn drop_without_elements(&mut self) {
-        self.without_elements = WithoutElements::Dropped;
-    }
-
-    /// Adds the index of the element to the document, if the stage asks for it.
-    pub(super) fn indexed(&self, document: DocumentBuf, index: ValueRef<'_>) -> DocumentBuf {
-        indexed(self.index_path.as_ref(), document, index)
-    }
-}
-
-/// The treatment of a document whose field is missing, null or an empty array.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum WithoutElements {
-    Dropped,
-    Preserved,
 }
 
 fn failure(code: i32, message: String) -> Failure {
@@ -242,13 +210,6 @@ impl Unwind {
 
     fn indexed(&self, document: DocumentBuf, index: ValueRef<'_>) -> DocumentBuf {
         indexed(self.index_path.as_ref(), document, index)
-    }
-}
-
-fn indexed(path: Option<&FieldPath>, document: DocumentBuf, index: ValueRef<'_>) -> DocumentBuf {
-    match path {
-        None => document,
-        Some(path) => with_path(document.as_ref(), path.components(), Some(index)),
     }
 }
 

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::panic::resume_unwind;
 use std::time::Duration;
 
-const ROUNDS: usize = 20;
+/// Kills of each engine: most moments come twice.
+const ROUNDS: usize = 14;
 const WRITERS: usize = 16;
 /// Longest wait for a moment to kill in. A moment usually comes within a second; on a busy machine it takes longer.
 const MOMENT_TIMEOUT: Duration = Duration::from_mins(2);

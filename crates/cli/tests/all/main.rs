@@ -40,6 +40,7 @@ mod restricted_rights;
 mod resume;
 mod search_postings;
 mod series_and_views;
+mod step_down;
 mod survival;
 mod tailable;
 mod tls;

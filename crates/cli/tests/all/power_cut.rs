@@ -45,6 +45,7 @@ fn survive_power_cuts(engine: &str) -> Evidence {
     let load = Load::start(server.address(), WRITERS, Level::Journaled, &ledger);
     std::thread::sleep(RUN_UP);
     for cut in 0..CUTS {
+        // Not a round number, so that cuts fall into all phases of syncs and checkpoints.
         std::thread::sleep(Duration::from_millis(400 + 53 * (cut as u64 % 5)));
         // Writes acknowledged before the image was taken must be in it; writes requested until it was complete may be.
         let promised = ledger.snapshot();

@@ -195,6 +195,7 @@ fn an_exhaust_hello_is_answered_again_and_again() {
             for count in 0..4 {
                 let frame = peer.frame();
                 let reply = Message::parse(&frame).expect("an OP_MSG, never compressed");
+                // It may come late, but not early.
                 assert!(begun.elapsed() >= Duration::from_millis(first_after_ms + 60 * count), "too early");
                 assert_eq!(reply.flags, MessageFlags::MORE_TO_COME);
                 assert_eq!(reply.header.response_to, answered, "each reply answers the one before it");
@@ -230,6 +231,7 @@ fn each_heartbeat_meets_the_failpoints_and_then_waits() {
         let begun = Instant::now();
         peer.send(&message(32, flags, heartbeat(&known, 100).as_ref()));
         peer.frame();
+        // The failpoint's time and then the heartbeat's; a busy machine adds some.
         assert!(begun.elapsed() >= Duration::from_millis(200), "answered after {:?}", begun.elapsed());
         if flags == MessageFlags::EXHAUST_ALLOWED {
             peer.frame();

@@ -227,7 +227,7 @@ fn a_slow_handshake_is_closed_after_ten_seconds() {
             stream
         })
         .collect();
-    // One client continues, a byte at a time.
+    // One client continues, a byte at a time, while the ten seconds pass: the clock is that of another process.
     let mut dripping = TcpStream::connect(server.address()).expect("connected");
     dripping.write_all(&HELLO_BEGINNING).expect("sent");
     while began.elapsed() < PATIENCE && dripping.write_all(&[0]).is_ok() {

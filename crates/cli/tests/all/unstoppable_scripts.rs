@@ -3,7 +3,7 @@
 
 use crate::peer::{Peer, Running, code, command, message};
 use bunko_bson::{DocumentBuf, ValueRef};
-use bunko_testkit::patience::{PATIENCE, wait_for};
+use bunko_testkit::patience::{PATIENCE, wait_for, wait_until};
 use bunko_wire::MessageFlags;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -234,10 +234,8 @@ fn every_way_of_ending_ends_every_native() {
 
 /// Waits until all these processes have ended.
 fn assert_gone(workers: &BTreeSet<u32>) {
-    wait_for(|| match workers.iter().any(|pid| is_worker(*pid)) {
-        false => Ok(()),
-        true => Err(format!("a promise is broken: of the processes {workers:?} some are left")),
-    });
+    let why = format!("a promise is broken: of the processes {workers:?} all end");
+    wait_until(&why, || !workers.iter().any(|pid| is_worker(*pid)));
 }
 
 #[test]

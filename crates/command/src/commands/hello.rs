@@ -5,9 +5,11 @@ use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::invocation::Invocation;
 use bunko_authority::{FirstMessage, answer_first_message, offer_mechanisms};
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef, Writer, extended_json};
+use bunko_bson::{
+    ArrayBuf, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Timestamp, ValueRef, Writer, extended_json, number,
+};
 use bunko_errors::{ErrorCode, Failure};
-use bunko_replica_set::{ReplicaSet, optime};
+use bunko_replica_set::ReplicaSet;
 use bunko_request::client_metadata;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Compression, Queueing, Secrets, Stability, TransactionUse};
 use bunko_request::fields::Fields;
@@ -15,6 +17,7 @@ use bunko_session::Halt;
 use bunko_session::awaiting::FollowUp;
 use bunko_session::awaiting::{Await, Heartbeat};
 use bunko_wire::{MAX_FRAME_BYTES, negotiate};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The wire version of MongoDB 8.2. From version 25 on, drivers send `bulkWrite`.
@@ -108,11 +111,12 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if request.offers_hello {
         reply.append("helloOk", true);
     }
-    reply.append(if is_hello { "isWritablePrimary" } else { "ismaster" }, true);
-    let topology_version = topology_version(invocation);
-    reply.append("topologyVersion", &topology_version);
+    reply.append(if is_hello { "isWritablePrimary" } else { "ismaster" }, invocation.service.may_write());
+    let counter = topology(invocation);
+    invocation.connection.topology_told = counter;
+    reply.append("topologyVersion", &topology_version(invocation, counter));
     if let Some(set) = &invocation.service.replica_set {
-        write_set(set, reply);
+        write_set(set, reply)?;
     }
     reply
         .append("maxBsonObjectSize", MAX_USER_DOCUMENT_BYTES as i32)
@@ -144,34 +148,43 @@ fn parse_ignored(fields: &Fields<'_>) -> Result<(), Failure> {
     fields.document("internalClient").map(drop)
 }
 
-/// Appends the fields of a replica set, whose only member and primary this server is.
-fn write_set(set: &ReplicaSet, reply: &mut Writer<'_>) {
+/// Appends the fields of a replica set, whose only member this server is.
+fn write_set(set: &ReplicaSet, reply: &mut Writer<'_>) -> Result<(), Failure> {
     let operation_time = set.cluster_time.operation_time();
-    let at = optime(operation_time);
-    let date = ValueRef::DateTime(i64::from(operation_time.seconds) * 1000);
+    let date = |time: Timestamp| ValueRef::DateTime(i64::from(time.seconds) * 1000);
+    let (committed_time, committed) = set.committed()?;
     let last_write = DocumentBuf::new()
-        .with("opTime", &at)
-        .with("lastWriteDate", date)
-        .with("majorityOpTime", &at)
-        .with("majorityWriteDate", date);
+        .with("opTime", &set.applied(operation_time))
+        .with("lastWriteDate", date(operation_time))
+        .with("majorityOpTime", &committed)
+        .with("majorityWriteDate", date(committed_time));
     let member = set.member();
     let hosts: ArrayBuf = [&*member.host].into_iter().collect();
     reply
         .append("hosts", &hosts)
         .append("setName", set.name())
         .append("setVersion", member.version() as i32)
-        .append("secondary", false)
-        .append("primary", &*member.host)
-        .append("me", &*member.host)
-        .append("electionId", ReplicaSet::election_id())
-        .append("lastWrite", &last_write);
+        .append("secondary", !set.is_primary());
+    if set.is_primary() {
+        reply.append("primary", &*member.host);
+    }
+    reply.append("me", &*member.host);
+    if set.is_primary() {
+        reply.append("electionId", set.election_id());
+    }
+    reply.append("lastWrite", &last_write);
+    Ok(())
 }
 
-/// The version of the topology. A single node's topology never changes, so the version is fixed for the life of the
-/// process.
-fn topology_version(invocation: &Invocation<'_>) -> DocumentBuf {
+/// Number of changes of the topology since the server began. That of a standalone server never changes.
+fn topology(invocation: &Invocation<'_>) -> i64 {
+    invocation.service.replica_set.as_ref().map_or(0, |set| set.leadership.topology())
+}
+
+/// The version of the topology. Its counter begins anew with each process.
+fn topology_version(invocation: &Invocation<'_>, counter: i64) -> DocumentBuf {
     let process = bunko_bson::ObjectId::from_parts(0, invocation.service.world.process, 0);
-    DocumentBuf::new().with("processId", process).with("counter", 0_i64)
+    DocumentBuf::new().with("processId", process).with("counter", counter)
 }
 
 fn agree_on_compression(invocation: &mut Invocation<'_>, wanted: Vec<&str>, reply: &mut Writer<'_>) {
@@ -226,17 +239,35 @@ fn wait_for_change(invocation: &mut Invocation<'_>, request: &HelloRequest<'_>) 
         }
         (Some(known), Some(milliseconds)) => (known, Duration::from_millis(milliseconds).min(AWAIT_MAX)),
     };
+    // Noted before the topology is looked at, so that no change is missed.
+    let changed = match &invocation.service.replica_set {
+        Some(set) => Arc::clone(set.leadership.changed()),
+        // Only the stop of a standalone server ends the wait early.
+        None => Arc::clone(invocation.stop_bell()),
+    };
+    let changes = changed.rings();
+    let counter = topology(invocation);
     let wait = match invocation.heartbeat {
         Heartbeat::New => {
-            let own = topology_version(invocation);
+            let own = topology_version(invocation, counter);
+            let known_counter = known.get("counter").and_then(number::as_i64_exact);
+            // A client that knows another process, or an older topology, gets the topology at once. In later replies of
+            // the stream it knows this one.
             let process = |version: DocumentRef<'_>| match version.get("processId") {
                 Some(ValueRef::ObjectId(id)) => Some(id),
                 _ => None,
             };
-            // A client that knows another process gets the topology at once. In later replies of the stream it knows
-            // this one.
-            if process(known) == process(own.as_ref()) { wait } else { Duration::ZERO }
+            let is_of_process = process(known) == process(own.as_ref());
+            if is_of_process && let Some(known) = known_counter.filter(|known| *known > counter) {
+                let message = format!(
+                    "Received a topology version with counter: {known} which is greater than the server topology version \
+                     counter: {counter}"
+                );
+                return Err(Failure::new(ErrorCode(31382), message).into());
+            }
+            if is_of_process && known_counter == Some(counter) { wait } else { Duration::ZERO }
         }
+        Heartbeat::Follows if invocation.connection.topology_told != counter => Duration::ZERO,
         Heartbeat::Follows => wait.max(REPEAT_MIN),
         Heartbeat::Waited => {
             // The client may have closed the connection, or the server may be about to stop.
@@ -249,9 +280,7 @@ fn wait_for_change(invocation: &mut Invocation<'_>, request: &HelloRequest<'_>) 
         return Ok(());
     }
     invocation.connection.heartbeat = Heartbeat::Waited;
-    // The topology never changes, so only the stop of the server ends the wait early.
     let stop = invocation.stop_bell();
-    let rings = stop.rings();
-    let (news, stop) = (stop.after(rings), stop.after(rings));
+    let (news, stop) = (changed.after(changes), stop.after(stop.rings()));
     Err(Halt::Awaits(Box::new(Await { news, stop, until: invocation.now() + wait, turn: None })))
 }

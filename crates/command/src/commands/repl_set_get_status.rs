@@ -7,12 +7,14 @@ use crate::service::Service;
 use bunko_access::Action;
 use bunko_bson::{ArrayBuf, DocumentBuf, Timestamp, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
-use bunko_replica_set::{ReplicaSet, TERM, optime};
+use bunko_replica_set::ReplicaSet;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Databases};
 use bunko_session::Halt;
 
-/// The state of a primary. Source: MongoDB manual, "Replica Set Member States".
-const PRIMARY: i32 = 1;
+/// A member's state, as a number and as a word. Source: MongoDB manual, "Replica Set Member States".
+type State = (i32, &'static str);
+const PRIMARY: State = (1, "PRIMARY");
+const SECONDARY: State = (2, "SECONDARY");
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -42,13 +44,12 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 pub(super) fn write(service: &Service, reply: &mut Writer<'_>) -> Result<(), Failure> {
     let set = service.replica_set.as_ref().ok_or_else(no_set)?;
     let time = set.cluster_time.operation_time();
-    let date = ValueRef::DateTime(i64::from(time.seconds) * 1000);
     let members: ArrayBuf = [&member(service, set, time)].into_iter().collect();
     reply
         .append("set", set.name())
         .append("date", ValueRef::DateTime(service.world.now_ms()))
-        .append("myState", PRIMARY)
-        .append("term", TERM)
+        .append("myState", state(set).0)
+        .append("term", set.term())
         .append("syncSourceHost", "")
         .append("syncSourceId", -1)
         .append("heartbeatIntervalMillis", 2000_i64)
@@ -57,42 +58,55 @@ pub(super) fn write(service: &Service, reply: &mut Writer<'_>) -> Result<(), Fai
         .append("votingMembersCount", 1)
         .append("writableVotingMembersCount", 1)
         .begin_document("optimes");
-    for name in ["lastCommittedOpTime", "readConcernMajorityOpTime", "appliedOpTime", "durableOpTime", "writtenOpTime"]
-    {
-        reply.append(name, &optime(time));
+    let date = |time: Timestamp| ValueRef::DateTime(i64::from(time.seconds) * 1000);
+    let (committed_time, committed) = set.committed()?;
+    reply.append("lastCommittedOpTime", &committed).append("readConcernMajorityOpTime", &committed);
+    for name in ["appliedOpTime", "durableOpTime", "writtenOpTime"] {
+        reply.append(name, &set.applied(time));
     }
-    for name in ["lastCommittedWallTime", "lastAppliedWallTime", "lastDurableWallTime", "lastWrittenWallTime"] {
-        reply.append(name, date);
+    reply.append("lastCommittedWallTime", date(committed_time));
+    for name in ["lastAppliedWallTime", "lastDurableWallTime", "lastWrittenWallTime"] {
+        reply.append(name, date(time));
     }
     reply.end().append("members", &members);
     Ok(())
 }
 
+fn state(set: &ReplicaSet) -> State {
+    if set.is_primary() { PRIMARY } else { SECONDARY }
+}
+
 fn member(service: &Service, set: &ReplicaSet, time: Timestamp) -> DocumentBuf {
     let date = ValueRef::DateTime(i64::from(time.seconds) * 1000);
     let member = set.member();
-    let started = Timestamp { seconds: (service.started_at_ms / 1000) as u32, increment: 1 };
-    DocumentBuf::new()
+    let elected = Timestamp { seconds: set.leadership.elected_s(), increment: 1 };
+    let document = DocumentBuf::new()
         .with("_id", 0)
         .with("name", &*member.host)
         .with("health", 1.0)
-        .with("state", PRIMARY)
-        .with("stateStr", "PRIMARY")
+        .with("state", state(set).0)
+        .with("stateStr", state(set).1)
         .with("uptime", service.uptime().as_secs() as i32)
-        .with("optime", &optime(time))
+        .with("optime", &set.applied(time))
         .with("optimeDate", date)
-        .with("optimeWritten", &optime(time))
+        .with("optimeWritten", &set.applied(time))
         .with("optimeWrittenDate", date)
         .with("lastAppliedWallTime", date)
         .with("lastDurableWallTime", date)
         .with("lastWrittenWallTime", date)
         .with("syncSourceHost", "")
         .with("syncSourceId", -1)
-        .with("infoMessage", "")
-        .with("electionTime", started)
-        .with("electionDate", ValueRef::DateTime(i64::from(started.seconds) * 1000))
+        .with("infoMessage", "");
+    let document = if set.is_primary() {
+        document
+            .with("electionTime", elected)
+            .with("electionDate", ValueRef::DateTime(i64::from(elected.seconds) * 1000))
+    } else {
+        document
+    };
+    document
         .with("configVersion", member.version() as i32)
-        .with("configTerm", TERM as i32)
+        .with("configTerm", member.term() as i32)
         .with("self", true)
         .with("lastHeartbeatMessage", "")
 }

@@ -1,6 +1,6 @@
 //! `replSetMaintenance`, `replSetSyncFrom` and `replSetAbortPrimaryCatchUp`: commands that only secondaries, or a
-//! primary that catches up, carry out. The only member of the set is its primary, and never has to catch up, so all of
-//! them fail.
+//! primary that catches up, carry out. The only member of the set has no member to follow, and never has to catch up, so
+//! all of them fail.
 
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;
@@ -29,8 +29,8 @@ const fn command(name: &'static str, run: Run) -> Command {
 }
 
 fn maintenance(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    invocation.service.replica_set.as_ref().ok_or_else(no_set)?;
-    Err(Failure::new(ErrorCode::NOT_SECONDARY, "primaries can't modify maintenance mode").into())
+    refuse_on_primary(invocation, "primaries can't modify maintenance mode")?;
+    Err(Failure::not_supported_yet("maintenance mode").into())
 }
 
 fn sync_from(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
@@ -38,10 +38,19 @@ fn sync_from(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), 
     if !matches!(invocation.argument(), ValueRef::String(host) if !host.is_empty()) {
         return Err(Failure::failed_to_parse("'replSetSyncFrom' takes the host and port of a member").into());
     }
-    Err(Failure::new(ErrorCode::NOT_SECONDARY, "primaries don't sync").into())
+    refuse_on_primary(invocation, "primaries don't sync")?;
+    Err(Failure::not_supported_yet("a set of several members").into())
+}
+
+fn refuse_on_primary(invocation: &Invocation<'_>, message: &str) -> Result<(), Failure> {
+    let set = invocation.service.replica_set.as_ref().ok_or_else(no_set)?;
+    if set.is_primary() { Err(Failure::new(ErrorCode::NOT_SECONDARY, message)) } else { Ok(()) }
 }
 
 fn abort_catch_up(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    invocation.service.replica_set.as_ref().ok_or_else(no_set)?;
+    let set = invocation.service.replica_set.as_ref().ok_or_else(no_set)?;
+    if !set.is_primary() {
+        return Err(Failure::new(ErrorCode::NOT_WRITABLE_PRIMARY, "The node is not a primary.").into());
+    }
     Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, "The node is not in catch-up mode.").into())
 }

@@ -1,4 +1,5 @@
-//! `replSetStepDown` and `replSetFreeze`: always fail, because no other member could become primary.
+//! `replSetStepDown` and `replSetFreeze`. No other member can become primary, so a primary steps down only by force, and
+//! elects itself again afterwards.
 
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;
@@ -11,6 +12,7 @@ use bunko_request::facts::{CommandFacts, Databases};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
 use bunko_session::Halt;
+use std::time::Duration;
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -30,24 +32,39 @@ pub(super) const FREEZE: Command = Command {
     ..Command::PLAIN
 };
 
+/// The time for which a primary steps down if the client asks for no time.
+const PERIOD_SECONDS: i64 = 60;
+
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    invocation.service.replica_set.as_ref().ok_or_else(no_set)?;
-    let seconds = number::clamp_to_i64(invocation.argument()).unwrap_or_default();
-    if seconds < 0 {
-        return Err(Failure::bad_value("stepdown period must be a positive integer").into());
-    }
+    let set = invocation.service.replica_set.as_ref().ok_or_else(no_set)?;
+    let seconds = match number::clamp_to_i64(invocation.argument()).unwrap_or_default() {
+        0 => PERIOD_SECONDS,
+        ..0 => return Err(Failure::bad_value("stepdown period must be a positive integer").into()),
+        seconds => seconds,
+    };
     let (catch_up, is_forced) = parse(invocation)?;
-    if seconds > 0 && catch_up.is_some_and(|catch_up| (seconds as u64) < catch_up) {
+    if catch_up.is_some_and(|catch_up| (seconds as u64) < catch_up) {
         let message = "stepdown period must be longer than secondaryCatchUpPeriodSecs";
         return Err(Failure::bad_value(message).into());
     }
-    if is_forced {
-        return Err(Failure::not_supported_yet("stepping down by force").into());
+    let no_primary = || Failure::new(ErrorCode::NOT_WRITABLE_PRIMARY, "not primary so can't step down");
+    if !set.is_primary() {
+        return Err(no_primary().into());
     }
-    // MongoDB first waits for other members to catch up. This set has none, so the command fails at once.
-    let message = "No electable secondaries caught up. Please use the replSetStepDown command with the argument \
-                   {force: true} to force node to step down.";
-    Err(Failure::new(ErrorCode::EXCEEDED_TIME_LIMIT, message).into())
+    if !is_forced {
+        // MongoDB first waits for other members to catch up. This set has none, so the command fails at once.
+        let message = "No electable secondaries caught up. Please use the replSetStepDown command with the argument \
+                       {force: true} to force node to step down.";
+        return Err(Failure::new(ErrorCode::EXCEEDED_TIME_LIMIT, message).into());
+    }
+    // It waits for an open chain.
+    invocation.operation().leave_shared_thread()?;
+    if invocation.service.step_down(period(seconds)) { Ok(()) } else { Err(no_primary().into()) }
+}
+
+/// A time in seconds, at most some 136 years.
+fn period(seconds: i64) -> Duration {
+    Duration::from_secs(seconds.clamp(0, i64::from(u32::MAX)) as u64)
 }
 
 /// The time that secondaries have to catch up, in seconds, if it is given; and whether to step down by force.
@@ -55,8 +72,28 @@ fn parse(fields: &Fields<'_>) -> Result<(Option<u64>, bool), Failure> {
     Ok((fields.size("secondaryCatchUpPeriodSecs")?, fields.boolean("force", false)?))
 }
 
-fn freeze(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
-    invocation.service.replica_set.as_ref().ok_or_else(no_set)?;
-    let message = "cannot freeze node when primary or running for election. state: Primary";
-    Err(Failure::new(ErrorCode::NOT_SECONDARY, message).into())
+fn freeze(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
+    let service = invocation.service;
+    let set = service.replica_set.as_ref().ok_or_else(no_set)?;
+    if set.is_primary() {
+        let message = "cannot freeze node when primary or running for election. state: Primary";
+        return Err(Failure::new(ErrorCode::NOT_SECONDARY, message).into());
+    }
+    match number::clamp_to_i64(invocation.argument()).unwrap_or_default() {
+        ..0 => return Err(Failure::bad_value("freeze period must not be negative").into()),
+        0 => {
+            invocation.operation().leave_shared_thread()?;
+            set.leadership.freeze(None);
+            // The only member does not wait for the next look at the time.
+            service.step_up()?;
+            reply.append("info", "unfreezing");
+        }
+        seconds => {
+            set.leadership.freeze(Some(service.world.clock.now() + period(seconds)));
+            if seconds == 1 {
+                reply.append("warning", "you really want to freeze for only 1 second?");
+            }
+        }
+    }
+    Ok(())
 }

@@ -127,13 +127,17 @@ fn write_replica_set(service: &Service, set: &ReplicaSet, reply: &mut Writer<'_>
         .append("setName", set.name())
         .append("setVersion", member.version() as i32)
         // mongostat reads the old name.
-        .append("ismaster", true)
-        .append("isWritablePrimary", true)
-        .append("secondary", false)
-        .append("primary", &*member.host)
-        .append("me", &*member.host)
-        .append("electionId", ReplicaSet::election_id())
-        .append("rbid", 1);
+        .append("ismaster", set.is_primary())
+        .append("isWritablePrimary", set.is_primary())
+        .append("secondary", !set.is_primary());
+    if set.is_primary() {
+        reply.append("primary", &*member.host);
+    }
+    reply.append("me", &*member.host);
+    if set.is_primary() {
+        reply.append("electionId", set.election_id());
+    }
+    reply.append("rbid", 1);
     let blocked = service.user_write_block.reason();
     // 1 if users may write. Source: MongoDB manual 8.2, "serverStatus", `repl.userWriteBlockMode`.
     reply

@@ -119,7 +119,7 @@ impl<'a> Invocation<'a> {
             stamps: &service.world,
             random: &*service.world.random,
             logs_all_commands: service.parameters.verbosity.logs_all_commands(),
-            is_write_locked: service.write_lock.is_closed(),
+            may_write: service.may_write() && !service.write_lock.is_closed(),
         };
         service.profiler.note(&context, entry);
     }

@@ -63,27 +63,40 @@ impl Invocation<'_> {
         });
     }
 
+    /// The state that the read concern asks for; `None` for the present one.
+    pub(crate) fn state_asked(&self) -> Option<StateAsked> {
+        let concern = &self.options.read_concern;
+        let is_older = || concern.is_majority && self.service.catalog.store().is_commit_held();
+        concern.state.or_else(|| is_older().then_some(StateAsked::Committed))
+    }
+
     /// Makes the command, or the transaction that it begins, read a past state.
     /// # Errors
-    /// `SnapshotTooOld`, `SnapshotUnavailable`; `CommandNotSupported` for the database `local`, which has no past
-    /// states.
+    /// `SnapshotTooOld`, `SnapshotUnavailable`, `ReadConcernMajorityNotAvailableYet`; `CommandNotSupported` for the
+    /// database `local`, which has no past states.
     pub(crate) fn read_past(&mut self, asked: StateAsked) -> Result<()> {
         let catalog = &self.service.catalog;
         let transaction = self.checked_out.as_ref().filter(|own| own.is_of_transaction()).and_then(CheckedOut::unit);
         if let Some(transaction) = transaction.as_ref().and_then(|unit| unit.downcast_ref::<Transaction>()) {
             return match asked {
-                StateAsked::Present => Ok(()),
+                StateAsked::Present | StateAsked::Committed => Ok(()),
                 StateAsked::At(time) => catalog.set_time_of(transaction, time),
             };
         }
-        if self.request.database == Namespace::OPLOG_DATABASE {
+        let is_local = self.request.database == Namespace::OPLOG_DATABASE;
+        if is_local && asked == StateAsked::Committed {
+            // Its collections are the member's own, and no election takes them back.
+            return Ok(());
+        }
+        if is_local {
             return Err(Failure::not_supported_yet("read concern snapshot for the database local"));
         }
         let (at, read) = catalog.read_past(asked)?;
         if let Some(context) = self.context.get() {
             context.operation().join(Arc::clone(&read) as _);
         }
-        (self.outer_unit, self.state_at) = (Some(read as Arc<UnitOfWork>), Some(at));
+        let shown = (asked != StateAsked::Committed).then_some(at);
+        (self.outer_unit, self.state_at) = (Some(read as Arc<UnitOfWork>), shown);
         Ok(())
     }
 

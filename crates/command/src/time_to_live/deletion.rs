@@ -61,18 +61,23 @@ pub fn delete_expired_until_stopped(service: &Service, on_failure: &OnFailure<'_
     let mut last_pass = clock.now();
     while operation.check().is_ok() {
         std::thread::sleep(LOOK_INTERVAL);
-        if service.parameters.deletes_expired() && clock.since(last_pass) >= service.parameters.expiry_sleep() {
+        if goes_on(service) && clock.since(last_pass) >= service.parameters.expiry_sleep() {
             delete_expired(service, &operation, on_failure);
             last_pass = clock.now();
         }
     }
 }
 
+/// Whether documents expire: an operator may switch that off, and a secondary waits for its primary.
+fn goes_on(service: &Service) -> bool {
+    service.parameters.deletes_expired() && service.may_write()
+}
+
 /// One pass: deletes everything that is expired now, in batches, taking the rules in turn.
 pub fn delete_expired(service: &Service, operation: &Arc<OperationContext>, on_failure: &OnFailure<'_>) {
     let state = &service.time_to_live;
     let mut expiring = tasks(service);
-    while !expiring.is_empty() && operation.check().is_ok() && service.parameters.deletes_expired() {
+    while !expiring.is_empty() && operation.check().is_ok() && goes_on(service) {
         expiring.retain_mut(|task| {
             let began = service.world.clock.now();
             // A thread that closes the write lock sees this flag, or this thread sees the lock closed.
@@ -81,7 +86,7 @@ pub fn delete_expired(service: &Service, operation: &Arc<OperationContext>, on_f
             let outcome = if is_held_back { Ok(Batch::default()) } else { delete_batch(service, task, operation) };
             state.is_deleting.store(false, Ordering::SeqCst);
             let batch = outcome.unwrap_or_else(|failure| {
-                if operation.check().is_ok() {
+                if operation.check().is_ok() && service.may_write() {
                     let namespace = task.collection.namespace();
                     on_failure(namespace.as_str(), &task.rule.index(&task.collection).name, &failure);
                 }
@@ -91,7 +96,7 @@ pub fn delete_expired(service: &Service, operation: &Arc<OperationContext>, on_f
             if batch.has_more {
                 std::thread::sleep(service.world.clock.since(began));
             }
-            batch.has_more && operation.check().is_ok()
+            batch.has_more && operation.check().is_ok() && service.may_write()
         });
         state.sub_passes.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,8 +1,8 @@
 //! Explain's fields for an index and its bounds.
 
 use super::Facts;
-use crate::execution::StageStatistics;
 use crate::planner::{Edge, IndexBounds, IntervalRef, Intervals, KeyWindow};
+use crate::run::StageStatistics;
 use bunko_bson::key_string;
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_catalog::{Answers, Index};

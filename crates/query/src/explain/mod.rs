@@ -3,10 +3,13 @@
 mod index;
 mod room;
 mod stages;
+mod values;
 
 pub(crate) use index::{describe_count, describe_index, describe_index_run, describe_spans};
 pub(crate) use room::{Facts, Room};
 pub(crate) use stages::{all_trials, counted, run_tree, tree_of};
+pub use values::append_spilled;
+pub(crate) use values::{append_count, sort_document};
 
 use crate::contest::{self, DecidedBy};
 use crate::count::CountPlan;
@@ -14,12 +17,8 @@ use crate::execution::{Execution, ExecutionStatistics};
 use crate::find_query::FindQuery;
 use crate::plan::Plan;
 use crate::planner;
-use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, Timestamp};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::SortPattern;
-use bunko_expression::sort_pattern::metadata_name;
-use bunko_scratch::Spilled;
 use bunko_store::Direction as LogDirection;
 use std::time::Duration;
 
@@ -222,35 +221,4 @@ fn append_execution(
         execution.append("allPlansExecution", &trials.unwrap_or_default());
     }
     reply.append("executionStats", &execution);
-}
-
-/// A sort pattern as a document.
-pub(crate) fn sort_document(sort: &SortPattern) -> DocumentBuf {
-    let mut document = DocumentBuf::new();
-    for (path, direction) in sort.parts() {
-        if let Some(name) = metadata_name(path) {
-            document.append("$computed0", &DocumentBuf::new().with("$meta", name));
-            continue;
-        }
-        document.append(&path.dotted(), if direction == Direction::Ascending { 1_i32 } else { -1_i32 });
-    }
-    document
-}
-
-/// Appends a count as an int, or as a long if it does not fit.
-pub(crate) fn append_count(facts: &mut DocumentBuf, name: &str, count: u64) {
-    match i32::try_from(count) {
-        Ok(count) => facts.append(name, count),
-        Err(_) => facts.append(name, count as i64),
-    };
-}
-
-/// Adds the data that a stage spilled to disk.
-/// Source: MongoDB 8.2, "Explain Results", `$sort` and `$group`; names as of SERVER-99642.
-pub fn append_spilled(facts: &mut DocumentBuf, spilled: Spilled) {
-    facts.append("usedDisk", spilled.spills > 0);
-    append_count(facts, "spills", spilled.spills);
-    append_count(facts, "spilledRecords", spilled.records);
-    append_count(facts, "spilledBytes", spilled.bytes);
-    append_count(facts, "spilledDataStorageSize", spilled.stored_bytes);
 }

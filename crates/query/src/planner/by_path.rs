@@ -10,6 +10,7 @@ use super::intervals::{Edge, Interval, IntervalRef, Intervals};
 use super::predicates::{Bounds, Keys, bounds};
 use bunko_bson::{Type, Value, order};
 use bunko_catalog::{Index, IndexField};
+use bunko_matcher::planted::{Fault, active};
 use bunko_matcher::{Comparison, Expression};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -149,5 +150,5 @@ fn has_keys(interval: IntervalRef<'_>) -> bool {
     let holds = |kind| (start..=end).contains(&order::rank(kind));
     let ends_before_documents = matches!(interval.end, Value::Document(_)) && interval.end_edge == Edge::Exclusive;
     let holds_documents = holds(Type::Document) && !(ends_before_documents && start < end) || holds(Type::Array);
-    !holds_documents && !holds(Type::MinKey) && !holds(Type::Null)
+    !holds_documents && !holds(Type::MinKey) && !holds(Type::Null) || active(Fault::WildcardHoldsMissing)
 }

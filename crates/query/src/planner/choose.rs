@@ -15,6 +15,7 @@ use super::steps::{Steps, asks_for};
 use bunko_bson::StringOrder;
 use bunko_catalog::{Answers, Index};
 use bunko_expression::SortPattern;
+use bunko_matcher::planted::{Fault, active};
 use bunko_matcher::{Expression, implies};
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -45,7 +46,8 @@ impl Candidate {
 
     /// A candidate for bounds that are known.
     pub fn of_bounds(bounds: IndexBounds, sort: Option<&SortPattern>, strings: &StringOrder) -> Self {
-        let sorted = sort.filter(|_| bounds.index.strings == *strings).and_then(|sort| given_order(&bounds, sort));
+        let has_order = bounds.index.strings == *strings || active(Fault::SortsOtherStrings);
+        let sorted = sort.filter(|_| has_order).and_then(|sort| given_order(&bounds, sort));
         Self { bounds, sorted }
     }
 
@@ -108,6 +110,7 @@ pub(super) fn is_open(index: &Index, predicates: &[Expression], strings: &String
 /// Whether an index's partial filter admits all documents that satisfy all of `predicates`.
 pub(super) fn takes_all(index: &Index, predicates: &[Expression], strings: &StringOrder) -> bool {
     index.partial_filter.as_ref().is_none_or(|partial| implies(predicates, strings, partial.filter()))
+        || active(Fault::PartialServesAll)
 }
 
 /// The best index for documents that satisfy all of `predicates`; `None` if none is useful. On a tie the oldest wins.

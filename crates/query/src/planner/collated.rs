@@ -5,6 +5,7 @@
 //! strings.
 
 use bunko_bson::{StringOrder, Value, order};
+use bunko_matcher::planted::{Fault, active};
 use bunko_matcher::{Comparison, ExprComparison, Expression};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -30,11 +31,13 @@ pub(super) fn in_keys<'e>(expression: &'e Expression, path: &str, orders: Orders
 
 fn serves(expression: &Expression, path: &str, orders: Orders<'_>) -> bool {
     let index = orders.index;
-    let fits = |value: &Value| index == orders.query || !StringOrder::holds_strings(value.as_ref());
+    let fits = |value: &Value| {
+        index == orders.query || active(Fault::OrderOfStringsIgnored) || !StringOrder::holds_strings(value.as_ref())
+    };
     match expression {
         Expression::Compare { value, .. } => fits(value),
         Expression::In { values, regexes, .. } => values.iter().all(fits) && (regexes.is_empty() || index.is_bytes()),
-        Expression::Regex { .. } => index.is_bytes(),
+        Expression::Regex { .. } => index.is_bytes() || active(Fault::PatternsCollated),
         Expression::And(children) | Expression::Or(children) | Expression::Nor(children) => {
             children.iter().all(|child| serves(child, path, orders))
         }

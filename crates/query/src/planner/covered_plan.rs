@@ -7,19 +7,25 @@
 //! without conditions gives. A sort reads fields of its own, so a scan below it copies `KeptFields::below_sort`.
 
 use super::index_bounds::{IndexBounds, names_array_index};
+use bunko_matcher::planted::{Fault, active};
 
 /// Positions, in index order, of the fields that hold all of `needed`; `None` if the index does not give all of them
 /// back.
 pub(super) fn fields(bounds: &IndexBounds, needed: &[Box<str>]) -> Option<Vec<usize>> {
     let index = &bounds.index;
-    if bounds.has_long_keys() || !index.tells_types || !index.strings.is_bytes() || needed.is_empty() {
+    if bounds.has_long_keys()
+        || !index.tells_types
+        || !(index.strings.is_bytes() || active(Fault::CollatedCovered))
+        || needed.is_empty()
+    {
         return None;
     }
     let types = bounds.multikey.types();
     let is_told = |position: usize, path: &str| {
-        !bounds.is_multikey_at(position)
+        let kinds = bounds.fields[position].kinds();
+        (!bounds.is_multikey_at(position) || active(Fault::ArraysCovered))
             && !names_array_index(path)
-            && types.are_exact_at(position, path, bounds.fields[position].kinds())
+            && (types.are_exact_at(position, path, kinds) || active(Fault::TypesCovered))
     };
     let is_needed = |path: &str| needed.iter().any(|needed| **needed == *path);
     let mut found = Vec::with_capacity(needed.len());
@@ -33,7 +39,7 @@ pub(super) fn fields(bounds: &IndexBounds, needed: &[Box<str>]) -> Option<Vec<us
         }
         found.push(position);
     }
-    (found.len() == needed.len()).then_some(found)
+    (found.len() == needed.len() || active(Fault::HalfCovered) && !found.is_empty()).then_some(found)
 }
 
 fn top(path: &str) -> &str {

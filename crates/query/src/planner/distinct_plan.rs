@@ -9,6 +9,7 @@ use bunko_bson::StringOrder;
 use bunko_catalog::{Answers, Index, KeyForm};
 use bunko_expression::SortPattern;
 use bunko_matcher::Expression;
+use bunko_matcher::planted::{Fault, active};
 use bunko_store::Direction;
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -42,7 +43,7 @@ pub(crate) fn best(
                 DistinctOf::Groups => serves_groups(&candidate.bounds, position),
                 // The scan returns the first key of each value, so it goes in the sort's order, or against it.
                 DistinctOf::FirstOfGroups | DistinctOf::LastOfGroups => {
-                    serves_groups(&candidate.bounds, position) && sorted.is_some()
+                    serves_groups(&candidate.bounds, position) && (sorted.is_some() || active(Fault::FirstInAnyOrder))
                 }
             };
             if !serves {
@@ -63,7 +64,8 @@ pub(crate) fn best(
 
 /// Whether each document in the bounds has exactly one key, which names its group.
 fn serves_groups(bounds: &IndexBounds, position: usize) -> bool {
-    bounds.is_complete() && bounds.multikey.is_empty() && !bounds.spans_paths && !bounds.is_multikey_at(position)
+    let is_single = bounds.multikey.is_empty() && !bounds.spans_paths && !bounds.is_multikey_at(position);
+    bounds.is_complete() && (is_single || active(Fault::ArraysGrouped))
 }
 
 fn position(bounds: &IndexBounds, predicates: &[Expression], path: &str) -> Option<usize> {
@@ -81,5 +83,6 @@ fn position(bounds: &IndexBounds, predicates: &[Expression], path: &str) -> Opti
     }
     // A document that matches by one array element has keys of its other elements out of bounds, and these values count
     // too.
-    (bounds.is_narrowed() && bounds.is_complete() && !bounds.is_multikey_at(position)).then_some(position)
+    let is_single = !bounds.is_multikey_at(position) || active(Fault::ElementsDistinct);
+    (bounds.is_narrowed() && bounds.is_complete() && is_single).then_some(position)
 }

@@ -8,6 +8,7 @@ use super::predicates::{Bounds, Exactness, Keys, bounds};
 use bunko_bson::{StringOrder, Value, hashed_keys_of_equals};
 use bunko_catalog::{Answers, Index, IndexField, KeyForm, Multikey};
 use bunko_matcher::Expression;
+use bunko_matcher::planted::{Fault, active};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -77,7 +78,7 @@ impl IndexBounds {
             // As on MongoDB, only the first field counts: the index may hold many documents that lack another field.
             this.leaves_out_others = this.is_required_at(0, predicates);
         }
-        if this.has_long_keys() {
+        if this.has_long_keys() && !active(Fault::LongKeysDecide) {
             // For a shortened key, only the document decides.
             this.decided.clear();
         }
@@ -96,7 +97,8 @@ impl IndexBounds {
         let index = Arc::clone(&self.index);
         for position in positions {
             let path = &index.fields[position].path;
-            if names_array_index(path) || self.shares_array_with_bounded_field(position) {
+            let is_position = names_array_index(path) && !active(Fault::PositionHasBounds);
+            if is_position || self.shares_array_with_bounded_field(position) {
                 continue;
             }
             let keys = if self.is_multikey_at(position) { Keys::Several } else { Keys::One };
@@ -109,17 +111,19 @@ impl IndexBounds {
                 })
                 .map(|(number, found)| (number, self.form_of(position, found)))
                 .collect();
-            let decides_on_keys = keys == Keys::One
-                && index.fields[position].form == KeyForm::Value
-                && orders.index.is_bytes()
-                && orders.query.is_bytes();
+            let are_bytes = orders.index.is_bytes() && orders.query.is_bytes();
+            let decides_on_keys = (keys == Keys::One || active(Fault::ArraysChecked))
+                && (index.fields[position].form == KeyForm::Value || active(Fault::HashesChecked))
+                && (are_bytes || active(Fault::CollatedKeysChecked));
             if decides_on_keys {
                 let asked = predicates.iter().filter(|asked| asked.is_on_value_at(path) && needs_value(asked));
                 self.on_keys.extend(asked.map(|asked| (position, asked.clone())));
             }
             match keys {
-                Keys::One => self.narrow_by_all(position, found),
-                Keys::Several => self.narrow_by_tightest(position, found),
+                keys if keys == Keys::One || active(Fault::ElementsNarrowTogether) => {
+                    self.narrow_by_all(position, found);
+                }
+                _ => self.narrow_by_tightest(position, found),
             }
             self.excludes_missing |= !self.fields[position].contains(&Value::Null);
             if index.fields[position].form == KeyForm::Hash {
@@ -141,7 +145,7 @@ impl IndexBounds {
         }
         let is_told = self.index.tells_types
             && !self.is_multikey_at(position)
-            && self.multikey.types().lack_null_at(position)
+            && (self.multikey.types().lack_null_at(position) || active(Fault::NullNeverExists))
             && self.index.kind.answers() == Answers::ByField;
         is_told.then(|| {
             let null = Intervals::points(Arc::new(vec![Value::Null]));
@@ -154,6 +158,7 @@ impl IndexBounds {
     fn form_of(&self, position: usize, bounds: Bounds) -> Bounds {
         match self.pattern[position].form {
             KeyForm::Value => bounds,
+            KeyForm::Hash if active(Fault::HashIsExact) => bounds,
             KeyForm::Hash => Bounds { exactness: Exactness::Inexact, ..bounds },
         }
     }
@@ -162,7 +167,7 @@ impl IndexBounds {
     /// omits documents that have none of its fields.
     pub fn is_complete(&self) -> bool {
         let leaves_out_missing = self.index.is_sparse || matches!(self.index.kind.answers(), Answers::ByPath { .. });
-        !leaves_out_missing || self.excludes_missing
+        !leaves_out_missing || self.excludes_missing || self.index.is_sparse && active(Fault::SparseHoldsAll)
     }
 
     fn narrow_by_all(&mut self, position: usize, found: Vec<(usize, Bounds)>) {
@@ -191,6 +196,7 @@ impl IndexBounds {
     /// predicates, and their values are in different keys.
     fn shares_array_with_bounded_field(&self, position: usize) -> bool {
         (0..position).any(|earlier| self.share_array(earlier, position) && !self.fields[earlier].is_full())
+            && !active(Fault::FieldsOfArrayBothBound)
     }
 
     /// Whether some document may have an array on the common part of two fields' paths.
@@ -217,6 +223,9 @@ impl IndexBounds {
                 let points = part.fields[position].iter().map(|point| point.start.clone());
                 let narrowed = |value| {
                     let mut one = part.clone();
+                    if active(Fault::PartsUnsplit) {
+                        return one;
+                    }
                     one.fields[position] = Intervals::points(Arc::new(vec![value]));
                     one
                 };
@@ -268,7 +277,8 @@ impl IndexBounds {
     /// Whether the field's keys are in the order of a sort by its path.
     pub fn sorts_at(&self, position: usize) -> bool {
         let field = &self.pattern[position];
-        !self.is_multikey_at(position) && !names_array_index(&field.path) && field.form == KeyForm::Value
+        let is_single = !self.is_multikey_at(position) || active(Fault::ArraysSort);
+        is_single && !names_array_index(&field.path) && field.form == KeyForm::Value
     }
 }
 
@@ -290,7 +300,8 @@ fn hashed(intervals: &Intervals) -> Intervals {
     let mut hashes = Vec::with_capacity(intervals.len());
     for interval in intervals.iter() {
         let Some(equals) = hashed_keys_of_equals(interval.start.as_ref()) else { return Intervals::full() };
-        hashes.extend(equals.into_iter().map(|hash| Interval::point(Value::Int64(hash))));
+        let count = if active(Fault::EqualsHaveOneHash) { 1 } else { equals.len() };
+        hashes.extend(equals.into_iter().take(count).map(|hash| Interval::point(Value::Int64(hash))));
     }
     Intervals::union(hashes)
 }

@@ -7,6 +7,7 @@ use super::intervals::{Edge, IntervalRef, Intervals};
 use bunko_bson::Value;
 use bunko_bson::key_string::{self, Direction, MAX_BYTE};
 use bunko_catalog::{KEY_PREFIX_BYTES, shorten_key};
+use bunko_matcher::planted::{Fault, active};
 use std::borrow::Cow;
 
 /// Maximum number of ranges that the points of several fields may multiply to; later fields are then checked per key.
@@ -101,7 +102,11 @@ impl KeyRanges {
             return Self { ranges: Ranges::Between(vec![window.range()]), checked: Vec::new() };
         }
         let keys = Self::of_whole_keys(bounds);
-        if bounds.has_long_keys() { Self { ranges: keys.ranges.loosened(), ..keys } } else { keys }
+        if bounds.has_long_keys() && !active(Fault::LongKeysInRanges) {
+            Self { ranges: keys.ranges.loosened(), ..keys }
+        } else {
+            keys
+        }
     }
 
     /// The ranges if the index has no shortened keys.
@@ -202,12 +207,16 @@ impl Ranges {
 }
 
 fn checked_from(bounds: &IndexBounds, position: usize) -> Vec<usize> {
+    if active(Fault::ChecksLeftOut) {
+        return Vec::new();
+    }
     (position..bounds.fields.len()).filter(|&position| !bounds.fields[position].is_full()).collect()
 }
 
 /// Visits intervals in key order.
 fn each(intervals: &Intervals, direction: Direction, visit: &mut dyn FnMut(IntervalRef<'_>)) {
     match direction {
+        _ if active(Fault::DescendingIgnored) => intervals.iter().for_each(visit),
         Direction::Ascending => intervals.iter().for_each(visit),
         Direction::Descending => intervals.iter().rev().for_each(visit),
     }

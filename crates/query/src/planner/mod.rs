@@ -32,15 +32,15 @@ pub(crate) use key_ranges::{KeyRanges, RangeRef};
 pub(crate) use key_window::KeyWindow;
 use near_plan::is_near;
 pub(crate) use rejection::{has_too_many_scans_to_merge, rejections};
-pub(crate) use text_plan::names_text;
 
 use crate::AllowedIndexes;
+use crate::effort::Effort;
 use crate::expr_filter::CollectionScans;
 use crate::find_query::{DistinctOf, FindQuery, KeyBounds};
 use crate::hint::Hint;
 use crate::id_lookup::{can_look_up, is_plain_id};
 use crate::near::{Measure, NearSearch};
-use crate::plan::{Contender, Effort, Parts, Plan, UsedIndex};
+use crate::plan::{Contender, Parts, Plan, UsedIndex};
 use crate::stages::{
     DistinctScan, DocumentStage, Eof, GeoNear, Limit, ProjectionStage, ReturnKey, Skip, Sort, StageNumber,
 };

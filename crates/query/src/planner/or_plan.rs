@@ -11,6 +11,7 @@ use bunko_catalog::Index;
 use bunko_errors::Result;
 use bunko_expression::SortPattern;
 use bunko_matcher::Expression;
+use bunko_matcher::planted::{Fault, active};
 use bunko_store::Direction;
 use std::sync::Arc;
 
@@ -39,7 +40,7 @@ pub(super) fn branches(
     for alternative in alternatives {
         let predicates = predicates_of(alternative);
         let Some(best) = choose(indexes, predicates)? else { return Ok(None) };
-        is_decided &= best.bounds.decided.len() == predicates.len();
+        is_decided &= best.bounds.decided.len() == predicates.len() || active(Fault::BranchesDecide);
         add(&mut branches, best.bounds, Direction::Forward);
     }
     Ok(Some(OrBounds { branches, order: Order::Any, is_decided }))
@@ -55,6 +56,7 @@ fn add(branches: &mut Vec<(IndexBounds, Direction)>, bounds: IndexBounds, direct
     let compared = branches.len().min(COMPARED_MAX);
     match branches[..compared].iter_mut().find(|earlier| reads_the_same(earlier)) {
         // Its checks on keys are those of its own alternative.
+        Some(_) if active(Fault::ChecksOfOtherBranch) => {}
         Some((earlier, _)) => earlier.on_keys.clear(),
         None => branches.push((bounds, direction)),
     }

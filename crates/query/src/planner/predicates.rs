@@ -7,6 +7,7 @@
 use super::collated::{self, Orders};
 use super::intervals::{Edge, Interval, Intervals};
 use bunko_bson::{ObjectId, Timestamp, Type, Value, ValueRef, order};
+use bunko_matcher::planted::{Fault, active};
 use bunko_matcher::{Comparison, Expr, ExprComparison, Expression, Path, Regex, TypeSet};
 use std::sync::Arc;
 
@@ -110,13 +111,16 @@ fn derive(expression: &Expression, target: IndexedPath<'_>, keys: Keys) -> Optio
         }
         Expression::Not(child) => negation(child, target, keys),
         Expression::Nor(children) => none_of(children, target, keys),
-        Expression::Expr(expr) if keys == Keys::One => comparisons_of_expr(expr, target),
+        Expression::Expr(expr) if keys == Keys::One || active(Fault::ExprBelowArrays) => {
+            comparisons_of_expr(expr, target)
+        }
         Expression::Type { path, types } if target.is(path) => of_types(types),
         Expression::Or(children) => any(children, target, keys),
         Expression::And(children) => all(children, target, keys),
         Expression::ElemMatchValue { path, condition } if target.is(path) => {
             // One element satisfies the whole condition, and it has one key.
-            derive(condition, IndexedPath::Itself, Keys::One).map(Bounds::inexact)
+            let bounds = derive(condition, IndexedPath::Itself, Keys::One);
+            if active(Fault::ElementIsExact) { bounds } else { bounds.map(Bounds::inexact) }
         }
         Expression::ElemMatchObject { path, filter } => below_element(path, filter, target),
         _ => None,
@@ -144,13 +148,13 @@ fn together(derived: Vec<Option<Bounds>>, keys: Keys) -> Option<Bounds> {
     let mut bounds = derived.into_iter().flatten();
     let first = bounds.next()?;
     let combined = match keys {
-        Keys::One => bounds.fold(first, |both, next| Bounds {
+        keys if keys == Keys::One || active(Fault::RangesOfElementsJoined) => bounds.fold(first, |both, next| Bounds {
             intervals: both.intervals.intersection(&next.intervals),
             exactness: both.exactness.and(next.exactness),
         }),
-        Keys::Several => {
+        _ => {
             let tightest = bounds.fold(first, |a, b| if b.looseness() < a.looseness() { b } else { a });
-            if is_several { tightest.inexact() } else { tightest }
+            if is_several && !active(Fault::OneOfSeveralDecides) { tightest.inexact() } else { tightest }
         }
     };
     Some(if is_whole { combined } else { combined.inexact() })
@@ -162,7 +166,9 @@ fn together(derived: Vec<Option<Bounds>>, keys: Keys) -> Option<Bounds> {
 fn negation(child: &Expression, target: IndexedPath<'_>, keys: Keys) -> Option<Bounds> {
     match child {
         // Below an array, a missing field may have no key.
-        Expression::Exists { path } if target.is(path) && keys == Keys::One => {
+        Expression::Exists { path }
+            if target.is(path) && (keys == Keys::One || active(Fault::MissingHasKeyBelowArrays)) =>
+        {
             return Some(Bounds::new(vec![Interval::point(Value::Null)], Exactness::Inexact));
         }
         Expression::Compare { .. } | Expression::In { .. } | Expression::And(_) | Expression::Or(_) => {}
@@ -181,13 +187,15 @@ fn negation(child: &Expression, target: IndexedPath<'_>, keys: Keys) -> Option<B
     }?;
     let exactness = if keys == Keys::One { Exactness::Exact } else { Exactness::Inexact };
     let intervals = negated.intervals.complement();
-    (negated.exactness == Exactness::Exact && !intervals.is_full()).then_some(Bounds { intervals, exactness })
+    let is_exact = negated.exactness == Exactness::Exact || active(Fault::InexactNegated);
+    (is_exact && !intervals.is_full()).then_some(Bounds { intervals, exactness })
 }
 
 /// Whether every document with the key of null equals null, as a missing field does. Inside an array, an element that is
 /// not a document has that key, and does not equal null.
 fn of_null(path: &Path, keys: Keys) -> Exactness {
-    if keys == Keys::One || !path.as_str().contains('.') { Exactness::Exact } else { Exactness::Inexact }
+    let is_exact = keys == Keys::One || !path.as_str().contains('.') || active(Fault::NullIsExactBelowArrays);
+    if is_exact { Exactness::Exact } else { Exactness::Inexact }
 }
 
 /// Bounds for a `$nor`: those of each negation together.
@@ -206,7 +214,9 @@ fn comparisons_of_expr(expr: &Expr, target: IndexedPath<'_>) -> Option<Bounds> {
         Intervals::union(vec![match op {
             Comparison::Eq => Interval::point(value()),
             // A missing field is less than null.
-            Comparison::Lt if matches!(value(), Value::Null) => Interval { end: value(), ..Interval::full() },
+            Comparison::Lt if matches!(value(), Value::Null) && !active(Fault::MissingNotBelowNull) => {
+                Interval { end: value(), ..Interval::full() }
+            }
             Comparison::Lt | Comparison::Lte => Interval { end: value(), end_edge: edge, ..Interval::full() },
             Comparison::Gt | Comparison::Gte => Interval { start: value(), start_edge: edge, ..Interval::full() },
         }])
@@ -217,7 +227,8 @@ fn comparisons_of_expr(expr: &Expr, target: IndexedPath<'_>) -> Option<Bounds> {
 
 /// All numbers.
 fn numbers() -> Interval {
-    Interval { start: Value::Double(f64::NAN), end: Value::Double(f64::INFINITY), ..Interval::full() }
+    let least = if active(Fault::NanIsNoNumber) { f64::NEG_INFINITY } else { f64::NAN };
+    Interval { start: Value::Double(least), end: Value::Double(f64::INFINITY), ..Interval::full() }
 }
 
 /// The brackets of types whose values have keys of their own. An array has the keys of its elements, and null the key
@@ -251,7 +262,7 @@ fn below_element(path: &Path, filter: &Expression, target: IndexedPath<'_>) -> O
     let bounds = derive(filter, IndexedPath::Named(below), Keys::Several)?.inexact();
     // An element that is an array lacks the field, so it matches a condition on null. The index has no null for it, but
     // the keys of its own elements.
-    (!bounds.intervals.contains(&Value::Null)).then_some(bounds)
+    (!bounds.intervals.contains(&Value::Null) || active(Fault::ElementHasNull)).then_some(bounds)
 }
 
 fn comparison(op: Comparison, value: &Value, of_null: Exactness) -> Option<Bounds> {
@@ -265,9 +276,13 @@ fn comparison(op: Comparison, value: &Value, of_null: Exactness) -> Option<Bound
         Some(Bounds::new(intervals, Exactness::Inexact))
     };
     match (value, op) {
-        (Value::MinKey, Comparison::Gt | Comparison::Gte) | (Value::MaxKey, Comparison::Lt | Comparison::Lte) => None,
+        (Value::MinKey, Comparison::Gt | Comparison::Gte) | (Value::MaxKey, Comparison::Lt | Comparison::Lte)
+            if !active(Fault::EndsHaveRanges) =>
+        {
+            None
+        }
         (Value::Null | Value::MinKey | Value::MaxKey, _) => equal_only(),
-        (Value::Double(number), _) if number.is_nan() => equal_only(),
+        (Value::Double(number), _) if number.is_nan() && !active(Fault::NanHasRange) => equal_only(),
         (Value::Decimal128(number), _) if number.is_nan() => equal_only(),
         _ => Some(Bounds::new(vec![within_bracket(op, value)?], Exactness::Exact)),
     }
@@ -279,7 +294,7 @@ fn equality(value: &Value, of_null: Exactness, intervals: &mut Vec<Interval>) ->
     match value {
         Value::Null => of_null,
         // An array has the keys of its elements; only an array inside another array is a key itself.
-        Value::Array(array) => {
+        Value::Array(array) if !active(Fault::ArrayHasOwnKey) => {
             let first = array.as_ref().get(0).unwrap_or(ValueRef::Undefined);
             intervals.push(Interval::point(first.to_value()));
             Exactness::Inexact
@@ -309,7 +324,8 @@ fn list(values: &Arc<Vec<Value>>, regexes: &[Regex], breadth: Breadth, of_null: 
 /// The interval from the operand to the end of its type bracket.
 fn within_bracket(op: Comparison, value: &Value) -> Option<Interval> {
     let (lowest, highest, highest_edge) = bracket(value.as_ref().kind())?;
-    let edge = if op.includes_equality() { Edge::Inclusive } else { Edge::Exclusive };
+    let is_inclusive = op.includes_equality() && !active(Fault::InclusiveEdgeLeftOut);
+    let edge = if is_inclusive { Edge::Inclusive } else { Edge::Exclusive };
     Some(match op {
         Comparison::Lt | Comparison::Lte => {
             Interval { start: lowest, start_edge: Edge::Inclusive, end: value.clone(), end_edge: edge }
@@ -354,8 +370,10 @@ fn regex_intervals(regex: &Regex, breadth: Breadth) -> Option<(Vec<Interval>, Ex
     let strings =
         Interval { start: Value::String(literal), start_edge: Edge::Inclusive, end, end_edge: Edge::Exclusive };
     let itself = Value::Regex { pattern: regex.pattern().to_owned(), options: regex.options().to_owned() };
-    let exactness = if is_exact { Exactness::Exact } else { Exactness::Inexact };
-    Some((vec![strings, Interval::point(itself)], exactness))
+    let exactness = if is_exact || active(Fault::PatternIsExact) { Exactness::Exact } else { Exactness::Inexact };
+    let mut intervals = vec![strings];
+    intervals.extend((!active(Fault::RegexIsNoValue)).then(|| Interval::point(itself)));
+    Some((intervals, exactness))
 }
 
 /// The smallest string above all that start with `prefix`.

@@ -10,6 +10,7 @@ use crate::stages::{
 use bunko_bson::Value;
 use bunko_catalog::{Index, KeySpan, Multikey};
 use bunko_matcher::Expression;
+use bunko_matcher::planted::{Fault, active};
 use bunko_store::Direction;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -61,7 +62,8 @@ impl Builder<'_> {
         let GivenOrder { direction, split_fields } =
             candidate.sorted.unwrap_or(GivenOrder { direction: Direction::Forward, split_fields: 0 });
         if split_fields > 0 {
-            let overlap = if candidate.bounds.multikey.is_empty() { Overlap::Excluded } else { Overlap::Possible };
+            let is_disjoint = candidate.bounds.multikey.is_empty() || active(Fault::MergedScansDisjoint);
+            let overlap = if is_disjoint { Overlap::Excluded } else { Overlap::Possible };
             let parts = candidate.bounds.by_value(split_fields).into_iter().map(|bounds| (bounds, direction));
             return self.merged(parts.collect(), residual, overlap);
         }

@@ -9,6 +9,7 @@ use super::key_ranges::RANGES_MAX;
 use bunko_bson::key_string;
 use bunko_catalog::Answers;
 use bunko_expression::SortPattern;
+use bunko_matcher::planted::{Fault, active};
 use bunko_store::Direction;
 
 /// Maximum number of scans that are merged. Source: MongoDB 8.2, parameter `internalQueryMaxScansToExplode`.
@@ -89,12 +90,12 @@ fn scan_direction(bounds: &IndexBounds, sort: &SortPattern, split_fields: usize)
         if (0..fields.len()).any(|position| fields[position].path == path && is_constant(position)) {
             continue;
         }
-        while next < fields.len() && fields[next].path != path && has_one_value(next) {
+        while next < fields.len() && fields[next].path != path && (has_one_value(next) || active(Fault::GapsSort)) {
             next += 1;
         }
         let field = fields.get(next).filter(|field| field.path == path && bounds.sorts_at(next))?;
         let needed = scan_towards(field.direction, wanted);
-        if direction.is_some_and(|direction| direction != needed) {
+        if direction.is_some_and(|direction| direction != needed) && !active(Fault::DirectionsIgnored) {
             return None;
         }
         direction = Some(needed);

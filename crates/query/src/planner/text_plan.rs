@@ -9,7 +9,7 @@ use super::{AccessPath, Builder, IndexBounds, Order, choose, near_plan, predicat
 use crate::find_query::FindQuery;
 use crate::hint::Hint;
 use crate::stages::{KeysAlone, OrScan, RecordStage, Residual, ScoreUse, TermScan, TextInput, TextMatch, TextOr};
-use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
+use bunko_bson::{StringOrder, Value};
 use bunko_catalog::{Index, KeySpan, TextIndex};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_matcher::{AskedText, Comparison, Expression, TextSearch};
@@ -21,15 +21,6 @@ const PREFIX_MISSING: &str = "failed to use text index to satisfy $text query (i
                               equality predicates given for all prefix fields?)";
 const NOT_INDEXED: &str = "Failed to produce a solution for TEXT under OR - other non-TEXT clauses under OR have \
                            to be indexed as well.";
-
-/// Whether a filter, not parsed yet, contains a `$text` where a plan could run it.
-pub(crate) fn names_text(filter: DocumentRef<'_>) -> bool {
-    filter.iter().any(|field| match (field.name, field.value) {
-        ("$text", _) => true,
-        ("$and" | "$or", ValueRef::Array(parts)) => parts.iter().filter_map(ValueRef::as_document).any(names_text),
-        _ => false,
-    })
-}
 
 /// The text index of a collection.
 struct Texts {

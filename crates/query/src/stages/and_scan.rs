@@ -6,10 +6,10 @@
 
 use super::index_scan::Scan;
 use super::{IndexScan, RecordStage, Records, Stage, StageNumber};
-use crate::execution::{Run, StageStatistics};
+use crate::effort::Effort;
 use crate::explain::Facts;
 use crate::find_query::FindQuery;
-use crate::plan::Effort;
+use crate::run::{Run, StageStatistics};
 use bunko_bson::DocumentBuf;
 use bunko_errors::Result;
 use bunko_store::RecordId;

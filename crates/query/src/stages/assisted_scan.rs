@@ -9,8 +9,8 @@
 
 use super::kept_fields::KeptFields;
 use super::{Row, RowVisitor, StageNumber, WholeDocument};
-use crate::execution::Run;
 use crate::find_query::FindQuery;
+use crate::run::Run;
 use bunko_bson::DocumentRef;
 use bunko_catalog::from_storage;
 use bunko_errors::{ErrorCode, Failure, Result};

@@ -4,11 +4,11 @@
 //! The planner uses it wherever it would scan the records of a clustered collection.
 
 use super::{DocumentStage, Documents, Fetch, IndexScan, Stage, StageNumber};
-use crate::execution::{Run, StageStatistics};
+use crate::effort::Effort;
 use crate::explain::Facts;
 use crate::find_query::FindQuery;
-use crate::plan::Effort;
 use crate::planner::IndexBounds;
+use crate::run::{Run, StageStatistics};
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_store::Direction;
 

@@ -2,10 +2,10 @@
 
 use super::assisted_scan::{AssistedScan, Ended, RECORDS_ALONE};
 use super::{DocumentStage, Documents, Residual, Row, RowVisitor, Stage, StageNumber, WholeDocument};
-use crate::execution::{Run, StageStatistics};
+use crate::effort::Effort;
 use crate::explain::Facts;
 use crate::find_query::FindQuery;
-use crate::plan::Effort;
+use crate::run::{Run, StageStatistics};
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_catalog::from_storage;
 use bunko_errors::Result;

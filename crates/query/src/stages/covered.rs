@@ -2,11 +2,11 @@
 
 use super::index_scan::Scan;
 use super::{DecidedByKeys, DocumentStage, Documents, IndexScan, RecordStage, Records, Row, Stage, StageNumber};
-use crate::execution::{Run, StageStatistics};
+use crate::effort::Effort;
 use crate::explain::Facts;
 use crate::find_query::FindQuery;
-use crate::inclusion::including;
-use crate::plan::Effort;
+use crate::run::{Run, StageStatistics};
+use crate::wanted_fields::including;
 use bunko_bson::key_string::{Direction, decode};
 use bunko_bson::{DocumentBuf, DocumentRef, Value, Writer};
 use bunko_catalog::{KeyTypes, ReadBack, from_storage};

@@ -6,15 +6,16 @@
 use super::covered::append;
 use super::index_scan::Scan;
 use super::{DocumentStage, Documents, IndexScan, Row, Stage, StageNumber};
-use crate::distinct::visit_values;
-use crate::execution::{Run, StageStatistics};
+use crate::distinct_values::visit_values;
+use crate::effort::Effort;
 use crate::explain::Facts;
 use crate::find_query::{DistinctOf, FindQuery};
-use crate::plan::Effort;
+use crate::run::{Run, StageStatistics};
 use bunko_bson::key_string::{Direction, decode, leading_bytes};
 use bunko_bson::{DocumentBuf, DocumentRef, Value, Writer};
 use bunko_catalog::{KeyTypes, ReadBack, from_storage};
 use bunko_errors::Result;
+use bunko_matcher::planted::{Fault, active};
 use bunko_store::{RecordId, View};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -236,7 +237,7 @@ impl Scanning {
     /// array the key of undefined.
     fn ambiguous_value(&self) -> Option<Value> {
         let value = decode(self.scan.key(), &self.directions)?.pop()?;
-        matches!(value, Value::Null | Value::Undefined).then_some(value)
+        (matches!(value, Value::Null | Value::Undefined) && !active(Fault::NullIsDistinct)).then_some(value)
     }
 
     /// Whether the document really has the value of its key.

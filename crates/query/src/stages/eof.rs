@@ -1,10 +1,10 @@
 //! EOF: no document matches, and nothing is read.
 
 use super::{DocumentStage, Documents, Row, Stage, StageNumber};
-use crate::execution::{Run, StageStatistics};
+use crate::effort::Effort;
 use crate::explain::Facts;
 use crate::find_query::FindQuery;
-use crate::plan::Effort;
+use crate::run::{Run, StageStatistics};
 use bunko_bson::DocumentBuf;
 use bunko_errors::Result;
 

@@ -1,10 +1,10 @@
 //! EXPRESS_IXSCAN: `{_id: value}`, one key and one document.
 
 use super::{DocumentStage, Documents, Row, Stage, StageNumber};
-use crate::execution::{Run, StageStatistics};
+use crate::effort::Effort;
 use crate::explain::Facts;
 use crate::find_query::FindQuery;
-use crate::plan::Effort;
+use crate::run::{Run, StageStatistics};
 use bunko_bson::key_string::Direction;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};

@@ -2,10 +2,10 @@
 
 use super::read_ahead::ReadAhead;
 use super::{DocumentStage, Documents, RecordStage, Records, Residual, Row, Stage, StageNumber, WholeDocument};
-use crate::execution::{Run, StageStatistics};
+use crate::effort::Effort;
 use crate::explain::Facts;
 use crate::find_query::FindQuery;
-use crate::plan::Effort;
+use crate::run::{Run, StageStatistics};
 use bunko_bson::DocumentBuf;
 use bunko_catalog::from_storage;
 use bunko_errors::Result;

@@ -3,11 +3,11 @@
 //! Looks up the documents within some distance and sorts them. Once these are returned, it looks further away.
 
 use super::{DocumentStage, Documents, Row, Stage, StageNumber};
-use crate::execution::{Run, StageStatistics};
+use crate::effort::Effort;
 use crate::explain::Facts;
 use crate::find_query::FindQuery;
 use crate::near::NearSearch;
-use crate::plan::Effort;
+use crate::run::{Run, StageStatistics};
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_catalog::{GeoField, Index, KeySpan, Reach, Surface, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};

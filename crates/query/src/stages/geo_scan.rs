@@ -1,10 +1,10 @@
 //! IXSCAN of a geospatial index: the records of all keys that a region may have.
 
 use super::{RecordStage, Records, Stage, StageNumber};
-use crate::execution::{Run, StageStatistics};
-use crate::explain::{self, Facts};
+use crate::effort::Effort;
+use crate::explain::{Facts, describe_index_run, describe_spans};
 use crate::find_query::FindQuery;
-use crate::plan::Effort;
+use crate::run::{Run, StageStatistics};
 use bunko_bson::DocumentBuf;
 use bunko_catalog::{Index, KeySpan, from_storage};
 use bunko_errors::Result;
@@ -34,11 +34,11 @@ impl Stage for GeoScan {
     }
 
     fn describe(&self, _query: &FindQuery, facts: &mut Facts<'_>) {
-        explain::describe_spans(&self.index, Direction::Forward, facts);
+        describe_spans(&self.index, Direction::Forward, facts);
     }
 
     fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {
-        explain::describe_index_run(statistics, facts);
+        describe_index_run(statistics, facts);
     }
 
     fn effort(&self) -> Effort {
@@ -97,13 +97,9 @@ impl Records for Scan {
             };
             let statistics = run.at(self.number);
             statistics.keys_examined += 1;
-            statistics.duplicates_tested += 1;
-            if self.seen.insert(record) {
-                statistics.advanced += 1;
+            if statistics.admits(record, Some(&mut self.seen)) {
                 return Ok(Some(record));
             }
-            statistics.duplicates_dropped += 1;
-            statistics.rejected += 1;
         }
     }
 }

@@ -1,17 +1,17 @@
 //! IXSCAN: records by the keys of one index within bounds.
 
 use super::{RecordStage, Records, Stage, StageNumber};
-use crate::execution::{Run, StageStatistics};
-use crate::explain;
-use crate::explain::Facts;
+use crate::effort::Effort;
+use crate::explain::{Facts, describe_index, describe_index_run};
 use crate::find_query::{FindQuery, INDEX_KEY};
-use crate::plan::Effort;
 use crate::planner::{IndexBounds, Intervals, KeyRanges, RangeRef};
+use crate::run::{Run, StageStatistics};
 use bunko_bson::DocumentBuf;
 use bunko_bson::key_string::{self, MAX_BYTE, decode};
 use bunko_catalog::{Index, from_storage, is_shortened};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_matcher::Expression;
+use bunko_matcher::planted::{Fault, active};
 use bunko_operation::OperationContext;
 use bunko_store::{Direction, KeyCursor, KeyRange, KeyspaceId, RecordId, View};
 use std::collections::HashSet;
@@ -64,7 +64,9 @@ impl IndexScan {
             is_within: false,
             kept_key: None,
             check: KeyCheck::new(&self.bounds, &self.ranges),
-            seen: (!self.bounds.multikey.is_empty() || self.bounds.spans_paths).then(HashSet::new),
+            seen: (!self.bounds.multikey.is_empty() || self.bounds.spans_paths)
+                .then(HashSet::new)
+                .filter(|_| !active(Fault::RecordsRepeat)),
         }
     }
 }
@@ -83,11 +85,11 @@ impl Stage for IndexScan {
     }
 
     fn describe(&self, _query: &FindQuery, facts: &mut Facts<'_>) {
-        explain::describe_index(&self.bounds, self.direction, facts);
+        describe_index(&self.bounds, self.direction, facts);
     }
 
     fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {
-        explain::describe_index_run(statistics, facts);
+        describe_index_run(statistics, facts);
     }
 
     fn effort(&self) -> Effort {
@@ -348,17 +350,9 @@ fn hold_key(bounds: &IndexBounds, key: &[u8], run: &Run) -> Result<()> {
 impl Records for Scan {
     fn next(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
         while let Some(record) = self.next_entry(run)? {
-            let statistics = run.at(self.number);
-            if let Some(seen) = &mut self.seen {
-                statistics.duplicates_tested += 1;
-                if !seen.insert(record) {
-                    statistics.duplicates_dropped += 1;
-                    statistics.rejected += 1;
-                    continue;
-                }
+            if run.at(self.number).admits(record, self.seen.as_mut()) {
+                return Ok(Some(record));
             }
-            statistics.advanced += 1;
-            return Ok(Some(record));
         }
         run.at(self.number).is_at_end = true;
         Ok(None)

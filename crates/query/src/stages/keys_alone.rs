@@ -1,11 +1,10 @@
 //! COUNT_SCAN: records whose documents are not read, since the index alone answers.
 
 use super::{DecidedByKeys, DocumentStage, Documents, RecordStage, Records, Row, Stage, StageNumber};
-use crate::execution::{Run, StageStatistics};
-use crate::explain;
-use crate::explain::Facts;
+use crate::effort::Effort;
+use crate::explain::{Facts, describe_count};
 use crate::find_query::FindQuery;
-use crate::plan::Effort;
+use crate::run::{Run, StageStatistics};
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::Result;
 
@@ -39,7 +38,7 @@ impl Stage for KeysAlone {
 
     fn describe(&self, query: &FindQuery, facts: &mut Facts<'_>) {
         match self.input.as_index_scan() {
-            Some(scan) if self.counts() => explain::describe_count(scan.bounds(), facts),
+            Some(scan) if self.counts() => describe_count(scan.bounds(), facts),
             _ => self.input.describe(query, facts),
         }
     }

@@ -1,10 +1,10 @@
 //! LIMIT: passes on a maximum number of documents.
 
 use super::{DocumentStage, Documents, Row, Stage, StageNumber};
-use crate::execution::{Run, StageStatistics};
+use crate::effort::Effort;
 use crate::explain::Facts;
 use crate::find_query::FindQuery;
-use crate::plan::Effort;
+use crate::run::{Run, StageStatistics};
 use bunko_bson::DocumentBuf;
 use bunko_errors::Result;
 

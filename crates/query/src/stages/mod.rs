@@ -41,7 +41,7 @@ pub(crate) use geo_scan::GeoScan;
 pub(crate) use index_scan::{IndexScan, KeyCheck};
 pub(crate) use keys_alone::KeysAlone;
 pub(crate) use limit::Limit;
-pub(crate) use projection::{ProjectionStage, names_fields_alone};
+pub(crate) use projection::ProjectionStage;
 pub(crate) use random_scan::RandomScan;
 pub(crate) use residual::{DecidedByKeys, Residual};
 pub(crate) use return_key::ReturnKey;
@@ -52,18 +52,15 @@ pub(crate) use text_or::{ScoreUse, TermScan, TextOr};
 pub(crate) use union_scan::{MergeScan, OrScan, Overlap};
 pub(crate) use whole_document::WholeDocument;
 
-use crate::execution::{Run, StageStatistics};
+use crate::effort::Effort;
 use crate::explain::Facts;
 use crate::find_query::FindQuery;
-use crate::plan::Effort;
+pub(crate) use crate::run::StageNumber;
+use crate::run::{Run, StageStatistics};
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::Result;
 use bunko_store::RecordId;
 use std::ops::ControlFlow;
-
-/// A stage's number in its plan: the index of its statistics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct StageNumber(pub usize);
 
 /// The plan side of a stage, as explain shows it.
 pub(crate) trait Stage: Send + Sync {

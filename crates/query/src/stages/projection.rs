@@ -1,11 +1,12 @@
 //! PROJECTION_SIMPLE and PROJECTION_DEFAULT: parts of documents.
 
 use super::{DocumentStage, Documents, Row, Stage, StageNumber};
-use crate::execution::{Output, Run, StageStatistics};
+use crate::effort::Effort;
 use crate::explain::Facts;
 use crate::find_query::FindQuery;
-use crate::plan::Effort;
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use crate::run::{Output, Run, StageStatistics};
+use crate::wanted_fields::names_fields_alone;
+use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::Result;
 
 /// Applies the query's projection, and adds record ids if requested.
@@ -41,13 +42,6 @@ impl Stage for ProjectionStage {
 /// Whether a projection only includes or excludes top-level fields.
 fn is_simple(projection: DocumentRef<'_>) -> bool {
     names_fields_alone(projection) && projection.iter().all(|element| !element.name.contains('.'))
-}
-
-/// Whether a projection only includes or excludes fields, by dotted paths.
-pub(crate) fn names_fields_alone(projection: DocumentRef<'_>) -> bool {
-    projection.iter().all(|element| {
-        !element.name.contains('$') && (element.value.is_number() || matches!(element.value, ValueRef::Boolean(_)))
-    })
 }
 
 impl DocumentStage for ProjectionStage {

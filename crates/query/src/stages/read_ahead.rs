@@ -1,7 +1,7 @@
 //! Documents read in batches before they are requested, which takes less time than one by one.
 
 use super::{Records, StageNumber};
-use crate::execution::Run;
+use crate::run::Run;
 use bunko_catalog::from_storage;
 use bunko_errors::Result;
 use bunko_store::{Location, RecordId, View};

@@ -4,6 +4,7 @@ use super::WholeDocument;
 use crate::explain::Facts;
 use crate::find_query::FindQuery;
 use bunko_errors::Result;
+use bunko_matcher::planted::{Fault, active};
 
 /// The predicates that remain. If any remains, the whole filter is evaluated: the predicates that keys decided hold
 /// anyway.
@@ -34,7 +35,7 @@ impl Residual {
     pub fn without(decided: &[usize], count: usize) -> Self {
         match decided.len() {
             0 if count > 0 => Self::Whole,
-            decided_count if decided_count == count => Self::Nothing,
+            decided_count if decided_count == count || active(Fault::UndecidedPasses) => Self::Nothing,
             _ => Self::Without(decided.to_vec()),
         }
     }

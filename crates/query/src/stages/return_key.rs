@@ -2,10 +2,10 @@
 
 use super::projection::Projecting;
 use super::{DocumentStage, Documents, Stage, StageNumber};
-use crate::execution::{Run, StageStatistics};
+use crate::effort::Effort;
 use crate::explain::Facts;
 use crate::find_query::FindQuery;
-use crate::plan::Effort;
+use crate::run::{Run, StageStatistics};
 use bunko_bson::DocumentBuf;
 
 /// Replaces each document by the key stored with it; without an index, by an empty document.

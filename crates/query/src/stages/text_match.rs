@@ -2,10 +2,10 @@
 
 use super::fetch::WholeDocuments;
 use super::{DocumentStage, Documents, Fetch, KeysAlone, RecordStage, Row, Stage, StageNumber};
-use crate::execution::{Run, StageStatistics};
+use crate::effort::Effort;
 use crate::explain::Facts;
 use crate::find_query::FindQuery;
-use crate::plan::Effort;
+use crate::run::{Run, StageStatistics};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value};
 use bunko_catalog::Index;
 use bunko_errors::Result;

@@ -4,10 +4,10 @@
 //! found.
 
 use super::{RecordStage, Records, Stage, StageNumber};
-use crate::execution::{Run, StageStatistics};
-use crate::explain::{self, Facts};
+use crate::effort::Effort;
+use crate::explain::{Facts, describe_spans};
 use crate::find_query::FindQuery;
-use crate::plan::Effort;
+use crate::run::{Run, StageStatistics};
 use bunko_bson::DocumentBuf;
 use bunko_catalog::{Index, KeySpan, TextIndex, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -56,7 +56,7 @@ impl Stage for TermScan {
     }
 
     fn describe(&self, _query: &FindQuery, facts: &mut Facts<'_>) {
-        explain::describe_spans(&self.index, Direction::Backward, facts);
+        describe_spans(&self.index, Direction::Backward, facts);
     }
 
     fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {
@@ -87,9 +87,7 @@ impl Stage for TextOr {
     fn describe(&self, _query: &FindQuery, _facts: &mut Facts<'_>) {}
 
     fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {
-        facts
-            .append("dupsTested", statistics.duplicates_tested as i32)
-            .append("dupsDropped", statistics.duplicates_dropped as i32);
+        statistics.append_duplicates(facts);
     }
 
     fn effort(&self) -> Effort {

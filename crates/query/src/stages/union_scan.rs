@@ -5,14 +5,15 @@
 
 use super::index_scan::Scan;
 use super::{IndexScan, RecordStage, Records, Stage, StageNumber};
-use crate::execution::{Run, StageStatistics};
+use crate::effort::Effort;
 use crate::explain::{Facts, sort_document};
 use crate::find_query::FindQuery;
-use crate::plan::Effort;
+use crate::run::{Run, StageStatistics};
 use bunko_bson::DocumentBuf;
 use bunko_bson::key_string::{self, Direction, decode};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::SortPattern;
+use bunko_matcher::planted::{Fault, active};
 use bunko_store::RecordId;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
@@ -40,9 +41,7 @@ impl Stage for OrScan {
     fn describe(&self, _query: &FindQuery, _facts: &mut Facts<'_>) {}
 
     fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {
-        facts
-            .append("dupsTested", statistics.duplicates_tested as i32)
-            .append("dupsDropped", statistics.duplicates_dropped as i32);
+        statistics.append_duplicates(facts);
     }
 
     fn effort(&self) -> Effort {
@@ -75,14 +74,9 @@ impl Records for Union {
                 self.current += 1;
                 continue;
             };
-            let statistics = run.at(self.number);
-            statistics.duplicates_tested += 1;
-            if self.seen.insert(record) {
-                statistics.advanced += 1;
+            if run.at(self.number).admits(record, Some(&mut self.seen)) {
                 return Ok(Some(record));
             }
-            statistics.duplicates_dropped += 1;
-            statistics.rejected += 1;
         }
         run.at(self.number).is_at_end = true;
         Ok(None)
@@ -138,7 +132,8 @@ impl SortedFields {
         };
         let mut compared = Vec::new();
         for (position, direction) in &self.compared {
-            key_string::append(&mut compared, values[*position].as_ref(), *direction);
+            let direction = if active(Fault::MergedAscending) { Direction::Ascending } else { *direction };
+            key_string::append(&mut compared, values[*position].as_ref(), direction);
         }
         Ok(compared)
     }
@@ -170,9 +165,7 @@ impl Stage for MergeScan {
     }
 
     fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {
-        facts
-            .append("dupsTested", statistics.duplicates_tested as i32)
-            .append("dupsDropped", statistics.duplicates_dropped as i32);
+        statistics.append_duplicates(facts);
     }
 
     fn effort(&self) -> Effort {
@@ -218,18 +211,10 @@ impl Records for Merging {
                 return Ok(None);
             };
             self.unread.push(number);
-            let statistics = run.at(self.number);
-            if let Some(seen) = &mut self.seen {
-                statistics.duplicates_tested += 1;
-                if !seen.insert(record) {
-                    statistics.duplicates_dropped += 1;
-                    statistics.rejected += 1;
-                    continue;
-                }
+            if run.at(self.number).admits(record, self.seen.as_mut()) {
+                self.scans[number].0.hold_last_key(run)?;
+                return Ok(Some(record));
             }
-            statistics.advanced += 1;
-            self.scans[number].0.hold_last_key(run)?;
-            return Ok(Some(record));
         }
     }
 }

@@ -3,9 +3,9 @@
 use super::search::{Choice, Operation, Wanted};
 use super::{Upsert, Writes, note_answer, verdict};
 use crate::QueryScope;
+use crate::expr_filter::names_text;
 use crate::find_query::FindQuery;
 use crate::hint::Hint;
-use crate::planner::names_text;
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, Value, ValueRef};
 use bunko_catalog::{Did, Image, Outcome as Answer, Verdict};
 use bunko_errors::{ErrorCode, Failure, Result};

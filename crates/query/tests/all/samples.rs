@@ -34,7 +34,7 @@ const CHI_SQUARE_MAX: f64 = 218.0;
 
 /// The documents that a plan yields for a sample, and the number of documents that it reads.
 fn sampled(collection: &Arc<Collection>, operation: &Arc<OperationContext>) -> (Vec<i64>, u64) {
-    let mut query = find_query_of(document("{}").as_ref(), operation).expect("a find");
+    let mut query = find_query_of(document("{}").as_ref(), QueryScope::new(0, Arc::clone(operation))).expect("a find");
     query.sampled = Some(SIZE);
     let mut execution = plan(collection, query).expect("a plan").open().expect("opened");
     let mut ids = Vec::new();

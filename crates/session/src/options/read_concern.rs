@@ -17,13 +17,15 @@ pub struct ReadConcern {
     pub after: Option<Timestamp>,
     /// The past state to read, if any.
     pub state: Option<StateAsked>,
+    /// Whether the reads see only what is committed.
+    pub is_majority: bool,
     /// Whether the command has a read concern.
     pub is_given: bool,
 }
 
 impl ReadConcern {
-    /// Parses a read concern. A single node reads what its own kernel has, so `majority`, `available` and
-    /// `linearizable` add nothing here.
+    /// Parses a read concern. `majority` and `linearizable` see what is committed, which in a set of one member is all
+    /// that readers see. `available` adds nothing.
     /// # Errors
     /// `InvalidOptions` for a command that does not allow the level, and for times that do not fit the level;
     /// `NotAReplicaSet` and `IllegalOperation` for features that only a member of a set has; `BadValue`,
@@ -44,6 +46,7 @@ impl ReadConcern {
                 ("level", ValueRef::String(level)) => {
                     check_known(level)?;
                     check_stages(level, body)?;
+                    parsed.is_majority = matches!(level, "majority" | "linearizable");
                     if is_inside(body) {
                         check_level_inside(level)?;
                     } else {

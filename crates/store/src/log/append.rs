@@ -13,6 +13,8 @@ use crate::disk_room::{DiskRoom, Draw};
 use crate::followers::Followers;
 use crate::journal::Appended;
 use crate::latencies::{Latencies, LatencyCounts};
+use crate::planted::{self, Bug};
+use crate::terms::Terms;
 use crate::{Batch, Bell, Lsn, Result, StorageError, make_directory};
 use arc_swap::ArcSwap;
 use bunko_host::Clock;
@@ -97,6 +99,7 @@ pub struct Log {
     /// Held while segments are synced, and while the log is truncated.
     pub(super) syncing: Mutex<()>,
     recovery: Recovery,
+    terms: Arc<Terms>,
     pub(super) clock: Clock,
 }
 
@@ -130,7 +133,7 @@ impl Log {
     ) -> Result<Arc<Self>> {
         make_directory(&recovered.directory)?;
         recovered.clear_away()?;
-        let RecoveredLog { directory, segments, end, time_ms: last_time_ms, recovery, .. } = recovered;
+        let RecoveredLog { directory, segments, end, time_ms: last_time_ms, terms, recovery, .. } = recovered;
         let directory = directory.as_path();
         let mut segments: FxHashMap<u64, Arc<Segment>> =
             segments.into_iter().map(|segment| (segment.number, Arc::new(segment))).collect();
@@ -175,6 +178,7 @@ impl Log {
             raw_places: Mutex::default(),
             syncing: Mutex::default(),
             recovery,
+            terms: Arc::new(Terms::new(terms)),
             clock,
         });
         GroupCommit::start(&log, options.commit_interval);
@@ -196,6 +200,11 @@ impl Log {
         &self.durable
     }
 
+    /// The terms of the log.
+    pub(crate) fn terms(&self) -> &Arc<Terms> {
+        &self.terms
+    }
+
     /// Figures of the log's recovery.
     pub fn recovery(&self) -> &Recovery {
         &self.recovery
@@ -213,6 +222,34 @@ impl Log {
         batch: &Batch<'_>,
         draw: Draw,
         time_ms: u64,
+        in_order: impl FnMut(Moment),
+    ) -> Result<Appended> {
+        self.append_as(Kind::Batch, batch, draw, |last_ms| last_ms.max(time_ms), in_order)
+    }
+
+    /// Appends the record of a term. Its time is in a later second than that of any earlier record.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub(crate) fn append_term(
+        &self,
+        batch: &Batch<'_>,
+        draw: Draw,
+        time_ms: u64,
+        in_order: impl FnMut(Moment),
+    ) -> Result<Appended> {
+        let next: fn(u64) -> u64 = if planted::active(Bug::TermInSameSecond) { |last_ms| last_ms } else { next_second };
+        self.append_as(Kind::Term, batch, draw, |last_ms| next(last_ms).max(time_ms), in_order)
+    }
+
+    /// As [`Log::append`]. `dated` makes the record's time from that of the last record.
+    #[inline]
+    fn append_as(
+        &self,
+        kind: Kind,
+        batch: &Batch<'_>,
+        draw: Draw,
+        dated: impl FnOnce(u64) -> u64,
         mut in_order: impl FnMut(Moment),
     ) -> Result<Appended> {
         let length = record_length(batch)?;
@@ -225,8 +262,8 @@ impl Log {
             self.place_reserved(&mut tail, &mut in_order);
         }
         self.make_way(&mut tail, length, draw)?;
-        tail.time_ms = tail.time_ms.max(time_ms);
-        let header = self.put(&mut tail, batch, effects_checksum, Kind::Batch);
+        tail.time_ms = dated(tail.time_ms);
+        let header = self.put(&mut tail, batch, effects_checksum, kind);
         let is_full = tail.current.bytes.len() >= BUFFER_BYTES_MAX;
         in_order(Moment { lsn: header.lsn, end: tail.next, time_ms: tail.time_ms });
         drop(tail);

@@ -76,7 +76,7 @@ impl CommittedLog {
             let header = Header::decode(header, self.next);
             let header = header.ok_or_else(|| segment.corrupt(self.next.0, NO_RECORD))?;
             let behind = position_behind(&header);
-            let is_above = matches!(header.kind, Kind::Batch | Kind::Chained { .. }) && behind > up_to;
+            let is_above = matches!(header.kind, Kind::Batch | Kind::Term | Kind::Chained { .. }) && behind > up_to;
             if is_above && !planted::active(Bug::AppliedBeyondCommit) {
                 return Ok(None);
             }
@@ -84,7 +84,7 @@ impl CommittedLog {
             let own = (header.lsn, header.length);
             let parts = match header.kind {
                 Kind::Seal | Kind::Gap => continue,
-                Kind::Batch => vec![own],
+                Kind::Batch | Kind::Term => vec![own],
                 Kind::Chained { link: Link::Last, .. } => {
                     let mut parts = std::mem::take(&mut self.chain.0);
                     // An earlier version put effects into the last record too.

@@ -50,6 +50,8 @@ pub struct Record<'h> {
     pub effects: Effects<'h>,
     /// The chain that the record belongs to, if any.
     pub chained: Option<Chained>,
+    /// The term that it was written in; `None` on a standalone server.
+    pub term: Option<u64>,
 }
 
 /// Neighbours of a record in its chain.
@@ -116,7 +118,8 @@ impl History {
         let window = window_of(&mut self.window, segment.number);
         let record = window.at(&segment, at.start, (at.end - at.start) as usize, until)?;
         let (header, record) = record_at(record, 0, Lsn(at.start)).ok_or_else(|| no_record(&segment, at.start))?;
-        Ok(Some(Record { moment, effects: header.effects(record), chained }))
+        let term = self.log.terms().at(moment.lsn);
+        Ok(Some(Record { moment, effects: header.effects(record), chained, term }))
     }
 
     fn next_segment(&mut self) -> Result<()> {
@@ -144,8 +147,8 @@ impl History {
         for header in found {
             match header.kind {
                 Kind::Chained { link: Link::Last, segments_back } => self.list_chain(&header, segments_back)?,
-                // Shown with the last record of their chain.
-                Kind::Chained { .. } => {}
+                // The records of a chain are shown with its last one, and a term with the records in it.
+                Kind::Chained { .. } | Kind::Term => {}
                 Kind::Batch | Kind::Seal | Kind::Gap => {
                     let (segment, moment) = (Arc::clone(&segment), Moment::of(&header));
                     self.records.push_back(Listed { segment, at: place_of(&header), moment, chained: None });
@@ -172,7 +175,7 @@ impl History {
                     Kind::Chained { link: Link::Middle, .. } => links.push((Arc::clone(&segment), *header)),
                     // The last record of an earlier chain.
                     Kind::Chained { link: Link::Last, .. } => links.clear(),
-                    Kind::Batch | Kind::Seal | Kind::Gap => {}
+                    Kind::Batch | Kind::Term | Kind::Seal | Kind::Gap => {}
                 }
                 ControlFlow::Continue(())
             })?;
@@ -296,8 +299,8 @@ impl Log {
             match header.kind {
                 Kind::Seal => break,
                 Kind::Gap => {}
-                Kind::Batch | Kind::Chained { .. } if visit(&header).is_break() => break,
-                Kind::Batch | Kind::Chained { .. } => {}
+                Kind::Batch | Kind::Term | Kind::Chained { .. } if visit(&header).is_break() => break,
+                Kind::Batch | Kind::Term | Kind::Chained { .. } => {}
             }
         }
         Ok(())

@@ -33,7 +33,7 @@ pub(super) struct RawPlace {
 pub(super) fn shipped_bytes(header: &Header) -> usize {
     match header.kind {
         Kind::Gap => HEADER_BYTES,
-        Kind::Batch | Kind::Seal | Kind::Chained { .. } => header.length as usize,
+        Kind::Batch | Kind::Term | Kind::Seal | Kind::Chained { .. } => header.length as usize,
     }
 }
 
@@ -41,7 +41,7 @@ pub(super) fn shipped_bytes(header: &Header) -> usize {
 pub(super) fn position_behind(header: &Header) -> Lsn {
     match header.kind {
         Kind::Seal => Lsn(first_record(segment_of(header.lsn.0) + 1)),
-        Kind::Batch | Kind::Gap | Kind::Chained { .. } => Lsn(header.lsn.0 + u64::from(header.length)),
+        Kind::Batch | Kind::Term | Kind::Gap | Kind::Chained { .. } => Lsn(header.lsn.0 + u64::from(header.length)),
     }
 }
 

@@ -8,12 +8,12 @@
 
 use super::append::{BUFFER_BYTES_MAX, Log, Tail};
 use super::raw::{position_behind, shipped_bytes};
-use super::record::{HEADER_BYTES, Header, Kind, Link};
+use super::record::{HEADER_BYTES, Header, Kind};
 use super::recovery::record_at;
 use super::segment::{SEGMENT_BYTES, offset_in_segment};
 use crate::disk_room::Draw;
 use crate::planted::{self, Bug};
-use crate::{Lsn, Result, StorageError};
+use crate::{Lsn, Result, StorageError, TermStart};
 use std::sync::atomic::Ordering;
 
 /// A verified record, and its bytes as shipped.
@@ -58,7 +58,7 @@ impl Log {
         }
         match header.kind {
             Kind::Seal => return self.next_segment(tail, HEADER_BYTES as u64, Draw::Free),
-            Kind::Batch | Kind::Gap | Kind::Chained { .. } => {
+            Kind::Batch | Kind::Term | Kind::Gap | Kind::Chained { .. } => {
                 self.make_way_here(tail, u64::from(header.length), Draw::Free)?;
             }
         }
@@ -71,8 +71,10 @@ impl Log {
         tail.current.bytes.extend_from_slice(&stamped.encode());
         tail.current.bytes.extend_from_slice(&bytes[HEADER_BYTES..]);
         tail.next = position_behind(header);
-        // In other records of a chain this field has another meaning.
-        if matches!(header.kind, Kind::Batch | Kind::Chained { link: Link::Last, .. }) {
+        if let Some(term) = term_of(header, bytes) {
+            self.terms().begin(term);
+        }
+        if header.is_dated() {
             tail.time_ms = tail.time_ms.max(header.time_ms);
         }
         self.appended_records.fetch_add(1, Ordering::Relaxed);
@@ -98,6 +100,9 @@ fn verify(bytes: &[u8], from: Lsn) -> Result<Vec<Shipped<'_>>> {
         if !matches!(header.kind, Kind::Seal | Kind::Gap) && !is_whole() {
             return refused("the record's effects or documents fail their checksums");
         }
+        if header.kind == Kind::Term && term_of(&header, record).is_none() {
+            return refused("the record begins a term and names none");
+        }
         records.push(Shipped { header, bytes: record });
         position = position_behind(&header);
         rest = behind;
@@ -112,8 +117,13 @@ fn fits(header: &Header) -> bool {
     match header.kind {
         Kind::Seal => is_bare && header.length as usize == HEADER_BYTES && u64::from(header.length) <= room,
         Kind::Gap => is_bare && u64::from(header.length) + HEADER_BYTES as u64 <= room,
-        Kind::Batch | Kind::Chained { .. } => u64::from(header.length) + HEADER_BYTES as u64 <= room,
+        Kind::Batch | Kind::Term | Kind::Chained { .. } => u64::from(header.length) + HEADER_BYTES as u64 <= room,
     }
+}
+
+/// The term that a record begins, if it begins one.
+fn term_of(header: &Header, record: &[u8]) -> Option<TermStart> {
+    (header.kind == Kind::Term).then(|| header.term(&header.effects(record)))?
 }
 
 fn foreign(position: Lsn, found: &str) -> StorageError {

@@ -18,7 +18,7 @@
 //! refuses it.
 
 use crate::effects::Documents;
-use crate::{Effects, Lsn};
+use crate::{Effects, Lsn, Statement, TermStart};
 
 pub(crate) const HEADER_BYTES: usize = 44;
 
@@ -31,6 +31,8 @@ pub(super) enum Kind {
     Seal,
     /// No contents: the space was reserved and not used. Only the header is written.
     Gap,
+    /// The beginning of a term; see `terms`. Its only effect is a note with the term.
+    Term,
     /// As [`Kind::Batch`], but the record counts only once its whole chain is in the log.
     Chained {
         /// Position in the chain.
@@ -59,6 +61,7 @@ impl Kind {
             Self::Seal => 1,
             Self::Chained { link, segments_back } => (2 + link as u32) | segments_back << 8,
             Self::Gap => 5,
+            Self::Term => 6,
         }
     }
 
@@ -70,6 +73,7 @@ impl Kind {
             3 => Link::Middle,
             4 => Link::Last,
             5 => return Some(Self::Gap),
+            6 => return Some(Self::Term),
             _ => return None,
         };
         Some(Self::Chained { link, segments_back: encoded >> 8 })
@@ -136,6 +140,21 @@ impl Header {
         effects.padding().iter().all(|byte| *byte == 0)
     }
 
+    /// The term that the record begins; `None` if it names none.
+    pub fn term(&self, effects: &Effects<'_>) -> Option<TermStart> {
+        match effects.clone().noted().next()? {
+            Statement::Note(content) => {
+                Some(TermStart { term: u64::from_le_bytes(content.try_into().ok()?), lsn: self.lsn })
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the header has a time: in the first records of a chain, the field means something else.
+    pub fn is_dated(&self) -> bool {
+        matches!(self.kind, Kind::Batch | Kind::Term | Kind::Chained { link: Link::Last, .. })
+    }
+
     /// Position of the record's first document in the log.
     pub fn documents_position(&self) -> u64 {
         self.lsn.0 + HEADER_BYTES as u64 + u64::from(self.effects_length)
@@ -168,6 +187,8 @@ mod tests {
             let chained = Header { kind: Kind::Chained { link, segments_back: 300 }, ..header };
             assert_eq!(Header::decode(&chained.encode(), Lsn(4096)), Some(chained));
         }
+        let term = Header { kind: Kind::Term, ..header };
+        assert_eq!(Header::decode(&term.encode(), Lsn(4096)), Some(term));
         let gap = Header { kind: Kind::Gap, effects_length: 0, ..header };
         assert_eq!(Header::decode(&gap.encode(), Lsn(4096)), Some(gap));
         bytes[33] ^= 1;

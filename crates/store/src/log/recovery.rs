@@ -11,7 +11,7 @@ use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, se
 use super::truncate;
 use crate::disk_room::DiskRoom;
 use crate::planted::{self, Bug};
-use crate::{Effect, Effects, Lsn, Result, StorageError, files};
+use crate::{Effect, Effects, Lsn, Result, StorageError, TermStart, files};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -53,6 +53,8 @@ pub struct RecoveredLog {
     pub(super) truncated_to: Option<Lsn>,
     /// Time when the last replayed record was written; 0 if there was none.
     pub(super) time_ms: u64,
+    /// Terms that began in the replayed records.
+    pub(crate) terms: Vec<TermStart>,
     pub(crate) recovery: Recovery,
 }
 
@@ -135,46 +137,26 @@ pub(crate) fn recover(
         }
         let recovery = Recovery::default();
         let (directory, unapplied) = (directory.to_owned(), CommittedLog::new(from, OpenChain::default()));
-        let (end, applied, time_ms) = (from, from, 0);
-        return Ok(RecoveredLog { directory, segments, end, applied, unapplied, truncated_to, time_ms, recovery });
+        let (end, applied, time_ms, terms) = (from, from, 0, Vec::new());
+        return Ok(RecoveredLog {
+            directory,
+            segments,
+            end,
+            applied,
+            unapplied,
+            truncated_to,
+            time_ms,
+            terms,
+            recovery,
+        });
     }
-    let (mut applied, mut first_unapplied) = (from, None);
-    let (mut end, mut time_ms, mut replayed_records, mut cut) = (from, 0, 0, None);
     let mut content = Content::default();
-    let mut chain = OpenChain::default();
+    let (mut end, mut cut) = (from, None);
+    let mut replaying = Replaying::new(from, until, &segments, replay);
     for (index, segment) in segments.iter().enumerate().filter(|(_, segment)| segment.number >= first) {
         content.read(segment, truncated_to)?;
-        let mut replay = |header: &Header, effects: Effects<'_>| match header.kind {
-            _ if first_unapplied.is_some() || header.lsn.0 + u64::from(header.length) > until.0 => {
-                first_unapplied.get_or_insert(header.lsn);
-                if matches!(header.kind, Kind::Batch | Kind::Chained { link: Link::Last, .. }) {
-                    time_ms = time_ms.max(header.time_ms);
-                }
-                Ok(())
-            }
-            // Below `from` only the links of the open chain are wanted.
-            Kind::Chained { link: Link::Last, .. } if header.lsn < from => {
-                chain.0.clear();
-                Ok(())
-            }
-            Kind::Batch if header.lsn < from => Ok(()),
-            Kind::Chained { link, .. } if link != Link::Last && !planted::active(Bug::UnfinishedChainCounts) => {
-                chain.add(header, link);
-                Ok(())
-            }
-            kind => {
-                time_ms = time_ms.max(header.time_ms);
-                replayed_records += 1;
-                applied = Lsn(header.lsn.0 + u64::from(header.length));
-                if matches!(kind, Kind::Chained { .. }) {
-                    replayed_records += chain.0.len() as u64;
-                    // All records of a chain take effect at the position of its last record.
-                    chain.replay(header.lsn, &segments, replay)?;
-                }
-                replay(header.lsn, effects)
-            }
-        };
-        match scan(segment, &content.bytes, read_from, &mut replay)? {
+        let mut take = |header: &Header, effects: Effects<'_>| replaying.take(segment, header, effects);
+        match scan(segment, &content.bytes, read_from, &mut take)? {
             End::Sealed => {
                 // A segment is sealed only once the next is durable.
                 let next = segment.number + 1;
@@ -199,10 +181,93 @@ pub(crate) fn recover(
             }
         }
     }
+    let Replaying { chain, terms, applied, first_unapplied, time_ms, replayed_records, .. } = replaying;
     segments.retain(|segment| segment.number <= segment_of(end.0));
     let recovery = Recovery { replayed_records, elapsed: Duration::ZERO, cut };
     let (directory, unapplied) = (directory.to_owned(), CommittedLog::new(first_unapplied.unwrap_or(end), chain));
-    Ok(RecoveredLog { directory, segments, end, applied, unapplied, truncated_to, time_ms, recovery })
+    Ok(RecoveredLog { directory, segments, end, applied, unapplied, truncated_to, time_ms, terms, recovery })
+}
+
+/// A replay of the log, record by record.
+struct Replaying<'r> {
+    from: Lsn,
+    until: Lsn,
+    chain: OpenChain,
+    /// Terms that begin at or above `from`.
+    terms: Vec<TermStart>,
+    /// End of the last record that was replayed.
+    applied: Lsn,
+    /// The first record that ends above `until`.
+    first_unapplied: Option<Lsn>,
+    /// Time of the last record.
+    time_ms: u64,
+    replayed_records: u64,
+    segments: &'r [Segment],
+    replay: &'r mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>,
+}
+
+impl<'r> Replaying<'r> {
+    fn new(
+        from: Lsn,
+        until: Lsn,
+        segments: &'r [Segment],
+        replay: &'r mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>,
+    ) -> Self {
+        Self {
+            from,
+            until,
+            chain: OpenChain::default(),
+            terms: Vec::new(),
+            applied: from,
+            first_unapplied: None,
+            time_ms: 0,
+            replayed_records: 0,
+            segments,
+            replay,
+        }
+    }
+
+    /// Takes the next record, which stands in `segment`.
+    fn take(&mut self, segment: &Segment, header: &Header, effects: Effects<'_>) -> Result<()> {
+        if header.kind == Kind::Term && header.lsn >= self.from {
+            let start = header.term(&effects);
+            let corrupt = || segment.corrupt(header.lsn.0, "a record that begins a term and names none");
+            self.terms.push(start.ok_or_else(corrupt)?);
+        }
+        match header.kind {
+            _ if self.first_unapplied.is_some() || header.lsn.0 + u64::from(header.length) > self.until.0 => {
+                self.first_unapplied.get_or_insert(header.lsn);
+                if header.is_dated() {
+                    self.time_ms = self.time_ms.max(header.time_ms);
+                }
+                Ok(())
+            }
+            // Below `from` only the links of the open chain are wanted.
+            Kind::Chained { link: Link::Last, .. } if header.lsn < self.from => {
+                self.chain.0.clear();
+                Ok(())
+            }
+            Kind::Batch | Kind::Term if header.lsn < self.from => Ok(()),
+            Kind::Chained { link, .. } if link != Link::Last && !planted::active(Bug::UnfinishedChainCounts) => {
+                self.chain.add(header, link);
+                Ok(())
+            }
+            kind => {
+                self.time_ms = self.time_ms.max(header.time_ms);
+                self.replayed_records += 1;
+                self.applied = Lsn(header.lsn.0 + u64::from(header.length));
+                if kind == Kind::Term {
+                    return Ok(());
+                }
+                if matches!(kind, Kind::Chained { .. }) {
+                    self.replayed_records += self.chain.0.len() as u64;
+                    // All records of a chain take effect at the position of its last record.
+                    self.chain.replay(header.lsn, self.segments, self.replay)?;
+                }
+                (self.replay)(header.lsn, effects)
+            }
+        }
+    }
 }
 
 fn open_segments(directory: &Path) -> Result<Vec<Segment>> {

@@ -56,6 +56,7 @@ impl Log {
             self.preallocator.begin_again(segment.number + 1, remove)
         })();
         truncated.map_err(|error| self.fail(error))?;
+        self.terms().truncate(end);
         tail.next = end;
         tail.sealed.clear();
         tail.current = Group { segment, position: end.0, bytes: Vec::new() };

@@ -42,7 +42,7 @@ impl Log {
                     position += u64::from(header.length);
                     continue;
                 }
-                Kind::Batch | Kind::Chained { .. } => {}
+                Kind::Batch | Kind::Term | Kind::Chained { .. } => {}
             }
             let record = window.at(&segment, position, header.length as usize, end)?;
             let (header, record) = record_at(record, 0, Lsn(position)).ok_or_else(corrupt)?;

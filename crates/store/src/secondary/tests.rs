@@ -3,7 +3,7 @@
 use crate::engines::fake::{Told, fake};
 use crate::log::{RECORD_HEADER_BYTES, first_record};
 use crate::{
-    Batch, EngineTable, KeyspaceId, Lsn, RecordId, SEGMENT_BYTES, StorageError, Store, StoreOptions, Survival,
+    Batch, EngineTable, KeyspaceId, Lsn, RecordId, Role, SEGMENT_BYTES, StorageError, Store, StoreOptions, Survival,
     segment_of,
 };
 use bunko_testkit::directory::crash_copy;
@@ -305,4 +305,37 @@ fn a_reader_keeps_what_it_has_to_ship_up_to_its_limit() {
     let lost = bounded.read(1000, &mut bytes);
     assert!(matches!(lost, Err(StorageError::HistoryLost)), "{lost:?}");
     assert!(matches!(primary.store.read_raw_log(START, 0), Err(StorageError::HistoryLost)));
+}
+
+/// A secondary has the terms of its log before it applies them, over restarts too.
+#[test]
+fn terms_are_shipped_and_go_with_a_truncation() {
+    let (primary, secondary) = (Member::primary(), Member::new_secondary());
+    let ship = |to: &Member| {
+        for piece in primary.shipped(to.store.log_end(), 1 << 20) {
+            to.store.append_raw(&piece).expect("appended");
+        }
+    };
+    primary.write(1, 10);
+    let first = primary.store.begin_term(3).expect("begins");
+    primary.write(2, 10);
+    ship(&secondary);
+    let shipped = primary.store.last_position();
+    assert_eq!((secondary.store.last_position(), secondary.store.visible_end()), (shipped, START));
+    assert_eq!(secondary.store.role(), Role::Secondary);
+    let secondary = secondary.killed(first);
+    assert_eq!(secondary.store.last_position(), shipped);
+    let second = primary.store.begin_term(5).expect("begins");
+    primary.write(3, 10);
+    ship(&secondary);
+    assert_eq!(secondary.store.last_position(), primary.store.last_position());
+    assert_eq!(secondary.store.apply_committed(second).expect("applied"), second);
+    secondary.store.truncate_log(second).expect("truncated");
+    assert_eq!(secondary.store.last_position(), (Some(3), second));
+    let secondary = secondary.killed(second);
+    assert_eq!(secondary.store.last_position(), (Some(3), second));
+    ship(&secondary);
+    secondary.store.apply_committed(secondary.store.log_end()).expect("applied");
+    assert_eq!(secondary.store.newest_time(), primary.store.newest_time());
+    assert_eq!(secondary.unstamped(START), primary.unstamped(START));
 }

@@ -14,7 +14,7 @@ use crate::{DocumentStream, Environment};
 use bunko_bson::key_string::Direction;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, StringUse, Value, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, FieldPath, PathChanges};
+use bunko_expression::{Dependencies, FieldPath, PathChanges, with_path};
 use bunko_operation::Gatherer;
 use foldhash::HashMap;
 use range::{Bounds, Range};
@@ -172,7 +172,7 @@ impl Densify {
     fn shared(&self, document: DocumentRef<'_>) -> DocumentBuf {
         let found = self.partition_by.iter().filter_map(|path| Some((path, found(document, path)?)));
         found.fold(DocumentBuf::new(), |shared, (path, value)| {
-            super::with_path(shared.as_ref(), path.components(), Some(value))
+            with_path(shared.as_ref(), path.components(), Some(value))
         })
     }
 }
@@ -262,7 +262,7 @@ impl Densified {
             // Equal values of partition fields may differ in type, so those of the document after the gap are used.
             let shared = gap.document.as_ref().map(|document| self.stage.shared(document.as_ref()));
             let shared = shared.as_ref().unwrap_or(&partition.shared);
-            let made = super::with_path(shared.as_ref(), components, Some(partition.next.as_ref()));
+            let made = with_path(shared.as_ref(), components, Some(partition.next.as_ref()));
             partition.next = self.stage.range.next(&partition.next, operation)?;
             self.gap = Some(gap);
             return Ok(Filled::Made(made));

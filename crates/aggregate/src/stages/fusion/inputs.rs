@@ -1,7 +1,8 @@
 //! The pipelines that a fusion combines: the stages allowed in them, and their weights.
 
+use crate::is_known_stage;
 use crate::stage_fields::StageFields;
-use crate::stages::{self, facet};
+use crate::stages::facet;
 use crate::{Environment, Pipeline, stage_field};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, Element, number};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -75,7 +76,7 @@ fn check(rules: &Rules, name: &str, stages: ArrayRef<'_>) -> Result<()> {
     }
     for (position, stage) in stages.iter().enumerate() {
         let stage = stage_field(stage)?;
-        if !stages::is_known_stage(stage.name) {
+        if !is_known_stage(stage.name) {
             let message = format!("Unrecognized pipeline stage name: '{}'", stage.name);
             return Err(failure(40324, message));
         }

@@ -4,8 +4,8 @@
 use super::inputs::{self, Input, Rules, searches};
 use super::{Details, Fused, Fusion, Measure, RANK};
 use crate::Environment;
+use crate::stage::Stages;
 use crate::stage_fields::StageFields;
-use crate::stages::Stages;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::Result;
 use bunko_expression::{Offered, SortPattern};

@@ -4,8 +4,8 @@
 use super::inputs::{self, Input, Rules, searches};
 use super::{Details, Fused, Fusion, Measure, SCORE};
 use crate::Environment;
+use crate::stage::Stages;
 use crate::stage_fields::StageFields;
-use crate::stages::Stages;
 use crate::stages::normalization::{Normalization, Range};
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, number};

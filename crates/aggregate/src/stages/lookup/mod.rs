@@ -7,15 +7,16 @@ use correlated::{CorrelatedJoin, Correlation};
 pub(super) use parse::variables;
 
 use super::around::{Around, ReadFields};
-use super::{Definition, Reads, Stage, Unwinding};
+use super::{Definition, Reads, Stage};
 use crate::effect::{Effect, Joined, JoinedSide};
 use crate::equality_join::{EqualityJoin, Matching, match_any, over};
 use crate::joined_path::local_values;
 use crate::sub_pipeline::SubPipeline;
+use crate::unwinding::Unwinding;
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, StringUse, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::{Dependencies, Expression, FieldPath, PathChanges, Variables};
+use bunko_expression::{Dependencies, Expression, FieldPath, PathChanges, Variables, with_path};
 use bunko_operation::Gatherer;
 use bunko_query::append_spilled;
 use bunko_scratch::{Spool, SpoolReader};
@@ -319,7 +320,7 @@ impl LookedUp {
             let document = current.document.as_ref();
             if let Some(one) = current.joined.next()? {
                 self.joining.environment.operation().work(1 + (document.len_bytes() + one.len_bytes()) / 64)?;
-                let unwound = super::with_path(document, unwinding.path.components(), Some(ValueRef::from(&one)));
+                let unwound = with_path(document, unwinding.path.components(), Some(ValueRef::from(&one)));
                 let indexed = unwinding.indexed(unwound, ValueRef::Int64(current.index));
                 current.index += 1;
                 return Ok(Some(indexed));
@@ -327,8 +328,8 @@ impl LookedUp {
             let unmatched = (current.index == 0 && unwinding.preserves_without_elements()).then(|| {
                 // The path to the array is made even though the array is then removed.
                 let (path, empty) = (unwinding.path.components(), ArrayBuf::new());
-                let with_array = super::with_path(document, path, Some(ValueRef::from(&empty)));
-                let without = super::with_path(with_array.as_ref(), path, None);
+                let with_array = with_path(document, path, Some(ValueRef::from(&empty)));
+                let without = with_path(with_array.as_ref(), path, None);
                 unwinding.indexed(without, ValueRef::Null)
             });
             self.current = None;

@@ -126,6 +126,7 @@ fn finished_indexes(connection: &mut Connection, name: &str) -> Result<Vec<Docum
         if Instant::now() > deadline {
             return Err(format!("a build does not end: {indexes:?}"));
         }
+        // The error gets engine, seed and round from the caller, which a panic here would not have.
         std::thread::sleep(Duration::from_millis(20));
     }
 }

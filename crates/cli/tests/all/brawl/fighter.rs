@@ -103,6 +103,7 @@ fn fight(mut connection: Connection, stop: &AtomicBool, mut turn: Turn, pause: D
         if stop.load(Ordering::Relaxed) || turn(&mut connection, scramble(seed << 32 ^ number)).is_none() {
             return;
         }
+        // The pauses decide how much of the fight each kind of fighter is.
         thread::sleep(pause);
     }
 }
@@ -221,6 +222,7 @@ fn gather(connection: &mut Connection, builder: &mut Connection, model: &Model, 
         let indexes = "[{key: {k: 1}, name: 'unique', unique: true}]";
         let build = command(&format!("{{createIndexes: '{name}', indexes: {indexes}}}"));
         let built = scope.spawn(move || whatever_comes(builder, &build));
+        // Any moment of the build is a good one.
         thread::sleep(Duration::from_micros(random >> 32 & 0x7fff));
         model.ask(name, &added, |_| None);
         let gone = matches!(run(connection, &delete_many(name, &added)), Answer::Done);

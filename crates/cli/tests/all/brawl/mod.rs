@@ -15,7 +15,7 @@ use fighter::{Brawl, Known};
 use std::time::{Duration, Instant};
 
 /// Minimum number of rounds for each engine.
-const ROUNDS: u64 = 5;
+const ROUNDS: u64 = 4;
 /// Engines in which a server's own data survives a restart.
 const OWN_ENGINES: [&str; 2] = ["lsm", "mmap"];
 

@@ -3,7 +3,6 @@
 //!
 //! `BUNKO_PIPELINES` sets the number of pipelines, `BUNKO_SEED` the first seed.
 
-mod counting;
 mod generator;
 
 use crate::peer::binary;
@@ -99,12 +98,8 @@ fn parsed(text: &str) -> DocumentBuf {
 
 impl World {
     fn start() -> Self {
-        Self::start_with(&[])
-    }
-
-    fn start_with(more: &[&str]) -> Self {
         let dbpath = temporary_dbpath();
-        let arguments = [&["--setParameter", "enableTestCommands=1"], more].concat();
+        let arguments = ["--setParameter", "enableTestCommands=1"];
         let server = Server::start(&binary(), dbpath.path(), &arguments).expect("the server starts");
         let uri: Uri = format!("mongodb://{}/", server.address()).parse().expect("a valid URI");
         let connection = Connection::connect(&uri).expect("the server accepts connections");

@@ -5,7 +5,8 @@
 
 use crate::plans_agree::agreement::check;
 use crate::plans_agree::reader::Reader;
-use crate::plans_agree::scenes::{self, stored, with_id};
+use crate::plans_agree::scenes::{self, with_id};
+use crate::plans_agree::values::stored;
 use crate::temporary::{Database, document, namespace};
 use bunko_bson::{DocumentBuf, ObjectId, Timestamp, ValueRef};
 use bunko_catalog::Index;
@@ -184,7 +185,7 @@ fn ask(database: &Database, progress: &Progress) {
     while progress.rounds.load(Ordering::Acquire) < ROUNDS {
         tries += 1;
         assert!(tries < 50 * ROUNDS, "states are lost before they are read");
-        let find = made(&mut runner, &finds);
+        let mut find = made(&mut runner, &finds);
         let reader = if tries.is_multiple_of(2) {
             Reader::of_this_moment(&database.catalog, &collection)
         } else {
@@ -192,6 +193,7 @@ fn ask(database: &Database, progress: &Progress) {
         };
         let pattern = |index: Arc<Index>| shell::print(ValueRef::Document(index.key_pattern())).replace('"', "'");
         let patterns: Vec<String> = reader.whole_indexes().into_iter().map(pattern).collect();
+        find.settle(&patterns);
         let sort = find.sort.pattern(&patterns);
         let judged = Judged;
         let outcome = check(&reader, &find, sort.as_deref());

@@ -2,30 +2,54 @@
 //! turn; also while other threads write, and while indexes are built and dropped.
 
 mod agreement;
+mod filters;
 mod meanwhile;
+#[cfg(debug_assertions)]
+mod planted;
 mod reader;
 mod scenes;
+mod values;
 
 use crate::temporary::{self, Database, document};
 use agreement::{check, check_distinct, check_ends_of_groups, check_groups, check_pairs};
+use bunko_catalog::Collection;
 use bunko_engines::ENGINES;
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
+use filters::filter;
 use proptest::test_runner::{Config, TestRunner};
 use reader::Reader;
-use scenes::{Scene, filter, pattern, populate, scene, stored};
+use scenes::{Find, Scene, pattern, populate, scene};
+use std::sync::Arc;
+use values::stored;
 
-fn check_scene(reader: &Reader, scene: &Scene) -> Result<()> {
-    check_distinct(reader, "{}")?;
-    check_groups(reader, "{}")?;
-    check_ends_of_groups(reader, "{}")?;
-    check_pairs(reader)?;
-    scene.finds.iter().try_for_each(|find| check(reader, find, find.sort.pattern(&scene.indexes).as_deref()))
+fn check_scene(collection: &Arc<Collection>, scene: &Scene) -> Result<()> {
+    let (plain, collated) = (Reader::of_present(collection), Reader::collated(collection));
+    for reader in std::iter::once(&plain).chain(&collated) {
+        check_distinct(reader, "{}")?;
+        check_groups(reader, "{}")?;
+        check_ends_of_groups(reader, "{}")?;
+        check_pairs(reader)?;
+    }
+    check_finds(collection, scene, check)
+}
+
+/// Checks each find in its string order.
+fn check_finds(
+    collection: &Arc<Collection>,
+    scene: &Scene,
+    check: impl Fn(&Reader, &Find, Option<&str>) -> Result<()>,
+) -> Result<()> {
+    let (plain, collated) = (Reader::of_present(collection), Reader::collated(collection));
+    scene.finds.iter().try_for_each(|find| {
+        let reader = collated.as_ref().filter(|_| find.is_collated).unwrap_or(&plain);
+        check(reader, find, find.sort.pattern(&scene.indexes).as_deref())
+    })
 }
 
 #[test]
 fn indexed_plans_answer_as_collection_scans_do() {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(150);
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(90);
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     let databases: Vec<_> = ENGINES.iter().map(Database::open).collect();
     let mut collections = 0;
@@ -40,7 +64,7 @@ fn indexed_plans_answer_as_collection_scans_do() {
             populate(database, &name, &scene);
             let collection = database.collection(&name);
             assert!(collection.validate(&*OperationContext::unlimited()).expect("validated").is_valid(), "{scene:?}");
-            check_scene(&Reader::of_present(&collection), &scene).expect("answered");
+            check_scene(&collection, &scene).expect("answered");
             database
                 .catalog
                 .drop_collection(&temporary::namespace(&name), &*OperationContext::unlimited())

@@ -1,11 +1,11 @@
 //! A collection in one state, for repeated queries.
 
 use crate::temporary::{document, find_query_of};
-use bunko_bson::ArrayBuf;
+use bunko_bson::{ArrayBuf, StringOrder};
 use bunko_catalog::{Catalog, Collection, Index, StateAsked};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
-use bunko_query::{DistinctValues, Execution, FindQuery, Hint, Plan, count, distinct_query, plan};
+use bunko_query::{DistinctValues, Execution, FindQuery, Hint, Plan, QueryScope, count, distinct_query, plan};
 use bunko_store::Snapshot;
 use std::sync::Arc;
 
@@ -13,6 +13,8 @@ use std::sync::Arc;
 pub struct Reader {
     collection: Arc<Collection>,
     operation: Arc<OperationContext>,
+    /// The string order of queries.
+    pub strings: StringOrder,
     shared: Option<Shared>,
 }
 
@@ -25,7 +27,8 @@ struct Shared {
 impl Reader {
     /// Reads the present state; no thread may write meanwhile.
     pub fn of_present(collection: &Arc<Collection>) -> Self {
-        Self { collection: Arc::clone(collection), operation: OperationContext::unlimited(), shared: None }
+        let (collection, operation) = (Arc::clone(collection), OperationContext::unlimited());
+        Self { collection, operation, strings: StringOrder::default(), shared: None }
     }
 
     /// Reads the state of this moment as operations at a read timestamp do, until an index is built or dropped.
@@ -41,6 +44,12 @@ impl Reader {
         let indexes = collection.ready_indexes().into();
         let snapshot = Arc::new(collection.snapshot());
         Self { shared: Some(Shared { snapshot, indexes }), ..Self::of_present(collection) }
+    }
+
+    /// Reads the present state in the string order of an index with a collation, if there is one.
+    pub fn collated(collection: &Arc<Collection>) -> Option<Self> {
+        let index = collection.ready_indexes().into_iter().find(|index| !index.strings.is_bytes())?;
+        Some(Self { strings: index.strings.clone(), ..Self::of_present(collection) })
     }
 
     /// Indexes that a hint may name and that hold all documents. By other indexes a hint finds only the documents that
@@ -63,7 +72,8 @@ impl Reader {
 
     /// A query from the fields of a find command.
     pub fn query(&self, find: &str) -> FindQuery {
-        let query = find_query_of(document(find).as_ref(), &self.operation);
+        let scope = QueryScope { strings: self.strings.clone(), ..QueryScope::new(0, Arc::clone(&self.operation)) };
+        let query = find_query_of(document(find).as_ref(), scope);
         let mut query = query.unwrap_or_else(|failure| panic!("{find}: {failure}"));
         // The scan that all others are compared with tests the filter as it was sent.
         if !matches!(query.hint, Some(Hint::Natural(_))) {

@@ -1,298 +1,14 @@
-//! Random documents, indexes, filters and sorts.
+//! Random collections with indexes and queries.
 
+use crate::plans_agree::filters::{any_path, filter, pointed, predicate, tests_of_values};
+use crate::plans_agree::values::{braced, stored};
 use crate::temporary::{Database, document};
 use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_catalog::KEY_PREFIX_BYTES;
 use bunko_testkit::shell;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-
-fn scalar() -> impl Strategy<Value = String> {
-    prop_oneof![
-        24 => (0..6_i32).prop_map(|number| number.to_string()),
-        2 => fraction().prop_map(str::to_owned),
-        3 => prop::sample::select(vec!["'a'", "'ab'", "'abc'", "'b'", "''"]).prop_map(str::to_owned),
-        3 => Just("null".to_owned()),
-        2 => prop::sample::select(vec!["NaN", "Infinity", "NumberLong(3)", "NumberDecimal('2.5')", "true", "MinKey",
-            "MaxKey", "/^ab/", "ISODate('2020-01-01T00:00:00Z')", "BinData(0, 'AQID')", "{}", "[]"])
-            .prop_map(str::to_owned),
-    ]
-}
-
-/// Numbers whose types lose their fractions in different ways, and equal numbers of other types.
-fn fraction() -> impl Strategy<Value = &'static str> {
-    prop::sample::select(vec![
-        "2.5",
-        "NumberDecimal('2.5')",
-        "1.5",
-        "NumberDecimal('1.5')",
-        "-1.5",
-        "NumberDecimal('-1.5')",
-        "NumberDecimal('3')",
-        "NumberLong(3)",
-        "NumberDecimal('1E19')",
-        "1e19",
-        "-0.0",
-        "NumberDecimal('-0')",
-    ])
-}
-
-fn value() -> impl Strategy<Value = String> {
-    let nested = prop_oneof![6 => scalar(), 1 => Just("undefined".to_owned())];
-    nested.prop_recursive(3, 12, 3, |inner| {
-        prop_oneof![
-            3 => vec(inner.clone(), 0..4).prop_map(|values| format!("[{}]", values.join(", "))),
-            3 => fields(inner),
-        ]
-    })
-}
-
-fn fields(value: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
-    vec((prop::sample::select(vec!["b", "b", "b", "c", "c", "0"]), value), 0..3)
-        .prop_map(|fields| braced(fields.into_iter().map(|(name, value)| format!("'{name}': {value}"))))
-}
-
-pub fn braced(fields: impl Iterator<Item = String>) -> String {
-    format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
-}
-
-/// A coordinate pair, at times two of them.
-fn pair() -> impl Strategy<Value = String> {
-    let pair = || (0..6_i32, 0..6_i32).prop_map(|(x, y)| format!("[{x}, {y}]"));
-    prop_oneof![12 => pair(), 1 => (pair(), pair()).prop_map(|(one, other)| format!("[{one}, {other}]"))]
-}
-
-/// A location on the sphere.
-fn geometry() -> impl Strategy<Value = String> {
-    let place = || (0..6_i32, 0..6_i32);
-    prop_oneof![
-        place().prop_map(|(x, y)| format!("[{x}, {y}]")),
-        place().prop_map(|(x, y)| format!("{{type: 'Point', coordinates: [{x}, {y}]}}")),
-        (place(), 1..3_i32).prop_map(|((x, y), length)| {
-            format!("{{type: 'LineString', coordinates: [[{x}, {y}], [{x}, {}]]}}", y + length)
-        }),
-        (place(), 1..4_i32).prop_map(|((x, y), width)| {
-            format!("{{type: 'Polygon', coordinates: [{}]}}", square(f64::from(x), f64::from(y), f64::from(width)))
-        }),
-        (place(), 3..5_i32, 0..2_i32).prop_map(|((x, y), width, aside)| {
-            let (x, y, width) = (f64::from(x), f64::from(y), f64::from(width));
-            let (outer, hole) = (square(x, y, width), square(x + f64::from(aside) + 0.5, y + 0.5, width - 2.0));
-            format!("{{type: 'Polygon', coordinates: [{outer}, {hole}]}}")
-        }),
-        prop::sample::select(vec!["{}", "[]", "null", "[[]]", "{type: 'Point'}"]).prop_map(str::to_owned),
-    ]
-}
-
-/// The ring of a square in degrees.
-fn square(x: f64, y: f64, width: f64) -> String {
-    let (right, top) = (x + width, y + width);
-    format!("[[{x}, {y}], [{right}, {y}], [{right}, {top}], [{x}, {top}], [{x}, {y}]]")
-}
-
-/// Conditions on locations; few, so that filters of queries and of partial indexes often agree.
-fn place_condition() -> impl Strategy<Value = &'static str> {
-    prop::sample::select(vec![
-        "{$geoWithin: {$box: [[0, 0], [3, 3]]}}",
-        "{$geoWithin: {$centerSphere: [[2, 2], 0.05]}}",
-        "{$geoWithin: {$geometry: {type: 'Polygon', coordinates: [[[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]]]}}}",
-        "{$geoIntersects: {$geometry: {type: 'Polygon', coordinates: [[[2, 1], [5, 1], [5, 5], [2, 1]]]}}}",
-        "{$geoIntersects: {$geometry: {type: 'Point', coordinates: [1, 2]}}}",
-        "{$geoIntersects: {$geometry: {type: 'Polygon', coordinates: [[[0, -1], [1, -1], [1, 9], [0, 9], [0, -1]]]}}}",
-        "{$geoWithin: {$geometry: {type: 'Polygon', coordinates: [[[0, 0], [6, 0], [6, 6], [0, 6], [0, 0]],
-            [[2, 2], [3, 2], [3, 3], [2, 3], [2, 2]]]}}}",
-        "{$geoWithin: {$center: [[2, 2], 1]}}",
-    ])
-}
-
-/// Documents. Fields `a`, `d` and `e` hold any value, `s` and `t` no arrays, so that their indexes can give an order;
-/// `g` and `h` are locations.
-pub fn stored() -> impl Strategy<Value = String> {
-    let any = (prop::sample::select(vec!["a", "a", "a", "d", "d", "e"]), value());
-    let pairs = vec((0..6_i32, 0..6_i32), 1..3).prop_map(|pairs| {
-        let pairs = pairs.into_iter().map(|(b, c)| format!("{{b: {b}, c: {c}}}"));
-        ("a", format!("[{}]", pairs.collect::<Vec<_>>().join(", ")))
-    });
-    let deep = vec(vec((0..3_i32, 0..3_i32), 0..3), 1..3).prop_map(|elements| {
-        let inner = |pairs: Vec<(i32, i32)>| {
-            let pairs = pairs.into_iter().map(|(c, d)| format!("{{c: {c}, d: {d}}}"));
-            format!("{{b: [{}], c: {{d: 1}}}}", pairs.collect::<Vec<_>>().join(", "))
-        };
-        match &elements[..] {
-            [only] => ("a", inner(only.clone())),
-            several => ("a", format!("[{}]", several.iter().cloned().map(inner).collect::<Vec<_>>().join(", "))),
-        }
-    });
-    let number = prop_oneof![
-        12 => (0..6_i32).prop_map(|number| number.to_string()),
-        2 => fraction().prop_map(str::to_owned),
-        2 => prop::sample::select(vec!["null", "null", "'a'", "ISODate('2020-01-01T00:00:00Z')", "true",
-            "NumberLong('5000000000')", "5000000000.0"]).prop_map(str::to_owned),
-    ];
-    let plain = (prop::sample::select(vec!["s", "t"]), number);
-    let two = (0..3_i32, 0..3_i32).prop_map(|(one, other)| ("a", format!("[{one}, {other}]")));
-    let places = prop_oneof![pair().prop_map(|pair| ("g", pair)), geometry().prop_map(|geometry| ("h", geometry))];
-    vec(prop_oneof![3 => any, 1 => two, 1 => pairs, 1 => deep, 4 => plain, 2 => places], 0..6).prop_map(|fields| {
-        let mut names = BTreeSet::new();
-        braced(
-            fields.into_iter().filter(|(name, _)| names.insert(*name)).map(|(name, value)| format!("{name}: {value}")),
-        )
-    })
-}
-
-fn path() -> impl Strategy<Value = &'static str> {
-    prop_oneof![
-        5 => Just("a"),
-        5 => Just("a.b"),
-        3 => Just("a.c"),
-        2 => Just("d"),
-        3 => Just("s"),
-        3 => Just("t"),
-        3 => prop::sample::select(vec!["d.b", "e", "a.0", "a.0", "a.b.c", "a.b.c", "a.b.d", "a.0.b", "a.c.d"]),
-    ]
-}
-
-fn operand() -> impl Strategy<Value = String> {
-    prop_oneof![5 => scalar(), 1 => vec(scalar(), 0..3).prop_map(|values| format!("[{}]", values.join(", ")))]
-}
-
-fn not_regex() -> impl Strategy<Value = String> {
-    operand().prop_filter("a regex cannot be compared", |operand| !operand.contains('/'))
-}
-
-fn condition() -> impl Strategy<Value = String> {
-    let compare = (prop::sample::select(vec!["$eq", "$gt", "$gte", "$lt", "$lte", "$gte", "$lte"]), not_regex())
-        .prop_map(|(op, operand)| format!("{op}: {operand}"))
-        .boxed();
-    let list = (prop::sample::select(vec!["$in", "$in", "$nin", "$all"]), vec(operand(), 0..4))
-        .prop_map(|(op, operands)| format!("{op}: [{}]", operands.join(", ")))
-        .boxed();
-    let other = prop::sample::select(vec![
-        "$exists: true",
-        "$exists: false",
-        "$size: 1",
-        "$type: 'number'",
-        "$mod: [2, 0]",
-        "$regex: '^a'",
-        "$regex: '^ab.*c'",
-        "$regex: 'B', $options: 'i'",
-        "$in: [/b/, 3, null]",
-        "$mod: [3, 1]",
-        "$ne: null",
-        "$ne: 2",
-        "$not: {$gt: 2}",
-        "$type: 'array'",
-        "$type: ['object', 'null']",
-        "$type: ['string', 'bool', 'minKey']",
-        "$eq: {}",
-        "$eq: []",
-        "$in: [[], 3]",
-    ])
-    .prop_map(str::to_owned);
-    let unequal =
-        prop_oneof![2 => not_regex(), 1 => Just("null".to_owned())].prop_map(|operand| format!("$ne: {operand}"));
-    let negated = prop_oneof![4 => compare.clone(), 2 => list.clone(), 1 => other.clone()]
-        .prop_map(|condition| format!("$not: {{{condition}}}"));
-    let neither = (0..6_i32, 0..6_i32).prop_map(|(low, high)| format!("$not: {{$gt: {low}, $lt: {high}}}"));
-    // Boxed, since the values of nested unions grow beyond the stack of a test.
-    let basic = prop_oneof![12 => compare, 6 => list, 4 => other, 2 => unequal, 3 => negated, 1 => neither].boxed();
-    let element =
-        vec(basic.clone(), 1..3).prop_map(|conditions| format!("$elemMatch: {}", braced(conditions.into_iter())));
-    let object = (
-        prop::sample::select(vec!["b", "c", "b.c", "0"]),
-        basic.clone(),
-        prop::sample::select(vec!["b", "c"]),
-        basic.clone(),
-    )
-        .prop_map(|(one, first, other, second)| {
-            format!("$elemMatch: {{'{one}': {{{first}}}, $and: [{{{other}: {{{second}}}}}]}}")
-        });
-    prop_oneof![10 => basic, 1 => element, 1 => object].boxed()
-}
-
-/// Tests that keys are checked for. Different elements of an array may satisfy the two.
-fn tests_of_values() -> impl Strategy<Value = [&'static str; 2]> {
-    prop::sample::select(vec![
-        ["$mod: [2, 0]", "$mod: [3, 1]"],
-        ["$mod: [2, 1]", "$regex: 'b'"],
-        ["$regex: '^a'", "$regex: 'b'"],
-        ["$mod: [2, 0]", "$gte: 3"],
-        ["$exists: false", "$not: {$mod: [2, 0]}"],
-    ])
-}
-
-fn predicate() -> impl Strategy<Value = String> {
-    prop_oneof![
-        3 => (path(), scalar()).prop_map(|(path, value)| format!("{{'{path}': {value}}}")),
-        5 => (path(), condition()).prop_map(|(path, condition)| format!("{{'{path}': {{{condition}}}}}")),
-        3 => (path(), -1..6_i32, 0..4_i32).prop_map(|(path, low, width)| {
-            format!("{{'{path}': {{$gte: {low}, $lt: {}}}}}", low + width)
-        }),
-        2 => (prop::sample::select(vec!["s", "t"]), vec(0..6_i32, 2..4)).prop_map(|(path, list)| {
-            format!("{{{path}: {{$in: {list:?}}}}}")
-        }),
-        2 => (path(), tests_of_values()).prop_map(|(path, [one, other])| {
-            format!("{{$and: [{{'{path}': {{{one}}}}}, {{'{path}': {{{other}}}}}]}}")
-        }),
-        2 => (prop::sample::select(vec!["g", "h"]), place_condition())
-            .prop_map(|(path, condition)| format!("{{{path}: {condition}}}")),
-        1 => (0..6_i32, 0..6_i32).prop_map(|(b, c)| format!("{{'a.b': {b}, 'a.c': {c}}}")),
-        1 => (0..3_i32, 0..3_i32).prop_map(|(c, d)| format!("{{'a.b.c': {c}, 'a.b.d': {d}}}")),
-        1 => (0..3_i32, 0..3_i32).prop_map(|(c, d)| format!("{{'a.b': {{$elemMatch: {{c: {c}, d: {{$lte: {d}}}}}}}}}")),
-    ]
-}
-
-/// A comparison in the order of all values, with the constant on either side.
-fn comparison_in_expr() -> impl Strategy<Value = String> {
-    let constant = prop_oneof![
-        8 => operand().prop_map(|operand| format!("{{$literal: {operand}}}")),
-        1 => Just("{$literal: undefined}".to_owned()),
-        2 => Just("null".to_owned()),
-        1 => Just("'$$REMOVE'".to_owned()),
-        1 => Just("{$add: [1, 2]}".to_owned()),
-    ];
-    let op = prop::sample::select(vec!["$eq", "$eq", "$gt", "$gte", "$lt", "$lte", "$ne"]);
-    (op, path(), constant, prop::bool::ANY).prop_map(|(op, path, constant, is_first)| {
-        if is_first {
-            format!("{{{op}: [{constant}, '${path}']}}")
-        } else {
-            format!("{{{op}: ['${path}', {constant}]}}")
-        }
-    })
-}
-
-fn expr() -> impl Strategy<Value = String> {
-    let several = vec(comparison_in_expr(), 1..4).prop_map(|parts| format!("{{$and: [{}]}}", parts.join(", ")));
-    prop_oneof![3 => comparison_in_expr(), 2 => several]
-        .prop_map(|expression| format!("{{$expr: {expression}}}"))
-        .boxed()
-}
-
-pub fn filter() -> impl Strategy<Value = String> {
-    let list = |name: &'static str, parts: Vec<String>| format!("{{{name}: [{}]}}", parts.join(", "));
-    let constant = prop::sample::select(vec![
-        "{$alwaysTrue: 1}",
-        "{$alwaysFalse: 1}",
-        "{a: {$nin: []}}",
-        "{$expr: {$eq: [1, 1]}}",
-        "{$expr: {$eq: ['$$NOW', 1]}}",
-        "{a: {$elemMatch: {$in: []}}}",
-    ]);
-    let leaf = prop_oneof![12 => predicate(), 3 => expr(), 1 => constant.prop_map(str::to_owned)];
-    leaf.prop_recursive(3, 8, 3, move |inner| {
-        let repeated = (inner.clone(), inner.clone(), 0..4_usize);
-        prop_oneof![
-            1 => repeated.prop_map(|(one, other, form)| match form {
-                0 => format!("{{$or: [{one}, {{$and: [{one}, {other}]}}]}}"),
-                1 => format!("{{$and: [{one}, {{$or: [{one}, {other}]}}]}}"),
-                2 => format!("{{$or: [{other}, {{$nor: [{one}]}}, {one}]}}"),
-                _ => format!("{{$and: [{other}, {{$nor: [{one}]}}, {one}]}}"),
-            }),
-            4 => vec(inner.clone(), 1..4).prop_map(move |parts| list("$and", parts)),
-            3 => vec(inner.clone(), 1..4).prop_map(move |parts| list("$or", parts)),
-            1 => vec(inner, 1..3).prop_map(move |parts| list("$nor", parts)),
-        ]
-    })
-}
 
 pub fn pattern() -> impl Strategy<Value = String> {
     let telling = prop::sample::select(vec![
@@ -334,7 +50,7 @@ fn place_pattern() -> impl Strategy<Value = String> {
 }
 
 fn any_pattern() -> impl Strategy<Value = String> {
-    vec((path(), prop::bool::ANY), 1..4).prop_map(|parts| {
+    vec((any_path(), prop::bool::ANY), 1..4).prop_map(|parts| {
         let mut paths = BTreeSet::new();
         braced(
             parts
@@ -357,11 +73,25 @@ fn options() -> impl Strategy<Value = String> {
         "{partialFilterExpression: {h: {$exists: true}}}",
         "{partialFilterExpression: {g: {$geoWithin: {$box: [[0, 0], [3, 3]]}}}}",
         "{partialFilterExpression: {h: {$geoWithin: {$centerSphere: [[2, 2], 0.05]}}}}",
-        "{sparse: true}",
-        "{sparse: true}",
         "{hidden: true}",
     ]);
-    prop_oneof![4 => Just("{}".to_owned()), 1 => partial, 3 => implied.prop_map(str::to_owned)]
+    let of_itself = prop::sample::select(vec![
+        "{sparse: true}",
+        "{sparse: true}",
+        "{collation: {locale: 'en', strength: 2}}",
+        "{collation: {locale: 'en', strength: 2}}",
+        "{collation: {locale: 'en', strength: 2}}",
+        "{partialFilterExpression: {'@0': {$exists: true}}}",
+        "{partialFilterExpression: {'@0': {$gte: 'ab'}}}",
+        "{partialFilterExpression: {'@0': {$gt: 2}}}",
+        "{collation: {locale: 'en', strength: 2}, partialFilterExpression: {'@0': {$gte: 'ab'}}}",
+    ]);
+    prop_oneof![
+        4 => Just("{}".to_owned()),
+        1 => partial,
+        2 => implied.prop_map(str::to_owned),
+        3 => of_itself.prop_map(str::to_owned),
+    ]
 }
 
 /// Contents and queries of one collection.
@@ -383,6 +113,31 @@ pub struct Find {
     pub sort: Sort,
     pub skip: u8,
     pub limit: Option<u8>,
+    /// Whether strings are compared in the order of an index with a collation, if there is one.
+    pub is_collated: bool,
+    /// Whether values, groups and keys are compared too.
+    pub is_thorough: bool,
+}
+
+impl Find {
+    /// Replaces placeholders for paths by those of the indexes, so that conditions and indexes often meet.
+    pub fn settle(&mut self, indexes: &[String]) {
+        settle(&mut self.filter, indexes);
+    }
+}
+
+fn settle(filter: &mut String, indexes: &[String]) {
+    let names: Vec<_> = indexes.iter().flat_map(|pattern| paths_of(pattern)).collect();
+    for placeholder in 0..3 {
+        let path = names.get(placeholder % names.len().max(1)).map_or("a", String::as_str);
+        *filter = filter.replace(&format!("@{placeholder}"), path);
+    }
+}
+
+/// The paths that a key pattern orders by.
+fn paths_of(pattern: &str) -> Vec<String> {
+    let pattern = document(&sortable(pattern));
+    pattern.as_ref().iter().map(|field| field.name.to_owned()).collect()
 }
 
 #[derive(Clone, Debug)]
@@ -434,26 +189,47 @@ fn sort() -> impl Strategy<Value = Sort> {
 }
 
 pub fn scene() -> impl Strategy<Value = Scene> {
-    (vec(stored(), 0..25), vec(index(), 1..5), 0..25_usize, vec(find(), 1..12)).prop_map(
-        |(documents, indexes, early, finds)| {
-            let (indexes, options) = indexes.into_iter().unzip();
-            Scene { documents, indexes, options, early, finds }
-        },
-    )
+    let parts = (vec(stored(), 0..30), vec(index(), 1..5), 0..30_usize, vec(find(), 4..16));
+    (parts, prop::bool::weighted(0.1)).prop_map(|((documents, indexes, early, finds), is_long)| {
+        let (indexes, mut options): (Vec<_>, Vec<_>) = indexes.into_iter().unzip();
+        for (options, index) in options.iter_mut().zip(&indexes) {
+            settle(options, std::slice::from_ref(index));
+        }
+        let mut scene = Scene { documents, indexes, options, early, finds };
+        if is_long {
+            scene.lengthen();
+        }
+        scene.finds.iter_mut().for_each(|find| find.settle(&scene.indexes));
+        scene
+    })
+}
+
+impl Scene {
+    /// Makes strings so long that their keys are shortened. Some differ only behind the shortened part.
+    fn lengthen(&mut self) {
+        let long = format!("'ab{}", "-".repeat(KEY_PREFIX_BYTES));
+        let texts = self.documents.iter_mut().chain(self.finds.iter_mut().map(|find| &mut find.filter));
+        texts.for_each(|text| *text = text.replace("'ab", &long));
+    }
 }
 
 /// A key pattern and options.
 pub fn index() -> impl Strategy<Value = (String, String)> {
-    (prop_oneof![5 => pattern(), 1 => hashed_pattern(), 1 => place_pattern()], options())
+    (prop_oneof![5 => pattern(), 2 => hashed_pattern(), 1 => place_pattern()], options())
 }
 
 pub fn find() -> impl Strategy<Value = Find> {
-    let asked = prop_oneof![3 => (filter(), sort()), 1 => telling_find()];
-    (asked, 0..3_u8, prop::option::weighted(0.3, 1..5_u8)).prop_map(|((filter, sort), skip, limit)| Find {
+    let asked =
+        prop_oneof![3 => (filter(), sort()), 3 => (predicate(), sort()), 4 => (pointed(), sort()), 1 => telling_find()];
+    let window = (0..3_u8, prop::option::weighted(0.3, 1..5_u8));
+    let kind = (prop::bool::weighted(0.25), prop::bool::weighted(0.25));
+    (asked, window, kind).prop_map(|((filter, sort), (skip, limit), (is_collated, is_thorough))| Find {
         filter,
         sort,
         skip,
         limit,
+        is_collated,
+        is_thorough,
     })
 }
 

@@ -67,13 +67,13 @@ pub fn namespace(name: &str) -> Namespace {
 
 /// Reads the fields of a find command.
 pub fn find_query(find: DocumentRef<'_>) -> Result<FindQuery> {
-    find_query_of(find, &OperationContext::unlimited())
+    find_query_of(find, QueryScope::new(0, OperationContext::unlimited()))
 }
 
-/// As [`find_query`], for a given operation.
-pub fn find_query_of(find: DocumentRef<'_>, operation: &Arc<OperationContext>) -> Result<FindQuery> {
+/// As [`find_query`], within a scope.
+pub fn find_query_of(find: DocumentRef<'_>, scope: QueryScope) -> Result<FindQuery> {
     let part = |name| find.get(name).and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
-    let mut query = FindQuery::new(part("filter"), Arc::new(QueryScope::new(0, Arc::clone(operation))))?;
+    let mut query = FindQuery::new(part("filter"), Arc::new(scope))?;
     if let Some(hint) = find.get("hint") {
         query.hint = Hint::parse(hint)?;
     }

@@ -88,18 +88,15 @@ fn attackers_hold_little_and_keep_nobody_out() {
     assert!(grown <= bound, "{} connections hold {grown} bytes, and may hold {bound}", held.len());
     // An administrator can still log in.
     run(&mut open(&guarded.server, "root:secret@", ""), "admin", "{listDatabases: 1}");
-    let (count, p99) = bystander.stop();
-    println!(
-        "{} connections hold {grown} bytes; of a bystander's {count} inserts 99 % took less than {p99:?}",
-        held.len()
-    );
+    let count = bystander.stop();
+    println!("{} connections hold {grown} bytes; beside them, a bystander made {count} inserts", held.len());
     assert!(count > 0, "the bystander was not served");
 }
 
 /// A logged-in client that works on during the attack.
 struct Bystander {
     is_over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Vec<Duration>>>,
+    thread: Option<JoinHandle<usize>>,
 }
 
 impl Bystander {
@@ -107,24 +104,21 @@ impl Bystander {
         let is_over = Arc::new(AtomicBool::new(false));
         let hears = Arc::clone(&is_over);
         let thread = std::thread::spawn(move || {
-            let mut took = Vec::new();
+            let mut count = 0;
             while !hears.load(Ordering::Relaxed) {
-                let began = Instant::now();
-                run(&mut connection, "test", &format!("{{insert: 'c', documents: [{{_id: {}}}]}}", took.len()));
-                took.push(began.elapsed());
+                run(&mut connection, "test", &format!("{{insert: 'c', documents: [{{_id: {count}}}]}}"));
+                count += 1;
             }
-            took
+            count
         });
         Self { is_over, thread: Some(thread) }
     }
 
-    /// The number of commands, and the time that 99 of 100 did not exceed.
-    fn stop(&mut self) -> (usize, Duration) {
+    /// The number of commands.
+    fn stop(&mut self) -> usize {
         self.is_over.store(true, Ordering::Relaxed);
         let thread = self.thread.take().expect("it runs");
-        let mut took = thread.join().expect("the bystander was served");
-        took.sort_unstable();
-        (took.len(), took.get(took.len() * 99 / 100).copied().unwrap_or_default())
+        thread.join().expect("the bystander was served")
     }
 }
 

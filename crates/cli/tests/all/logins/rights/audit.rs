@@ -170,6 +170,7 @@ fn no_event_is_lost_or_torn_while_the_file_is_rotated() {
         let refusals = (0..).take_while(|_| !is_over.load(Ordering::Relaxed)).map(|number| {
             let namespace = format!("w{writer}n{number}");
             assert_refused(&mut connection, "test", &format!("{{find: '{namespace}', comment: '{pad}'}}"));
+            // Some hundred events for each file are enough.
             std::thread::sleep(Duration::from_millis(2));
             format!("test.{namespace}")
         });

@@ -63,6 +63,7 @@ impl Changer {
             Some(_) => {
                 self.changes.done.fetch_add(1, Ordering::Relaxed);
             }
+            // The server is down.
             None => std::thread::sleep(std::time::Duration::from_millis(2)),
         }
     }

@@ -106,6 +106,7 @@ impl Follower {
                 _ => {
                     self.cursor = None;
                     self.caller.hang_up();
+                    // The server may be down.
                     std::thread::sleep(Duration::from_millis(20));
                 }
             }

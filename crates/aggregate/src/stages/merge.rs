@@ -1,14 +1,16 @@
-//! Parses the specification of `$merge`.
+//! `$merge`: merges documents into another collection, each with the document that it matches.
 
-use super::super::{Stages, lookup};
-use super::{Merge, Merging, WhenMatched, WhenNotMatched, is_root};
+use super::{Definition, Stages, lookup};
 use crate::stage_fields::StageFields;
-use crate::{Environment, Pipeline, WriteStage};
-use bunko_bson::{ArrayRef, DocumentRef, Value, ValueRef};
+use crate::{Environment, Merge, Pipeline, WhenMatched, WhenNotMatched, WriteStage};
+use bunko_bson::{ArrayRef, DocumentRef, StringUse, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::FieldPath;
 use bunko_stages::UpdateUse;
 use std::sync::Arc;
+
+pub(super) const DEFINITION: Definition =
+    Definition { facts: &bunko_stages::MERGE, strings: StringUse::AsBytes, parse };
 
 const FIELDS: &[&str] = &["into", "on", "let", "whenMatched", "whenNotMatched"];
 
@@ -19,7 +21,7 @@ fn failure(code: i32, message: impl Into<String>) -> Failure {
 /// Errors: `TypeMismatch` and 51178 for an invalid target; 51186, 51187, 51134 and 31465 for `on`; 51191 for
 /// `whenMatched`; 51181 for modes that exclude each other; 51199 and 51273 for `let`; 31319 and 31320 for internal
 /// targets.
-pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
+fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<Stages> {
     let merge = match value {
         ValueRef::String(collection) => Merge {
             database: None,
@@ -44,7 +46,7 @@ pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<St
     if let Some(database) = &merge.database {
         WriteStage::Merge(Arc::clone(&merge)).check_database(database)?;
     }
-    Ok(vec![Box::new(Merging(merge))])
+    Ok(vec![Box::new(WriteStage::Merge(merge))])
 }
 
 fn parse_document(specification: DocumentRef<'_>, environment: &Environment) -> Result<Merge> {
@@ -175,4 +177,9 @@ fn check_stages(
         }
         None => Ok(()),
     }
+}
+
+/// Whether a value is exactly `$$ROOT`, the new document.
+fn is_root(value: ValueRef<'_>) -> bool {
+    value.as_str() == Some("$$ROOT")
 }

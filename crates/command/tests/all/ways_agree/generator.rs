@@ -1,0 +1,194 @@
+//! Documents and filters that follow from a seed: each type beside each other, texts and places alone and with other
+//! conditions, and filters that fail.
+
+use bunko_testkit::random::Random;
+
+/// Values of all types that an index accepts beside each other, and numbers whose types lose fractions in different ways.
+const SCALARS: [&str; 38] = [
+    "1",
+    "2",
+    "3.0",
+    "NumberLong(3)",
+    "NumberDecimal('2.50')",
+    "2.5",
+    "1.5",
+    "-1.5",
+    "NumberDecimal('-1.5')",
+    "NumberDecimal('1.5')",
+    "NumberDecimal('3')",
+    "NumberDecimal('1E19')",
+    "1e19",
+    "NumberLong('9007199254740993')",
+    "9007199254740992.0",
+    "-0.0",
+    "0",
+    "NaN",
+    "NumberDecimal('NaN')",
+    "Infinity",
+    "-Infinity",
+    "null",
+    "'a'",
+    "'A'",
+    "'b'",
+    "''",
+    "{p: 1}",
+    "{}",
+    "true",
+    "false",
+    "MinKey",
+    "MaxKey",
+    "ISODate('2020-01-01T00:00:00Z')",
+    "Timestamp(1, 2)",
+    "ObjectId('0123456789abcdef01234567')",
+    "BinData(0, 'AQID')",
+    "BinData(4, 'AAAAAAAAAAAAAAAAAAAAAA==')",
+    "{p: -1.5}",
+];
+
+const ARRAYS: [&str; 8] =
+    ["[1, 3]", "[]", "[null]", "[[2]]", "[undefined]", "[{p: 1}, {q: 2}]", "[1.5, 'a']", "[[], 3]"];
+
+/// A value that an operator compares with.
+fn operand(random: &mut Random) -> &'static str {
+    if random.one_in(6) { random.pick(&ARRAYS) } else { random.pick(&SCALARS) }
+}
+
+/// A value of a document.
+fn value(random: &mut Random) -> &'static str {
+    match random.below(12) {
+        0 => "undefined",
+        1 => "/^a/i",
+        2 => random.pick(&["Code('f')", "Timestamp(1, 3)", "2", "3"]),
+        _ => operand(random),
+    }
+}
+
+fn words(random: &mut Random, count: u64) -> Vec<&'static str> {
+    (0..count).map(|_| random.pick(&["apple", "Apple", "pear", "café", "Cafe", "plum", "fig"])).collect()
+}
+
+/// Fields: `n` and `x` hold any value, `s` strings, `h` no arrays, `o` and `w` documents, `g` and `place` places, `t` texts.
+pub fn document(id: u64, random: &mut Random) -> String {
+    let mut fields = vec![format!("_id: {id}")];
+    let mut some = |chances: u64, random: &mut Random, field: &dyn Fn(&mut Random) -> String| {
+        if !random.one_in(chances) {
+            fields.push(field(random));
+        }
+    };
+    some(4, random, &|random| format!("n: {}", value(random)));
+    some(3, random, &|random| format!("s: '{}'", random.pick(&["a", "A", "b", "B", "ab", ""])));
+    some(5, random, &|random| {
+        if random.one_in(2) { format!("h: {}", random.below(4)) } else { format!("h: {}", random.pick(&SCALARS)) }
+    });
+    some(2, random, &|random| format!("x: {}", value(random)));
+    some(3, random, &|random| match random.below(3) {
+        0 => format!("o: {{p: {}, q: {}}}", random.below(4), value(random)),
+        1 => format!("o: [{{p: {}}}, {{q: {}}}, 5]", random.below(4), random.below(4)),
+        _ => format!("o: {{p: [{}, {}]}}", random.below(4), random.below(4)),
+    });
+    some(3, random, &|random| format!("w: {{a: {}, b: {{c: {}}}}}", value(random), random.below(3)));
+    some(3, random, &|random| format!("g: [{}, {}]", random.below(6), random.below(6)));
+    let point = |random: &mut Random| {
+        format!("place: {{type: 'Point', coordinates: [{}, {}]}}", random.below(6), random.below(6))
+    };
+    some(3, random, &point);
+    some(4, random, &|random| {
+        let count = 1 + random.below(4);
+        format!("t: '{}'", words(random, count).join(" "))
+    });
+    format!("{{{}}}", fields.join(", "))
+}
+
+/// A text search.
+fn search(random: &mut Random) -> String {
+    let mut parts = Vec::new();
+    for word in words(random, 3) {
+        parts.push(match random.below(6) {
+            0 | 1 => format!("-{word}"),
+            2 => format!("\\\"{word} {}\\\"", words(random, 1)[0]),
+            3 => format!("-\\\"{word} {}\\\"", words(random, 1)[0]),
+            _ => word.to_owned(),
+        });
+    }
+    let flags = random.pick(&[
+        "",
+        "",
+        ", $caseSensitive: true",
+        ", $diacriticSensitive: true",
+        ", $caseSensitive: true, $diacriticSensitive: true",
+    ]);
+    format!("{{$text: {{$search: \"{}\"{flags}}}}}", parts.join(" "))
+}
+
+/// A region.
+fn place(random: &mut Random) -> String {
+    let number = random.below(5);
+    let polygon = format!("{{$geometry: {{type: 'Polygon', coordinates: [[[0, 0], [5, 0], [{number}, 5], [0, 0]]]}}}}");
+    match random.below(6) {
+        0 => format!("{{g: {{$geoWithin: {{$box: [[0, 0], [{number}, 4]]}}}}}}"),
+        1 => format!("{{g: {{$geoWithin: {{$center: [[2, 2], {number}]}}}}}}"),
+        2 => format!("{{place: {{$geoWithin: {{$centerSphere: [[2, 2], 0.0{}]}}}}}}", 2 + number),
+        3 => format!("{{place: {{$geoWithin: {polygon}}}}}"),
+        4 => format!("{{place: {{$geoIntersects: {polygon}}}}}"),
+        _ => format!("{{place: {{$geoIntersects: {{$geometry: {{type: 'Point', coordinates: [{number}, 2]}}}}}}}}"),
+    }
+}
+
+fn condition(random: &mut Random) -> String {
+    let path = random.pick(&["n", "n", "s", "h", "h", "x", "o.p", "o.q", "w.a", "w.b.c", "o", "_id"]);
+    let (number, operand, other) = (random.below(4), operand(random), operand(random));
+    match random.below(20) {
+        0..=3 => format!("{{'{path}': {operand}}}"),
+        4 => format!("{{'{path}': {{$gte: {number}, $lt: {}}}}}", number + 2),
+        5 => format!("{{'{path}': {{$in: [{operand}, {other}, {number}]}}}}"),
+        6 => format!("{{'{path}': {{$ne: {operand}}}}}"),
+        7 => format!("{{'{path}': {{$exists: {}}}}}", random.one_in(2)),
+        8 => {
+            let kinds =
+                ["number", "string", "null", "array", "object", "decimal", "double", "binData", "minKey", "date"];
+            format!("{{'{path}': {{$type: '{}'}}}}", random.pick(&kinds))
+        }
+        9 => format!("{{'{path}': {{$regex: '{}'}}}}", random.pick(&["^a", "b", "^A$"])),
+        10 => format!("{{'{path}': {{$mod: [2, {}]}}}}", number % 2),
+        11 => format!("{{'{path}': {{$elemMatch: {{$gte: {operand}}}}}}}"),
+        12 => place(random),
+        13 => format!("{{'{path}': {{$nin: [{operand}, {other}]}}}}"),
+        14 => format!("{{$jsonSchema: {{required: ['{path}']}}}}"),
+        15 => format!("{{'{path}': {{{}: {operand}}}}}", random.pick(&["$gt", "$gte", "$lt", "$lte"])),
+        16 => format!("{{$expr: {{{}: ['${path}', {{$literal: {operand}}}]}}}}", random.pick(&["$eq", "$gt", "$lte"])),
+        17 => format!("{{o: {{$elemMatch: {{p: {number}}}}}}}"),
+        18 => format!("{{$nor: [{{'{path}': {operand}}}, {{'{path}': {{$gt: {number}}}}}]}}"),
+        _ => format!("{{'{path}': {{$not: {{$gt: {number}}}}}}}"),
+    }
+}
+
+/// A filter that is refused, or that fails on some document.
+fn failing(random: &mut Random) -> &'static str {
+    random.pick(&[
+        "{n: {$in: 5}}",
+        "{n: {$mod: [0, 1]}}",
+        "{n: {$regex: '('}}",
+        "{n: {$elemMatch: 5}}",
+        "{n: {$gt: /a/}}",
+        "{$expr: {$gt: [{$divide: [6, '$_id']}, 1]}}",
+        "{$expr: {$toInt: 'a'}}",
+        "{g: {$geoWithin: {$box: [[0, 0]]}}}",
+        "{$and: []}",
+        "{n: {$unknown: 1}}",
+    ])
+}
+
+/// A filter, usually with one condition.
+pub fn filter(random: &mut Random) -> String {
+    match random.below(24) {
+        0..=2 => search(random),
+        3 => format!("{{$and: [{}, {}]}}", search(random), condition(random)),
+        4 => format!("{{$or: [{}, {}]}}", search(random), condition(random)),
+        5 | 6 => place(random),
+        7 if random.one_in(2) => failing(random).to_owned(),
+        8..=10 => format!("{{$or: [{}, {}]}}", condition(random), condition(random)),
+        11..=13 => format!("{{$and: [{}, {}]}}", condition(random), condition(random)),
+        14 => format!("{{$and: [{}, {{$or: [{}, {}]}}]}}", condition(random), condition(random), condition(random)),
+        _ => condition(random),
+    }
+}

@@ -1,0 +1,100 @@
+//! Changes of the configuration, which lies beside the log (logless reconfiguration, arXiv 2102.11960).
+
+use crate::state::{Actions, Role};
+use crate::{
+    Action, Agreement, Body, Bug, Configuration, Force, MemberConfiguration, MemberId, Refusal, Refused, Stamp,
+};
+use std::sync::Arc;
+
+impl Agreement {
+    pub(crate) fn proposed(&mut self, mut configuration: Configuration, force: Force, actions: &mut Actions) {
+        configuration.term = self.stamp().term;
+        configuration.version = self.configuration.version + 1;
+        if force == Force::Yes {
+            // Far ahead of all that a majority elsewhere may have agreed on in the meantime.
+            configuration.term = 0;
+            configuration.version += 10_000 + self.random.below(90_000);
+        }
+        match self.may_change(&configuration, force) {
+            Ok(()) => self.keep(Arc::new(configuration), actions),
+            Err(refusal) => actions.push(Action::Refused(Refused::Propose(refusal))),
+        }
+    }
+
+    fn may_change(&self, next: &Configuration, force: Force) -> Result<(), Refusal> {
+        next.check().map_err(Refusal::Invalid)?;
+        if self.keeping.is_some() {
+            return Err(Refusal::ConfigurationPending);
+        }
+        if force == Force::Yes {
+            return Ok(());
+        }
+        let Role::Primary(leading) = &self.role else { return Err(Refusal::NotPrimary) };
+        if !next.member(self.id).is_some_and(MemberConfiguration::is_electable) {
+            return Err(Refusal::PrimaryLeaves);
+        }
+        if !self.configuration.may_become(next) && !self.planted(Bug::TwoVotersAtOnce) {
+            return Err(Refusal::SeveralVoters);
+        }
+        if self.planted(Bug::ConfigurationBeforeQuorum) {
+            return Ok(());
+        }
+        if !leading.installed {
+            return Err(Refusal::ConfigurationPending);
+        }
+        // Then no earlier term's primary can commit any more what the next configuration does not know.
+        if leading.term_start.is_none_or(|start| self.committed <= start) {
+            return Err(Refusal::NothingCommitted);
+        }
+        // See `Configuration::commit_quorum`.
+        if self.commits_in(next) { Ok(()) } else { Err(Refusal::NotCaughtUp) }
+    }
+
+    /// Stores a configuration; it is in use once it is stored.
+    pub(crate) fn keep(&mut self, configuration: Arc<Configuration>, actions: &mut Actions) {
+        actions.push(Action::Keep(Arc::clone(&configuration)));
+        self.keeping = Some(configuration);
+    }
+
+    /// Another member sent its configuration.
+    pub(crate) fn learn(&mut self, configuration: Arc<Configuration>, actions: &mut Actions) {
+        let newest = self.keeping.as_ref().map_or(self.stamp(), |keeping| keeping.stamp());
+        if configuration.stamp().newer_than(newest) {
+            self.keep(configuration, actions);
+        }
+    }
+
+    pub(crate) fn configuration_kept(&mut self, stamp: Stamp, actions: &mut Actions) {
+        let Some(kept) = self.keeping.take_if(|keeping| keeping.stamp() == stamp) else { return };
+        self.configuration = kept;
+        match &self.role {
+            Role::Primary(_) if self.me().is_some_and(MemberConfiguration::is_electable) => {
+                self.reset_peers();
+                let configuration = Body::Configuration(Arc::clone(&self.configuration));
+                for member in self.configuration.members.iter().filter(|member| member.id != self.id) {
+                    self.send(member.id, configuration.clone(), actions);
+                }
+                self.send_heartbeats(actions);
+                self.primary_log_moved(actions);
+            }
+            // Votes that were counted by the old configuration count no more.
+            Role::Primary(_) | Role::Candidate(_) => self.become_follower(actions),
+            Role::Follower(_) => self.follower_configured(actions),
+        }
+    }
+
+    fn follower_configured(&mut self, actions: &mut Actions) {
+        if let Role::Follower(following) = &mut self.role {
+            following.pre_votes = 0;
+        }
+        // The primary counts who stores the configuration.
+        self.fetch(actions);
+    }
+
+    /// Sends this member's configuration to a member that has an older one.
+    pub(crate) fn teach(&self, member: MemberId, known: Stamp, actions: &mut Actions) {
+        if self.stamp().newer_than(known) {
+            self.send(member, Body::Configuration(Arc::clone(&self.configuration)), actions);
+        }
+    }
+}

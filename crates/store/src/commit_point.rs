@@ -1,0 +1,47 @@
+//! The commit point: the end of the part of the log that no election can take back.
+//!
+//! On a standalone server and in a set of one member it follows the watermark: all that readers see is committed. In a
+//! set of several members it stands where a majority of the members has the log. Checkpoints, reclaiming, the end of
+//! segments, change streams and reads with the concern `majority` ask for it here, and nowhere else.
+//!
+//! A checkpoint waits for the commit point, because what is in the engines' files cannot be taken back without an
+//! initial sync. It waits a minute at most, and only while the log above the commit point is smaller than the
+//! bytes that engines may hold unflushed: a primary whose secondaries are down must go on. The log above the commit
+//! point is kept in any case.
+//!
+//! **Invariant:** the commit point never goes back while it is held, and readers see all below it.
+
+use crate::Lsn;
+use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The commit point follows the watermark.
+pub(crate) const FOLLOWS: u64 = u64::MAX;
+
+/// Where the commit point stands.
+pub(crate) struct CommitPoint {
+    /// [`FOLLOWS`], or its position.
+    pub held: AtomicU64,
+    /// Older states cannot be read: a start does not keep the versions that it replays.
+    pub readable_from: Lsn,
+    /// Locked by a checkpoint that waits for `raised`.
+    pub waiting: Mutex<()>,
+    pub raised: Condvar,
+}
+
+impl CommitPoint {
+    /// `held` is the position that the manifest names; the log ends at `end`.
+    pub fn new(held: Option<Lsn>, end: Lsn) -> Self {
+        Self {
+            held: AtomicU64::new(held.map_or(FOLLOWS, |held| held.0)),
+            readable_from: end,
+            waiting: Mutex::default(),
+            raised: Condvar::new(),
+        }
+    }
+
+    /// The position, unless it follows the watermark.
+    pub fn held(&self) -> Option<Lsn> {
+        Some(self.held.load(Ordering::Acquire)).filter(|held| *held != FOLLOWS).map(Lsn)
+    }
+}

@@ -1,0 +1,126 @@
+//! The commit point, and the work that waits for it.
+
+use crate::engines::fake::fake;
+use crate::journal::Journal;
+use crate::log::segment_of;
+use crate::membership::{COMMIT_WAIT_MAX, LOOK_INTERVAL};
+use crate::{Batch, Clock, EngineTable, KeyspaceId, LogOptions, RecordId, SEGMENT_BYTES, StoreOptions, Survival};
+use crate::{Lsn, Store};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+
+fn insert(store: &Store, bytes: usize) -> Lsn {
+    let mut batch = Batch::new();
+    batch.insert_record(KeyspaceId(7), RecordId(1), vec![7; bytes]);
+    let lsn = store.commit(&batch).expect("committed");
+    store.write(lsn).expect("written");
+    store.visible_end()
+}
+
+/// A store with a history, and the number of checkpoints that passed the commit point.
+fn open(path: &Path, clock: &Clock) -> (Arc<Store>, Arc<AtomicUsize>) {
+    let (own, _) = fake("own", Survival::Durable);
+    let passed = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&passed);
+    let options = StoreOptions {
+        clock: clock.clone(),
+        log: LogOptions { history_bytes_max: Some(1), ..LogOptions::default() },
+        on_commit_passed: Arc::new(move |committed, end| {
+            assert!(committed < end);
+            counted.fetch_add(1, Ordering::SeqCst);
+        }),
+        unflushed_bytes_max: SEGMENT_BYTES,
+        ..StoreOptions::at_rest()
+    };
+    (Store::open(path, options, EngineTable::only(own)).expect("opens"), passed)
+}
+
+#[test]
+fn the_commit_point_follows_readers_until_it_is_held_and_never_goes_back() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (store, _) = open(directory.path(), &Clock::standing(1));
+    let first = insert(&store, 10);
+    store.set_committed(Lsn(1));
+    assert_eq!((store.committed(), store.is_commit_held()), (first, false), "it is not held");
+    assert_eq!(store.committed_time().expect("readable").0, store.newest_time());
+    store.hold_committed();
+    let time = store.newest_time();
+    let second = insert(&store, 10);
+    let seen = store.committed_snapshot().expect("readable").lsn();
+    assert_eq!((store.committed(), seen), (first, first), "a promise is broken");
+    assert_eq!(store.committed_time().expect("readable").0, time);
+    assert!(store.newest_time() > time);
+    // All states from the commit point on may be read later.
+    assert_eq!(store.oldest_snapshot(), first);
+    // A follower of the history waits, and hears when the commit point has moved.
+    store.sync_history().expect("synced");
+    assert!(store.durable_history(first).expect("kept").is_none());
+    let bell = store.durable_bell().expect("a history is kept");
+    let rings = bell.rings();
+    store.set_committed(second);
+    assert!(bell.rings() > rings);
+    assert_eq!(store.durable_history(first).expect("kept").expect("there is more").1, second);
+    store.set_committed(first);
+    assert_eq!((store.committed(), store.oldest_snapshot()), (second, second));
+    store.hold_committed();
+    let third = insert(&store, 10);
+    assert_eq!(store.committed(), second, "it is held already");
+    store.commit_what_is_visible();
+    assert_eq!(store.committed(), third);
+    store.close().expect("closes");
+}
+
+#[test]
+fn a_checkpoint_waits_for_the_commit_point_up_to_its_limits() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let clock = Clock::standing(1);
+    let (store, passed) = open(directory.path(), &clock);
+    insert(&store, 10);
+    store.hold_committed();
+    let end = insert(&store, 10);
+    let checkpoint = |meanwhile: &dyn Fn()| {
+        std::thread::scope(|scope| {
+            let checkpoint = scope.spawn(|| store.checkpoint());
+            // Nothing shows that a thread waits; a sleep that is too short only makes the test weaker.
+            std::thread::sleep(5 * LOOK_INTERVAL);
+            assert!(!checkpoint.is_finished());
+            meanwhile();
+            checkpoint.join().expect("no panic").expect("checkpoint");
+        });
+    };
+    checkpoint(&|| store.set_committed(end));
+    assert_eq!(passed.load(Ordering::SeqCst), 0);
+    insert(&store, 10);
+    checkpoint(&|| clock.advance(COMMIT_WAIT_MAX));
+    assert_eq!(passed.load(Ordering::SeqCst), 1, "it waits for a minute");
+    insert(&store, 10);
+    checkpoint(&|| {
+        for _ in 0..2 {
+            insert(&store, SEGMENT_BYTES as usize - 4096);
+        }
+    });
+    assert_eq!(passed.load(Ordering::SeqCst), 2, "the log has become too long");
+    store.checkpoint().expect("it does not wait at all");
+    // The history may be one byte long, and yet the log above the commit point stays, over restarts too.
+    let first = segment_of(end.0);
+    let segments = |store: &Store| match &store.journal {
+        Journal::Log(log) => log.segment_numbers(),
+        Journal::None(_) => Vec::new(),
+    };
+    assert_eq!(segments(&store)[0], first, "a promise is broken");
+    store.close().expect("it does not wait either");
+    drop(store);
+    let (store, _) = open(directory.path(), &clock);
+    assert_eq!((store.committed(), store.is_commit_held(), segments(&store)[0]), (end, true, first));
+    assert!(store.committed_snapshot().is_none(), "versions of that state were not kept");
+    store.checkpoint().expect("checkpoint");
+    assert_eq!(segments(&store)[0], first);
+    store.set_committed(store.visible_end());
+    assert_eq!(store.committed_snapshot().map(|state| state.lsn()), Some(store.visible_end()));
+    store.checkpoint().expect("checkpoint");
+    store.checkpoint().expect("checkpoint");
+    assert!(segments(&store)[0] > first, "nothing needs it any more");
+    store.close().expect("closes");
+}
