@@ -9,13 +9,12 @@ use crate::failpoint::{self, Failpoint};
 use crate::followed::Followed;
 use crate::history::{self, Kept, noted_from};
 use crate::journal::{Appended, Journal, Order};
-use crate::log::{CommittedLog, Log, LogOptions, Replayed, recover};
+use crate::log::{Log, LogOptions, OpenChain, Replayed, recover};
 use crate::manifest::Manifest;
 use crate::merge::Merger;
 use crate::reclaim::Reclaimer;
 use crate::remembered::Remembered;
-use crate::secondary::Secondary;
-use crate::snapshots::Snapshots;
+use crate::snapshots::{Pin, Snapshots};
 use crate::statistics::Statistics;
 use crate::watermark::Watermark;
 use crate::whole::WholeCommits;
@@ -28,7 +27,7 @@ use bunko_host::Clock;
 use parking_lot::{Mutex, RwLock};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A writer whose engine is full starts a checkpoint if at least this much is unflushed; a smaller one would hardly
@@ -98,8 +97,11 @@ pub struct Store {
     locks: LockTable,
     pub(crate) whole: WholeCommits,
     pub(crate) followed: Followed,
-    /// The state of a secondary, which applies another member's records; `None` for a store that writes its own.
-    pub(crate) secondary: Option<Secondary>,
+    /// Whether the log is another member's, whose records are applied once they are committed.
+    pub(crate) is_secondary: AtomicBool,
+    /// Position of the first record of the chain that is open at a secondary's watermark. The pin keeps reclaim away
+    /// from the chain's records, whose documents no engine knows yet.
+    pub(crate) open_chain: Mutex<Option<(Lsn, Pin)>>,
     background: Mutex<Vec<std::thread::JoinHandle<()>>>,
     pub(crate) stalled_writes: AtomicU64,
     /// Whether chains that would wait for engines are refused, because the store will be closed soon.
@@ -135,7 +137,7 @@ impl Store {
     /// table's own.
     pub fn open(path: &Path, options: StoreOptions, table: EngineTable) -> Result<Arc<Self>> {
         match table.own.survival {
-            Survival::Durable => Self::open_directory(path, options, table, None),
+            Survival::Durable => Ok(Self::open_directory(path, options, table, None)?.0),
             Survival::Volatile => {
                 if let Some(manifest) = Manifest::read(path)? {
                     return Err(other_engine(path, &manifest, table.own.name));
@@ -148,21 +150,14 @@ impl Store {
         }
     }
 
-    /// Opens a data directory for a secondary, whose log is written by [`Store::append_raw`] only. Records that end
-    /// above `committed` are left in the log, and [`Store::apply_committed`] applies them.
-    ///
-    /// # Errors
-    /// As [`Store::open`].
-    pub fn open_secondary(path: &Path, options: StoreOptions, table: EngineTable, committed: Lsn) -> Result<Arc<Self>> {
-        Self::open_directory(path, options, table, Some(committed))
-    }
-
-    fn open_directory(
+    /// Opens a data directory. If a commit point is given, records that end above it are not replayed. Returns the
+    /// position of the first of them too, and the chain that is open there.
+    pub(crate) fn open_directory(
         path: &Path,
         options: StoreOptions,
         table: EngineTable,
         committed: Option<Lsn>,
-    ) -> Result<Arc<Self>> {
+    ) -> Result<(Arc<Self>, (Lsn, OpenChain))> {
         let directory = DataDirectory::open(path)?;
         let manifest = Manifest::read(path)?;
         let is_new = manifest.is_none();
@@ -195,13 +190,12 @@ impl Store {
         failpoint::pass(Failpoint::Replayed);
         // Nothing was changed up to here, so a refused start leaves files that can still be repaired.
         // The reserve comes before the log takes disk that it can do without.
-        let unapplied = std::mem::take(&mut recovered.unapplied);
-        let secondary = committed.map(|_| (recovered.applied, unapplied));
+        let (applied, unapplied) = (recovered.applied, std::mem::take(&mut recovered.unapplied));
         let disk = DiskRoom::open(path, options.reserve.clone(), engines.needs());
         let log = Log::start(recovered, options.log.clone(), options.clock.clone(), time_ms, &disk)?;
         failpoint::pass(Failpoint::LogStarted);
         let _ = handle.set(Arc::clone(&log));
-        let end = secondary.as_ref().map_or(log.next_lsn(), |(applied, _)| *applied);
+        let end = if committed.is_some() { applied } else { log.next_lsn() };
         let history_bytes_max = options.log.history_bytes_max;
         let noted_from = noted_from(&manifest, history_bytes_max.is_some(), end);
         if is_new {
@@ -215,11 +209,13 @@ impl Store {
             manifest.history_bytes = history_bytes_max;
             manifest.write(path)?;
         }
-        let kept = history_bytes_max.zip(noted_from);
-        let kept = kept.map(|(bytes_max, from)| Kept::new(bytes_max, from, &log.segment_numbers(), end));
+        let kept = history::kept(&manifest, &log.segment_numbers(), end);
         let contents = (engines, statistics, remembered);
-        let secondary = secondary.map(|(_, unapplied)| unapplied);
-        Ok(Self::start(Some((directory, disk)), Journal::Log(log), kept, contents, (end, secondary), options))
+        let open_chain = unapplied.1.first().filter(|_| committed.is_some());
+        let journal = Journal::Log(log);
+        let store = Self::start(Some((directory, disk)), journal, kept, contents, (end, open_chain), options);
+        store.is_secondary.store(committed.is_some(), Ordering::Release);
+        Ok((store, unapplied))
     }
 
     fn start(
@@ -227,7 +223,7 @@ impl Store {
         journal: Journal,
         kept: Option<Kept>,
         (engines, statistics, remembered): (Engines, Statistics, Remembered),
-        (end, unapplied): (Lsn, Option<CommittedLog>),
+        (end, open_chain): (Lsn, Option<Lsn>),
         options: StoreOptions,
     ) -> Arc<Self> {
         let (directory, disk) = directory.unzip();
@@ -240,7 +236,8 @@ impl Store {
             kept,
             engines,
             watermark: Watermark::new(end),
-            secondary: unapplied.map(|log| Secondary::new(log, &snapshots)),
+            is_secondary: AtomicBool::new(false),
+            open_chain: Mutex::new(open_chain.map(|first| (first, snapshots.pin(|| first).1))),
             snapshots,
             statistics,
             remembered,

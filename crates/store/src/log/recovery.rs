@@ -4,11 +4,10 @@
 //! tail of a crash unless something proves that it was once durable: a later record with a higher synced LSN, or the
 //! manifest's watermark.
 
-use super::committed::{CommittedLog, OpenChain};
 use super::preallocate::{self, PLENTY_BYTES};
 use super::record::{HEADER_BYTES, Header, Kind, Link};
 use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
-use super::truncate;
+use super::truncation;
 use crate::disk_room::DiskRoom;
 use crate::planted::{self, Bug};
 use crate::{Effect, Effects, Lsn, Result, StorageError, files};
@@ -47,8 +46,8 @@ pub struct RecoveredLog {
     pub(super) end: Lsn,
     /// End of the last record that was replayed; the position from which the log was to be replayed if there was none.
     pub(crate) applied: Lsn,
-    /// The records above `applied` that were not to be replayed.
-    pub(crate) unapplied: CommittedLog,
+    /// The position from which on no record has been replayed, and the chain that is open there.
+    pub(crate) unapplied: (Lsn, OpenChain),
     /// The position to which the log has to be truncated before it is appended to.
     pub(super) truncated_to: Option<Lsn>,
     /// Time when the last replayed record was written; 0 if there was none.
@@ -81,7 +80,7 @@ impl RecoveredLog {
     pub(super) fn clear_away(&self) -> Result<()> {
         remove_leftovers(&self.directory)?;
         if let Some(at) = self.truncated_to {
-            truncate::carry_out(
+            truncation::carry_out(
                 &self.directory,
                 self.segments.last().filter(|last| last.number == segment_of(at.0)),
                 at,
@@ -122,7 +121,7 @@ pub(crate) fn recover(
 ) -> Result<RecoveredLog> {
     let Replayed { from: replay_from, chain: chain_from, until } = part.into();
     let mut segments = open_segments(directory)?;
-    let truncated_to = truncate::intent(directory)?;
+    let truncated_to = truncation::intent(directory)?;
     segments.retain(|segment| truncated_to.is_none_or(|end| segment.number <= segment_of(end.0)));
     let from = replay_from.max(Lsn(first_record(0)));
     let until = until.max(from);
@@ -134,7 +133,7 @@ pub(crate) fn recover(
             return Err(missing(directory, first, "the segment that the manifest points into is missing"));
         }
         let recovery = Recovery::default();
-        let (directory, unapplied) = (directory.to_owned(), CommittedLog::new(from, OpenChain::default()));
+        let (directory, unapplied) = (directory.to_owned(), (from, OpenChain::default()));
         let (end, applied, time_ms) = (from, from, 0);
         return Ok(RecoveredLog { directory, segments, end, applied, unapplied, truncated_to, time_ms, recovery });
     }
@@ -201,7 +200,7 @@ pub(crate) fn recover(
     }
     segments.retain(|segment| segment.number <= segment_of(end.0));
     let recovery = Recovery { replayed_records, elapsed: Duration::ZERO, cut };
-    let (directory, unapplied) = (directory.to_owned(), CommittedLog::new(first_unapplied.unwrap_or(end), chain));
+    let (directory, unapplied) = (directory.to_owned(), (first_unapplied.unwrap_or(end), chain));
     Ok(RecoveredLog { directory, segments, end, applied, unapplied, truncated_to, time_ms, recovery })
 }
 
@@ -214,7 +213,24 @@ fn missing(directory: &Path, segment: u64, found: &str) -> StorageError {
     StorageError::Corrupt { file: Segment::path(directory, segment), offset_bytes: 0, found: found.into() }
 }
 
+/// Positions and lengths of the records of a chain whose last record has not been read yet.
+#[derive(Default)]
+pub(crate) struct OpenChain(pub(super) Vec<(Lsn, u32)>);
+
 impl OpenChain {
+    pub(super) fn add(&mut self, header: &Header, link: Link) {
+        if link == Link::First {
+            // An earlier chain that is unfinished here is never finished.
+            self.0.clear();
+        }
+        self.0.push((header.lsn, header.length));
+    }
+
+    /// Position of the first record; `None` if no chain is open.
+    pub fn first(&self) -> Option<Lsn> {
+        self.0.first().map(|(lsn, _)| *lsn)
+    }
+
     /// Replays the chain's records at position `at`. It reads them again, because all of them may be more than memory
     /// should hold at once.
     fn replay(
