@@ -124,7 +124,6 @@ pub(crate) fn recover(
     let truncated_to = truncation::intent(directory)?;
     segments.retain(|segment| truncated_to.is_none_or(|end| segment.number <= segment_of(end.0)));
     let from = replay_from.max(Lsn(first_record(0)));
-    let until = until.max(from);
     let read_from = chain_from.unwrap_or(from).min(from);
     let first = segment_of(read_from.0);
     if !segments.iter().any(|segment| segment.number == first) {
@@ -137,42 +136,11 @@ pub(crate) fn recover(
         let (end, applied, time_ms) = (from, from, 0);
         return Ok(RecoveredLog { directory, segments, end, applied, unapplied, truncated_to, time_ms, recovery });
     }
-    let (mut applied, mut first_unapplied) = (from, None);
-    let (mut end, mut time_ms, mut replayed_records, mut cut) = (from, 0, 0, None);
-    let mut content = Content::default();
-    let mut chain = OpenChain::default();
+    let mut replaying = Replaying::new(from, until);
+    let (mut end, mut cut, mut content) = (from, None, Content::default());
     for (index, segment) in segments.iter().enumerate().filter(|(_, segment)| segment.number >= first) {
         content.read(segment, truncated_to)?;
-        let mut replay = |header: &Header, effects: Effects<'_>| match header.kind {
-            _ if first_unapplied.is_some() || header.lsn.0 + u64::from(header.length) > until.0 => {
-                first_unapplied.get_or_insert(header.lsn);
-                if matches!(header.kind, Kind::Batch | Kind::Chained { link: Link::Last, .. }) {
-                    time_ms = time_ms.max(header.time_ms);
-                }
-                Ok(())
-            }
-            // Below `from` only the links of the open chain are wanted.
-            Kind::Chained { link: Link::Last, .. } if header.lsn < from => {
-                chain.0.clear();
-                Ok(())
-            }
-            Kind::Batch if header.lsn < from => Ok(()),
-            Kind::Chained { link, .. } if link != Link::Last && !planted::active(Bug::UnfinishedChainCounts) => {
-                chain.add(header, link);
-                Ok(())
-            }
-            kind => {
-                time_ms = time_ms.max(header.time_ms);
-                replayed_records += 1;
-                applied = Lsn(header.lsn.0 + u64::from(header.length));
-                if matches!(kind, Kind::Chained { .. }) {
-                    replayed_records += chain.0.len() as u64;
-                    // All records of a chain take effect at the position of its last record.
-                    chain.replay(header.lsn, &segments, replay)?;
-                }
-                replay(header.lsn, effects)
-            }
-        };
+        let mut replay = |header: &Header, effects: Effects<'_>| replaying.take(header, effects, &segments, replay);
         match scan(segment, &content.bytes, read_from, &mut replay)? {
             End::Sealed => {
                 // A segment is sealed only once the next is durable.
@@ -199,9 +167,72 @@ pub(crate) fn recover(
         }
     }
     segments.retain(|segment| segment.number <= segment_of(end.0));
+    let Replaying { applied, first_unapplied, time_ms, replayed_records, chain, .. } = replaying;
     let recovery = Recovery { replayed_records, elapsed: Duration::ZERO, cut };
     let (directory, unapplied) = (directory.to_owned(), (first_unapplied.unwrap_or(end), chain));
     Ok(RecoveredLog { directory, segments, end, applied, unapplied, truncated_to, time_ms, recovery })
+}
+
+/// The course of a replay.
+struct Replaying {
+    from: Lsn,
+    until: Lsn,
+    /// End of the last replayed record.
+    applied: Lsn,
+    /// Position of the first record above `until`.
+    first_unapplied: Option<Lsn>,
+    /// Time of the last record, replayed or not.
+    time_ms: u64,
+    replayed_records: u64,
+    chain: OpenChain,
+}
+
+impl Replaying {
+    fn new(from: Lsn, until: Lsn) -> Self {
+        let (until, chain) = (until.max(from), OpenChain::default());
+        Self { from, until, applied: from, first_unapplied: None, time_ms: 0, replayed_records: 0, chain }
+    }
+
+    /// Takes the next record, and replays it if it counts.
+    fn take(
+        &mut self,
+        header: &Header,
+        effects: Effects<'_>,
+        segments: &[Segment],
+        replay: &mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let link = match header.kind {
+            Kind::Chained { link, .. } => Some(link),
+            Kind::Batch | Kind::Seal | Kind::Gap => None,
+        };
+        let is_link = link.is_some_and(|link| link != Link::Last);
+        if !is_link {
+            self.time_ms = self.time_ms.max(header.time_ms);
+        }
+        if self.first_unapplied.is_some() || header.behind() > self.until {
+            self.first_unapplied.get_or_insert(header.lsn);
+            return Ok(());
+        }
+        if let Some(link) = link.filter(|_| is_link && !planted::active(Bug::UnfinishedChainCounts)) {
+            self.chain.add(header, link);
+            return Ok(());
+        }
+        // Below `from` only the links of the open chain are wanted.
+        if header.lsn < self.from {
+            if link.is_some() {
+                self.chain.0.clear();
+            }
+            return Ok(());
+        }
+        self.replayed_records += 1;
+        self.applied = header.behind();
+        if link.is_some() {
+            self.replayed_records += self.chain.0.len() as u64;
+            // All records of a chain take effect at the position of its last record.
+            self.chain.replay(header.lsn, segments, replay)?;
+        }
+        replay(header.lsn, effects)
+    }
 }
 
 fn open_segments(directory: &Path) -> Result<Vec<Segment>> {

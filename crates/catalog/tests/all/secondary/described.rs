@@ -4,7 +4,7 @@ use super::writes::STRAY;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_catalog::{Catalog, Collection, Namespace, WRITE_HISTORIES};
 use bunko_operation::OperationContext;
-use bunko_store::{Direction, KeyspaceId, RecordRange, View};
+use bunko_store::{Direction, KeyspaceId, Lsn, RecordRange, View};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -26,9 +26,10 @@ pub fn users(catalog: &Catalog) -> u64 {
     catalog.collection(&namespace).map_or(0, |users| users.count())
 }
 
-/// Checks that views see each chain of the writer whole or not at all.
-pub fn assert_chains_are_whole(catalog: &Catalog) {
-    let (view, mut left) = (catalog.store().snapshot(), BTreeMap::new());
+/// Checks that views see the chains whose last record is applied, and nothing of others. `chains` has the number,
+/// the position and the length of each.
+pub fn assert_chains_are_whole(catalog: &Catalog, chains: &[(i32, Lsn, i32)]) {
+    let (view, mut seen) = (catalog.store().snapshot(), BTreeMap::new());
     let mut cursor = view.records(STRAY, RecordRange::ALL, Direction::Forward);
     while let Some((_, _, bytes)) = cursor.next().expect("readable") {
         let document = DocumentRef::parse(bytes).expect("a document");
@@ -36,10 +37,11 @@ pub fn assert_chains_are_whole(catalog: &Catalog) {
         else {
             panic!("a promise is broken: {document:?}")
         };
-        *left.entry(chain).or_insert(of) -= 1;
+        *seen.entry((chain, of)).or_insert(0) += 1;
     }
-    let is_whole = left.values().all(|left| *left == 0);
-    assert!(is_whole, "a promise is broken: views see a part of a chain: {left:?}");
+    let visible = chains.iter().filter(|(_, lsn, _)| *lsn < view.lsn());
+    let expected: BTreeMap<_, _> = visible.map(|(chain, _, length)| ((*chain, *length), *length)).collect();
+    assert_eq!(seen, expected, "a promise is broken: views see a part of a chain, or none of it");
 }
 
 impl Described {

@@ -112,7 +112,7 @@ fn unstamped(store: &Store) -> Vec<u8> {
     while offset < bytes.len() {
         let number =
             |at: usize| u32::from_le_bytes(bytes[offset + at..offset + at + 4].try_into().expect("four bytes"));
-        // Of a seal and of a gap only the header is read.
+        // A seal and a gap are read as their headers alone.
         let length = if matches!(number(40) & 0xff, 1 | 5) { HEADER_BYTES } else { number(0) as usize };
         bytes[offset + 4..offset + 8].fill(0);
         bytes[offset + 16..offset + 24].fill(0);
@@ -149,7 +149,7 @@ fn follow(engine: &'static Entry, seed: u64) {
         committed = if is_all { log_end } else { Lsn(committed.0 + random.below(log_end.0 - committed.0 + 1)) };
         let visible = secondary.apply(committed).expect("applied");
         assert!(visible <= committed, "a promise is broken: {visible:?} is above the commit point {committed:?}");
-        assert_chains_are_whole(&secondary.catalog);
+        assert_chains_are_whole(&secondary.catalog, &writer.chains);
         if is_all {
             assert_eq!(visible, primary.store().visible_end());
             let (own, others) = (Described::of(&secondary.catalog), Described::of(&primary));

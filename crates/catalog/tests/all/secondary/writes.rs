@@ -7,7 +7,7 @@ use bunko_catalog::{
 };
 use bunko_operation::OperationContext;
 use bunko_search::SearchIndexDefinition;
-use bunko_store::{Batch, Direction, KeyspaceId, RecordId, RecordRange, View};
+use bunko_store::{Batch, Direction, KeyspaceId, Lsn, RecordId, RecordRange, View};
 use bunko_testkit::random::Random;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -24,12 +24,14 @@ pub struct Writer {
     next_id: i32,
     number: i64,
     history: WriteHistory,
+    /// Number, position and length of each chain.
+    pub chains: Vec<(i32, Lsn, i32)>,
 }
 
 impl Writer {
     pub fn new(catalog: &Arc<Catalog>, seed: u64) -> Self {
         let history = WriteHistory::default();
-        Self { catalog: Arc::clone(catalog), random: Random(seed), next_id: 0, number: 0, history }
+        Self { catalog: Arc::clone(catalog), random: Random(seed), next_id: 0, number: 0, history, chains: Vec::new() }
     }
 
     pub fn write(&mut self) {
@@ -324,7 +326,8 @@ impl Writer {
             batch.insert_record(STRAY, RecordId(self.next_id as u64), document.into_bytes());
             parts.push(batch);
         }
-        self.catalog.store().commit_chain(&parts).expect("committed");
+        let (lsn, _) = self.catalog.store().commit_chain(&parts).expect("committed");
+        self.chains.push((chain, lsn, length));
     }
 
     fn change_users(&mut self) {
