@@ -16,7 +16,7 @@ use crate::lock_file::{self, Locked};
 const LIST: &str = "xtask/advisories.txt";
 const ACCEPTED: &str = "xtask/advisories_accepted.txt";
 /// Lock files of everything that is built from this repository.
-const LOCK_FILES: &[&str] = &["Cargo.lock", "fuzz/Cargo.lock", "tests/clients/rust/Cargo.lock"];
+const LOCK_FILES: &[&str] = &["Cargo.lock", "fuzz/Cargo.lock", "packaging/Cargo.lock", "tests/clients/rust/Cargo.lock"];
 
 /// One line of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]

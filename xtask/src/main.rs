@@ -1,4 +1,5 @@
-//! Checks that cargo itself does not make: `cargo xtask tidy | licences | duplicates | advisories | sbom | ci`.
+//! Checks that cargo itself does not make: `cargo xtask tidy | licences | duplicates | advisories | sbom | ci`; and packages,
+//! `cargo xtask package`.
 
 #![forbid(unsafe_code)]
 
@@ -10,6 +11,7 @@ mod licences;
 mod lock_file;
 mod metadata;
 mod module_tree;
+mod package;
 mod ratchet;
 mod rust_source;
 mod sbom;
@@ -34,6 +36,9 @@ usage: cargo xtask <task>
             the RustSec Advisory Database: writes that list anew
   sbom [FILE]
             what the binary is made of, as CycloneDX JSON, to a file or standard output
+  package [--binary PATH] [--out DIR] [tar | deb | rpm | oci]...
+            packages of a static binary, which is built unless one is given, with sums and a bill of materials; the same
+            commit makes the same bytes
   ci        fmt, clippy, rustdoc with warnings denied, then tidy, licences, duplicates, advisories and sbom";
 
 fn main() -> ExitCode {
@@ -52,6 +57,7 @@ fn main() -> ExitCode {
             }),
         },
         Some("sbom") => sbom::make(root).and_then(|document| write(&document, argument.as_deref())),
+        Some("package") => package::run(root, std::env::args().skip(2)),
         Some("ci") => ci::run(root),
         _ => Err(USAGE.to_owned()),
     };

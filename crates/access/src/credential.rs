@@ -2,6 +2,7 @@
 
 use crate::mechanism::Mechanism;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, base64, number};
+use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 /// Maximum number of iterations of a stored credential: a few seconds of work for a client.
@@ -41,6 +42,12 @@ impl ScramCredential {
         Self { iterations, salt, stored_key, server_key }
     }
 
+    /// Whether it is of that password, prepared by [`Mechanism::prepare_password`]. Takes milliseconds.
+    pub fn is_of(&self, mechanism: Mechanism, prepared: &str) -> bool {
+        let other = Self::of_password(mechanism, prepared, self.salt.clone(), self.iterations);
+        other.stored_key.ct_eq(&self.stored_key).into()
+    }
+
     /// The document in `system.users`.
     pub fn to_document(&self) -> DocumentBuf {
         DocumentBuf::new()
@@ -77,6 +84,7 @@ mod tests {
             let kept = ScramCredential::of_password(mechanism, "pencil", vec![7; mechanism.salt_bytes()], 5000);
             let read = ScramCredential::parse(mechanism, kept.to_document().as_ref()).expect("sound");
             assert!(read.stored_key == kept.stored_key && read.server_key == kept.server_key);
+            assert!(read.is_of(mechanism, "pencil") && !read.is_of(mechanism, "pencils"));
             assert_eq!((read.salt, read.iterations), (kept.salt.clone(), 5000));
             let other = Mechanism::ALL.into_iter().find(|other| *other != mechanism).expect("two");
             assert!(ScramCredential::parse(other, kept.to_document().as_ref()).is_none(), "keys of the wrong length");

@@ -67,7 +67,8 @@ impl Mechanism {
         }
     }
 
-    pub(crate) fn hmac(self, key: &[u8], bytes: &[u8]) -> Vec<u8> {
+    /// HMAC by the mechanism's hash function.
+    pub fn hmac(self, key: &[u8], bytes: &[u8]) -> Vec<u8> {
         const ANY_LENGTH: &str = "keys may have any length";
         match self {
             Self::ScramSha1 => {

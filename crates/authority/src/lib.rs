@@ -18,6 +18,7 @@ mod first_message;
 mod known_rights;
 mod logged_in;
 mod login;
+mod password;
 pub mod privileges;
 mod redaction;
 mod role_fields;
@@ -32,6 +33,7 @@ pub use authority::Authority;
 pub use client::{Client, LocalEnd};
 pub use first_message::{FirstMessage, answer_first_message, offer_mechanisms};
 pub use logged_in::LoggedIn;
+pub use password::log_in_by_password;
 pub use privileges::Asker;
 pub use redaction::{Shown, has_namespace_of_users, is_on_users};
 pub use role_fields::{

@@ -154,7 +154,8 @@ fn start(
     Ok(Step { is_done: false, payload: challenge })
 }
 
-fn credential_of(mechanism: Mechanism, user: DocumentRef<'_>) -> Option<ScramCredential> {
+/// The credential of a user for a mechanism; `None` if the user has none.
+pub(crate) fn credential_of(mechanism: Mechanism, user: DocumentRef<'_>) -> Option<ScramCredential> {
     let credentials = user.get("credentials")?.as_document()?;
     ScramCredential::parse(mechanism, credentials.get(mechanism.name())?.as_document()?)
 }

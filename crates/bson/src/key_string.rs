@@ -54,13 +54,15 @@ pub fn append(buffer: &mut Vec<u8>, value: ValueRef<'_>, direction: Direction) {
     direct(&mut buffer[start..], direction);
 }
 
-/// Appends one value's key as [`append`] does, with strings in the given order.
-#[inline]
-pub fn append_ordered(buffer: &mut Vec<u8>, value: ValueRef<'_>, direction: Direction, strings: &StringOrder) {
-    let Some(collator) = strings.collator() else { return append(buffer, value, direction) };
-    let start = buffer.len();
-    collated::put(buffer, value, collator);
-    direct(&mut buffer[start..], direction);
+impl StringOrder {
+    /// As [`append`], with strings in this order.
+    #[inline]
+    pub fn append_key(&self, buffer: &mut Vec<u8>, value: ValueRef<'_>, direction: Direction) {
+        let Some(collator) = self.collator() else { return append(buffer, value, direction) };
+        let start = buffer.len();
+        collated::put(buffer, value, collator);
+        direct(&mut buffer[start..], direction);
+    }
 }
 
 /// Appends bytes that sort before every value of the bracket `rank` and after every value of the one before.

@@ -7,7 +7,6 @@
 //! A collator applies to strings and symbols that are values, also inside documents and arrays. It does not apply to
 //! names of fields, code or regular expressions.
 
-use crate::key_string::{self, Direction};
 use crate::order::{self, rank};
 use crate::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Value, ValueRef};
 use std::cmp::Ordering;
@@ -84,12 +83,6 @@ impl StringOrder {
             None => a.cmp(b),
             Some(collator) => collator.compare(a, b),
         }
-    }
-
-    /// As [`key_string::append`].
-    #[inline]
-    pub fn append_key(&self, buffer: &mut Vec<u8>, value: ValueRef<'_>, direction: Direction) {
-        key_string::append_ordered(buffer, value, direction, self);
     }
 
     /// The value in the form in which keys hold it: under a collator, each string is replaced by its sort key, with a
@@ -195,6 +188,7 @@ fn compare_arrays(a: ArrayRef<'_>, b: ArrayRef<'_>, collator: &dyn Collator) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key_string::Direction;
     use crate::{ArrayBuf, DocumentBuf};
 
     /// Compares letters without their case.

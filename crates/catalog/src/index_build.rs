@@ -6,9 +6,8 @@
 //! has.
 //!
 //! If the engines have much to flush, the build waits for them without any lock (`Store::wait_for_leisure`), before
-//! writers would have to. A build that the end of a process interrupts begins again at the next start, in a new
-//! keyspace ([`Catalog::resume_builds`]). State that the builder shares with writers is in `building`, and the
-//! queue of builds in `build_queue`.
+//! writers would have to. A build that the end of a process interrupts begins again at the next start (`resumed_build`).
+//! State that the builder shares with writers is in `building`, and the queue of builds in `build_queue`.
 //!
 //! These steps are not statements of [`crate::commit`]: they write no document, belong to no client's unit of work, and
 //! meet no claim, because no transaction writes while an index is built. A step does not read records again under their
@@ -21,7 +20,7 @@ use crate::gathered_keys::{FoundKey, Gathered, NextKeys};
 use crate::transaction::announce;
 use crate::waiting::{lock_stripes, share};
 use crate::write::{key_stripe, record_stripe};
-use crate::{Catalog, Collection, Index, IndexState, from_storage};
+use crate::{Catalog, Collection, Index, from_storage};
 use bunko_bson::DocumentRef;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{OperationContext, OperationSource, RunOn};
@@ -42,46 +41,6 @@ const RECORDS_OF_LARGE_BUILD: u64 = 100_000;
 const PINNED_PART: u64 = 2;
 /// Approximate bytes written with a key, besides the key.
 const BYTES_BESIDE_KEY: usize = 12;
-
-/// Indexes of one collection that an earlier process began to build.
-pub struct InterruptedBuild {
-    collection: Arc<Collection>,
-    indexes: Vec<Arc<Index>>,
-}
-
-impl InterruptedBuild {
-    /// The collection of the indexes.
-    pub fn collection(&self) -> &Collection {
-        &self.collection
-    }
-
-    /// The indexes.
-    pub fn indexes(&self) -> &[Arc<Index>] {
-        &self.indexes
-    }
-}
-
-/// A build that could not be resumed after a start.
-#[derive(Debug)]
-pub struct UnfinishedBuild {
-    /// The namespace of the collection.
-    pub namespace: String,
-    /// The names of the indexes.
-    pub indexes: Vec<String>,
-    /// The reason.
-    pub failure: Failure,
-    /// The fate of the indexes.
-    pub fate: UnfinishedFate,
-}
-
-/// The fate of indexes whose build could not be resumed after a start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnfinishedFate {
-    /// They are dropped: the documents do not permit them.
-    Dropped,
-    /// The next start tries again.
-    Kept,
-}
 
 /// Number of keys that one step puts together; at least 1.
 fn step_length(lengths: impl Iterator<Item = usize>) -> usize {
@@ -389,72 +348,6 @@ impl Catalog {
         Ok(())
     }
 
-    /// Builds that an earlier process did not finish. Call this before clients connect: later it would list their
-    /// builds too.
-    pub fn interrupted_builds(&self) -> Vec<InterruptedBuild> {
-        let databases = self.databases().into_iter();
-        let collections = databases.flat_map(|database| self.collections(&database));
-        let builds = collections.map(|collection| {
-            let indexes = collection.indexes();
-            let begun = indexes.iter().filter(|index| index.state() == IndexState::Building);
-            InterruptedBuild { indexes: begun.cloned().collect(), collection }
-        });
-        builds.filter(|build| !build.indexes.is_empty()).collect()
-    }
-
-    /// Runs the builds that an earlier process did not finish, and returns the builds that failed.
-    pub fn resume_builds(&self, operation: &dyn OperationSource) -> Vec<UnfinishedBuild> {
-        self.interrupted_builds().iter().filter_map(|build| self.resume_build(build, operation)).collect()
-    }
-
-    /// Builds the indexes of one collection anew. Returns the failure, if any, unless the build was aborted.
-    pub fn resume_build(
-        &self,
-        interrupted: &InterruptedBuild,
-        operation: &dyn OperationSource,
-    ) -> Option<UnfinishedBuild> {
-        let InterruptedBuild { collection, indexes: begun } = interrupted;
-        let build = Arc::new(IndexBuild::default());
-        let outcome = self.begin_anew(collection, begun, &build).and_then(|built| {
-            let outcome = self.build(collection, &built, &build, operation);
-            if outcome.as_ref().is_err_and(|failure| !is_for_the_next_start(failure.code())) {
-                self.remove_indexes(collection, &built)?;
-            }
-            outcome
-        });
-        begun.iter().filter_map(|index| index.build.as_ref()).for_each(|build| build.end());
-        build.end();
-        let failure = outcome.err()?;
-        if failure.code() == ErrorCode::INDEX_BUILD_ABORTED {
-            return None;
-        }
-        let fate = if is_for_the_next_start(failure.code()) { UnfinishedFate::Kept } else { UnfinishedFate::Dropped };
-        let names = begun.iter().map(|index| index.name.clone()).collect();
-        Some(UnfinishedBuild { namespace: collection.namespace().to_string(), indexes: names, failure, fate })
-    }
-
-    /// Replaces indexes by empty ones, because it is not known which of their keys are still right.
-    fn begin_anew(
-        &self,
-        collection: &Collection,
-        begun: &[Arc<Index>],
-        build: &Arc<IndexBuild>,
-    ) -> Result<Vec<Arc<Index>>> {
-        let mut changes = self.changes.lock();
-        let mut indexes = collection.indexes().as_ref().clone();
-        let (mut left, mut built) = (Vec::new(), Vec::new());
-        for old in begun {
-            let Some(place) = indexes.iter_mut().find(|index| index.keyspace == old.keyspace) else { continue };
-            let keyspace = self.allocate_keyspace(&mut changes)?;
-            let index = Arc::new(Index::new(place.spec().clone(), keyspace).built_by(Arc::clone(build)));
-            built.push(Arc::clone(&index));
-            left.push(std::mem::replace(place, index));
-        }
-        let difference = Difference::Replaced(&left, &built);
-        self.save_indexes(collection, indexes, difference, &*OperationContext::unlimited())?;
-        Ok(built)
-    }
-
     /// Stops builds within one step. The next start resumes them.
     pub fn stop_builds(&self) {
         self.is_stopping.store(true, Ordering::Release);
@@ -466,17 +359,6 @@ fn refuse_dropped(collection: &Collection, build: &IndexBuild) -> Result<()> {
         return Err(aborted("collection dropped"));
     }
     build.check()
-}
-
-/// Whether a build that failed with this code may succeed after another start.
-pub(crate) fn is_for_the_next_start(code: ErrorCode) -> bool {
-    [
-        ErrorCode::INTERRUPTED_AT_SHUTDOWN,
-        ErrorCode::INTERNAL_ERROR,
-        ErrorCode::OUT_OF_DISK_SPACE,
-        ErrorCode::EXCEEDED_MEMORY_LIMIT,
-    ]
-    .contains(&code)
 }
 
 fn first_duplicate(collection: &Collection, built: &[Arc<Index>], build: &IndexBuild) -> Failure {

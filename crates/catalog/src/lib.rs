@@ -62,6 +62,7 @@ mod persistence;
 mod plan_cache;
 mod random_places;
 mod rename;
+mod resumed_build;
 mod retry;
 mod search_index;
 mod search_tables;
@@ -92,13 +93,12 @@ pub use failure::from_storage;
 pub use following::{SearchIndexStanding, SearchIndexVersion};
 pub use geo_index::{GeoField, KeySpan, Reach, Surface};
 pub use index::{ID_INDEX, Index, IndexField, IndexState};
-pub use index_build::{InterruptedBuild, UnfinishedBuild, UnfinishedFate};
 pub use index_filters::{INDEX_FILTERS_MAX, IndexFilter, IndexFilters};
 pub use index_keys::{IndexKeys, KeySet, exact_key, index_keys};
 pub use index_set::{IndexesCreated, IndexesDropped};
 pub use index_spec::IndexSpec;
 pub use key_sample::{Counted, Estimate, KeySample, SampledIndex};
-pub use key_types::{KeyTypes, ReadBack};
+pub use key_types::{KeyKinds, KeyTypes, ReadBack};
 pub use kinds::{Answers, IndexKind, KeyForm, TextIndex};
 pub use long_key::{KEY_PREFIX_BYTES, is_shortened, shorten_key};
 pub use move_across::Move;
@@ -111,6 +111,7 @@ pub use past::{KEPT_STATES_MAX, PastStates, Reading, SNAPSHOT_WINDOW_S, Snapshot
 pub use plan_cache::{CachedEstimate, CachedPlan, PlanCache};
 pub use random_places::RandomPlaces;
 pub use rename::RenameTarget;
+pub use resumed_build::{InterruptedBuild, UnfinishedBuild, UnfinishedFate};
 pub use retry::{
     Did, Image, NOBODY, Outcome, RetryableWrite, SessionName, SessionUuid, StatementNumbers, WRITE_HISTORIES,
     WriteHistories, WriteHistory,

@@ -3,11 +3,13 @@
 use crate::bench::BenchCommand;
 use crate::configuration::{ServeArguments, refusal_of_flag};
 use crate::exit_status;
+use crate::ping::PingArguments;
 use crate::tools::{DumpArguments, RestoreArguments};
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A document database that MongoDB's drivers and tools work with, and the lab that measures it.
 #[derive(Parser)]
@@ -31,6 +33,16 @@ pub enum Command {
     /// Read a dump back, ours or mongodump's
     #[command(after_help = exit_status::help(exit_status::OF_TOOLS))]
     Restore(Box<RestoreArguments>),
+    /// Ask a server whether it answers, for health checks
+    #[command(after_help = exit_status::help(exit_status::OF_PING))]
+    Ping(PingArguments),
+    /// Print the completions of a shell for this command line
+    Completions { shell: Shell },
+    /// Write the manual pages of all commands into a directory
+    Man {
+        #[arg(value_name = "DIRECTORY")]
+        directory: PathBuf,
+    },
 }
 
 /// Ends of program names that stand for a command. A prefix such as `bunko` or `mongo` may precede them.

@@ -53,6 +53,13 @@ pub const OF_TOOLS: &[ExitStatus] = &[
     INTERRUPTED_TOOL,
 ];
 
+/// The statuses of `bunko ping`.
+pub const OF_PING: &[ExitStatus] = &[
+    status(0, "the server answered"),
+    status(1, "it did not answer in time, or refused; standard error says why"),
+    status(2, "a flag or the connection string is wrong"),
+];
+
 /// The statuses of `bunko bench`.
 pub const OF_BENCH: &[ExitStatus] = &[
     status(0, "the figures are valid, or valid with cautions"),
@@ -79,6 +86,7 @@ mod tests {
         for (page, name, statuses) in [
             ("reference/exit-statuses.md", "statuses of serve", OF_SERVE),
             ("reference/exit-statuses.md", "statuses of the tools", OF_TOOLS),
+            ("reference/exit-statuses.md", "statuses of ping", OF_PING),
             ("lab/README.md", "statuses of bench", OF_BENCH),
         ] {
             let mut table = Table::new(&["Status", "When"]);

@@ -5,7 +5,7 @@
 use crate::log_format::STARTUP_WARNING;
 use rustix::fs::Mode;
 use std::fs::{self, Metadata};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Permission bits of the group and of all other users.
@@ -28,6 +28,15 @@ pub fn warn_of_open_files(dbpath: &Path) {
         target: "CONTROL", id = 136, ctx = "main", tags = STARTUP_WARNING, path = %open.display(),
         "Other users of this machine may read or change the data: run chmod -R go= on the data directory"
     );
+}
+
+/// The end of a sentence about a file that this process may not use: the other user to whom the file, or the nearest
+/// directory above it that exists, belongs.
+pub fn foreign_owner(path: &Path) -> Option<String> {
+    let (existing, metadata) = path.ancestors().find_map(|path| Some((path, fs::metadata(path).ok()?)))?;
+    let (owner, own) = (metadata.uid(), rustix::process::geteuid().as_raw());
+    (owner != own)
+        .then(|| format!(": {} belongs to user {owner}, and this process runs as user {own}", existing.display()))
 }
 
 /// A path of the data directory that other users may access. A directory that is closed to them protects everything in

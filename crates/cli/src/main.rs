@@ -18,14 +18,18 @@ mod embedded;
 mod exit_status;
 mod file_modes;
 mod first_user;
+mod init_scripts;
 mod key_file;
 mod log_file;
 mod log_format;
+mod managed_service;
 mod memory_budget;
 mod memory_pressure;
 mod open_files;
+mod pages;
 mod panics;
 mod pid_file;
+mod ping;
 mod printed;
 mod script_workers;
 mod serve;
@@ -58,6 +62,9 @@ fn main() -> ExitCode {
         }
         Command::Dump(arguments) => arguments.run(),
         Command::Restore(arguments) => arguments.run(),
+        Command::Ping(arguments) => arguments.run(),
+        Command::Completions { shell } => pages::print_completions(shell),
+        Command::Man { directory } => pages::write_man_pages(&directory),
     };
     match outcome {
         Ok(code) => code,

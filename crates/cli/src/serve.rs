@@ -8,10 +8,12 @@ use crate::configuration::{
 };
 use crate::disk_reserve;
 use crate::exit_status;
-use crate::file_modes::warn_of_open_files;
+use crate::file_modes::{foreign_owner, warn_of_open_files};
+use crate::init_scripts;
 use crate::key_file;
 use crate::log_file::LogOutput;
 use crate::log_format::LogLayer;
+use crate::managed_service::{ManagedService, Step};
 use crate::memory_budget::{budget, unflushed_bytes};
 use crate::memory_pressure::PressureGauge;
 use crate::open_files;
@@ -27,12 +29,14 @@ use bunko_client::percent_encoded;
 use bunko_command::{Facts, OwnCertificate, Process, Service, World, delete_expired_until_stopped};
 use bunko_host::{Clock, usable_memory_bytes};
 use bunko_javascript::Workers;
+use bunko_monitor::{Monitor, MonitorOptions};
 use bunko_observe::LogLines;
 use bunko_operation::{Helpers, MemoryLimits, ScratchSpace, ServerMemory, StageLimits};
 use bunko_scratch::ScratchDirectory;
-use bunko_server::{AdmissionOptions, Server, ServerOptions, Stopped, Tls};
+use bunko_server::{AdmissionOptions, ListeningSockets, Server, ServerOptions, Stopped, Tls};
 use bunko_settings::set_at_startup;
-use bunko_store::{LogOptions, Store, StoreOptions, Survival, check_place};
+use bunko_store::{LogOptions, StorageError, Store, StoreOptions, Survival, check_place};
+use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
@@ -58,8 +62,9 @@ pub fn run(arguments: &ServeArguments) -> Result<ExitCode, String> {
         print(format_args!("{}", configuration::print(&configuration, settings.survival)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    match key_file::check(settings.key_file.as_deref()).and_then(|()| Access::of(&settings)) {
-        Ok(access) => start(&Arc::new(settings), &access),
+    let checked = key_file::check(settings.key_file.as_deref()).and_then(|()| init_scripts::check(&settings.dbpath));
+    match checked.and_then(|()| Access::of(&settings)) {
+        Ok(access) => start(settings, &access),
         Err(message) => {
             eprintln!("bunko: {message}");
             Ok(ExitCode::from(exit_status::WRONG_CONFIGURATION.number))
@@ -67,7 +72,12 @@ pub fn run(arguments: &ServeArguments) -> Result<ExitCode, String> {
     }
 }
 
-fn start(settings: &Arc<Settings>, access: &Access) -> Result<ExitCode, String> {
+fn start(mut settings: Settings, access: &Access) -> Result<ExitCode, String> {
+    let managed = ManagedService::of_environment()?;
+    if !managed.sockets.is_empty() {
+        settings.addresses = managed.sockets.addresses().to_vec();
+    }
+    let settings = &Arc::new(settings);
     let log_lines = Arc::new(LogLines::default());
     let log = start_log(settings, &log_lines)?;
     let place = match settings.survival {
@@ -75,7 +85,7 @@ fn start(settings: &Arc<Settings>, access: &Access) -> Result<ExitCode, String> 
         Survival::Volatile => Ok(()),
     };
     let is_missing = place.is_err();
-    let outcome = place.and_then(|()| serve(settings, access, &log, log_lines)).inspect_err(|message| {
+    let outcome = place.and_then(|()| serve(settings, access, &log, log_lines, managed)).inspect_err(|message| {
         // The terminal shows this message, but a reader of the log file would miss it.
         if log.is_file() {
             tracing::error!(target: "CONTROL", id = 119, ctx = "main", error = message, "The server ends");
@@ -96,6 +106,7 @@ fn serve(
     access: &Access,
     log: &Arc<LogOutput>,
     log_lines: Arc<LogLines>,
+    ManagedService { manager, sockets }: ManagedService,
 ) -> Result<ExitCode, String> {
     let files = open_files::raise_limit()?;
     let connections_max = open_files::connections_max(settings.admission.connections_max, files);
@@ -112,6 +123,7 @@ fn serve(
     let workers = script_workers::of_server(&memory);
     let opened = watch_memory(&memory, &workers)?;
     let started = Instant::now();
+    let start = manager.begin(Step::Start);
     let store = open_store(settings)?;
     opened.set(Arc::downgrade(&store)).expect("one store is opened");
     log_recovery(store.recovery());
@@ -130,12 +142,16 @@ fn serve(
     // once.
     let stops = signals::Stops::register().map_err(cannot_handle)?;
     let admission = AdmissionOptions { connections_max, ..settings.admission.clone() };
-    let options = ServerOptions { admission, tls, ..server_options(settings) };
+    let monitor_options = MonitorOptions { addresses: settings.monitor_addresses.clone(), tls: tls.clone() };
+    let options = ServerOptions { admission, tls, threads: processors() };
     let interrupted_builds = catalog.interrupted_builds();
-    let server = Server::start(&service, &options).map_err(|error| error.to_string())?;
+    let server = listen(settings, sockets, &service, &options).map_err(|error| error.to_string())?;
+    let monitor = start_monitor(&service, &monitor_options)?;
     let builds = resume_index_builds(interrupted_builds, Arc::clone(&service))?;
     let expiry = delete_expired(Arc::clone(&service))?;
-    log_listening(&server, started);
+    log_listening(server.sockets(), started);
+    drop(start);
+    manager.tell_ready();
     // Errors are reported in the log.
     let rotate = || {
         let _ = rotate_log(settings, log);
@@ -145,6 +161,7 @@ fn serve(
     };
     let reason = runtime.block_on(signals::until_told_to_stop(requests, stops, &stop, rotate));
     tracing::info!(target: "CONTROL", id = 23377, ctx = "main", reason, "Shutting down");
+    let _end = manager.begin(Step::End);
     service.authority.audit_end();
     // The next start resumes these builds.
     catalog.stop_builds();
@@ -154,9 +171,42 @@ fn serve(
         log.flush();
         std::process::exit(exit_status::ABRUPT.number.into());
     }
+    drop(monitor);
+    close(&store)
+}
+
+fn close(store: &Store) -> Result<ExitCode, String> {
     store.close().map_err(|error| format!("cannot close the data directory: {error}"))?;
     tracing::info!(target: "CONTROL", id = 23138, ctx = "main", "Shutting down: checkpoint written, log closed");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Serves clients at the sockets of the service manager, or else at the addresses of the settings.
+fn listen(
+    settings: &Settings,
+    of_manager: ListeningSockets,
+    service: &Arc<Service>,
+    options: &ServerOptions,
+) -> std::io::Result<Server> {
+    let sockets = if of_manager.is_empty() {
+        ListeningSockets::bind(&settings.addresses, settings.unix_socket.as_ref())?
+    } else {
+        tracing::info!(target: "NETWORK", id = 160, ctx = "main", "The service manager's sockets stand in for net.bindIp, net.port and net.unixDomainSocket");
+        of_manager
+    };
+    Server::start(service, sockets, options)
+}
+
+/// Starts the monitor if an address is given for it.
+fn start_monitor(service: &Arc<Service>, options: &MonitorOptions) -> Result<Option<Monitor>, String> {
+    if options.addresses.is_empty() {
+        return Ok(None);
+    }
+    let monitor = Monitor::start(service, options).map_err(|error| format!("the monitor: {error}"))?;
+    for address in monitor.addresses() {
+        tracing::info!(target: "NETWORK", id = 152, ctx = "main", %address, "The monitor serves /metrics, /healthz and /readyz");
+    }
+    Ok(Some(monitor))
 }
 
 fn load_tls(settings: &Settings) -> Result<Option<Arc<Tls>>, String> {
@@ -204,9 +254,9 @@ fn process(
     }
 }
 
-fn log_listening(server: &Server, started: Instant) {
-    let socket = server.unix_socket().map(|path| percent_encoded(path.as_os_str().as_encoded_bytes()));
-    for host in server.addresses().iter().map(ToString::to_string).chain(socket) {
+fn log_listening(sockets: &ListeningSockets, started: Instant) {
+    let socket = sockets.unix_socket().map(|path| percent_encoded(path.as_os_str().as_encoded_bytes()));
+    for host in sockets.addresses().iter().map(ToString::to_string).chain(socket) {
         tracing::info!(target: "NETWORK", id = 23016, ctx = "listener", uri = format!("mongodb://{host}/"), startupMillis = started.elapsed().as_millis() as u64, "Waiting for connections");
     }
 }
@@ -321,7 +371,16 @@ fn open_store(settings: &Settings) -> Result<Arc<Store>, String> {
         reserve: disk_reserve::options(&settings.dbpath),
     };
     let store = Store::open(&settings.dbpath, options, bunko_engines::table(settings.engine, &settings.engines))
-        .map_err(|error| format!("cannot open the data directory {}: {error}", settings.dbpath.display()))?;
+        .map_err(|error| {
+            let denied = match &error {
+                StorageError::Io { path, source } if source.kind() == ErrorKind::PermissionDenied => {
+                    foreign_owner(path)
+                }
+                _ => None,
+            };
+            let path = settings.dbpath.display();
+            format!("cannot open the data directory {path}: {error}{}", denied.unwrap_or_default())
+        })?;
     if let (Some(asked), Some(bytes_max)) = (settings.oplog_bytes, store.history_bytes_max())
         && asked != bytes_max
     {
@@ -344,16 +403,6 @@ fn open_scratch(settings: &Settings) -> Result<Option<Arc<dyn ScratchSpace>>, St
     let scratch = ScratchDirectory::open(&path);
     let scratch = scratch.map_err(|error| format!("cannot make the directory {}: {error}", path.display()))?;
     Ok(Some(Arc::new(scratch)))
-}
-
-fn server_options(settings: &Settings) -> ServerOptions {
-    ServerOptions {
-        addresses: settings.addresses.clone(),
-        unix_socket: settings.unix_socket.clone(),
-        threads: std::thread::available_parallelism().map_or(1, usize::from),
-        admission: settings.admission.clone(),
-        tls: None,
-    }
 }
 
 fn own_certificate(tls: &Tls) -> OwnCertificate {

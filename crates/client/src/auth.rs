@@ -3,39 +3,25 @@
 //! The handshake already carries the first message of SCRAM-SHA-256 (`speculativeAuthenticate`). A server that accepts
 //! it saves a round trip; a server that knows the user only by SCRAM-SHA-1 says so in `saslSupportedMechs`.
 
+mod key_cache;
 mod plain;
 mod scram;
 mod scram_sha_1;
 mod scram_sha_256;
 mod x509;
 
+pub(crate) use key_cache::KeyCache;
+
 use crate::connection::Connection;
 use crate::error::ClientError;
 use crate::uri::{Credential, Mechanism};
 use bunko_bson::{BinarySubtype, DocumentBuf, DocumentRef, ValueRef, base64};
-use scram::{SaltedPassword, ScramClient, ScramProof, Variant};
-use std::sync::Mutex;
+use scram::{ScramClient, ScramProof, Variant};
 
 /// Random bytes in a nonce. Source: MongoDB authentication specification (at least 24).
 const NONCE_BYTES: usize = 24;
 /// Maximum number of replies without progress in a conversation: MongoDB sends one.
 const EMPTY_EXCHANGES_MAX: usize = 2;
-
-/// The key of the last successful SCRAM, for the next connection with this credential. Deriving it takes some
-/// milliseconds, which would matter for a thousand connections.
-#[derive(Default)]
-pub(crate) struct KeyCache(Mutex<Option<(Mechanism, SaltedPassword)>>);
-
-impl KeyCache {
-    fn get(&self, mechanism: Mechanism) -> Option<SaltedPassword> {
-        let kept = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        kept.as_ref().filter(|(of, _)| *of == mechanism).map(|(_, key)| key.clone())
-    }
-
-    fn keep(&self, mechanism: Mechanism, key: SaltedPassword) {
-        *self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some((mechanism, key));
-    }
-}
 
 fn variant(mechanism: Mechanism) -> Option<&'static Variant> {
     match mechanism {

@@ -1,13 +1,11 @@
 //! One blocking connection, for control work.
 
-use crate::auth::Speculation;
-use crate::cursor::Cursor;
 use crate::error::{ClientError, CommandError, is_timeout};
 use crate::frame::{FrameWriter, ReplyMode};
 use crate::settings::Settings;
 use crate::stream::{DialError, Stream};
-use crate::topology::{self, Role};
-use crate::uri::{Host, Uri};
+use crate::topology::Role;
+use crate::uri::Host;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_wire::{HEADER_BYTES, Message, WireError, needed_bytes};
 use std::io::{self, Read, Write};
@@ -29,40 +27,14 @@ pub struct Connection {
     buffer: Vec<u8>,
 }
 
-/// A connection that has completed its handshake and has not authenticated yet.
-pub(crate) struct Introduction {
-    pub connection: Connection,
-    pub speculation: Option<Speculation>,
-}
-
 impl Connection {
-    /// Finds a server of the wanted role among the URI's hosts and the members that they list, does the handshake and
-    /// authenticates.
-    ///
-    /// A refused connection is tried again until `uri.connect_timeout` has passed. That timeout bounds the whole search
-    /// while no server answers; `uri.server_selection_timeout` bounds it while servers answer but none suits.
-    /// # Errors
-    /// `Unreachable`, `NoSuitableServer` after the timeout; `WrongReplicaSet`, `Tls`, `Authentication`; `Protocol` or
-    /// `Command` where the server does not speak OP_MSG.
-    pub fn connect(uri: &Uri) -> Result<Self, ClientError> {
-        topology::connect(&Settings::new(uri)?)
-    }
-
-    /// Opens one more connection to the same server, without a new search. Cheaper than [`Self::connect`]: no file is
-    /// read and no key is derived from the password.
-    /// # Errors
-    /// As [`Self::connect`]; a refused connection is not tried again.
-    pub fn open_another(&self) -> Result<Self, ClientError> {
-        let deadline = self.settings.clock.now() + self.settings.uri.connect_timeout;
-        topology::finish(&self.settings, Self::introduce(&self.settings, &self.host, deadline)?)
-    }
-
     /// Connects and does the handshake.
     pub(crate) fn introduce(
         settings: &Arc<Settings>,
         host: &Host,
         deadline: Instant,
-    ) -> Result<Introduction, ClientError> {
+        hello: DocumentRef<'_>,
+    ) -> Result<Self, ClientError> {
         let address = host.to_string();
         let stream = Stream::dial(host, settings.tls.as_ref(), deadline).map_err(|error| match error {
             DialError::Unreachable(cause) => {
@@ -83,15 +55,18 @@ impl Connection {
             last_request_id: 0,
             buffer: Vec::new(),
         };
-        let speculation = settings.uri.credential.as_ref().and_then(Speculation::begin);
-        let hello = hello_command(&settings.uri, speculation.as_ref());
-        connection.hello = connection.run_command("admin", hello.as_ref())?;
+        connection.hello = connection.run_command("admin", hello)?;
         match connection.hello.as_ref().get("maxWireVersion") {
             Some(ValueRef::Int32(version)) if version < WIRE_VERSION_MIN => Err(connection.violation(format!(
                 "its newest wire version is {version}, OP_MSG needs {WIRE_VERSION_MIN} (MongoDB 3.6)"
             ))),
-            _ => Ok(Introduction { connection, speculation }),
+            _ => Ok(connection),
         }
+    }
+
+    /// The settings that all connections of its URI share.
+    pub(crate) fn settings(&self) -> &Arc<Settings> {
+        &self.settings
     }
 
     /// The server's answer to the handshake.
@@ -149,15 +124,6 @@ impl Connection {
         if ok { Ok(reply) } else { Err(CommandError::read(reply.as_ref()).into()) }
     }
 
-    /// Runs a command that returns a cursor (`find`, `aggregate`, `listCollections`, ...) and iterates over all its
-    /// documents.
-    /// # Errors
-    /// As [`Self::run_command`]; the iterator returns the errors of later batches.
-    pub fn find_all(&mut self, database: &str, command: DocumentRef<'_>) -> Result<Cursor<'_>, ClientError> {
-        let reply = self.run_command(database, command)?;
-        Cursor::new(self, database, &reply)
-    }
-
     /// The socket, for [`crate::load`].
     pub(crate) fn stream(&self) -> &Stream {
         &self.stream
@@ -195,20 +161,4 @@ impl Connection {
         let (answered, expected) = (message.header.response_to, self.last_request_id);
         Err(self.violation(format!("a reply to request {answered}, not to {expected}")))
     }
-}
-
-fn hello_command(uri: &Uri, speculation: Option<&Speculation>) -> DocumentBuf {
-    let driver = DocumentBuf::new().with("name", "bunko-client").with("version", env!("CARGO_PKG_VERSION"));
-    let os = DocumentBuf::new().with("type", std::env::consts::OS).with("architecture", std::env::consts::ARCH);
-    let mut client = DocumentBuf::new();
-    if let Some(name) = &uri.app_name {
-        client.append("application", &DocumentBuf::new().with("name", name));
-    }
-    client.append("driver", &driver).append("os", &os);
-    // The older command name with helloOk: servers before 4.4.2 do not know `hello`.
-    let mut hello = DocumentBuf::new().with("isMaster", 1_i32).with("helloOk", true).with("client", &client);
-    if let (Some(speculation), Some(credential)) = (speculation, &uri.credential) {
-        speculation.extend_hello(credential, &mut hello);
-    }
-    hello
 }

@@ -15,12 +15,19 @@ pub struct Cursor<'c> {
     batch: VecDeque<DocumentBuf>,
 }
 
+impl Connection {
+    /// Runs a command that returns a cursor (`find`, `aggregate`, `listCollections`, ...) and iterates over all its
+    /// documents.
+    /// # Errors
+    /// As [`Self::run_command`]; the iterator returns the errors of later batches.
+    pub fn find_all(&mut self, database: &str, command: DocumentRef<'_>) -> Result<Cursor<'_>, ClientError> {
+        let reply = self.run_command(database, command)?;
+        Cursor::new(self, database, &reply)
+    }
+}
+
 impl<'c> Cursor<'c> {
-    pub(crate) fn new(
-        connection: &'c mut Connection,
-        database: &str,
-        reply: &DocumentBuf,
-    ) -> Result<Self, ClientError> {
+    fn new(connection: &'c mut Connection, database: &str, reply: &DocumentBuf) -> Result<Self, ClientError> {
         let Some((id, namespace, batch)) = read_cursor(reply.as_ref(), "firstBatch") else {
             return Err(connection.violation(format!("no cursor in the reply: {reply:?}")));
         };

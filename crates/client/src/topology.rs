@@ -6,33 +6,39 @@
 //!
 //! Source: MongoDB specifications, "Server Discovery And Monitoring" and "Server Selection".
 
+mod introduction;
 mod member;
 mod search;
 
 pub(crate) use member::Role;
 
-use crate::auth;
-use crate::connection::{Connection, Introduction};
+use crate::connection::Connection;
 use crate::error::ClientError;
 use crate::settings::Settings;
+use crate::uri::Uri;
+use introduction::Introduction;
 use search::Search;
-use std::sync::Arc;
 
-/// An authenticated connection to a server that the URI asks for.
-/// # Errors
-/// See [`Connection::connect`].
-pub(crate) fn connect(settings: &Arc<Settings>) -> Result<Connection, ClientError> {
-    let introduction = Search::new(settings).run()?;
-    finish(settings, introduction)
-}
-
-/// Authenticates, and sets the timeouts for commands.
-pub(crate) fn finish(settings: &Arc<Settings>, introduction: Introduction) -> Result<Connection, ClientError> {
-    let Introduction { mut connection, speculation } = introduction;
-    connection.set_timeouts(Some(settings.uri.connect_timeout))?;
-    if let Some(credential) = settings.uri.credential.as_ref().filter(|_| connection.role().authenticates()) {
-        auth::authenticate(&mut connection, credential, speculation, &settings.keys)?;
+impl Connection {
+    /// Finds a server of the wanted role among the URI's hosts and the members that they list, does the handshake and
+    /// authenticates.
+    ///
+    /// A refused connection is tried again until `uri.connect_timeout` has passed. That timeout bounds the whole search
+    /// while no server answers; `uri.server_selection_timeout` bounds it while servers answer but none suits.
+    /// # Errors
+    /// `Unreachable`, `NoSuitableServer` after the timeout; `WrongReplicaSet`, `Tls`, `Authentication`; `Protocol` or
+    /// `Command` where the server does not speak OP_MSG.
+    pub fn connect(uri: &Uri) -> Result<Self, ClientError> {
+        let settings = Settings::new(uri)?;
+        Search::new(&settings).run()?.finish(&settings)
     }
-    connection.set_timeouts(settings.uri.socket_timeout)?;
-    Ok(connection)
+
+    /// Opens one more connection to the same server, without a new search. Cheaper than [`Self::connect`]: no file is
+    /// read and no key is derived from the password.
+    /// # Errors
+    /// As [`Self::connect`]; a refused connection is not tried again.
+    pub fn open_another(&self) -> Result<Self, ClientError> {
+        let deadline = self.settings().clock.now() + self.settings().uri.connect_timeout;
+        Introduction::make(self.settings(), self.host(), deadline)?.finish(self.settings())
+    }
 }

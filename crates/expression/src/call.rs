@@ -1,7 +1,8 @@
 //! A call of an operator: reading its arguments from BSON, and its parsed form.
 
-use crate::operators::ElementOrder;
-use crate::regular_expression::Pattern;
+use crate::compiled_pattern::Pattern;
+use crate::element_order::ElementOrder;
+use crate::number::Number;
 use crate::variables::{Binding, EvaluationContext};
 use crate::{Evaluated, Expression, ParseScope};
 pub(crate) use bunko_bson::StringUse as Strings;
@@ -158,6 +159,17 @@ impl Call {
     pub(crate) fn not_null<'a>(&'a self, context: &EvaluationContext<'a>) -> Result<Option<Evaluated<'a>>> {
         let value = self.argument(0, context)?;
         Ok(if value.is_nullish() { None } else { Some(value) })
+    }
+
+    /// The first argument as a number; `None` if it is null.
+    /// # Errors
+    /// 28765 for any other type.
+    pub(crate) fn number(&self, context: &EvaluationContext<'_>) -> Result<Option<Number>> {
+        let Some(value) = self.not_null(context)? else { return Ok(None) };
+        match value.get().and_then(Number::of) {
+            Some(number) => Ok(Some(number)),
+            None => Err(self.failure(28765, &format!(" only supports numeric types, not {}", value.type_name()))),
+        }
     }
 }
 

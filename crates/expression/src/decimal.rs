@@ -1,9 +1,7 @@
 //! Decimal functions beyond the four operations: roots, special cases of powers, rounding to places.
 
-use crate::decimal_powers;
 use bunko_bson::Decimal128;
 use dec::{Context, Decimal, Rounding};
-use std::cmp::Ordering;
 
 /// Room for 36 digits, of which 34 are used.
 pub(crate) type Wide = Decimal<12>;
@@ -15,7 +13,7 @@ pub(crate) const DIGITS: usize = 34;
 pub(crate) const EXPONENT_MAX: isize = 6144;
 pub(crate) const EXPONENT_MIN: isize = -6143;
 /// The least exponent that a coefficient of 34 digits can have.
-const ZERO_EXPONENT_MIN: i32 = -6176;
+pub(crate) const ZERO_EXPONENT_MIN: i32 = -6176;
 
 fn arithmetic() -> Arithmetic {
     let mut context = Arithmetic::default();
@@ -44,42 +42,6 @@ pub(crate) fn unary(number: Decimal128, function: fn(&mut Arithmetic, &mut Wide)
     narrow(&wide)
 }
 
-/// A power with all 34 digits, as MongoDB's library computes it; a zero has the least exponent and no sign.
-pub(crate) fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
-    let one = Decimal128::from_i64(1);
-    if exponent.is_zero() || base.compare(one).is_eq() {
-        return one;
-    }
-    let power = special_power(base, exponent).unwrap_or_else(|| decimal_powers::power(base, exponent));
-    let zero = zero_of_exponent(ZERO_EXPONENT_MIN);
-    if power.is_zero() { zero } else { power.add(zero) }
-}
-
-/// The power where one of the numbers is NaN or infinite, or the base is zero; `None` for other powers.
-fn special_power(base: Decimal128, exponent: Decimal128) -> Option<Decimal128> {
-    let zero_or_infinity = |is_zero: bool| if is_zero { Decimal128::ZERO } else { Decimal128::from_f64(f64::INFINITY) };
-    if base.is_nan() || exponent.is_nan() {
-        return Some(Decimal128::NAN);
-    }
-    if exponent.is_infinite() {
-        return Some(match base.abs().compare(Decimal128::from_i64(1)) {
-            Ordering::Equal => Decimal128::from_i64(1),
-            Ordering::Less => zero_or_infinity(!exponent.is_negative()),
-            Ordering::Greater => zero_or_infinity(exponent.is_negative()),
-        });
-    }
-    if base.is_infinite() {
-        let power = zero_or_infinity(exponent.is_negative());
-        return Some(if base.is_negative() && is_odd(exponent) { power.negate() } else { power });
-    }
-    base.is_zero().then(|| zero_or_infinity(!exponent.is_negative()))
-}
-
-pub(crate) fn is_odd(number: Decimal128) -> bool {
-    let rest = number.remainder(Decimal128::from_i64(2));
-    rest.abs().compare(Decimal128::from_i64(1)).is_eq()
-}
-
 /// The next integer in the direction of `rounding`; NaN from 10^34 on, where 34 digits end before the point.
 pub(crate) fn integer(number: Decimal128, rounding: bunko_bson::Rounding) -> Decimal128 {
     let beyond = Decimal128::parse("1E34").unwrap_or(Decimal128::NAN);
@@ -94,7 +56,7 @@ pub(crate) fn quantized(number: Decimal128, exponent: i32, rounding: bunko_bson:
     rounded.add(if rounded.is_negative() { zero.negate() } else { zero })
 }
 
-fn zero_of_exponent(exponent: i32) -> Decimal128 {
+pub(crate) fn zero_of_exponent(exponent: i32) -> Decimal128 {
     Decimal128::parse(&format!("0E{exponent}")).unwrap_or(Decimal128::ZERO)
 }
 

@@ -3,8 +3,9 @@
 //! Each function is computed with 90 digits and rounded once. Arguments are reduced first so that the series converge.
 //! Where MongoDB's library only rounds argument and value to binary128, so does this code, and the last digit agrees.
 
+mod large_angle;
+
 use crate::decimal::{DIGITS, EXPONENT_MAX, EXPONENT_MIN};
-use crate::large_angle;
 use bunko_bson::Decimal128;
 use dec::{Context, Decimal, Rounding};
 

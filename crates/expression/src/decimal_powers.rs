@@ -4,10 +4,11 @@
 //! its last digit often differs from the exact value: the logarithm of the sixth power of two to base 2 is 5.999...
 //! Each step here is computed with 90 digits, and rounded to 113 bits where the library rounds.
 
-use crate::decimal::is_odd;
+use crate::decimal::{ZERO_EXPONENT_MIN, zero_of_exponent};
 use crate::decimal_functions::{Long, Working};
 use bunko_bson::Decimal128;
 use dec::Rounding;
+use std::cmp::Ordering;
 
 /// Range of the binary format: numbers beyond `10^4464` or `10^-4464` are scaled before taking the logarithm.
 const SCALED_FROM: i32 = 4464;
@@ -105,9 +106,45 @@ fn logarithm(number: Decimal128, in_base: fn(&mut Working, Long) -> (Long, Long)
     Working::narrow(logarithm)
 }
 
+/// A power with all 34 digits, as MongoDB's library computes it; a zero has the least exponent and no sign.
+pub(crate) fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
+    let one = Decimal128::from_i64(1);
+    if exponent.is_zero() || base.compare(one).is_eq() {
+        return one;
+    }
+    let power = special_power(base, exponent).unwrap_or_else(|| finite_power(base, exponent));
+    let zero = zero_of_exponent(ZERO_EXPONENT_MIN);
+    if power.is_zero() { zero } else { power.add(zero) }
+}
+
+/// The power where one of the numbers is NaN or infinite, or the base is zero; `None` for other powers.
+fn special_power(base: Decimal128, exponent: Decimal128) -> Option<Decimal128> {
+    let zero_or_infinity = |is_zero: bool| if is_zero { Decimal128::ZERO } else { Decimal128::from_f64(f64::INFINITY) };
+    if base.is_nan() || exponent.is_nan() {
+        return Some(Decimal128::NAN);
+    }
+    if exponent.is_infinite() {
+        return Some(match base.abs().compare(Decimal128::from_i64(1)) {
+            Ordering::Equal => Decimal128::from_i64(1),
+            Ordering::Less => zero_or_infinity(!exponent.is_negative()),
+            Ordering::Greater => zero_or_infinity(exponent.is_negative()),
+        });
+    }
+    if base.is_infinite() {
+        let power = zero_or_infinity(exponent.is_negative());
+        return Some(if base.is_negative() && is_odd(exponent) { power.negate() } else { power });
+    }
+    base.is_zero().then(|| zero_or_infinity(!exponent.is_negative()))
+}
+
+fn is_odd(number: Decimal128) -> bool {
+    let rest = number.remainder(Decimal128::from_i64(2));
+    rest.abs().compare(Decimal128::from_i64(1)).is_eq()
+}
+
 /// A power. Neither number is NaN or infinite, and the base is not zero. A negative base with an exponent that is no
 /// integer gives NaN.
-pub(crate) fn power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
+fn finite_power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
     let mut working = Working::new();
     let exact_exponent = working.number(exponent);
     let is_odd = match (base.is_negative(), exponent.round_to_integral().compare(exponent).is_eq()) {

@@ -4,6 +4,13 @@ use bunko_bson::key_string::Direction;
 use bunko_bson::{StringOrder, ValueRef, number};
 use std::cmp::Ordering;
 
+/// How `$sortArray` sorts elements.
+pub(crate) enum ElementOrder {
+    Whole(Direction),
+    /// By dotted paths, the first deciding first.
+    Fields(Box<[(Box<str>, Direction)]>),
+}
+
 /// The direction that a number stands for; `None` for anything but 1 and -1.
 pub fn element_direction(value: ValueRef<'_>) -> Option<Direction> {
     match number::as_i64_exact(value)? {

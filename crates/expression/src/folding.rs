@@ -11,31 +11,9 @@ use crate::{Evaluated, Expression};
 use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
-use std::sync::OnceLock;
 
 /// Largest folded value, in bytes. A larger value is evaluated each time, so that a plan's memory stays bounded.
 const FOLDED_BYTES_MAX: usize = 1024 * 1024;
-
-/// The first failure of a constant that was evaluated while it was parsed.
-#[derive(Debug, Default)]
-pub struct ConstantFailure(OnceLock<Failure>);
-
-impl ConstantFailure {
-    /// # Errors
-    /// The noted failure, with `what` in front of its message.
-    pub fn check(&self, what: &str) -> Result<()> {
-        match self.0.get() {
-            Some(failure) => Err(failure.clone().with_prefix(&format!("{what} :: caused by :: "))),
-            None => Ok(()),
-        }
-    }
-
-    /// Notes a failure of a constant.
-    pub(crate) fn note(&self, failure: Failure) {
-        // Only the first failure is reported; MongoDB stops there.
-        let _ = self.0.set(failure);
-    }
-}
 
 /// How much of an operator may be folded.
 enum Rule {

@@ -1,8 +1,9 @@
 //! Dates in a format given to `$dateFromString`: `%d/%m/%Y`.
 
-use crate::calendar::{self, Civil, MS_PER_DAY, WrittenMoment, days_in_month};
+use crate::calendar::{self, Civil, MS_PER_DAY, days_in_month};
 use crate::time_zone::Zone;
 use crate::written_date::month_number;
+use crate::written_moment::WrittenMoment;
 use crate::written_zone;
 use bunko_errors::{ErrorCode, Failure, Result};
 

@@ -1,10 +1,7 @@
 //! Numbers of the four BSON types as operands.
 
-use crate::call::Call;
-use crate::variables::EvaluationContext;
-use crate::{Evaluated, decimal};
+use crate::{Evaluated, decimal, decimal_powers};
 use bunko_bson::{Decimal128, EncodedValue, Type, Value, ValueRef};
-use bunko_errors::Result;
 use std::cmp::Ordering;
 
 /// A number of any BSON type.
@@ -132,7 +129,7 @@ impl Number {
     #[must_use]
     pub fn decimal_power_of_2(exponent: i32) -> Self {
         let exponent = Decimal128::from_i64(i64::from(exponent));
-        Self::Decimal(decimal::power(Decimal128::from_i64(2), exponent))
+        Self::Decimal(decimal_powers::power(Decimal128::from_i64(2), exponent))
     }
 
     /// Whether it is neither infinite nor NaN.
@@ -209,17 +206,6 @@ impl<'a> From<Operand<'a>> for Evaluated<'a> {
 impl From<Number> for Evaluated<'_> {
     fn from(number: Number) -> Self {
         Self::Owned(number.into())
-    }
-}
-
-/// The operand of an operator on one number; `None` if it is null.
-/// # Errors
-/// 28765 for any other type.
-pub(crate) fn single(call: &Call, context: &EvaluationContext<'_>) -> Result<Option<Number>> {
-    let Some(value) = call.not_null(context)? else { return Ok(None) };
-    match value.get().and_then(Number::of) {
-        Some(number) => Ok(Some(number)),
-        None => Err(call.failure(28765, &format!(" only supports numeric types, not {}", value.type_name()))),
     }
 }
 

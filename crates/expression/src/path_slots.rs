@@ -1,17 +1,11 @@
 //! The paths that expressions read, found in one walk over each document.
 
 use crate::expression::Node;
+use crate::path_values::{PathSlot, PathValue, PathValues, SLOTS_MAX};
 use crate::variables::Variable;
 use crate::{Expression, FieldPath, StandIn};
 use bunko_bson::{DocumentRef, EncodedValue, FieldNames, ValueRef};
 use std::ops::{ControlFlow, Range};
-
-/// Maximum number of paths found in one walk; further paths are looked up one by one.
-const SLOTS_MAX: usize = 8;
-
-/// The slot of a path among the paths found together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PathSlot(u8);
 
 /// The paths that some expressions read. Values found for one set are valid only for the expressions of that set.
 #[derive(Debug, Default)]
@@ -21,20 +15,6 @@ pub struct PathSlots {
     /// The distinct first names, and for each the slots of its paths.
     names: FieldNames,
     beginning: Vec<Range<usize>>,
-}
-
-/// The values at the paths of one document.
-#[derive(Clone, Copy, Debug)]
-pub struct PathValues<'a>([PathValue<'a>; SLOTS_MAX]);
-
-/// The result of looking up a path.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum PathValue<'a> {
-    /// The document has no value there.
-    Missing,
-    Found(EncodedValue<'a>),
-    /// The path was not looked up, or it leads through an array and its value must be built.
-    Unknown,
 }
 
 impl PathSlots {
@@ -139,13 +119,6 @@ fn followed<'d>(value: EncodedValue<'d>, components: &[Box<str>]) -> PathValue<'
         };
     }
     PathValue::Found(value)
-}
-
-impl<'a> PathValues<'a> {
-    #[inline]
-    pub(crate) fn at(&self, slot: PathSlot) -> PathValue<'a> {
-        self.0[usize::from(slot.0)]
-    }
 }
 
 #[cfg(test)]

@@ -103,7 +103,8 @@ fn offset_minutes(zone: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calendar::{iso_text, parse_iso};
+    use crate::calendar::iso_text;
+    use crate::written_moment::parse_iso;
 
     fn shown(zone: &str, utc: &str) -> String {
         let utc_ms = parse_iso(utc).expect("a moment").ms;

@@ -4,8 +4,9 @@
 //! the piece's values.
 //! Source: PHP manual, "Supported Date and Time Formats", which MongoDB's dates follow.
 
-use crate::calendar::{self, Civil, MS_PER_DAY, WrittenMoment, days_in_month};
+use crate::calendar::{self, Civil, MS_PER_DAY, days_in_month};
 use crate::time_zone::Zone;
+use crate::written_moment::{self, WrittenMoment};
 use crate::written_zone;
 use pcre2::bytes::{Captures, Regex, RegexBuilder};
 use std::sync::LazyLock;
@@ -108,7 +109,7 @@ static COMPILED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 pub(crate) fn parse(text: &str) -> Option<WrittenMoment<'_>> {
     let text =
         text.trim_matches(|character: char| character.is_ascii_whitespace() || matches!(character, '\0' | '\u{a0}'));
-    if let Some(moment) = calendar::parse_iso(text) {
+    if let Some(moment) = written_moment::parse_iso(text) {
         return Some(moment);
     }
     if text.len() > LENGTH_MAX {

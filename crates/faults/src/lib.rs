@@ -15,3 +15,4 @@ pub mod model;
 pub mod server;
 pub mod transaction;
 pub mod workload;
+pub mod writes;

@@ -2,7 +2,7 @@
 
 use crate::model::{Collection, Content};
 use crate::server::{Outcome, Server};
-use crate::workload::{Journal, insert, inserted, update};
+use crate::writes::{Journal, insert, inserted, update};
 use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef};
 use std::ops::Range;
 

@@ -1,20 +1,12 @@
 //! Workloads whose steps cover everything that touches files.
 
-use crate::model::{Collection, Content, Model, document, pad};
+use crate::model::{Collection, Content, Model, document};
 use crate::server::{Outcome, Server};
 use crate::transaction::Transaction;
-use bunko_bson::{ArrayBuf, DocumentBuf};
+use crate::writes::{Journal, insert, inserted, list, update};
+use bunko_bson::DocumentBuf;
 use bunko_faulty_files::Random;
 use std::ops::Range;
-
-/// How durable a write must be before it is acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Journal {
-    /// `w: 1`.
-    Written,
-    /// `j: true`.
-    Synced,
-}
 
 /// A command, a transaction, or a restart of the server. Each is carried out whole or not at all.
 #[derive(Clone, Debug)]
@@ -337,35 +329,4 @@ impl Step {
             Self::Look | Self::Checkpoint | Self::Compact => {}
         }
     }
-}
-
-impl Journal {
-    /// The command, with its write concern.
-    pub(crate) fn concern(self, command: DocumentBuf) -> DocumentBuf {
-        command.with("writeConcern", &DocumentBuf::new().with("w", 1).with("j", self == Self::Synced))
-    }
-}
-
-fn list(items: &[DocumentBuf]) -> ArrayBuf {
-    items.iter().collect()
-}
-
-/// An insert of documents with these `_id` values.
-pub(crate) fn insert(collection: &str, ids: &Range<i32>, pad_bytes: usize) -> DocumentBuf {
-    let documents: Vec<_> = ids.clone().map(|id| document(id, inserted(id, pad_bytes))).collect();
-    DocumentBuf::new().with("insert", collection).with("documents", &list(&documents))
-}
-
-/// An update of the document with this `_id`.
-pub(crate) fn update(collection: &str, id: i32, content: Content) -> DocumentBuf {
-    let set = DocumentBuf::new().with("v", content.value).with("pad", pad(id, content).as_str());
-    let update = DocumentBuf::new()
-        .with("q", &DocumentBuf::new().with("_id", id))
-        .with("u", &DocumentBuf::new().with("$set", &set));
-    DocumentBuf::new().with("update", collection).with("updates", &list(&[update]))
-}
-
-/// Content that an insert gives the document with this `_id`.
-pub(crate) fn inserted(id: i32, pad_bytes: usize) -> Content {
-    Content { value: id * 2, pad_bytes }
 }

@@ -12,6 +12,7 @@ use bunko_faults::check::{self, Difference};
 use bunko_faults::model::Model;
 use bunko_faults::server::{Outcome, Server};
 use bunko_faults::workload::{self, Step};
+use bunko_faults::writes::Journal;
 use bunko_faulty_files::{Fault, Kind, Watch};
 use directory::{Inventory, Scratch};
 use std::collections::BTreeMap;
@@ -201,7 +202,7 @@ fn recovered(mut run: Run<'_>) -> Result<(), String> {
         collection,
         ids: 900..902,
         pad_bytes: 50,
-        journal: workload::Journal::Synced,
+        journal: Journal::Synced,
     }));
     for step in more.into_iter().filter(|step| step.makes_sense(&run.model)).collect::<Vec<_>>() {
         match step.send(&server).expect("a command") {

@@ -12,7 +12,8 @@ use bunko_engines::Entry;
 use bunko_faults::check;
 use bunko_faults::model::{Content, Model};
 use bunko_faults::server::{Outcome, Server};
-use bunko_faults::workload::{Journal, Step};
+use bunko_faults::workload::Step;
+use bunko_faults::writes::Journal;
 use bunko_store::failpoint::{Failpoint, hold};
 use std::ops::Range;
 use std::path::Path;
@@ -31,6 +32,7 @@ const LARGE: Range<i32> = 100..105;
 /// Makes the tests run one at a time: a failpoint holds threads of the whole process.
 fn take_turns() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
+    bunko_store::fix_stripes();
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

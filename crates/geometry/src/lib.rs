@@ -15,6 +15,7 @@ mod border_check;
 mod cap;
 mod cell;
 mod corner;
+mod covering;
 mod edge_walk;
 mod effort;
 mod elements;
@@ -32,7 +33,8 @@ mod stored;
 mod vector;
 
 pub use cap::Cap;
-pub use cell::{Cell, covering_of_cap, covering_of_shape};
+pub use cell::Cell;
+pub use covering::{covering_of_cap, covering_of_shape};
 pub use effort::{Effort, Unlimited};
 pub use elements::{stored_at, values_at};
 pub use flat::{FlatPoint, FlatShape};

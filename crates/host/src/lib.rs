@@ -26,6 +26,7 @@ mod process;
 mod raw_calls;
 mod regular_files;
 mod run_delay;
+mod service_manager;
 mod ticks;
 mod time_slices;
 
@@ -43,4 +44,5 @@ pub use page_cache::forget_cached_pages;
 pub use pauses::{SleepPriority, Sleeper, Slept, usable_processors};
 pub use process::{ProcessReading, ProcessUse, private_resident_bytes};
 pub use run_delay::thread_run_delay;
+pub use service_manager::{LongStep, ServiceManager, take_inherited_sockets};
 pub use time_slices::{use_long_slices, use_short_slices};

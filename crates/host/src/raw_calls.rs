@@ -4,7 +4,7 @@
 use rustix::process::{Resource, getrlimit};
 use std::io;
 use std::mem::size_of;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -49,6 +49,20 @@ pub(crate) fn cpu_time_of(pid: u32) -> io::Result<Duration> {
     }
 }
 
+/// Takes over a descriptor that was open when this process began. Programs that this process starts do not get it.
+///
+/// The caller takes no number twice, nor one that this process has opened itself.
+/// # Errors
+/// If it is not open.
+pub(crate) fn take_inherited(number: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes numbers and no pointer.
+    if unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is open, and by the caller's promise nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
 /// Gives the calling thread the highest real-time priority (SCHED_FIFO) that it may have.
 /// # Errors
 /// If it may have none.
@@ -61,7 +75,9 @@ pub(crate) fn run_before_others() -> io::Result<()> {
 }
 
 fn set_fifo(priority: i32) -> io::Result<()> {
-    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: the struct is plain numbers. musl's has more fields than glibc's, which Linux does not read.
+    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameters.sched_priority = priority;
     // SAFETY: the kernel reads `parameters`, which lives until then; 0 is the calling thread.
     let outcome = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

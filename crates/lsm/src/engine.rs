@@ -324,6 +324,7 @@ mod tests {
     use super::*;
     use crate::dropped::WithoutDropped;
     use bunko_store::{Batch, Direction, EngineKind, EngineTable, KeyRange, Opening, Store, StoreOptions, Survival};
+    use bunko_testkit::patience::wait_until;
     use std::sync::mpsc;
     use std::time::Duration;
 
@@ -414,11 +415,7 @@ mod tests {
         put(3);
         assert_eq!(engine.tree.table_count(), 3, "and a memtable");
         store.prepare_for_reads();
-        let until = std::time::Instant::now() + Duration::from_secs(20);
-        while engine.tree.table_count() != 1 || engine.unflushed_bytes() > 0 {
-            assert!(std::time::Instant::now() < until, "{} tables", engine.tree.table_count());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until("there is one table", || engine.tree.table_count() == 1 && engine.unflushed_bytes() == 0);
         store.close().expect("closes");
     }
 

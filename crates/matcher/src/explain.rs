@@ -1,6 +1,6 @@
 //! The normal form as a filter document, in the shape of explain's `parsedQuery`.
 
-use crate::expression::Expression;
+use crate::expression::{Comparison, Expr, ExprComparison, Expression};
 use crate::operators::bucket_geo;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 
@@ -9,14 +9,29 @@ const POSITION_BYTES: usize = 7;
 /// Bytes of an array element beside its document: a type and a name.
 const ELEMENT_BYTES: usize = 8;
 
+/// Whether a document shows the comparisons that an `$expr` implies, which the planner uses as bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Implied {
+    Shown,
+    Hidden,
+}
+
 /// Remaining bytes of the document. Each part is checked before it is made, or afterwards if it is no larger than its
 /// source.
-struct Left(usize);
+struct Left {
+    bytes: usize,
+    implied: Implied,
+}
 
 impl Left {
     fn take(&mut self, bytes: usize) -> Option<()> {
-        self.0 = self.0.checked_sub(bytes)?;
+        self.bytes = self.bytes.checked_sub(bytes)?;
         Some(())
+    }
+
+    /// The comparisons to show beside an `$expr`.
+    fn implied_by<'e>(&self, expr: &'e Expr) -> &'e [ExprComparison] {
+        if self.implied == Implied::Shown { expr.implied() } else { &[] }
     }
 
     fn taken(&mut self, part: DocumentBuf) -> Option<DocumentBuf> {
@@ -25,14 +40,15 @@ impl Left {
     }
 }
 
-/// A filter that parses to the tree, made from the predicates of the top-level conjunction whose positions `is_taken`
-/// accepts. `None` if it needs more than `bytes_max`.
+/// A filter with the meaning of the tree, made from the predicates of the top-level conjunction whose positions
+/// `is_taken` accepts. `None` if it needs more than `bytes_max`.
 pub(crate) fn document_within(
     expression: &Expression,
+    implied: Implied,
     is_taken: &dyn Fn(usize) -> bool,
     bytes_max: usize,
 ) -> Option<DocumentBuf> {
-    let mut left = Left(bytes_max);
+    let mut left = Left { bytes: bytes_max, implied };
     let Expression::And(children) = expression else { return document(expression, &mut left) };
     let taken: Vec<&Expression> =
         children.iter().enumerate().filter(|(position, _)| is_taken(*position)).map(|(_, child)| child).collect();
@@ -63,7 +79,8 @@ fn document(expression: &Expression, left: &mut Left) -> Option<DocumentBuf> {
             _ => list("$nor", [&**child], left),
         },
         Expression::JsonSchema(schema) => left.taken(DocumentBuf::new().with("$jsonSchema", schema.source())),
-        Expression::Expr(expr) => left.taken(DocumentBuf::new().with(expr.name, expr.source())),
+        Expression::Expr(expr) if !left.implied_by(expr).is_empty() => list("$and", [expression], left),
+        Expression::Expr(expr) => of_expr(expr, left),
         Expression::Text(search) => left.taken(DocumentBuf::new().with("$text", &search.to_document())),
         Expression::BucketGeo { field, geo } => left.taken(bucket_geo::to_document(field, geo)),
         Expression::AlwaysTrue => left.taken(DocumentBuf::new().with("$alwaysTrue", 1_i32)),
@@ -77,11 +94,38 @@ fn document(expression: &Expression, left: &mut Left) -> Option<DocumentBuf> {
 
 fn list<'e>(name: &str, children: impl IntoIterator<Item = &'e Expression>, left: &mut Left) -> Option<DocumentBuf> {
     let mut list = ArrayBuf::new();
+    let mut implied: Vec<&ExprComparison> = Vec::new();
     for child in children {
         left.take(ELEMENT_BYTES)?;
-        list.push(&document(child, left)?);
+        list.push(&match child {
+            Expression::Expr(expr) if name == "$and" => {
+                implied.extend(left.implied_by(expr));
+                of_expr(expr, left)
+            }
+            child => document(child, left),
+        }?);
+    }
+    implied.sort_by_key(|implied| (name_of_implied(implied.op), &implied.path));
+    for ExprComparison { path, op, value } in implied {
+        left.take(ELEMENT_BYTES)?;
+        list.push(&left.taken(DocumentBuf::new().with(path, &DocumentBuf::new().with(name_of_implied(*op), value)))?);
     }
     Some(DocumentBuf::new().with(name, &list))
+}
+
+fn of_expr(expr: &Expr, left: &mut Left) -> Option<DocumentBuf> {
+    left.taken(DocumentBuf::new().with(expr.name, expr.source()))
+}
+
+/// MongoDB's name for a comparison that an `$expr` implies. These names sort as explain shows them.
+fn name_of_implied(op: Comparison) -> &'static str {
+    match op {
+        Comparison::Eq => "$_internalExprEq",
+        Comparison::Gt => "$_internalExprGt",
+        Comparison::Gte => "$_internalExprGte",
+        Comparison::Lt => "$_internalExprLt",
+        Comparison::Lte => "$_internalExprLte",
+    }
 }
 
 /// The reason that there is no document of an operator.
@@ -102,7 +146,7 @@ fn operator(expression: &Expression, left: &mut Left) -> Result<DocumentBuf, Lac
                 regexes.iter().map(|regex| ValueRef::Regex { pattern: regex.pattern(), options: regex.options() });
             for value in values.iter().map(|value| value.as_ref()).chain(regexes) {
                 list.push(value);
-                if list.len_bytes() > left.0 {
+                if list.len_bytes() > left.bytes {
                     return Err(Lack::Room);
                 }
             }
@@ -132,7 +176,7 @@ fn operator(expression: &Expression, left: &mut Left) -> Result<DocumentBuf, Lac
         }
         Expression::Bits { test, mask, .. } => {
             let positions = mask.positions();
-            if positions.len().saturating_mul(POSITION_BYTES) > left.0 {
+            if positions.len().saturating_mul(POSITION_BYTES) > left.bytes {
                 return Err(Lack::Room);
             }
             empty.with(test.name(), &positions.iter().map(|&position| position as i32).collect::<ArrayBuf>())

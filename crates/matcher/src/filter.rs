@@ -2,7 +2,7 @@
 
 use crate::constants;
 use crate::evaluate::Evaluation;
-use crate::explain;
+use crate::explain::{self, Implied};
 use crate::expression::{ExprCompiler, Expression};
 use crate::failure_details::{self, Clause};
 use crate::one_walk::Later;
@@ -199,15 +199,21 @@ impl Filter {
         &self.root
     }
 
-    /// The normal form as a filter: explain's `parsedQuery`. It may be many times larger than the filter that was sent.
+    /// The normal form as a filter. It may be many times larger than the filter that was sent.
     pub fn to_document(&self) -> DocumentBuf {
         self.part_within(&|_| true, usize::MAX).unwrap_or_default()
+    }
+
+    /// Explain's `parsedQuery`: the normal form, with the comparisons that each `$expr` implies. `None` if it needs more
+    /// than `bytes_max`; building stops there.
+    pub fn parsed_query_within(&self, bytes_max: usize) -> Option<DocumentBuf> {
+        explain::document_within(&self.root, Implied::Shown, &|_| true, bytes_max)
     }
 
     /// The normal form of some predicates of the top-level conjunction: those whose positions `is_taken` accepts.
     /// `None` if that needs more than `bytes_max`; building stops there.
     pub fn part_within(&self, is_taken: &dyn Fn(usize) -> bool, bytes_max: usize) -> Option<DocumentBuf> {
-        explain::document_within(&self.root, is_taken, bytes_max)
+        explain::document_within(&self.root, Implied::Hidden, is_taken, bytes_max)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::document::Document;
 use crate::garbage::Waiting;
-use crate::index::{IndexKey, PackedRecordId};
+use crate::key::{IndexKey, PackedRecordId};
 use bunko_versions::{Before, Forgotten, Put, Version};
 
 /// An entry with its share of pointers to parent and children, lengths and empty slots: a leaf of the B-tree has eleven

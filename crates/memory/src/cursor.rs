@@ -1,7 +1,7 @@
 //! Walking record stores and indexes.
 
 use crate::document::Document;
-use crate::index::{IndexKey, PackedRecordId};
+use crate::key::{IndexKey, PackedRecordId};
 use crate::records::RecordWalk;
 use bunko_store::{KeyCursor, Location, RecordCursor, RecordId, Result};
 use bunko_versions::Walk;

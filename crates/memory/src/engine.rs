@@ -2,10 +2,12 @@
 
 use crate::cost::WAITING_BYTES;
 use crate::document::Document;
-use crate::garbage::{Entry, Garbage, Waiting};
-use crate::index::{Begins, Index, IndexKey, PackedRecordId};
-use crate::keyspaces::{Keyspaces, Size};
+use crate::garbage::{Begins, Entry, Garbage, Waiting};
+use crate::index::Index;
+use crate::key::{IndexKey, PackedRecordId};
+use crate::keyspaces::Keyspaces;
 use crate::records::Records;
+use crate::size::Size;
 use crate::view::MemoryView;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_store::{

@@ -1,7 +1,8 @@
 //! Queue of entries with versions to forget, in the order in which they can be forgotten.
 
-use crate::index::IndexKey;
+use crate::key::IndexKey;
 use bunko_store::{KeyspaceId, RecordId};
+use bunko_versions::{Before, Put};
 use parking_lot::Mutex;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -21,6 +22,23 @@ pub(crate) struct Waiting {
 pub(crate) enum Entry {
     Record(RecordId),
     Key(IndexKey),
+}
+
+/// Whether a record or key begins to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begins {
+    ToWait,
+    Nothing,
+}
+
+impl Begins {
+    pub fn from<V>(put: &Put<V>, deletes: bool) -> Self {
+        match put.before {
+            Before::Waiting => Self::Nothing,
+            Before::Nothing if !deletes => Self::Nothing,
+            Before::Nothing | Before::Value => Self::ToWait,
+        }
+    }
 }
 
 /// Each waiting record and key is in the queue once, however many versions it has. So an entry that is written again

@@ -1,31 +1,12 @@
 //! An index: keys in order, each leading to a record.
 
 use crate::cost::Costs;
-use crate::keyspaces::Size;
+use crate::garbage::Begins;
+use crate::key::{IndexKey, PackedRecordId};
+use crate::size::Size;
 use bunko_store::RecordId;
-use bunko_versions::{Before, HeadKey, Known, Put, VersionedMap, Views};
-use byteview::ByteView;
-use std::num::NonZeroU64;
+use bunko_versions::{Before, Known, VersionedMap, Views};
 use std::sync::Arc;
-
-/// Stores keys of usual length (up to 20 bytes) without an allocation.
-pub(crate) type IndexKey = HeadKey<ByteView>;
-
-/// A record id in a form in which an `Option` takes no more memory.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PackedRecordId(NonZeroU64);
-
-impl PackedRecordId {
-    pub fn record(self) -> RecordId {
-        RecordId(!self.0.get())
-    }
-}
-
-impl From<RecordId> for PackedRecordId {
-    fn from(record: RecordId) -> Self {
-        Self(NonZeroU64::new(!record.0).expect("record ids count from 1 and never get to the last number"))
-    }
-}
 
 /// One index.
 #[derive(Default)]
@@ -58,22 +39,5 @@ impl Index {
         let Some((forgotten, rest)) = self.keys.forget(key, oldest_view) else { return (0, None) };
         let costs = Costs::of_key(key);
         self.size.forgot(&costs, forgotten.as_ref(), rest, |_| 0)
-    }
-}
-
-/// Whether a key begins to wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Begins {
-    ToWait,
-    Nothing,
-}
-
-impl Begins {
-    pub fn from<V>(put: &Put<V>, deletes: bool) -> Self {
-        match put.before {
-            Before::Waiting => Self::Nothing,
-            Before::Nothing if !deletes => Self::Nothing,
-            Before::Nothing | Before::Value => Self::ToWait,
-        }
     }
 }

@@ -16,8 +16,10 @@ mod document;
 mod engine;
 mod garbage;
 mod index;
+mod key;
 mod keyspaces;
 mod records;
+mod size;
 mod view;
 
 pub use engine::{MemoryEngine, MemoryOptions, NAME, kind};

@@ -6,8 +6,8 @@
 
 use crate::cost::{self, Costs};
 use crate::document::Document;
-use crate::index::Begins;
-use crate::keyspaces::Size;
+use crate::garbage::Begins;
+use crate::size::Size;
 use bunko_store::{Direction, RecordId, RecordRange};
 use bunko_versions::{Before, Forgotten, Put, Rest, Superseded, Version, Views};
 use parking_lot::RwLock;

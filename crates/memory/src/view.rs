@@ -1,7 +1,7 @@
 //! Point reads, and the beginning of walks.
 
 use crate::cursor::{MemoryKeyCursor, MemoryRecordCursor};
-use crate::index::IndexKey;
+use crate::key::IndexKey;
 use crate::keyspaces::Keyspaces;
 use crate::records::RecordWalk;
 use bunko_store::{

@@ -1,11 +1,14 @@
 //! One committed state of the data file.
 
+mod tree_walk;
+
+pub(crate) use tree_walk::TreeWalk;
+
 use crate::data_file::{DataFile, STATE_NAME, parse_state};
 use crate::meta::{META_BYTES, Meta, noted};
 use crate::page::{self, HEADER_BYTES, KeyOrder, Kind, Page, Parsed, Slot, Value};
 use crate::stored::{self, Content};
 use crate::tree::Tree;
-use crate::tree_walk::TreeWalk;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_store::{Direction, KeyspaceId, Lsn, Result, StorageError};
 use heed::{RoTxn, WithoutTls};

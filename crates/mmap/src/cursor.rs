@@ -1,12 +1,11 @@
 //! Walking record stores and indexes.
 
 use crate::arrangement::Arrangement;
-use crate::committed::Committed;
+use crate::committed::{Committed, TreeWalk};
 use crate::memtable::{IndexKey, Record};
 use crate::merge::{Memory, NextEntry, Tree, in_memory};
 use crate::page::Slot;
 use crate::stored;
-use crate::tree_walk::TreeWalk;
 use bunko_store::{Direction, KeyCursor, KeyRange, KeyspaceId, Location, RecordCursor, RecordId, RecordRange, Result};
 use bunko_versions::{HeadKey, Walk};
 use std::collections::VecDeque;

@@ -4,10 +4,9 @@
 //! given back as holes in the file. The condition is the one under which LMDB itself reuses a page: no committed state
 //! that a view or a restart may still read leads to it.
 
-use crate::committed::Committed;
+use crate::committed::{Committed, TreeWalk};
 use crate::data_file::DataFile;
 use crate::page::u64_at;
-use crate::tree_walk::TreeWalk;
 use bunko_store::{Direction, Result, StorageError};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;

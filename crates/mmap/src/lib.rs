@@ -41,7 +41,6 @@ mod page;
 mod room;
 mod stored;
 mod tree;
-mod tree_walk;
 mod view;
 mod writer;
 

@@ -12,7 +12,7 @@ use crate::explain::{self, Facts, Room};
 use crate::find_query::FindQuery;
 use crate::plan::Plan;
 use crate::plan_report::PlanChoice;
-use crate::planner;
+use crate::planner::{self, Chosen};
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_catalog::{CachedEstimate, CachedPlan, Index, PlanCache};
 use bunko_errors::Result;
@@ -92,8 +92,8 @@ pub(crate) fn settle(plan: Plan, snapshot: &Arc<Snapshot>) -> Result<(Plan, u64,
         return Ok((plan, u64::MAX, PlanChoice::Rules));
     }
     let estimates = estimates::for_choice(&plan)?.unwrap_or_default();
-    if let Some(clear) = estimates::clear_choice(&estimates)
-        && let Some(chosen) = by_index(&plan, clear.index)?
+    if let Some(clear) = estimates::clear_choice_of(&plan, &estimates)
+        && let Some(chosen) = by_chosen(&plan, clear.chosen)?
     {
         return Ok((chosen.kept_for(plan), clear.works_max(), PlanChoice::Estimates));
     }
@@ -101,7 +101,7 @@ pub(crate) fn settle(plan: Plan, snapshot: &Arc<Snapshot>) -> Result<(Plan, u64,
     let cache = plan.collection().plan_cache();
     let known = cache.get(&key.whole).filter(|known| !has_moved(cache, &key, known, &estimates));
     if let Some(known) = known.as_ref().filter(|known| known.is_active)
-        && let Some(kept) = by_index(&plan, known.index)?
+        && let Some(kept) = by_chosen(&plan, Chosen::One(known.index))?
     {
         return Ok((kept.kept_for(plan), known.works.saturating_mul(WORKS_FACTOR), PlanChoice::Cache));
     }
@@ -127,7 +127,7 @@ fn has_moved(cache: &PlanCache, key: &Key, known: &CachedPlan, estimates: &[Plan
 }
 
 fn cached_estimate(index: KeyspaceId, estimates: &[PlanEstimate]) -> Option<CachedEstimate> {
-    let own = estimates.iter().find(|estimate| estimate.index == index)?;
+    let own = estimates.iter().find(|estimate| estimate.chosen == Chosen::One(index))?;
     Some(CachedEstimate { version: own.version, cost: own.cost.likely })
 }
 
@@ -156,16 +156,17 @@ pub(crate) fn explained(plan: &Plan) -> Result<Plan> {
         return Ok(plan.clone());
     }
     let estimates = estimates::of_contenders(plan)?.unwrap_or_default();
-    let clear = estimates::clear_choice(&estimates).filter(|_| estimates::may_choose(plan.collection()));
-    let (mut trials, decided_by) = match clear {
-        Some(clear) => (untried(plan, clear.index)?, DecidedBy::Estimates),
+    let clear = estimates::clear_choice_of(plan, &estimates).filter(|_| estimates::may_choose(plan.collection()));
+    let chosen = clear.map(|clear| by_chosen(plan, clear.chosen)).transpose()?.flatten();
+    let (mut trials, decided_by) = match chosen {
+        Some(chosen) => (untried(plan, chosen)?, DecidedBy::Estimates),
         None => {
             let snapshot = Arc::new(plan.collection().snapshot_for(&*plan.query().scope.operation)?);
             (run(plan, &snapshot)?, DecidedBy::Trial)
         }
     };
     for trial in &mut trials {
-        let estimate = estimates.iter().find(|estimate| trial.plan.index() == Some(estimate.index));
+        let estimate = estimates.iter().chain(&clear).find(|estimate| trial.plan.chosen() == Some(estimate.chosen));
         trial.plan = trial.plan.clone().estimated(estimate.copied());
     }
     let winner = trials[0].plan.clone();
@@ -175,10 +176,12 @@ pub(crate) fn explained(plan: &Plan) -> Result<Plan> {
     Ok(winner.after(Contest { trials, decided_by, is_cached }))
 }
 
-/// The candidates without a run, the one by `chosen` first.
-fn untried(plan: &Plan, chosen: KeyspaceId) -> Result<Vec<Trial>> {
-    let plans = candidates(plan)?.into_iter();
-    let mut trials: Vec<_> = plans
+/// The chosen plan and the other candidates, without a run.
+fn untried(plan: &Plan, chosen: Plan) -> Result<Vec<Trial>> {
+    let mut others = candidates(plan)?;
+    others.retain(|other| other.chosen() != chosen.chosen());
+    let trials = std::iter::once(chosen).chain(others);
+    Ok(trials
         .map(|plan| Trial {
             plan,
             stages: Vec::new(),
@@ -187,29 +190,43 @@ fn untried(plan: &Plan, chosen: KeyspaceId) -> Result<Vec<Trial>> {
             score: 0.0,
             is_enough: false,
         })
-        .collect();
-    trials.sort_by_key(|trial| trial.plan.index() != Some(chosen));
-    Ok(trials)
+        .collect())
 }
 
-/// The candidate that uses this index.
-fn by_index(plan: &Plan, index: KeyspaceId) -> Result<Option<Plan>> {
-    if plan.index() == Some(index) {
+/// The plan by a candidate, or by two.
+fn by_chosen(plan: &Plan, chosen: Chosen) -> Result<Option<Plan>> {
+    if plan.chosen() == Some(chosen) {
         return Ok(Some(plan.clone()));
     }
-    if !plan.parts().contenders.iter().any(|contender| contender.bounds.index.keyspace == index) {
+    if let Chosen::One(index) = chosen
+        && !plan.parts().contenders.iter().any(|contender| contender.bounds.index.keyspace == index)
+    {
         return Ok(None);
     }
-    planner::plan_by(plan.collection(), plan.query(), index)
+    planner::plan_by(plan.collection(), plan.query(), chosen)
 }
 
 /// A plan by each candidate, the one that the rules prefer first.
 fn candidates(plan: &Plan) -> Result<Vec<Plan>> {
     let mut candidates = vec![plan.clone()];
     for rival in plan.parts().contenders.iter().skip(1) {
-        candidates.extend(planner::plan_by(plan.collection(), plan.query(), rival.bounds.index.keyspace)?);
+        let rival = Chosen::One(rival.bounds.index.keyspace);
+        candidates.extend(planner::plan_by(plan.collection(), plan.query(), rival)?);
     }
     Ok(candidates)
+}
+
+/// A plan by each two candidates whose intersection can be read.
+pub(crate) fn intersections(plan: &Plan) -> Result<Vec<Plan>> {
+    let contenders: Vec<KeyspaceId> =
+        plan.parts().contenders.iter().map(|contender| contender.bounds.index.keyspace).collect();
+    let mut found = Vec::new();
+    for (position, one) in contenders.iter().enumerate() {
+        for other in &contenders[..position] {
+            found.extend(planner::plan_by(plan.collection(), plan.query(), Chosen::Both(*one, *other))?);
+        }
+    }
+    Ok(found)
 }
 
 /// Runs all candidates; winner first. On a tie the candidate that the rules prefer wins.
@@ -340,7 +357,7 @@ mod tests {
     fn estimate(version: u64, cost: f64) -> PlanEstimate {
         let exactly = |number| Estimate { low: number, likely: number, high: number };
         PlanEstimate {
-            index: INDEX,
+            chosen: Chosen::One(INDEX),
             keys: exactly(cost),
             documents: exactly(0.0),
             results: exactly(cost),

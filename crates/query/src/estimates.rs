@@ -10,17 +10,18 @@
 
 use crate::find_query::FindQuery;
 use crate::plan::{Contender, Plan};
-use crate::planner::{KeyRanges, RangeRef};
+use crate::planner::{Chosen, KeyRanges, RangeRef};
 use crate::stages::KeyCheck;
 use bunko_catalog::{Collection, Counted, Estimate, SampledIndex};
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
-use bunko_store::KeyspaceId;
 use std::sync::Arc;
 
 /// Costs, in units of one key that is read in order.
 const SEEK_COST: f64 = 2.0;
+/// Cost of a document, and the size in bytes above which it grows with the document.
 const DOCUMENT_COST: f64 = 4.0;
+const DOCUMENT_BYTES: f64 = 512.0;
 /// Cost of one comparison of a sort.
 const COMPARISON_COST: f64 = 0.5;
 /// A candidate is clearly cheaper than another if it costs at most this part of the other's cost.
@@ -36,10 +37,10 @@ const CHECKED_MAX: usize = 64;
 /// Entries that a chosen plan may examine before its first result: this many times its highest estimate.
 const WORKS_FACTOR: f64 = 10.0;
 
-/// The estimate of one candidate.
+/// The estimate of one candidate, or of the intersection of two.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlanEstimate {
-    pub index: KeyspaceId,
+    pub chosen: Chosen,
     /// Keys read, without a limit.
     pub keys: Estimate,
     /// Documents read, without a limit.
@@ -79,13 +80,23 @@ impl Demand {
     }
 }
 
+/// The contenders of a plan.
+fn choice_of(plan: &Plan) -> Choice<'_> {
+    let (collection, query) = (plan.collection(), plan.query());
+    let (operation, contenders) = (&*query.scope.operation, plan.parts().contenders.as_slice());
+    Choice { collection, operation, contenders, demand: Demand::of(query) }
+}
+
 /// The estimates of a plan's contenders, in their order; `None` if some index has no sample.
 /// # Errors
 /// Errors of the operation.
 pub(crate) fn of_contenders(plan: &Plan) -> Result<Option<Vec<PlanEstimate>>> {
-    let (collection, query) = (plan.collection(), plan.query());
-    let (operation, contenders) = (&*query.scope.operation, plan.parts().contenders.as_slice());
-    Choice { collection, operation, contenders, demand: Demand::of(query) }.estimates()
+    choice_of(plan).estimates()
+}
+
+/// The clearly cheapest way among a plan's contenders, with these estimates, and the intersection of two of them.
+pub(crate) fn clear_choice_of(plan: &Plan, estimates: &[PlanEstimate]) -> Option<PlanEstimate> {
+    clear_choice(estimates).copied().or_else(|| choice_of(plan).intersection(estimates))
 }
 
 impl Choice<'_> {
@@ -101,14 +112,65 @@ impl Choice<'_> {
         }
         let results = results(&reads, self.collection.count() as f64);
         let estimate = |(contender, read, version): &(&Contender, Read, u64)| PlanEstimate {
-            index: contender.bounds.index.keyspace,
+            chosen: Chosen::One(contender.bounds.index.keyspace),
             keys: read.keys,
             documents: if contender.reads_documents { read.found } else { Estimate::default() },
             results,
-            cost: cost(contender, read, results, self.demand),
+            cost: self.cost(contender, read, results),
             version: *version,
         };
         Ok(Some(reads.iter().map(estimate).collect()))
+    }
+
+    /// The intersection of the two candidates that read the fewest keys in the order of records and have conditions on
+    /// different fields, if it is clearly cheaper than each candidate alone. Should every record of the one be in the other, against expectation, the keys of the
+    /// other were read for nothing: they cost at most a third of the cheapest candidate.
+    pub fn intersection(&self, estimates: &[PlanEstimate]) -> Option<PlanEstimate> {
+        let cheapest = estimates.iter().map(|estimate| estimate.cost.likely).min_by(f64::total_cmp)?;
+        let all = self.contenders.iter().zip(estimates);
+        let mut ordered: Vec<_> = all.filter(|(contender, _)| contender.bounds.are_in_record_order()).collect();
+        ordered.sort_by(|(_, one), (_, other)| one.keys.likely.total_cmp(&other.keys.likely));
+        let (one, fewest) = *ordered.first()?;
+        let is_of_others =
+            |contender: &Contender| narrowed_paths(contender).all(|path| narrowed_paths(one).all(|own| own != path));
+        let (_, other) = *ordered[1..].iter().find(|(contender, _)| is_of_others(contender))?;
+        let documents = (self.collection.count() as f64).max(1.0);
+        let found = Estimate {
+            low: 0.0,
+            likely: fewest.keys.likely * other.keys.likely / documents,
+            high: fewest.keys.high.min(other.keys.high),
+        };
+        // A scan that is far behind the other seeks.
+        let keys = fewest.keys.with(other.keys, |fewest, other| fewest + other.min(fewest * (SEEK_COST + 1.0)));
+        let results = Estimate { likely: found.likely.min(fewest.results.likely), ..fewest.results };
+        let contender = Contender { bounds: one.bounds.clone(), is_sorted: false, decides_all: false, ..*one };
+        let cost = self.cost(&contender, &Read { ranges: 2, keys, found }, results);
+        let chosen = match (fewest.chosen, other.chosen) {
+            (Chosen::One(one), Chosen::One(other)) => Chosen::Both(one, other),
+            _ => return None,
+        };
+        let is_clear = cheapest >= COST_MIN && cost.likely <= cheapest * CLEAR_PART;
+        is_clear.then_some(PlanEstimate {
+            chosen,
+            keys,
+            documents: if contender.reads_documents { found } else { Estimate::default() },
+            results,
+            cost,
+            version: fewest.version,
+        })
+    }
+
+    fn cost(&self, contender: &Contender, read: &Read, results: Estimate) -> Estimate {
+        let bytes = self.collection.usual_document_bytes() as f64;
+        let document = if contender.reads_documents { DOCUMENT_COST * (bytes / DOCUMENT_BYTES).max(1.0) } else { 0.0 };
+        let seeks = read.ranges as f64 * SEEK_COST;
+        let scan = read.keys.with(read.found, |keys, found| seeks + keys + found * document);
+        if self.demand.is_sorted && !contender.is_sorted {
+            return scan.with(results, |scan, results| scan + results * (results + 1.0).log2() * COMPARISON_COST);
+        }
+        let Some(wanted) = self.demand.wanted else { return scan };
+        let part = |results: f64| (wanted as f64 / results.max(1.0)).min(1.0);
+        Estimate { low: scan.low * part(results.high), likely: scan.likely * part(results.likely), high: scan.high }
     }
 }
 
@@ -128,7 +190,8 @@ pub(crate) fn may_choose(collection: &Collection) -> bool {
 pub(crate) fn clear_choice(estimates: &[PlanEstimate]) -> Option<&PlanEstimate> {
     let cheapest = estimates.iter().min_by(|one, other| one.cost.likely.total_cmp(&other.cost.likely))?;
     let is_clear = |other: &PlanEstimate| {
-        other.index == cheapest.index || other.cost.low >= COST_MIN && cheapest.cost.high <= other.cost.low * CLEAR_PART
+        other.chosen == cheapest.chosen
+            || other.cost.low >= COST_MIN && cheapest.cost.high <= other.cost.low * CLEAR_PART
     };
     estimates.iter().all(is_clear).then_some(cheapest)
 }
@@ -217,16 +280,4 @@ fn results(reads: &[(&Contender, Read, u64)], documents: f64) -> Estimate {
 fn narrowed_paths(contender: &Contender) -> impl Iterator<Item = &str> {
     let fields = contender.bounds.pattern.iter().zip(&contender.bounds.fields);
     fields.filter(|(_, intervals)| !intervals.is_full()).map(|(field, _)| field.path.as_str())
-}
-
-fn cost(contender: &Contender, read: &Read, results: Estimate, demand: Demand) -> Estimate {
-    let document = if contender.reads_documents { DOCUMENT_COST } else { 0.0 };
-    let seeks = read.ranges as f64 * SEEK_COST;
-    let scan = read.keys.with(read.found, |keys, found| seeks + keys + found * document);
-    if demand.is_sorted && !contender.is_sorted {
-        return scan.with(results, |scan, results| scan + results * (results + 1.0).log2() * COMPARISON_COST);
-    }
-    let Some(wanted) = demand.wanted else { return scan };
-    let part = |results: f64| (wanted as f64 / results.max(1.0)).min(1.0);
-    Estimate { low: scan.low * part(results.high), likely: scan.likely * part(results.likely), high: scan.high }
 }

@@ -4,7 +4,7 @@ use crate::contest::{self, Contest};
 use crate::estimates::PlanEstimate;
 use crate::execution::Execution;
 use crate::find_query::FindQuery;
-use crate::planner::{self, IndexBounds};
+use crate::planner::{self, Chosen, IndexBounds};
 use crate::stages::{DocumentStage, Stage};
 use bunko_catalog::{Collection, Index, Multikey};
 use bunko_errors::Result;
@@ -121,6 +121,13 @@ impl Plan {
         contest::explained(self)
     }
 
+    /// The intersections of each two candidates, whatever they cost: another way to the same answer.
+    /// # Errors
+    /// As [`crate::plan`].
+    pub fn intersections(&self) -> Result<Vec<Self>> {
+        contest::intersections(self)
+    }
+
     /// Whether estimates or a trial have to decide between indexes.
     pub fn is_contested(&self) -> bool {
         !self.parts.contenders.is_empty()
@@ -134,6 +141,15 @@ impl Plan {
     /// The keyspace of the first index used.
     pub(crate) fn index(&self) -> Option<KeyspaceId> {
         self.parts.used.first().map(|used| used.index.keyspace)
+    }
+
+    /// The indexes that the plan uses, if it is one that is chosen among others.
+    pub(crate) fn chosen(&self) -> Option<Chosen> {
+        match self.parts.used.as_slice() {
+            [only] => Some(Chosen::One(only.index.keyspace)),
+            [one, other] => Some(Chosen::Both(one.index.keyspace, other.index.keyspace)),
+            _ => None,
+        }
     }
 
     /// Whether the plan has a sort stage.

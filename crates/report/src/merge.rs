@@ -11,6 +11,7 @@ mod pauses;
 mod provenance;
 mod refusal;
 mod run;
+mod run_share;
 mod step;
 mod worker;
 

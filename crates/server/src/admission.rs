@@ -1,6 +1,6 @@
 //! Admission of connections: limits for all connections and per address, and exempt addresses.
 
-use crate::newcomer::Held;
+use crate::held_memory::Held;
 use crate::unread_replies::UnreadReplies;
 use bunko_access::AddressRange;
 use bunko_command::Peer;

@@ -44,7 +44,7 @@ pub(crate) fn recognise(bytes: &[u8], plain: PlainClients) -> Option<Foreign> {
     let is_client_hello = bytes.starts_with(&TLS_HANDSHAKE) && bytes.get(place) == Some(&client_hello);
     // A frame can begin with the same six bytes. In a ClientHello, the bytes at the opcode's place are random.
     let op_code = bytes.get(HEADER_BYTES - 4..)?.first_chunk().map(|&code| i32::from_le_bytes(code))?;
-    (is_client_hello && OpCode::from_code(op_code).is_err()).then_some(Foreign::Tls)
+    (is_client_hello && OpCode::from_code(op_code).is_none()).then_some(Foreign::Tls)
 }
 
 /// Whether the bytes are too few to tell a ClientHello from a frame.

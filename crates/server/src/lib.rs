@@ -16,9 +16,11 @@ mod execute;
 mod executed;
 mod executor;
 mod first_bytes;
+mod held_memory;
 mod input;
 mod legacy;
 mod listener;
+mod listening_sockets;
 mod message_room;
 mod newcomer;
 mod rate_limit;
@@ -31,5 +33,6 @@ mod unread_replies;
 
 pub use admission::AdmissionOptions;
 pub use listener::{Server, ServerOptions, Stopped};
+pub use listening_sockets::ListeningSockets;
 pub use tls::{ClientCertificates, PlainClients, Tls, TlsOptions};
 pub use unix_socket::UnixSocketOptions;

@@ -5,36 +5,28 @@
 //! store after it. If an operation does not end in time, the process ends as after a kill, and the next start recovers.
 
 use crate::admission::{Admission, AdmissionOptions, Refusal};
-use crate::backlog::BACKLOG;
 use crate::connection;
 use crate::execute::lower_priority;
 use crate::executor::Executor;
+use crate::listening_sockets::{Bound, ListeningSockets};
 use crate::rate_limit::{RateDecision, RateLimit};
 use crate::socket::Socket;
 use crate::tls::Tls;
-use crate::unix_socket::{self, SocketFile, UnixSocketOptions};
 use bunko_command::{ClientConnection, Peer, Service};
 use bunko_host::Clock;
 use std::cell::RefCell;
 use std::io;
-use std::net::SocketAddr;
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tokio::net::{TcpListener, UnixListener};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 /// Options of the server.
 #[derive(Clone)]
 pub struct ServerOptions {
-    /// Addresses to bind; port 0 asks the system for one.
-    pub addresses: Vec<SocketAddr>,
-    /// The Unix domain socket, named after the port of the first address.
-    pub unix_socket: Option<UnixSocketOptions>,
     /// Number of threads that serve connections.
     pub threads: usize,
     /// Limits of connections.
@@ -45,8 +37,7 @@ pub struct ServerOptions {
 
 /// A listening server.
 pub struct Server {
-    addresses: Vec<SocketAddr>,
-    socket_file: Option<SocketFile>,
+    sockets: ListeningSockets,
     stop: watch::Sender<bool>,
     service: Arc<Service>,
     executor: Arc<Executor>,
@@ -79,25 +70,11 @@ const LOOK_AGAIN: Duration = Duration::from_millis(2);
 const IDLE_THREAD_KEPT: Duration = Duration::from_millis(200);
 
 impl Server {
-    /// Binds and starts serving.
+    /// Starts serving the clients of those sockets.
     /// # Errors
-    /// If an address or the socket cannot be bound; the error names it.
-    pub fn start(service: &Arc<Service>, options: &ServerOptions) -> io::Result<Self> {
-        let mut listeners = Vec::with_capacity(options.addresses.len() + 1);
-        let mut addresses = Vec::with_capacity(options.addresses.len());
-        for address in &options.addresses {
-            let listener = bind(*address)
-                .map_err(|error| io::Error::new(error.kind(), format!("cannot bind {address}: {error}")))?;
-            addresses.push(listener.local_addr()?);
-            listeners.push(Bound::Tcp(listener));
-        }
-        // Bound after the port: another server of this machine may have the port, and its socket has the same name.
-        let mut socket_file = None;
-        if let (Some(options), Some(address)) = (&options.unix_socket, addresses.first()) {
-            let (listener, file) = unix_socket::bind(options, address.port())?;
-            listeners.push(Bound::Unix(listener));
-            socket_file = Some(file);
-        }
+    /// If a thread cannot be started.
+    pub fn start(service: &Arc<Service>, mut sockets: ListeningSockets, options: &ServerOptions) -> io::Result<Self> {
+        let listeners = std::mem::take(&mut sockets.bound);
         let (stop, stopped) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -132,17 +109,12 @@ impl Server {
             tls: options.tls.clone(),
         };
         let listener = acceptor.start(runtime, listeners, stopped)?;
-        Ok(Self { addresses, socket_file, stop, service: Arc::clone(service), executor, threads, listener })
+        Ok(Self { sockets, stop, service: Arc::clone(service), executor, threads, listener })
     }
 
-    /// The bound addresses, with the ports that the system chose.
-    pub fn addresses(&self) -> &[SocketAddr] {
-        &self.addresses
-    }
-
-    /// The Unix domain socket.
-    pub fn unix_socket(&self) -> Option<&Path> {
-        self.socket_file.as_ref().map(SocketFile::path)
+    /// The sockets on which it accepts connections.
+    pub fn sockets(&self) -> &ListeningSockets {
+        &self.sockets
     }
 
     /// Stops accepting connections and commands, interrupts running commands, which answer `InterruptedAtShutdown`, and
@@ -177,55 +149,6 @@ fn until(patience: Duration, clock: &Clock, holds: impl Fn() -> bool) -> bool {
         std::thread::sleep(LOOK_AGAIN);
     }
     true
-}
-
-fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
-    use socket2::{Domain, Protocol, Socket, Type};
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    // A restarted server must not wait for connections in TIME_WAIT.
-    socket.set_reuse_address(true)?;
-    if address.is_ipv6() {
-        socket.set_only_v6(true)?;
-    }
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    socket.set_nonblocking(true)?;
-    Ok(socket.into())
-}
-
-/// A listening socket that clients can already connect to.
-enum Bound {
-    Tcp(std::net::TcpListener),
-    Unix(std::os::unix::net::UnixListener),
-}
-
-impl Bound {
-    /// Must be called in the acceptor's runtime.
-    fn listen(self) -> io::Result<Listener> {
-        Ok(match self {
-            Self::Tcp(listener) => Listener::Tcp(TcpListener::from_std(listener)?),
-            Self::Unix(listener) => Listener::Unix(UnixListener::from_std(listener)?),
-        })
-    }
-}
-
-enum Listener {
-    Tcp(TcpListener),
-    Unix(UnixListener),
-}
-
-impl Listener {
-    async fn accept(&self) -> io::Result<(Socket, Peer)> {
-        match self {
-            Self::Tcp(listener) => {
-                let (stream, address) = listener.accept().await?;
-                // If this fails, replies are only delayed.
-                let _ = stream.set_nodelay(true);
-                Ok((Socket::new(stream.into_std()?), Peer::Tcp(address)))
-            }
-            Self::Unix(listener) => Ok((Socket::new(listener.accept().await?.0.into_std()?), Peer::Unix)),
-        }
-    }
 }
 
 struct Acceptor {

@@ -1,53 +1,27 @@
 //! Limits of connections that must log in and have not: on the size of a frame, on the memory of all of them, and on
 //! time.
-//!
-//! **Invariant:** unfinished frames and replies of these connections take at most [`HELD_BYTES_MAX`] together, not
-//! counting the kernel's socket buffers.
 
 use crate::admission::{Admission, Admitted};
+use crate::held_memory::{HeldReply, TooMuch};
 use bunko_command::{ClientConnection, Service};
 use bunko_wire::MAX_FRAME_BYTES;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// Largest frame of such a connection, in bytes, compressed or not. A handshake has a few hundred bytes, and no command
 /// allowed before a login is larger.
 pub(crate) const FRAME_BYTES_MAX: usize = 16 * 1024;
-/// Memory of all these connections together, in bytes. The frames of an honest client arrive whole and its replies
-/// leave at once, so it holds nothing and is served even if the limit is reached.
-pub(crate) const HELD_BYTES_MAX: usize = 64 << 20;
-
-/// The connections hold too much together.
-pub(crate) struct TooMuch;
 
 /// Largest frame that a connection may send now.
 pub(crate) fn frame_bytes_max(service: &Service, client: &ClientConnection) -> usize {
     if service.authority.asks_for_login(client) { FRAME_BYTES_MAX } else { MAX_FRAME_BYTES }
 }
 
-/// Memory of all these connections, in bytes.
-#[derive(Default)]
-pub(crate) struct Held(AtomicUsize);
-
-impl Held {
-    fn take(&self, bytes: usize) -> Result<(), TooMuch> {
-        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |held| {
-            held.checked_add(bytes).filter(|held| *held <= HELD_BYTES_MAX)
-        });
-        taken.map(drop).map_err(|_| TooMuch)
-    }
-
-    fn give_back(&self, bytes: usize) {
-        self.0.fetch_sub(bytes, Ordering::Relaxed);
-    }
-}
-
 /// A connection that is not logged in.
 pub(crate) struct Newcomer {
     admission: Arc<Admission>,
-    /// Bytes of its input that are counted in [`Held`].
+    /// Bytes of its input that are counted in [`Admission::held`].
     held: usize,
     /// The deadline of an unfinished first word, frame or login; `None` if nothing is unfinished.
     deadline: Option<Instant>,
@@ -89,8 +63,7 @@ impl Newcomer {
 
     /// Counts an unsent reply until the result is dropped.
     pub fn hold_reply(&self, bytes: usize) -> Result<HeldReply<'_>, TooMuch> {
-        self.admission.held().take(bytes)?;
-        Ok(HeldReply { held: self.admission.held(), bytes })
+        self.admission.held().take_for_reply(bytes)
     }
 }
 
@@ -100,22 +73,11 @@ impl Drop for Newcomer {
     }
 }
 
-/// A counted reply.
-pub(crate) struct HeldReply<'a> {
-    held: &'a Held,
-    bytes: usize,
-}
-
-impl Drop for HeldReply<'_> {
-    fn drop(&mut self) {
-        self.held.give_back(self.bytes);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::admission::AdmissionOptions;
+    use crate::held_memory::HELD_BYTES_MAX;
     use bunko_command::Peer;
     use bunko_operation::Clock;
 

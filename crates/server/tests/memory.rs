@@ -7,17 +7,17 @@ use bunko_command::{Facts, Process, Service, World};
 use bunko_engines::EngineOptions;
 use bunko_observe::LogLines;
 use bunko_operation::{MemoryLimits, Purpose, ServerMemory};
-use bunko_server::{AdmissionOptions, Server, ServerOptions, Stopped};
+use bunko_server::{AdmissionOptions, ListeningSockets, Server, ServerOptions, Stopped};
 use bunko_store::{Clock, LogOptions, Store, StoreOptions};
+use bunko_testkit::patience::{PATIENCE, wait_until};
 use bunko_wire::{Codec, Compressor, HEADER_BYTES, Message, MessageFlags, needed_bytes, write_message};
 use socket2::{Domain, Socket, Type};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);
 const MIB: u64 = 1 << 20;
 
@@ -60,14 +60,15 @@ impl Running {
             exempt: Vec::new(),
             login_patience: PATIENCE,
         };
-        let addresses = vec!["127.0.0.1:0".parse().expect("an address")];
-        let options = ServerOptions { addresses, unix_socket: None, threads: 2, admission, tls: None };
-        let server = Server::start(&service, &options).expect("it starts");
+        let addresses = ["127.0.0.1:0".parse().expect("an address")];
+        let sockets = ListeningSockets::bind(&addresses, None).expect("bound");
+        let options = ServerOptions { threads: 2, admission, tls: None };
+        let server = Server::start(&service, sockets, &options).expect("it starts");
         Self { server, service, memory, store, _directory: directory }
     }
 
     fn peer(&self) -> Peer {
-        Peer::connect(self.server.addresses()[0])
+        Peer::connect(self.server.sockets().addresses()[0])
     }
 
     /// Another client is served, whatever memory is left.
@@ -86,15 +87,6 @@ impl Running {
     fn stop(self) {
         assert_eq!(self.server.stop(), Stopped::InOrder);
         self.store.close().expect("it closes");
-    }
-}
-
-/// Waits until something holds.
-fn until(what: &str, holds: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !holds() {
-        assert!(began.elapsed() < PATIENCE, "{what}");
-        std::thread::sleep(Duration::from_millis(2));
     }
 }
 
@@ -187,13 +179,13 @@ fn large_messages_wait_for_room_and_small_ones_do_not() {
     std::thread::scope(|scope| {
         let [one, other, gone] = &mut peers;
         let sent = [scope.spawn(|| one.send(&plain)), scope.spawn(|| other.send(&wrapped))];
-        until("both wait", || running.memory.waiting() == 2);
+        wait_until("both wait", || running.memory.waiting() == 2);
         running.assert_serves();
         // A client that goes away leaves its place. All that it sent has come.
         gone.send(&plain[..70_000]);
-        until("the third waits", || running.memory.waiting() == 3);
+        wait_until("the third waits", || running.memory.waiting() == 3);
         gone.0.shutdown(std::net::Shutdown::Both).expect("connected");
-        until("it is gone", || running.memory.waiting() == 2);
+        wait_until("it is gone", || running.memory.waiting() == 2);
         assert_eq!(running.memory.drawn(Purpose::Message), 0);
         drop(all);
         for sent in sent {
@@ -201,7 +193,7 @@ fn large_messages_wait_for_room_and_small_ones_do_not() {
         }
     });
     assert_eq!((peers[0].outcome(), peers[1].outcome()), (Ok(1), Ok(1)));
-    until("all is given back", || running.memory.held() == 0);
+    wait_until("all is given back", || running.memory.held() == 0);
     assert_eq!(running.service.memory_counts.waited.load(Ordering::Relaxed), 3);
     running.stop();
 }
@@ -213,7 +205,7 @@ fn a_client_that_stops_amid_a_message_makes_way() {
     let large = insert(5 << 20);
     let mut slow = running.peer();
     slow.send(&large[..400_000]);
-    until("it has its place", || running.memory.drawn(Purpose::Message) > 10 * MIB);
+    wait_until("it has its place", || running.memory.drawn(Purpose::Message) > 10 * MIB);
     for _ in 0..3 {
         let mut peer = running.peer();
         peer.send(&large);
@@ -222,7 +214,7 @@ fn a_client_that_stops_amid_a_message_makes_way() {
     assert!(running.memory.drawn(Purpose::Message) < MIB, "it holds the bytes that have come");
     slow.send(&large[400_000..]);
     assert_eq!(slow.outcome(), Ok(1), "it was not forgotten");
-    until("all is given back", || running.memory.held() == 0);
+    wait_until("all is given back", || running.memory.held() == 0);
     // Many that announce much, and send nothing of it, hold nothing.
     let mut announcers: Vec<_> = (0..50).map(|_| running.peer()).collect();
     for peer in &mut announcers {
@@ -241,7 +233,7 @@ fn the_server_stops_while_messages_wait() {
     let all = memory.count(32 * MIB, Purpose::Work);
     let mut peer = running.peer();
     peer.send(&insert(3 << 20)[..300_000]);
-    until("it waits", || running.memory.waiting() == 1);
+    wait_until("it waits", || running.memory.waiting() == 1);
     running.stop();
     assert_eq!((memory.waiting(), peer.reply()), (0, None));
     drop(all);
@@ -278,7 +270,7 @@ fn a_scan_goes_on_in_short_batches_where_memory_is_short() {
     // A reply that no other follows waits until it can be whole.
     let only = with_database("find").with("limit", 10).with("singleBatch", true);
     peer.send(&message(only.as_ref()));
-    until("it waits", || running.memory.waiting_for(Purpose::Reply) == 1);
+    wait_until("it waits", || running.memory.waiting_for(Purpose::Reply) == 1);
     drop(all);
     let reply = peer.reply().expect("a reply");
     let cursor = reply.as_ref().get("cursor").and_then(ValueRef::as_document).expect("a cursor");
@@ -296,7 +288,7 @@ fn unread_replies_hold_a_bounded_part() {
         peer.send(&insert(3 << 20));
         assert_eq!(peer.outcome(), Ok(1));
     }
-    until("all is given back", || running.memory.held() == 0);
+    wait_until("all is given back", || running.memory.held() == 0);
     let mut readers: Vec<_> = (0..12).map(|_| running.peer()).collect();
     for reader in &mut readers {
         reader.send(&message(with_database("find").as_ref()));
@@ -307,14 +299,14 @@ fn unread_replies_hold_a_bounded_part() {
         assert!(held <= bound, "{held} bytes of replies, and the bound is {bound}");
         held
     };
-    until("replies are unread", || held() > 20 * MIB);
+    wait_until("replies are unread", || held() > 20 * MIB);
     running.assert_serves();
     let closed = || running.service.memory_counts.unread.load(Ordering::Relaxed);
     // A client that reads is answered meanwhile, whole or in part.
     let mut reads = running.peer();
     assert_eq!(reads.run(&with_database("find")), Ok(1));
-    until("some are closed", || held() > 0 && closed() > 0);
+    wait_until("some are closed", || held() > 0 && closed() > 0);
     drop(readers);
-    until("all is given back", || running.memory.held() == 0);
+    wait_until("all is given back", || running.memory.held() == 0);
     running.stop();
 }

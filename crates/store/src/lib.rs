@@ -94,6 +94,8 @@ pub use followers::{Following, NamesOf, Quiet};
 pub use keyspace_map::KeyspaceMap;
 pub use lag::{Lag, STALL, STALLS_MAX};
 pub use latencies::LatencyCounts;
+#[cfg(debug_assertions)]
+pub use lock_table::fix_stripes;
 pub use lock_table::{LockTable, Locked};
 pub use log::{
     Chained, Cut, DurabilityCallback, History, Log, LogOptions, LogStatistics, Moment, RawReader, Record, RecoveredLog,

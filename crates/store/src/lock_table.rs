@@ -1,12 +1,23 @@
 //! Striped locks on documents and unique keys: two keys may share a lock, but a key always has the same one.
 
-use foldhash::quality::RandomState;
+use foldhash::quality::SeedableRandomState;
 use parking_lot::{Mutex, MutexGuard};
 use std::hash::{BuildHasher, Hash};
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 use std::time::Instant;
 
 const STRIPES: usize = 4096;
+
+/// Another seed in each process: clients choose keys, and could choose them all for one stripe.
+static SEED: OnceLock<SeedableRandomState> = OnceLock::new();
+
+/// Gives keys the same stripes in every process, if it is called before the first stripe is asked for. A thread that a
+/// test holds at a failpoint keeps its stripes. With a seed of its own, one process in some hundred would have another
+/// write of the test wait for such a stripe, for ever.
+#[cfg(debug_assertions)]
+pub fn fix_stripes() {
+    SEED.get_or_init(SeedableRandomState::fixed);
+}
 
 /// The stripes. A thread locks all that it needs at once, in ascending order, so two threads never wait for each other.
 pub struct LockTable {
@@ -36,9 +47,7 @@ impl Default for LockTable {
 impl LockTable {
     /// The stripe of a key.
     pub fn stripe(key: impl Hash) -> usize {
-        // Seeded anew in each process: clients choose keys, and could choose them all for one stripe.
-        static SEED: LazyLock<RandomState> = LazyLock::new(RandomState::default);
-        SEED.hash_one(key) as usize % STRIPES
+        SEED.get_or_init(SeedableRandomState::random).hash_one(key) as usize % STRIPES
     }
 
     /// Locks several stripes, given in any order and with repeats. If another thread holds one, `wait` returns the time

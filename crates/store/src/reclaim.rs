@@ -131,6 +131,7 @@ mod tests {
     use super::*;
     use crate::engines::fake::fake;
     use crate::{Batch, EngineTable, KeyspaceId, Lsn, RecordId, StoreOptions, Survival};
+    use bunko_testkit::patience::wait_until;
     use std::path::Path;
 
     fn store(table: EngineTable) -> Arc<Store> {
@@ -170,11 +171,7 @@ mod tests {
         write(&store);
         *told.steps_left.lock() = 2;
         store.reclaimer.ask();
-        let deadline = std::time::Instant::now() + Duration::from_secs(20);
-        while *told.steps_left.lock() > 0 {
-            assert!(std::time::Instant::now() < deadline, "nobody reclaims");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until("all steps are taken", || *told.steps_left.lock() == 0);
         assert_eq!(told.reclaimed.lock().len(), 2);
         assert!(told.reclaimed.lock().iter().all(|oldest| *oldest > Lsn(0)));
         store.close().expect("closes");

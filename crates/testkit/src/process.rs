@@ -4,6 +4,7 @@
 
 mod output;
 
+use crate::patience::{self, PATIENCE};
 use output::Output;
 use rustix::process::{Pid, Signal, kill_process};
 use std::net::SocketAddr;
@@ -145,6 +146,19 @@ impl Server {
         self.output.tail()
     }
 
+    /// Waits until its output contains those words, and returns the first line with them: log lines arrive a little later
+    /// than replies.
+    ///
+    /// # Panics
+    /// If they do not arrive within [`patience::PATIENCE`], with the end of its output.
+    #[track_caller]
+    pub fn logged(&self, words: &str) -> String {
+        patience::wait_for(|| {
+            let tail = self.output.tail();
+            patience::line_with(&tail, words).ok_or_else(|| format!("'{words}' is not in the log:\n{tail}"))
+        })
+    }
+
     /// Kills it with SIGKILL, which no process can handle, and waits until it is gone. Does nothing if it has exited
     /// before.
     ///
@@ -182,6 +196,18 @@ impl Server {
         let status = self.terminate();
         assert!(status.success(), "after SIGTERM: {status}; its output:\n{}", self.output.tail());
     }
+}
+
+/// Waits for a child to exit.
+///
+/// # Panics
+/// If it still runs after [`PATIENCE`]; it is killed then.
+#[track_caller]
+pub fn exit_of(child: &mut Child) -> ExitStatus {
+    wait(child, Instant::now() + PATIENCE).unwrap_or_else(|| {
+        let _ = child.kill();
+        panic!("process {} does not end", child.id())
+    })
 }
 
 /// Waits for a child to exit; `None` if it has not exited by the deadline.

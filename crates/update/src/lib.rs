@@ -13,12 +13,14 @@
 #![forbid(unsafe_code)]
 
 mod array_filters;
+mod context;
 mod delta;
 mod document_fields;
 mod dotted_path;
 mod encoded;
 mod immutable_id;
 mod merge_walk;
+mod modifier;
 mod nesting;
 mod operators;
 mod pipeline;
@@ -27,4 +29,5 @@ mod trie;
 mod update;
 mod upsert;
 
-pub use update::{ApplyContext, Insertion, Outcome, ParseContext, Targets, Telling, Update};
+pub use context::{ApplyContext, Insertion, ParseContext, Targets, Telling};
+pub use update::{Outcome, Update};

@@ -3,15 +3,17 @@
 //! Untouched parts are copied as byte ranges; only values at the trie's leaves are encoded again. The rejected design,
 //! a mutable tree of the whole document, costs an allocation per field before the first operator runs.
 
+use crate::context::{ApplyContext, Insertion, Telling};
 use crate::delta::Delta;
 use crate::document_fields::DocumentFields;
 use crate::dotted_path::{Trail, as_index};
 use crate::encoded::{Encoded, EncodedElements, LENGTH_BYTES};
 use crate::immutable_id::{self, ID};
+use crate::modifier::{BlockedPath, Effect, Modifier, Scene};
 use crate::nesting;
-use crate::operators::{BlockedPath, Effect, Modifier, Scene};
+use crate::replacement::dollar_prefixed;
 use crate::trie::{Elements, Fields, Node, Trie};
-use crate::update::{ApplyContext, Insertion, Telling, dollar_prefixed, too_large};
+
 use bunko_bson::text::ElementText;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, Element, MAX_USER_DOCUMENT_BYTES, Type, Value, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -417,7 +419,7 @@ impl<'a> MergeWalk<'a> {
 
     /// Checks the size while writing: a few paths can ask for many nulls.
     fn check_size(&self) -> Result<()> {
-        if self.output.len() > MAX_USER_DOCUMENT_BYTES { Err(too_large(self.context.insert)) } else { Ok(()) }
+        if self.output.len() > MAX_USER_DOCUMENT_BYTES { Err(self.context.insert.too_large()) } else { Ok(()) }
     }
 
     /// Starts a document at the output's end; [`Self::close`] writes its length.

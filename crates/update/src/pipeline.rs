@@ -1,6 +1,6 @@
 //! Updates that are pipelines: a few stages make the next document from the original.
 
-use crate::update::{ApplyContext, ParseContext};
+use crate::context::{ApplyContext, ParseContext};
 use crate::{nesting, replacement};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};

@@ -1,8 +1,8 @@
 //! Updates that replace the whole document.
 
+use crate::context::ApplyContext;
 use crate::immutable_id::{self, ID};
 use crate::nesting;
-use crate::update::{ApplyContext, dollar_prefixed};
 use bunko_bson::text::ElementText;
 use bunko_bson::{DocumentBuf, DocumentRef, Element, Timestamp, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -74,4 +74,12 @@ pub(crate) fn replaced(original: DocumentRef<'_>, new: DocumentRef<'_>) -> Resul
 
 fn is_zero_timestamp(value: ValueRef<'_>) -> bool {
     matches!(value, ValueRef::Timestamp(Timestamp { seconds: 0, increment: 0 }))
+}
+
+/// The failure of an update that would create a top-level field whose name starts with `$`.
+pub(crate) fn dollar_prefixed(name: &str, path: &str) -> Failure {
+    let message = format!(
+        "The dollar ($) prefixed field '{name}' in '{path}' is not allowed in the context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith."
+    );
+    Failure::new(ErrorCode::DOLLAR_PREFIXED_FIELD_NAME, message)
 }

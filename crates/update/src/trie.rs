@@ -4,7 +4,7 @@
 
 use crate::array_filters::ArrayFilters;
 use crate::dotted_path::{Component, DottedPath, Trail, compare_names};
-use crate::operators::Modifier;
+use crate::modifier::Modifier;
 use bunko_bson::StringOrder;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;

@@ -1,6 +1,7 @@
 //! A parsed update, and its application to documents.
 
 use crate::array_filters::ArrayFilters;
+use crate::context::{ApplyContext, Insertion, ParseContext, Targets, Telling};
 use crate::immutable_id;
 use crate::merge_walk::MergeWalk;
 use crate::operators;
@@ -8,80 +9,9 @@ use crate::pipeline::UpdatePipeline;
 use crate::replacement::Replacement;
 use crate::trie::{Plan, Trie};
 use crate::upsert;
-use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, StringOrder, Timestamp, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::Variables;
-use bunko_javascript::Scripts;
 use bunko_operation::OperationContext;
-use std::sync::Arc;
-
-/// The documents that the statement may update.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Targets {
-    /// The first match.
-    One,
-    /// All matches (`multi: true`).
-    Many,
-}
-
-/// Whether the update creates the document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Insertion {
-    /// Nothing matched: the document comes from [`Update::upsert_base`].
-    Upsert,
-    /// The document exists.
-    No,
-}
-
-/// Context for parsing an update.
-#[derive(Clone, Debug)]
-pub struct ParseContext<'a> {
-    /// For `$[name]` in paths of operators.
-    pub array_filters: &'a [DocumentRef<'a>],
-    /// The documents that the update may change.
-    pub targets: Targets,
-    /// Values that a pipeline reads like variables; they hide variables with the same names.
-    pub constants: Option<DocumentRef<'a>>,
-    /// Variables for the expressions of a pipeline.
-    pub variables: &'a Variables,
-    /// String order of operators, array filters and expressions.
-    pub strings: &'a StringOrder,
-    /// The operation that counts the work of parsing.
-    pub operation: Option<&'a Arc<OperationContext>>,
-    /// The scripts of the operation, if a pipeline may contain scripts.
-    pub scripts: Option<&'a Arc<Scripts>>,
-}
-
-impl ParseContext<'_> {
-    /// The context for a plain update of one document.
-    pub fn plain() -> Self {
-        Self {
-            array_filters: &[],
-            targets: Targets::One,
-            constants: None,
-            variables: Variables::NONE,
-            strings: StringOrder::BYTES,
-            operation: None,
-            scripts: None,
-        }
-    }
-}
-
-/// Context for applying an update to a document.
-#[derive(Clone, Copy, Debug)]
-pub struct ApplyContext<'a> {
-    /// The array position that the query matched, for `$` in paths.
-    pub matched_position: Option<usize>,
-    /// The time for `$currentDate` dates, in milliseconds since 1970.
-    pub now_ms: i64,
-    /// The time for `$currentDate` timestamps and for zero timestamps of replacements. A zero timestamp here leaves
-    /// those zero.
-    pub timestamp: Timestamp,
-    /// Whether `$setOnInsert` applies and `_id` may be new.
-    pub insert: Insertion,
-    /// The operation of the update; every loop counts its work there.
-    pub operation: &'a OperationContext,
-}
 
 /// The result for a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,15 +20,6 @@ pub enum Outcome {
     Unchanged,
     /// The new document.
     Changed(DocumentBuf),
-}
-
-/// The description of a change that is wanted beside the new document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Telling {
-    /// Nothing.
-    Nothing,
-    /// For operators, the delta that the oplog records, by paths.
-    Delta,
 }
 
 /// A parsed update, applicable to any number of documents.
@@ -245,22 +166,5 @@ fn parse_operators(document: DocumentRef<'_>, context: &ParseContext<'_>) -> Res
 }
 
 fn check_size(document: DocumentRef<'_>, insert: Insertion) -> Result<()> {
-    if document.len_bytes() <= MAX_USER_DOCUMENT_BYTES { Ok(()) } else { Err(too_large(insert)) }
-}
-
-/// The failure of an update whose document would be larger than [`MAX_USER_DOCUMENT_BYTES`].
-pub(crate) fn too_large(insert: Insertion) -> Failure {
-    let (code, what) = match insert {
-        Insertion::No => (17419, "Resulting document after update"),
-        Insertion::Upsert => (17420, "Document to upsert"),
-    };
-    Failure::new(ErrorCode(code), format!("{what} is larger than {MAX_USER_DOCUMENT_BYTES}"))
-}
-
-/// The failure of an update that would create a top-level field whose name starts with `$`.
-pub(crate) fn dollar_prefixed(name: &str, path: &str) -> Failure {
-    let message = format!(
-        "The dollar ($) prefixed field '{name}' in '{path}' is not allowed in the context of an update's replacement document. Consider using an aggregation pipeline with $replaceWith."
-    );
-    Failure::new(ErrorCode::DOLLAR_PREFIXED_FIELD_NAME, message)
+    if document.len_bytes() <= MAX_USER_DOCUMENT_BYTES { Ok(()) } else { Err(insert.too_large()) }
 }

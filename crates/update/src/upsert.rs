@@ -1,12 +1,12 @@
 //! The document that an upsert starts from.
 
 use crate::array_filters::ArrayFilters;
+use crate::context::{ApplyContext, Insertion, Telling};
 use crate::dotted_path::is_below;
 use crate::immutable_id::{self, ID};
 use crate::merge_walk::MergeWalk;
 use crate::operators::Set;
 use crate::trie::Plan;
-use crate::update::{ApplyContext, Insertion, Telling};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, StringOrder, Timestamp, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;

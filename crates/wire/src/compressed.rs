@@ -40,12 +40,17 @@ impl<'a> Envelope<'a> {
     fn parse(frame: &'a [u8]) -> Result<Self, WireError> {
         let (header, content) = Header::of_frame(frame, OpCode::Compressed)?;
         let mut cursor = Cursor::new(content);
-        let op_code = OpCode::from_code(cursor.int32()?)?;
+        let code = cursor.int32()?;
+        let op_code = OpCode::from_code(code).ok_or(WireError::UnknownOpCode(code))?;
         if op_code == OpCode::Compressed {
             return Err(WireError::NestedCompression);
         }
         let claimed = cursor.int32()?;
-        let compressor = Compressor::from_id(cursor.byte()?)?;
+        let compressor = match cursor.byte()? {
+            // `noop`, which every receiver accepts and no side negotiates.
+            0 => None,
+            id => Some(Compressor::from_id(id).ok_or(WireError::UnknownCompressor(id))?),
+        };
         Ok(Self { header, op_code, claimed, compressor, data: cursor.rest() })
     }
 

@@ -1,80 +1,6 @@
 //! The header of frames, and cutting frames off a stream.
 
-use crate::{HEADER_BYTES, MAX_FRAME_BYTES, WireError};
-use std::fmt;
-
-/// The kind of message in a frame.
-/// Source: MongoDB wire protocol, "Opcodes" and "Legacy Opcodes".
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(i32)]
-pub enum OpCode {
-    /// OP_REPLY: the answer to OP_QUERY and OP_GET_MORE.
-    Reply = 1,
-    /// OP_UPDATE: recognised so that it can be refused.
-    Update = 2001,
-    /// OP_INSERT: recognised so that it can be refused.
-    Insert = 2002,
-    /// OP_QUERY: a query, or on `<database>.$cmd` a command.
-    Query = 2004,
-    /// OP_GET_MORE: the next batch of a cursor that OP_QUERY opened.
-    GetMore = 2005,
-    /// OP_DELETE: recognised so that it can be refused.
-    Delete = 2006,
-    /// OP_KILL_CURSORS: no reply.
-    KillCursors = 2007,
-    /// OP_COMPRESSED: any other opcode, compressed.
-    Compressed = 2012,
-    /// OP_MSG: all that current drivers send.
-    Message = 2013,
-}
-
-impl OpCode {
-    /// The opcode with this number.
-    /// # Errors
-    /// [`WireError::UnknownOpCode`]
-    #[inline]
-    pub fn from_code(code: i32) -> Result<Self, WireError> {
-        Ok(match code {
-            1 => Self::Reply,
-            2001 => Self::Update,
-            2002 => Self::Insert,
-            2004 => Self::Query,
-            2005 => Self::GetMore,
-            2006 => Self::Delete,
-            2007 => Self::KillCursors,
-            2012 => Self::Compressed,
-            2013 => Self::Message,
-            _ => return Err(WireError::UnknownOpCode(code)),
-        })
-    }
-
-    /// The number on the wire.
-    #[inline]
-    pub fn code(self) -> i32 {
-        self as i32
-    }
-
-    /// The protocol's name of the opcode.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Reply => "OP_REPLY",
-            Self::Update => "OP_UPDATE",
-            Self::Insert => "OP_INSERT",
-            Self::Query => "OP_QUERY",
-            Self::GetMore => "OP_GET_MORE",
-            Self::Delete => "OP_DELETE",
-            Self::KillCursors => "OP_KILL_CURSORS",
-            Self::Compressed => "OP_COMPRESSED",
-            Self::Message => "OP_MSG",
-        }
-    }
-}
-
-impl fmt::Display for OpCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+use crate::{HEADER_BYTES, MAX_FRAME_BYTES, OpCode, WireError};
 
 /// The first 16 bytes of a frame, little-endian on the wire.
 /// Source: MongoDB wire protocol, "Standard Message Header".
@@ -96,11 +22,12 @@ impl Header {
     fn read(bytes: [u8; HEADER_BYTES], length: usize) -> Result<Self, WireError> {
         let field =
             |start: usize| i32::from_le_bytes([bytes[start], bytes[start + 1], bytes[start + 2], bytes[start + 3]]);
+        let code = field(12);
         Ok(Self {
             length: length as u32,
             request_id: field(4),
             response_to: field(8),
-            op_code: OpCode::from_code(field(12))?,
+            op_code: OpCode::from_code(code).ok_or(WireError::UnknownOpCode(code))?,
         })
     }
 

@@ -8,7 +8,7 @@ use crate::source_tree;
 
 const DOCUMENTS: &[&str] = &["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
 /// Beginnings of paths in this repository. Other text in backticks is code.
-const ROOMS: &[&str] = &["crates/", "tests/", "docs/", "xtask/", "fuzz/", ".ci/", ".cargo/"];
+const ROOMS: &[&str] = &["crates/", "tests/", "docs/", "xtask/", "fuzz/", "deploy/", "packaging/", ".ci/", ".cargo/"];
 
 pub fn check(root: &Path, findings: &mut Findings) -> Result<(), String> {
     for name in DOCUMENTS {

@@ -89,7 +89,7 @@ const OLD: &[&[&str]] =
     &[&["to", "be", "had"], &["be", "it"], &["in", "vain"], &["such", "as", "come"], &["such", "as", "can"]];
 
 pub fn check(root: &Path, findings: &mut Findings) -> Result<(), String> {
-    for folder in ["crates", "xtask", "tests", "fuzz"] {
+    for folder in ["crates", "xtask", "tests", "fuzz", "packaging"] {
         for file in source_tree::files(root, folder)?.iter().filter(|file| file.has_extension("rs")) {
             comments(&file.name, &RustSource::parse(&file.read()?).comments, findings);
         }

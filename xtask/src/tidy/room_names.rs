@@ -8,7 +8,7 @@ use crate::source_tree;
 const NAMELESS: &[&str] = &["util", "utils", "common", "helper", "helpers", "misc", "manager"];
 
 pub fn check(root: &Path, findings: &mut Findings) -> Result<(), String> {
-    for folder in ["crates", "xtask", "tests", "fuzz"] {
+    for folder in ["crates", "xtask", "tests", "fuzz", "packaging"] {
         for file in source_tree::files(root, folder)? {
             if let Some(part) = nameless_part(&file.name) {
                 findings.fail(format!("{}: {part:?} says nothing about what is in it", file.name));

@@ -1,10 +1,14 @@
 //! Drops a `$sort` if no later stage can tell the order of its documents.
 //!
-//! **Proof.** Behind the sort stand stages that treat each document alone, and then one whose results do not depend on the
-//! order: another `$sort`, or a `$group` that counts all documents. No `$skip` or `$limit` stands between. No expression
-//! reads metadata, so nothing asks for the sort's keys. A `$group` by a field, or with `$min`, stays behind its sort: of
-//! equal values with different types, it returns the first. A sort that fails, for arrays in two of its fields, no longer
-//! does.
+//! **Proof.** Directly behind the sort stands another one, which decides the order alone: documents with equal keys have no
+//! defined order, and a sort changes no document. The first sort has not been limited, since a `$limit` would stand
+//! between. Or, behind stages that treat each document alone, stands a stage whose results do not depend on the order:
+//! another `$sort`, or a `$group` that counts all documents. No `$skip` or `$limit` stands between, and no expression reads
+//! metadata, so nothing asks for the sort's keys. A `$group` by a field, or with `$min`, stays behind its sort: of equal
+//! values with different types, it returns the first.
+//!
+//! **Errors.** A sort by several paths fails for a document with arrays at two of them, and stays; a sort by one path cannot
+//! fail. MongoDB drops a sort directly before another one without regard to its errors.
 
 use super::logical::LogicalStage;
 use super::{Effect, Kind, Rule};
@@ -15,18 +19,23 @@ use bunko_errors::Result;
 pub(super) const RULE: Rule = Rule { name: "dropUnreadSort", kind: Kind::Whole(drop_unread) };
 
 fn drop_unread(stages: &mut Vec<LogicalStage>, environment: &Environment) -> Result<bool> {
-    if environment.scope.at_hand.is_wanted() {
-        return Ok(false);
-    }
+    let is_key_read = environment.scope.at_hand.is_wanted();
     let before = stages.len();
     environment.operation().work(before)?;
     for position in (0..stages.len()).rev() {
-        let is_sort = matches!(stages[position].stage.plannable(), Plannable::Sort(_));
-        if is_sort && is_unread(&mut stages[position + 1..]) {
+        let (own, behind) = stages.split_at_mut(position + 1);
+        let Plannable::Sort(pattern) = own[position].stage.plannable() else { continue };
+        let cannot_fail = pattern.parts().nth(1).is_none();
+        if is_overridden(behind) || cannot_fail && !is_key_read && is_unread(behind) {
             stages.remove(position);
         }
     }
     Ok(stages.len() < before)
+}
+
+/// Whether the first of these stages is a sort.
+fn is_overridden(stages: &mut [LogicalStage]) -> bool {
+    stages.first_mut().is_some_and(|next| matches!(next.effect(), Effect::Orders))
 }
 
 /// Whether the results of these stages do not depend on the order of their input.

@@ -1,6 +1,6 @@
 //! The logical pipeline: parsed stages in the order in which they run, while rules rewrite them.
 
-use super::{Condition, Effect, Kind, Pair, Passage, RULES, Rule, STOPPED, allows};
+use super::{Condition, Effect, Kind, Passage, RULES, Rule, STOPPED, allows};
 use crate::stages::Plannable;
 use crate::{Environment, Stage, stages};
 use bunko_errors::Result;
@@ -142,18 +142,12 @@ impl<'e> LogicalPipeline<'e> {
     fn join(&mut self, place: usize, stage: Box<dyn Stage>) -> usize {
         let Some(before) = place.checked_sub(1) else { return self.insert(place, stage) };
         for rule in self.allowed() {
-            let Kind::Pair(decide) = &rule.kind else { continue };
-            match decide(&mut *self.stages[before].stage, &*stage) {
-                Pair::Unchanged => continue,
-                Pair::First => self.stages[before].effect = None,
-                Pair::Second => {
-                    self.stages.remove(before);
-                    self.note(rule.name);
-                    return self.join(before, stage);
-                }
+            let Kind::Pair(does_both) = &rule.kind else { continue };
+            if does_both(&mut *self.stages[before].stage, &*stage) {
+                self.stages[before].effect = None;
+                self.note(rule.name);
+                return self.stages[before].numbers[0];
             }
-            self.note(rule.name);
-            return self.stages[before].numbers[0];
         }
         self.insert(place, stage)
     }

@@ -3,13 +3,13 @@
 //! **Proof.** The first `n` of the first `m` documents are the first `min(n, m)`. Skipping `m` and then `n` skips `m + n`;
 //! a sum that no integer holds is not formed.
 
-use super::{Kind, Pair, Rule};
+use super::{Kind, Rule};
 use crate::Stage;
 use crate::stages::Plannable;
 
 pub(super) const RULE: Rule = Rule { name: "mergeCuts", kind: Kind::Pair(merge) };
 
-fn merge(first: &mut dyn Stage, second: &dyn Stage) -> Pair {
+fn merge(first: &mut dyn Stage, second: &dyn Stage) -> bool {
     let is_cut = matches!(second.plannable(), Plannable::Skip(_) | Plannable::Limit(_));
-    if is_cut && first.absorb(second) { Pair::First } else { Pair::Unchanged }
+    is_cut && first.absorb(second)
 }

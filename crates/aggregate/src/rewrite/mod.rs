@@ -21,7 +21,6 @@
 mod condition;
 mod cut_before_reshape;
 mod drop_given_sort;
-mod drop_overridden_sort;
 mod drop_unread_sort;
 mod expr_paths;
 mod limit_sort;
@@ -58,7 +57,7 @@ use logical::LogicalStage;
 pub(crate) const STOPPED: &str = "stopped";
 
 /// All rules. A rule of the same kind that comes earlier is tried first.
-static RULES: [&Rule; 22] = [
+static RULES: [&Rule; 21] = [
     &split_match::RULE,
     &match_before_reshape::RULE,
     &match_before_new_root::RULE,
@@ -76,7 +75,6 @@ static RULES: [&Rule; 22] = [
     &cut_before_reshape::RULE,
     &merge_cuts::RULE,
     &unwind_into_lookup::RULE,
-    &drop_overridden_sort::RULE,
     &drop_given_sort::RULE,
     &drop_unread_sort::RULE,
     &merge_matches::RULE,
@@ -98,8 +96,8 @@ enum Kind {
     Passage(fn(&Effect, &Condition, &Environment) -> Option<Passage>),
     /// Whether a `$skip` or `$limit` goes before a stage.
     Cut(fn(&dyn Stage) -> bool),
-    /// Whether a stage and the one behind it become one.
-    Pair(fn(&mut dyn Stage, &dyn Stage) -> Pair),
+    /// Lets a stage do the work of the one behind it too; returns whether it does.
+    Pair(fn(&mut dyn Stage, &dyn Stage) -> bool),
     /// Tells stages, once all have their places, about those behind them; returns whether it did.
     Tell(fn(&mut [LogicalStage]) -> bool),
     /// Changes the stages once all have their places; returns whether it did.
@@ -127,16 +125,6 @@ impl Passage {
     fn copied(condition: Condition) -> Self {
         Self { before: Some(condition), stays: true, ..Self::default() }
     }
-}
-
-/// The stages that are left of two adjacent ones.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Pair {
-    Unchanged,
-    /// The first one does the work of both.
-    First,
-    /// The second one alone has the same result.
-    Second,
 }
 
 impl RuleSet {

@@ -4,11 +4,11 @@
 //! documents. Unwinding them one by one returns the same documents in the same order. Only the limit on the size of the
 //! array no longer fails.
 
-use super::{Kind, Pair, Rule};
+use super::{Kind, Rule};
 use crate::Stage;
 
 pub(super) const RULE: Rule = Rule { name: "unwindIntoLookup", kind: Kind::Pair(unwind) };
 
-fn unwind(first: &mut dyn Stage, second: &dyn Stage) -> Pair {
-    if second.unwinding().is_some() && first.absorb(second) { Pair::First } else { Pair::Unchanged }
+fn unwind(first: &mut dyn Stage, second: &dyn Stage) -> bool {
+    second.unwinding().is_some() && first.absorb(second)
 }

@@ -10,9 +10,12 @@
 //! and reads back the documents. The result is a [`Report`]; `compare`, `merge` and `history` begin with reports.
 
 mod allocation;
+mod archive;
+mod conclusion;
 mod durability;
 mod limits;
 mod phase;
+mod preparation;
 mod settle;
 mod settled;
 mod transfer;
@@ -244,7 +247,7 @@ impl Course<'_> {
             self.done += 1;
             let name = phase.name(label, &plan.variant, place.repetition);
             self.observer.begin(&name, self.done, self.of);
-            let mut run = session.run_phase(phase, self.observer)?;
+            let mut run = phase::run(session, phase, self.observer)?;
             // Variants may differ only in settings of later phases. Then this step exists already, and is run only to
             // prepare those phases.
             let is_known = step_of(&self.report, place.target, plan, phase)

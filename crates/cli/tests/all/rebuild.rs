@@ -10,21 +10,19 @@ use crate::caller::{Address, is_ok};
 use crate::oracle::durable_engines;
 use crate::peer::{Peer, binary};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef};
+use bunko_testkit::patience::wait_until;
 use bunko_testkit::process::{Server, temporary_dbpath};
 use changer::{Changer, Changes, cursor_id, timestamp};
 use follower::{Copy, Documents, Follower, Progress, Scope, Seen};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
 
 const BROKEN: &str = "a promise is broken";
 const CHANGERS: u64 = 3;
 const ROUNDS: i64 = 4;
 /// Commands of all changers in each round, after which the server is killed or stopped.
 const COMMANDS: u64 = 500;
-/// Longest wait for a follower; only lost events make it wait so long.
-const PATIENCE: Duration = Duration::from_mins(1);
 
 const SCOPES: [Scope; 4] = [
     Scope { database: "admin", collection: None, marked: "two.a" },
@@ -103,14 +101,12 @@ fn compare(
     for (_, progress, _) in followers {
         progress.mark.store(mark, Ordering::Relaxed);
     }
-    let deadline = Instant::now() + PATIENCE;
     for (scope, progress, thread) in followers {
         let name = format!("{context}: {}.{}", scope.database, scope.collection.unwrap_or("*"));
-        while progress.copy.lock().expect("not poisoned").0 != mark {
+        wait_until(&format!("{BROKEN}: {name}: the events reach mark {mark}"), || {
             assert!(!thread.is_finished(), "{BROKEN}: {name}: the follower has failed");
-            assert!(Instant::now() < deadline, "{BROKEN}: {name}: the events end before mark {mark}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+            progress.copy.lock().expect("not poisoned").0 == mark
+        });
         let copy = &progress.copy.lock().expect("not poisoned").1;
         if let Some(difference) = copy.difference(&dump(peer, scope)) {
             panic!("{BROKEN}: {name}: {difference}");
@@ -139,10 +135,10 @@ fn rebuild(engine: &str, seed: u64) {
             })
         };
         let working: Vec<_> = changers.drain(..).map(work).collect();
-        while changes.done.load(Ordering::Relaxed) < enough {
+        wait_until("the changers do their work", || {
             assert!(working.iter().all(|thread| !thread.is_finished()), "a changer has failed");
-            std::thread::sleep(Duration::from_millis(2));
-        }
+            changes.done.load(Ordering::Relaxed) >= enough
+        });
         // In every other round the server ends while changes are in progress, by a kill or in order.
         let ends_within = round % 2 == 1;
         if ends_within {

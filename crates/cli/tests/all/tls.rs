@@ -34,17 +34,9 @@ fn run(connection: &mut Connection, command: &str) -> String {
     }
 }
 
-fn assert_logged(server: &Server, words: &str) {
-    let deadline = Instant::now() + PATIENCE;
-    while !server.output_tail().contains(words) {
-        assert!(Instant::now() < deadline, "'{words}' is not in the log:\n{}", server.output_tail());
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 fn assert_refused(server: &Server, options: &str, words: &str) {
     assert!(connect(server, options).is_err(), "{words}");
-    assert_logged(server, words);
+    server.logged(words);
 }
 
 #[test]
@@ -189,7 +181,7 @@ fn a_hello_is_known_however_it_is_cut() {
         // A fatal alert, "protocol_version".
         assert_eq!((alert[0], alert[5], alert[6]), (21, 2, 70), "{length}");
     }
-    assert_logged(&server, "client and server have no version or cipher of TLS in common");
+    server.logged("client and server have no version or cipher of TLS in common");
 }
 
 #[test]
@@ -249,7 +241,7 @@ fn a_slow_handshake_is_closed_after_ten_seconds() {
         let _ = stream.read_to_end(&mut rest);
         assert!(began.elapsed() < PATIENCE, "it is still open");
     }
-    assert_logged(&server, "the client took more than 10 s");
+    server.logged("the client took more than 10 s");
 }
 
 fn resident_bytes(server: &Server) -> u64 {
@@ -301,10 +293,10 @@ fn users_log_in_by_certificate() {
     let mut other = connect(&server, &file("ann")).expect("connected");
     let claim = "{authenticate: 1, mechanism: 'MONGODB-X509', user: 'CN=root,OU=tests,O=Bunko'}";
     assert!(external(&mut other, claim).is_err_and(|error| error.contains("18")));
-    assert_logged(&server, "the client's certificate names another user");
+    server.logged("the client's certificate names another user");
     let mut bare = connect(&server, &authority.options(None)).expect("connected");
     assert!(external(&mut bare, claim).is_err_and(|error| error.contains("18")));
-    assert_logged(&server, "the client showed no certificate by TLS");
+    server.logged("the client showed no certificate by TLS");
     let hello = "{hello: 1, speculativeAuthenticate: {authenticate: 1, mechanism: 'MONGODB-X509', db: '$external'}}";
     assert!(!run(&mut bare, hello).contains("speculativeAuthenticate"));
     // A login ends when its user is dropped.
@@ -419,7 +411,7 @@ fn certificates_are_rotated_under_load() {
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    assert_logged(&server, "Certificates could not be read");
+    server.logged("Certificates could not be read");
 }
 
 #[test]

@@ -3,15 +3,13 @@
 
 use crate::peer::{Peer, Running, code, command, message};
 use bunko_bson::{DocumentBuf, ValueRef};
+use bunko_testkit::patience::{PATIENCE, wait_for};
 use bunko_wire::MessageFlags;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
 
 const MAX_TIME_MS_EXPIRED: i32 = 50;
 const INTERRUPTED: i32 = 11601;
-/// Longest wait for an event that takes moments on an idle machine.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// Connections that try functions in parallel.
 const CONNECTIONS: usize = 8;
 
@@ -131,20 +129,18 @@ fn start(running: &Running, text: &str) -> Peer {
 
 /// The operation with that comment, once it runs.
 fn operation(running: &Running, comment: &str) -> i32 {
-    let deadline = Instant::now() + PATIENCE;
     let asked = format!(
         "{{aggregate: 1, pipeline: [{{$currentOp: {{}}}}, {{$match: {{'command.comment': '{comment}'}}}}], cursor: {{}}}}"
     );
-    loop {
+    wait_for(|| {
         let reply = running.peer().run("admin", &asked);
         let batch = reply.as_ref().get("cursor").and_then(ValueRef::as_document).and_then(|c| c.get("firstBatch"));
         let first = batch.and_then(ValueRef::as_array).and_then(|batch| batch.iter().next());
-        if let Some(ValueRef::Int32(opid)) = first.and_then(ValueRef::as_document).and_then(|op| op.get("opid")) {
-            return opid;
+        match first.and_then(ValueRef::as_document).and_then(|operation| operation.get("opid")) {
+            Some(ValueRef::Int32(opid)) => Ok(opid),
+            _ => Err(format!("{comment} does not run: {reply:?}")),
         }
-        assert!(Instant::now() < deadline, "{comment} does not run: {reply:?}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    })
 }
 
 /// The server's processes that run scripts.
@@ -156,15 +152,10 @@ fn workers(server: u32) -> BTreeSet<u32> {
 
 /// The server's processes that run scripts, once there is one.
 fn some_workers(running: &Running) -> BTreeSet<u32> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
+    wait_for(|| {
         let found = workers(running.server.pid());
-        if !found.is_empty() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "nothing runs");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+        if found.is_empty() { Err("nothing runs".to_owned()) } else { Ok(found) }
+    })
 }
 
 fn is_worker(pid: u32) -> bool {
@@ -179,15 +170,10 @@ fn parent(pid: u32) -> Option<u32> {
 
 /// Waits until only the worker for the next operation is left.
 fn assert_only_spare(running: &Running, why: &str) {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let left = workers(running.server.pid());
-        if left.len() <= 1 {
-            return;
-        }
-        assert!(Instant::now() < deadline, "a promise is broken: {why}: processes {left:?} are left");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_for(|| match workers(running.server.pid()) {
+        left if left.len() <= 1 => Ok(()),
+        left => Err(format!("a promise is broken: {why}: processes {left:?} are left")),
+    });
 }
 
 fn assert_code(peer: &mut Peer, expected: i32, why: &str) {
@@ -248,11 +234,10 @@ fn every_way_of_ending_ends_every_native() {
 
 /// Waits until all these processes have ended.
 fn assert_gone(workers: &BTreeSet<u32>) {
-    let deadline = Instant::now() + PATIENCE;
-    while workers.iter().any(|pid| is_worker(*pid)) {
-        assert!(Instant::now() < deadline, "a promise is broken: of the processes {workers:?} some are left");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_for(|| match workers.iter().any(|pid| is_worker(*pid)) {
+        false => Ok(()),
+        true => Err(format!("a promise is broken: of the processes {workers:?} some are left")),
+    });
 }
 
 #[test]

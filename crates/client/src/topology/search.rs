@@ -1,7 +1,7 @@
 //! The search for a server: one thread per host asks, one loop decides.
 
+use super::introduction::Introduction;
 use super::member::{Fit, Role, listed_hosts, set_name};
-use crate::connection::{Connection, Introduction};
 use crate::error::ClientError;
 use crate::settings::Settings;
 use crate::uri::{Host, ReadPreference};
@@ -150,7 +150,7 @@ impl<'s> Search<'s> {
         let end = self.started_at + self.timeout().mul_f64(0.95);
         let deadline = end.min(settings.clock.now() + settings.uri.connect_timeout);
         thread::spawn(move || {
-            let outcome = Connection::introduce(&settings, &host, deadline);
+            let outcome = Introduction::make(&settings, &host, deadline);
             // The receiver is gone if the search has ended.
             let _ = sender.send((host, outcome));
         });

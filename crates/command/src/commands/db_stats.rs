@@ -42,9 +42,10 @@ struct DatabaseStatistics {
     uses_shared_file: bool,
 }
 
-struct FileSystem {
-    used_bytes: u64,
-    total_bytes: u64,
+/// The filesystem of the data directory.
+pub(super) struct FileSystem {
+    pub free_bytes: u64,
+    pub total_bytes: u64,
 }
 
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
@@ -84,7 +85,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if let Some(directory) = store.path() {
         let file_system = file_system(directory)?;
         reply
-            .append("fsUsedSize", scaled(file_system.used_bytes))
+            .append("fsUsedSize", scaled(file_system.total_bytes.saturating_sub(file_system.free_bytes)))
             .append("fsTotalSize", scaled(file_system.total_bytes));
     }
     Ok(())
@@ -118,11 +119,14 @@ fn sum(invocation: &Invocation<'_>) -> Result<DatabaseStatistics, Halt> {
     Ok(sum)
 }
 
-fn file_system(directory: &Path) -> Result<FileSystem, Failure> {
+/// Asks the kernel about the filesystem of a directory.
+/// # Errors
+/// `OperationFailed`.
+pub(super) fn file_system(directory: &Path) -> Result<FileSystem, Failure> {
     let status = rustix::fs::statvfs(directory).map_err(|error| {
         Failure::new(ErrorCode::OPERATION_FAILED, format!("statvfs of {} failed: {error}", directory.display()))
     })?;
     let total_bytes = status.f_blocks.saturating_mul(status.f_frsize);
     let free_bytes = status.f_bfree.saturating_mul(status.f_frsize);
-    Ok(FileSystem { used_bytes: total_bytes.saturating_sub(free_bytes), total_bytes })
+    Ok(FileSystem { free_bytes, total_bytes })
 }

@@ -1,12 +1,13 @@
 //! `serverStatus`: the server's counters and state, in sections.
 
 use super::build_info::COMPATIBLE_VERSION;
+use super::db_stats::file_system;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::invocation::Invocation;
 use crate::service::Service;
 use bunko_access::Action;
-use bunko_bson::{ArrayBuf, DocumentRef, ValueRef, Writer, number};
+use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_observe::TlsVersion;
 use bunko_observe::counters::Tally;
 use bunko_observe::machine;
@@ -60,6 +61,20 @@ const SECTIONS: &[Section] = &[
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     write(invocation.service, invocation.request.body, reply);
     Ok(())
+}
+
+impl Service {
+    /// The reply of `serverStatus` with the histograms of durations, for the server's own monitor.
+    pub fn status(&self) -> DocumentBuf {
+        let body = DocumentBuf::new()
+            .with(COMMAND.facts.name, 1)
+            .with("opLatencies", &DocumentBuf::new().with("histograms", true));
+        let mut bytes = Vec::new();
+        let mut reply = Writer::new(&mut bytes);
+        write(self, body.as_ref(), &mut reply);
+        reply.end();
+        DocumentRef::trusted(&bytes).to_owned()
+    }
 }
 
 /// Appends the reply to the command `body`.
@@ -193,8 +208,14 @@ fn write_bunko(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Write
         .append("lastMillis", statistics.last_checkpoint_ms as i64)
         .append("longestMillis", statistics.longest_checkpoint_ms as i64)
         .end()
-        .append("stalledWrites", statistics.stalled_writes as i64)
-        .begin_document("diskReserve")
+        .append("stalledWrites", statistics.stalled_writes as i64);
+    if let Some(file_system) = service.catalog.store().path().and_then(|path| file_system(path).ok()) {
+        out.begin_document("disk")
+            .append("freeBytes", file_system.free_bytes as i64)
+            .append("totalBytes", file_system.total_bytes as i64)
+            .end();
+    }
+    out.begin_document("diskReserve")
         .append("bytes", statistics.reserve.bytes as i64)
         .append("wholeBytes", statistics.reserve.whole_bytes as i64)
         .append("isInUse", statistics.reserve.is_in_use())

@@ -4,8 +4,8 @@ use crate::server::Server;
 use bunko_bson::{ArrayRef, DocumentBuf, ValueRef, number};
 use bunko_engines::{ENGINES, EngineOptions};
 use bunko_errors::ErrorCode;
+use bunko_testkit::patience::wait_until;
 use bunko_testkit::shell;
-use std::time::{Duration, Instant};
 
 /// Room for a few hundred documents.
 const LIMIT_BYTES: u64 = 512 << 10;
@@ -33,11 +33,7 @@ impl Client {
     /// Waits until the background work has freed space of deleted or dropped data.
     fn wait_for_room(&mut self, bytes: usize) {
         let engine = self.0.service.catalog.store().engine("memory").expect("an engine");
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while engine.size_bytes() + bytes as u64 > LIMIT_BYTES {
-            assert!(Instant::now() < deadline, "{} bytes are still held", engine.size_bytes());
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait_until("there is room again", || engine.size_bytes() + bytes as u64 <= LIMIT_BYTES);
     }
 
     fn assert_valid(&mut self, documents: i64) {

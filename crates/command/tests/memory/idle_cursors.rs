@@ -1,15 +1,17 @@
 //! Waiting cursors hold no more than their share of memory: the others are read ahead to disk, or ended.
 
-use crate::server::Server;
+use crate::server::{NOW_MS, Server};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_engines::{ENGINES, EngineOptions};
 use bunko_errors::ErrorCode;
 use bunko_operation::{MemoryLimits, Purpose, ServerMemory, StageLimits};
 use bunko_scratch::ScratchDirectory;
-use bunko_store::LogOptions;
+use bunko_store::{Clock, StoreOptions};
+use bunko_testkit::patience::wait_until;
 use bunko_testkit::shell;
 use proptest::prelude::*;
 use std::sync::Arc;
+use std::time::Duration;
 
 const DOCUMENTS: i32 = 400;
 const PAD_BYTES: usize = 4000;
@@ -31,12 +33,17 @@ struct Shown {
 
 impl Client {
     fn start(budget_bytes: u64) -> Self {
+        Self::start_by(budget_bytes, Clock::dated(|| NOW_MS))
+    }
+
+    fn start_by(budget_bytes: u64, clock: Clock) -> Self {
         let scratch = tempfile::tempdir().expect("a directory");
         let space = ScratchDirectory::open(&scratch.path().join("scratch")).expect("a directory").leaving(0);
         let memory = ServerMemory::new(budget_bytes);
         let stages = StageLimits::in_memory().with_scratch(Some(Arc::new(space)));
         let limits = MemoryLimits { server: Arc::clone(&memory), stages, ..MemoryLimits::none() };
-        let server = Server::start_within(&ENGINES[0], &EngineOptions::default(), LogOptions::default(), limits);
+        let store = StoreOptions { clock, ..StoreOptions::at_rest() };
+        let server = Server::start_over(store, &ENGINES[0], &EngineOptions::default(), limits);
         let mut client = Self { server, memory, _scratch: scratch };
         let pad = "p".repeat(PAD_BYTES);
         for part in 0..4 {
@@ -180,10 +187,19 @@ fn without_disk_the_cursor_that_holds_most_is_ended() {
 
 #[test]
 fn a_batch_that_is_refused_for_memory_leaves_its_cursor() {
-    let mut client = Client::start(8 * BUDGET_BYTES);
+    let clock = Clock::standing(NOW_MS);
+    let mut client = Client::start_by(8 * BUDGET_BYTES, clock.clone());
     let (id, _) = client.open(COMMANDS[0]);
     let others = client.memory.count(8 * BUDGET_BYTES, Purpose::Work);
-    let refused = client.get_more(id);
+    let memory = Arc::clone(&client.memory);
+    let refused = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            wait_until("it waits for memory", || memory.waiting() > 0);
+            // Longer than it waits.
+            clock.advance(Duration::from_mins(2));
+        });
+        client.get_more(id)
+    });
     assert_eq!(integer(&refused, "code"), Some(i64::from(ErrorCode::EXCEEDED_MEMORY_LIMIT.0)), "{refused:?}");
     drop(others);
     assert_eq!(shown(&client.get_more(id)).documents.len(), 60);

@@ -6,11 +6,10 @@ use bunko_conformance::roster::{self, OPTIONS};
 use bunko_conformance::subject;
 use bunko_engines::EngineOptions;
 use bunko_store::{Batch, Direction, KeyspaceId, RecordId, RecordRange, StorageError, Store, Survival, View};
-use std::time::{Duration, Instant};
+use bunko_testkit::patience::wait_until;
 
 const LIMIT_BYTES: u64 = 4 << 20;
 const LARGE_BYTES: u32 = 20_000;
-const ROOM_COMES_WITHIN: Duration = Duration::from_secs(20);
 const RECORDS: KeyspaceId = KeyspaceId(1);
 const OTHERS: KeyspaceId = KeyspaceId(2);
 
@@ -79,11 +78,7 @@ fn a_full_engine_takes_what_makes_room() {
             batch.drop_keyspace(RECORDS);
             store.commit(&batch).unwrap_or_else(|error| panic!("in {}, a drop is refused: {error}", own.name));
             // The space of the dropped keyspace is freed in the background, soon.
-            let deadline = Instant::now() + ROOM_COMES_WITHIN;
-            while fill(&store, OTHERS) < full / 2 {
-                assert!(Instant::now() < deadline, "in {}, dropping gives no room", own.name);
-                std::thread::sleep(Duration::from_millis(20));
-            }
+            wait_until(&format!("in {}, dropping gives room", own.name), || fill(&store, OTHERS) >= full / 2);
             store.close().expect("closes");
         }
     });

@@ -1,38 +1,12 @@
 //! The forms of an accumulator's argument, and reading them.
 
-use super::custom::Custom;
-use super::{AccumulatorExpression, Kind, Statistic};
+use super::{AccumulatorExpression, Custom, Form, Kind, Statistic};
 use crate::call::{Parameters, Refusal, refuse};
 use crate::percentiles::{self, UsedAs};
 use crate::{Evaluated, Expression, ParseScope, SortPattern};
 use bunko_bson::{Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
-
-/// The form of an accumulator's argument.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
-    /// `{$sum: expression}`.
-    Expression,
-    /// `{$count: {}}`.
-    Empty,
-    /// `{$firstN: {input: expression, n: expression}}`.
-    InputAndCount,
-    /// As `InputAndCount`, for operators that rank values.
-    RankedInputAndCount,
-    /// `{$top: {sortBy: pattern, output: expression}}`.
-    Ordered,
-    /// `{$topN: {sortBy: pattern, output: expression, n: expression}}`.
-    OrderedAndCount,
-    /// `{$percentile: {input: expression, p: array, method: "approximate"}}`.
-    Percentiles,
-    /// `{$median: {input: expression, method: "approximate"}}`.
-    Median,
-    /// `{$accumulator: {init: code, accumulate: code, ...}}`.
-    Custom,
-    /// `{$_internalJsReduce: {data: expression, eval: code}}`.
-    Reduce,
-}
 
 /// Parameters of `$firstN` and `$lastN`, as accumulators and as expressions.
 pub(crate) const INPUT_AND_COUNT: Parameters = input_and_count(5_787_801);

@@ -1,6 +1,6 @@
 //! `$accumulator`, whose scripts keep a group's state, and the reduction in the pipeline of a `mapReduce`.
 
-use super::{Accumulator, Form, Kind, Settings, Strings, value_bytes};
+use super::{Accumulator, Custom, Form, Kind, Settings, Strings, value_bytes};
 use crate::script::{self, Refusals};
 use crate::{Evaluated, EvaluationContext, Expression, ParseScope};
 use bunko_bson::{ArrayBuf, Value, ValueRef};
@@ -14,14 +14,6 @@ pub(super) const REDUCE: Kind =
 
 /// Maximum number of bytes of values that a group keeps before they are reduced.
 const VALUES_BYTES_MAX: usize = 4 * 1024 * 1024;
-
-/// The scripts of an accumulator.
-pub(crate) enum Custom {
-    /// `$accumulator`.
-    States { init: Function, init_arguments: Expression, accumulate: Function, finalize: Option<Function> },
-    /// `mapReduce`.
-    Reduction(Function),
-}
 
 fn required<T>(field: Option<T>, name: &str, code: i32) -> Result<T> {
     let missing = || Failure::new(ErrorCode(code), format!("$accumulator missing required argument '{name}'"));

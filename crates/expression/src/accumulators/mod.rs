@@ -10,6 +10,7 @@ mod deviation;
 mod extreme;
 mod first;
 mod first_n;
+mod kind;
 mod last;
 mod last_n;
 pub(crate) mod max;
@@ -31,11 +32,11 @@ use crate::call::{Refusal, refuse};
 use crate::number::Operand;
 use crate::summation::Total;
 use crate::{Dependencies, Engine, Evaluated, EvaluationContext, Expression, ParseScope, SortPattern, made};
-use argument::Form;
 pub(crate) use argument::{INPUT_AND_COUNT, RANKED_INPUT_AND_COUNT, read_count};
-use bunko_bson::{ArrayRef, Element, StringOrder, Value, ValueRef};
+use bunko_bson::{ArrayRef, Element, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use custom::Custom;
+pub use kind::{Accumulator, Removal};
+use kind::{Custom, Form, Kind, Settings};
 pub(crate) use several::Which;
 use std::sync::Arc;
 
@@ -74,80 +75,6 @@ pub(crate) fn uses_of_collation() -> impl Iterator<Item = (&'static str, Strings
     KINDS.iter().map(|kind| (kind.name, kind.strings))
 }
 
-/// The state that a group keeps of its documents.
-pub trait Accumulator: Send {
-    /// Takes one document's value.
-    /// # Errors
-    /// If the value's type is refused.
-    fn add(&mut self, value: Evaluated<'_>) -> Result<()>;
-
-    /// Takes one document's value together with its key in the order that the accumulator asked for.
-    /// # Errors
-    /// As [`Self::add`].
-    fn add_sorted(&mut self, _key: Vec<u8>, value: Evaluated<'_>) -> Result<()> {
-        self.add(value)
-    }
-
-    /// Takes back the oldest value that it still holds.
-    fn remove(&mut self, _value: ValueRef<'_>) -> Removal {
-        Removal::Impossible
-    }
-
-    /// The result for all values added so far.
-    fn value(&self) -> Value;
-
-    /// The group's final value; ends the accumulator.
-    fn finish(self: Box<Self>) -> Value {
-        self.value()
-    }
-
-    /// Sets the order of strings, once, before the first value. Only accumulators that compare strings use it.
-    fn collate(&mut self, _strings: &StringOrder) {}
-
-    /// As `finish`, for accumulators such as scripts that may fail.
-    /// # Errors
-    /// Errors of the script.
-    fn outcome(self: Box<Self>) -> Result<Value> {
-        Ok(self.finish())
-    }
-
-    /// Memory that it holds now, in bytes.
-    fn memory_bytes(&self) -> usize;
-}
-
-/// The result of [`Accumulator::remove`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Removal {
-    /// The value was taken back.
-    Done,
-    /// The value was not taken back: the accumulator must be rebuilt from the remaining values.
-    Impossible,
-}
-
-/// Settings of an accumulator beside its input.
-pub(crate) struct Settings {
-    /// `n` where the form has it, else 0.
-    pub(crate) count: usize,
-    /// `p` of `$percentile`, else empty.
-    pub(crate) percentiles: Arc<[f64]>,
-    /// The engine whose error codes are used.
-    pub(crate) engine: Engine,
-    /// The scripts of `$accumulator`, else none.
-    pub(crate) custom: Option<Arc<Custom>>,
-    /// The state that the `init` script returned; null without one.
-    pub(crate) initial: Value,
-}
-
-/// One entry of the table.
-struct Kind {
-    /// With its `$`.
-    name: &'static str,
-    /// Whether it compares strings and so uses [`Accumulator::collate`].
-    strings: Strings,
-    form: Form,
-    /// Makes one for a new group.
-    make: fn(&Settings) -> Box<dyn Accumulator>,
-}
 /// The error of MongoDB's slot-based engine, which runs a group at a pipeline's front. The classic engine's errors say
 /// why `n` is wrong.
 const NO_COUNT: Refusal = (7_548_606, "parameter 'n' must be coercible to a positive 64-bit integer, found {}");

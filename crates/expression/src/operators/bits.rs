@@ -1,7 +1,7 @@
 //! `$bitAnd`, `$bitOr`, `$bitXor` of any number of integers, and `$bitNot` of one.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
-use crate::number::{Number, integer_like, single};
+use crate::number::{Number, integer_like};
 use bunko_errors::Failure;
 
 pub(super) const BIT_AND: Operator = Operator {
@@ -53,7 +53,7 @@ fn fold<'a>(
 }
 
 fn bit_not<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
-    let Some(number) = single(call, context)? else { return Ok(Evaluated::null()) };
+    let Some(number) = call.number(context)? else { return Ok(Evaluated::null()) };
     match number {
         Number::Int32(bits) => Ok((!bits).into()),
         Number::Int64(bits) => Ok((!bits).into()),

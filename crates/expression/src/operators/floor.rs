@@ -2,14 +2,14 @@
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::decimal;
-use crate::number::{Number, single};
+use crate::number::Number;
 use bunko_bson::Rounding;
 
 pub(super) const OPERATOR: Operator =
     Operator { name: "$floor", strings: Strings::AsBytes, form: Form::Positional(Arity::Exactly(1)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
-    let Some(number) = single(call, context)? else { return Ok(Evaluated::null()) };
+    let Some(number) = call.number(context)? else { return Ok(Evaluated::null()) };
     Ok(match number {
         Number::Double(n) => n.floor().into(),
         Number::Decimal(n) => Number::Decimal(decimal::integer(n, Rounding::Floor)).into(),

@@ -16,12 +16,21 @@ static BY_BYTES: Operator = Operator {
     evaluate: |call, context| is_in(call, context, StringOrder::BYTES),
 };
 
+impl Expression {
+    /// The expression as a condition of a filter, where some lists of values are compared without the collation.
+    #[must_use]
+    pub fn in_filter(mut self) -> Self {
+        by_bytes_in_filters(&mut self);
+        self
+    }
+}
+
 /// Has a condition of a filter compare strings by their bytes where MongoDB does so, whatever the collation is: it turns
 /// `{$in: ['$field', [constants]]}`, alone or under `$and` and `$or`, into a condition on the field that has no collation. It
 /// does so for values that an index would find: no null, regular expression or array is among them; and for a `$or` only if
 /// each of its branches is turned into a condition.
 /// Source: MongoDB 8.1, queries of `jstests/core/query/expr/expr_in_index_use.js`.
-pub(crate) fn by_bytes_in_filters(expression: &mut Expression) {
+fn by_bytes_in_filters(expression: &mut Expression) {
     let Node::Call(call) = &mut expression.node else { return };
     match call.operator.name {
         "$in" if is_condition_on_field(call) => call.operator = &BY_BYTES,

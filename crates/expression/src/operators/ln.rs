@@ -2,7 +2,7 @@
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::decimal_powers;
-use crate::number::{Number, single};
+use crate::number::Number;
 use crate::printed::printed;
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ pub(super) const OPERATOR: Operator =
     Operator { name: "$ln", strings: Strings::AsBytes, form: Form::Positional(Arity::Exactly(1)), evaluate };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
-    let Some(number) = single(call, context)? else { return Ok(Evaluated::null()) };
+    let Some(number) = call.number(context)? else { return Ok(Evaluated::null()) };
     if number.compare(0).is_some_and(Ordering::is_le) {
         let found = printed(&number.into());
         return Err(call.failure(28766, &format!("'s argument must be a positive number, but is {found}")));

@@ -141,9 +141,7 @@ use crate::{folding, made};
 use bunko_bson::ValueRef;
 pub(crate) use bunko_errors::Result;
 use bunko_errors::{ErrorCode, Failure};
-pub(crate) use in_array::by_bytes_in_filters;
 pub(crate) use meta::of_search;
-pub(crate) use sort_array::ElementOrder;
 use std::cmp::Ordering;
 
 static OPERATORS: &[Operator] = &[

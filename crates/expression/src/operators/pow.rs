@@ -1,7 +1,7 @@
 //! `$pow`: a number to a power; integers stay integers where the result is one that fits.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
-use crate::decimal;
+use crate::decimal_powers;
 use crate::number::{Number, integer_like};
 use std::cmp::Ordering;
 
@@ -22,7 +22,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
         return Err(call.failure(28764, " cannot take a base of 0 and a negative exponent"));
     }
     if base.is_decimal() || exponent.is_decimal() {
-        return Ok(Number::Decimal(decimal::power(base.to_decimal(), exponent.to_decimal())).into());
+        return Ok(Number::Decimal(decimal_powers::power(base.to_decimal(), exponent.to_decimal())).into());
     }
     if let (Some(of), Some(to)) = (base.as_integer(), exponent.as_integer())
         && let Some(power) = integer_power(of, to)

@@ -3,10 +3,9 @@
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, Strings, refuse};
 use crate::array::elements;
 use crate::call::Prepared;
-use crate::element_order::{compare_elements, compare_fields, element_direction};
+use crate::element_order::{ElementOrder, compare_elements, compare_fields, element_direction};
 use crate::made::{self, MadeArray};
 use crate::{Expression, ParseScope};
-use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentRef, ValueRef};
 
 const NOT_AN_OBJECT: Refusal = (2_942_500, "$sortArray requires an object as an argument, found: {}");
@@ -21,13 +20,6 @@ const BAD_ORDER: Refusal =
 
 pub(super) const OPERATOR: Operator =
     Operator { name: "$sortArray", strings: Strings::Collated, form: Form::Special(parse), evaluate };
-
-/// How elements are sorted.
-pub(crate) enum ElementOrder {
-    Whole(Direction),
-    /// By dotted paths, the first deciding first.
-    Fields(Box<[(Box<str>, Direction)]>),
-}
 
 /// Equal elements keep their order, whatever the direction.
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {

@@ -3,7 +3,7 @@
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::decimal_functions as decimals;
 use crate::inverse_hyperbolic;
-use crate::number::{Number, single};
+use crate::number::Number;
 use crate::printed::printed;
 use bunko_bson::{Decimal128, Value, ValueRef, order};
 use bunko_errors::{ErrorCode, Failure};
@@ -86,7 +86,7 @@ pub(super) const ATAN2: Operator = Operator {
 
 fn evaluate<'a, const FUNCTION: usize>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let function = &FUNCTIONS[FUNCTION];
-    let Some(number) = single(call, context)? else { return Ok(Evaluated::null()) };
+    let Some(number) = call.number(context)? else { return Ok(Evaluated::null()) };
     if number.is_nan() {
         return Ok(number.into());
     }
@@ -117,7 +117,7 @@ fn evaluate_scaled<'a>(
     double: fn(f64) -> f64,
     factor: &str,
 ) -> Result<Evaluated<'a>> {
-    Ok(match single(call, context)? {
+    Ok(match call.number(context)? {
         None => Evaluated::null(),
         Some(Number::Decimal(angle)) => {
             let factor = Decimal128::parse(factor).unwrap_or(Decimal128::NAN);

@@ -2,7 +2,7 @@
 
 use super::{Variable, Variables};
 use crate::metadata::CurrentMetadata;
-use crate::path_slots::{PathSlot, PathValue};
+use crate::path_values::{PathSlot, PathValue};
 use crate::{PathValues, StandIn};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::ErrorCode;

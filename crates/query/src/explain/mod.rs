@@ -164,7 +164,7 @@ fn with_query_planner(
     winning_plan: impl FnOnce(&Room) -> DocumentBuf,
 ) -> DocumentBuf {
     let mut planner = Facts::new(DocumentBuf::new().with("namespace", explained.namespace), room);
-    planner.append_filter("parsedQuery", &explained.query.filter);
+    planner.append_parsed_query("parsedQuery", &explained.query.filter);
     let mut planner = planner.into_document();
     planner.append("indexFilterSet", plan.is_some_and(Plan::is_filtered));
     match plan {

@@ -80,7 +80,16 @@ impl<'r> Facts<'r> {
 
     /// Appends part of a filter: the predicates of its top-level conjunction whose positions `is_taken` accepts.
     pub fn append_filter_part(&mut self, name: &str, filter: &Filter, is_taken: &dyn Fn(usize) -> bool) {
-        match filter.part_within(is_taken, self.room.left()) {
+        self.append_or_warn(name, filter.part_within(is_taken, self.room.left()));
+    }
+
+    /// Appends a filter with the comparisons that each `$expr` implies, or a warning if it does not fit.
+    pub fn append_parsed_query(&mut self, name: &str, filter: &Filter) {
+        self.append_or_warn(name, filter.parsed_query_within(self.room.left()));
+    }
+
+    fn append_or_warn(&mut self, name: &str, part: Option<DocumentBuf>) {
+        match part {
             Some(part) => self.append_counted(name, &part),
             None => self.leave_out(name),
         }

@@ -228,7 +228,9 @@ fn tree(
             inputs.push(DocumentBuf::new().with("warning", warning));
             break;
         }
-        inputs.push(tree((query, estimated), input, detail, room));
+        // Keys of an intersection are estimated together.
+        let of_input = estimated.filter(|_| root.name(query) != "AND_SORTED");
+        inputs.push(tree((query, of_input), input, detail, room));
     }
     match inputs.as_slice() {
         [] => {}
@@ -276,7 +278,7 @@ fn add_estimates(facts: &mut DocumentBuf, name: &str, number: StageNumber, estim
             .append("estimatesMetadata", &DocumentBuf::new().with("ceSource", "Histogram"));
     }
     match name {
-        "IXSCAN" => facts.append("numKeysEstimate", rounded(estimate.keys.likely)),
+        "IXSCAN" | "AND_SORTED" => facts.append("numKeysEstimate", rounded(estimate.keys.likely)),
         "FETCH" | "CLUSTERED_IXSCAN" => facts.append("numDocsEstimate", rounded(estimate.documents.likely)),
         _ => return,
     };

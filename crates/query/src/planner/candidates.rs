@@ -1,13 +1,13 @@
 //! The candidates of one query, and the preference among them.
 
 use super::choose::{self, Candidate};
-use super::sort_order::GivenOrder;
-use super::{Builder, Order, or_plan, predicates_of};
+use super::{AccessPath, Builder, Chosen, Order, or_plan, predicates_of};
 use crate::stages::Residual;
 use bunko_catalog::Index;
 use bunko_errors::Result;
 use bunko_expression::SortPattern;
 use bunko_matcher::Expression;
+use bunko_store::KeyspaceId;
 use std::sync::Arc;
 
 impl Builder<'_> {
@@ -15,6 +15,22 @@ impl Builder<'_> {
     pub(super) fn ranked(&self, indexes: &[Arc<Index>]) -> Vec<Candidate> {
         let (predicates, strings) = (predicates_of(self.query.filter.root()), &self.query.scope.strings);
         choose::ranked(indexes, predicates, self.query.sort.as_ref(), strings, &self.steps)
+    }
+
+    /// The scan of chosen indexes; `None` if they do not serve the query.
+    pub(super) fn by_chosen(&mut self, indexes: &[Arc<Index>], chosen: Chosen) -> Option<AccessPath> {
+        let candidate = |index: KeyspaceId| {
+            let own = indexes.iter().position(|own| own.keyspace == index)?;
+            self.ranked(&indexes[own..=own]).pop()
+        };
+        match chosen {
+            Chosen::One(index) => candidate(index).map(|candidate| self.index_scan(candidate)),
+            Chosen::Both(one, other) => {
+                let (one, other) = (candidate(one)?.bounds, candidate(other)?.bounds);
+                let are_ordered = one.are_in_record_order() && other.are_in_record_order();
+                are_ordered.then(|| self.intersection(one, other))
+            }
+        }
     }
 
     /// Scans for the alternatives of an `$or` among the conditions, in the order of the sort if each alternative has an
@@ -70,8 +86,8 @@ impl Builder<'_> {
     pub(super) fn is_covering(&self, candidate: &Candidate) -> bool {
         let predicates = predicates_of(self.query.filter.root());
         let residual = Residual::without(&candidate.bounds.decided, predicates.len());
-        let is_ordered = candidate.sorted.and_then(GivenOrder::of_one_scan).is_some();
-        let order = if is_ordered { Order::AsAsked } else { Order::Any };
-        self.covered(&candidate.bounds, &residual, order).is_some()
+        let is_one_scan = candidate.sorted.is_none_or(|sorted| sorted.of_one_scan().is_some());
+        let order = if candidate.sorted.is_some() { Order::AsAsked } else { Order::Any };
+        is_one_scan && self.covered(&candidate.bounds, &residual, order).is_some()
     }
 }

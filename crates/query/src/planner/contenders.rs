@@ -1,7 +1,7 @@
 //! The candidates between which rules leave a choice.
 
 use super::choose;
-use super::{Builder, Candidate, predicates_of};
+use super::{Builder, Candidate, Chosen, predicates_of};
 use crate::estimates::{self, Choice, Demand};
 use crate::plan::Contender;
 use crate::stages::Residual;
@@ -70,8 +70,8 @@ impl Builder<'_> {
             demand: Demand { is_sorted: false, wanted: None },
         };
         let estimates = choice.estimates()?.unwrap_or_default();
-        let clear = estimates::clear_choice(&estimates).map(|clear| clear.index);
-        let cheaper = rivals.into_iter().find(|rival| Some(rival.bounds.index.keyspace) == clear);
+        let clear = estimates::clear_choice(&estimates).map(|clear| clear.chosen);
+        let cheaper = rivals.into_iter().find(|rival| Some(Chosen::One(rival.bounds.index.keyspace)) == clear);
         Ok(cheaper.unwrap_or(best))
     }
 }

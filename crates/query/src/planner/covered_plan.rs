@@ -17,7 +17,9 @@ pub(super) fn fields(bounds: &IndexBounds, needed: &[Box<str>]) -> Option<Vec<us
     }
     let types = bounds.multikey.types();
     let is_told = |position: usize, path: &str| {
-        !bounds.is_multikey_at(position) && !names_array_index(path) && types.are_exact_at(position, path)
+        !bounds.is_multikey_at(position)
+            && !names_array_index(path)
+            && types.are_exact_at(position, path, bounds.fields[position].kinds())
     };
     let is_needed = |path: &str| needed.iter().any(|needed| **needed == *path);
     let mut found = Vec::with_capacity(needed.len());

@@ -104,8 +104,8 @@ impl IndexBounds {
                 .iter()
                 .enumerate()
                 .filter_map(|(number, predicate)| {
-                    let of_presence = || self.bounds_of_presence(position, predicate);
-                    Some((number, bounds(predicate, path, keys, orders).or_else(of_presence)?))
+                    let of_presence = self.bounds_of_presence(position, predicate);
+                    Some((number, of_presence.or_else(|| bounds(predicate, path, keys, orders))?))
                 })
                 .map(|(number, found)| (number, self.form_of(position, found)))
                 .collect();
@@ -128,17 +128,26 @@ impl IndexBounds {
         }
     }
 
-    /// All keys but that of null, for a condition that the field exists, if only documents without the field have that
-    /// key.
+    /// The key of null for a condition that the field does not exist, and all others if it exists, if only documents
+    /// without the field have that key.
     fn bounds_of_presence(&self, position: usize, predicate: &Expression) -> Option<Bounds> {
+        let asked = match predicate {
+            Expression::Not(child) => &**child,
+            predicate => predicate,
+        };
+        let own = &self.pattern[position].path;
+        if !matches!(asked, Expression::Exists { path } if !path.is_itself() && path.as_str() == own) {
+            return None;
+        }
         let is_told = self.index.tells_types
             && !self.is_multikey_at(position)
             && self.multikey.types().lack_null_at(position)
             && self.index.kind.answers() == Answers::ByField;
-        let own = &self.pattern[position].path;
-        let asks = matches!(predicate, Expression::Exists { path } if !path.is_itself() && path.as_str() == own);
-        let null = || Intervals::union(vec![Interval::point(Value::Null)]);
-        (is_told && asks).then(|| Bounds { intervals: null().complement(), exactness: Exactness::Exact })
+        is_told.then(|| {
+            let null = Intervals::points(Arc::new(vec![Value::Null]));
+            let intervals = if matches!(predicate, Expression::Not(_)) { null } else { null.complement() };
+            Bounds { intervals, exactness: Exactness::Exact }
+        })
     }
 
     /// The bounds for a field's form of key: bounds on a hashed field are inexact, since two values may have one hash.
@@ -239,6 +248,16 @@ impl IndexBounds {
     /// Whether at most one key can be found.
     pub fn is_unique_lookup(&self) -> bool {
         self.index.is_unique && self.fields.iter().all(Intervals::is_single_point)
+    }
+
+    /// Whether a scan within the bounds finds each record once, in ascending order: keys of one value end with the record.
+    pub fn are_in_record_order(&self) -> bool {
+        self.index.kind.answers() == Answers::ByField
+            && self.index.ends_with_record()
+            && !self.index.is_clustered
+            && !self.has_long_keys()
+            && self.window.is_none()
+            && self.fields.iter().all(Intervals::is_single_point)
     }
 
     /// Whether all values of a field are equal within the bounds.

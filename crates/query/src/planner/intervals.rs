@@ -2,6 +2,7 @@
 
 use bunko_bson::text::ValueText;
 use bunko_bson::{Value, order};
+use bunko_catalog::KeyKinds;
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
@@ -218,6 +219,13 @@ impl Intervals {
             return Self::points(Arc::clone(values));
         }
         Self::points(Arc::new(values.iter().filter(|value| other.contains(value)).cloned().collect()))
+    }
+
+    /// The kinds of values that the intervals hold.
+    pub fn kinds(&self) -> KeyKinds {
+        let of =
+            |interval: IntervalRef<'_>| KeyKinds::between(interval.start.as_ref().kind(), interval.end.as_ref().kind());
+        self.iter().map(of).fold(KeyKinds::default(), KeyKinds::with)
     }
 
     pub fn contains(&self, value: &Value) -> bool {

@@ -66,15 +66,23 @@ pub fn plan(collection: &Arc<Collection>, query: impl Into<Arc<FindQuery>>) -> R
     build(collection, &query.into(), None)
 }
 
-/// Plans the query by the index with this keyspace; `None` if that index does not serve it.
-/// # Errors
-/// As [`plan`].
-pub(crate) fn plan_by(collection: &Arc<Collection>, query: &Arc<FindQuery>, index: KeyspaceId) -> Result<Option<Plan>> {
-    let plan = build(collection, query, Some(index))?;
-    Ok((plan.index() == Some(index)).then_some(plan))
+/// The indexes of a plan that was chosen among others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chosen {
+    One(KeyspaceId),
+    /// The intersection of two.
+    Both(KeyspaceId, KeyspaceId),
 }
 
-fn build(collection: &Arc<Collection>, query: &Arc<FindQuery>, chosen: Option<KeyspaceId>) -> Result<Plan> {
+/// Plans the query by these indexes; `None` if they do not serve it.
+/// # Errors
+/// As [`plan`].
+pub(crate) fn plan_by(collection: &Arc<Collection>, query: &Arc<FindQuery>, chosen: Chosen) -> Result<Option<Plan>> {
+    let plan = build(collection, query, Some(chosen))?;
+    Ok((plan.chosen() == Some(chosen)).then_some(plan))
+}
+
+fn build(collection: &Arc<Collection>, query: &Arc<FindQuery>, chosen: Option<Chosen>) -> Result<Plan> {
     let settings = query.scope.settings.as_deref();
     let allowed = settings.and_then(|settings| settings.allowed_in(collection.namespace().as_str()));
     match build_among(collection, query, chosen, allowed) {
@@ -89,7 +97,7 @@ fn build(collection: &Arc<Collection>, query: &Arc<FindQuery>, chosen: Option<Ke
 fn build_among(
     collection: &Arc<Collection>,
     query: &Arc<FindQuery>,
-    chosen: Option<KeyspaceId>,
+    chosen: Option<Chosen>,
     allowed: Option<&AllowedIndexes>,
 ) -> Result<Plan> {
     let operation = &query.scope.operation;
@@ -151,8 +159,8 @@ struct Builder<'q> {
     index_filter: Option<Arc<IndexFilter>>,
     /// Restricts the indexes by the settings of the query's shape.
     allowed: Option<&'q AllowedIndexes>,
-    /// The index to use, if a trial chose it among rivals.
-    chosen: Option<KeyspaceId>,
+    /// The indexes to use, if estimates or a trial chose them among rivals.
+    chosen: Option<Chosen>,
     stages: usize,
     /// Whether the documents found are projected already.
     is_covered: bool,
@@ -246,16 +254,10 @@ impl<'q> Builder<'q> {
             return Ok(self.express(id));
         }
         let indexes = self.allowed_indexes();
-        let best = match self.chosen {
-            None => self.best(self.ranked(&indexes)),
-            Some(chosen) => {
-                let all = self.ranked(&indexes);
-                match all.into_iter().find(|candidate| candidate.bounds.index.keyspace == chosen) {
-                    Some(chosen) => return Ok(self.index_scan(chosen)),
-                    None => None,
-                }
-            }
-        };
+        if let Some(chosen) = self.chosen.and_then(|chosen| self.by_chosen(&indexes, chosen)) {
+            return Ok(chosen);
+        }
+        let best = if self.chosen.is_none() { self.best(self.ranked(&indexes)) } else { None };
         if self.steps.are_used_up() {
             self.contenders.clear();
             return self.last_resort();

@@ -97,8 +97,10 @@ pub(crate) fn bounds(expression: &Expression, path: &str, keys: Keys, orders: Or
 
 fn derive(expression: &Expression, target: IndexedPath<'_>, keys: Keys) -> Option<Bounds> {
     match expression {
-        Expression::Compare { path, op, value } if target.is(path) => comparison(*op, value),
-        Expression::In { path, values, regexes } if target.is(path) => list(values, regexes, target.breadth(keys)),
+        Expression::Compare { path, op, value } if target.is(path) => comparison(*op, value, of_null(path, keys)),
+        Expression::In { path, values, regexes } if target.is(path) => {
+            list(values, regexes, target.breadth(keys), of_null(path, keys))
+        }
         Expression::Regex { path, regex } if target.is(path) => {
             let (intervals, exactness) = regex_intervals(regex, target.breadth(keys))?;
             Some(Bounds::new(intervals, exactness))
@@ -170,10 +172,7 @@ fn negation(child: &Expression, target: IndexedPath<'_>, keys: Keys) -> Option<B
         // MongoDB has no bounds for a negated pattern.
         Expression::In { regexes, .. } if !regexes.is_empty() => return None,
         Expression::Compare { value: Value::Regex { .. }, .. } => return None,
-        Expression::Compare { path, op, value: Value::Null } if target.is(path) && op.includes_equality() => {
-            has_exact_null(path, keys).then(|| Bounds::new(vec![Interval::point(Value::Null)], Exactness::Exact))
-        }
-        Expression::In { path, values, .. } if target.is(path) && has_exact_null(path, keys) => {
+        Expression::In { path, values, .. } if target.is(path) && of_null(path, keys) == Exactness::Exact => {
             let is_array = values.iter().any(|value| matches!(value, Value::Array(_)));
             (!is_array)
                 .then(|| Bounds { intervals: Intervals::points(Arc::clone(values)), exactness: Exactness::Exact })
@@ -185,10 +184,10 @@ fn negation(child: &Expression, target: IndexedPath<'_>, keys: Keys) -> Option<B
     (negated.exactness == Exactness::Exact && !intervals.is_full()).then_some(Bounds { intervals, exactness })
 }
 
-/// Whether every document with the key of null equals null. Inside an array, an element that is not a document has that
-/// key, and does not equal null.
-fn has_exact_null(path: &Path, keys: Keys) -> bool {
-    keys == Keys::One || !path.as_str().contains('.')
+/// Whether every document with the key of null equals null, as a missing field does. Inside an array, an element that is
+/// not a document has that key, and does not equal null.
+fn of_null(path: &Path, keys: Keys) -> Exactness {
+    if keys == Keys::One || !path.as_str().contains('.') { Exactness::Exact } else { Exactness::Inexact }
 }
 
 /// Bounds for a `$nor`: those of each negation together.
@@ -255,10 +254,10 @@ fn below_element(path: &Path, filter: &Expression, target: IndexedPath<'_>) -> O
     (!bounds.intervals.contains(&Value::Null)).then_some(bounds)
 }
 
-fn comparison(op: Comparison, value: &Value) -> Option<Bounds> {
-    if op == Comparison::Eq {
+fn comparison(op: Comparison, value: &Value, of_null: Exactness) -> Option<Bounds> {
+    if op == Comparison::Eq || op.includes_equality() && matches!(value, Value::Null) {
         let mut intervals = Vec::with_capacity(2);
-        let exactness = equality(value, &mut intervals);
+        let exactness = equality(value, of_null, &mut intervals);
         return Some(Bounds::new(intervals, exactness));
     }
     let equal_only = || {
@@ -275,11 +274,10 @@ fn comparison(op: Comparison, value: &Value) -> Option<Bounds> {
 }
 
 /// Adds the keys of documents whose path equals `value`.
-fn equality(value: &Value, intervals: &mut Vec<Interval>) -> Exactness {
+fn equality(value: &Value, of_null: Exactness, intervals: &mut Vec<Interval>) -> Exactness {
     intervals.push(Interval::point(value.clone()));
     match value {
-        // A missing field has the key of null, as does an element that is not a document.
-        Value::Null => Exactness::Inexact,
+        Value::Null => of_null,
         // An array has the keys of its elements; only an array inside another array is a key itself.
         Value::Array(array) => {
             let first = array.as_ref().get(0).unwrap_or(ValueRef::Undefined);
@@ -290,7 +288,7 @@ fn equality(value: &Value, intervals: &mut Vec<Interval>) -> Exactness {
     }
 }
 
-fn list(values: &Arc<Vec<Value>>, regexes: &[Regex], breadth: Breadth) -> Option<Bounds> {
+fn list(values: &Arc<Vec<Value>>, regexes: &[Regex], breadth: Breadth, of_null: Exactness) -> Option<Bounds> {
     let has_own_key = |value: &Value| !matches!(value, Value::Null | Value::Array(_));
     if regexes.is_empty() && values.iter().all(has_own_key) {
         return Some(Bounds { intervals: Intervals::points(Arc::clone(values)), exactness: Exactness::Exact });
@@ -298,7 +296,7 @@ fn list(values: &Arc<Vec<Value>>, regexes: &[Regex], breadth: Breadth) -> Option
     let mut intervals = Vec::with_capacity(values.len() + 2 * regexes.len());
     let mut exactness = Exactness::Exact;
     for value in values.iter() {
-        exactness = exactness.and(equality(value, &mut intervals));
+        exactness = exactness.and(equality(value, of_null, &mut intervals));
     }
     for regex in regexes {
         let (found, regex_exactness) = regex_intervals(regex, breadth)?;
@@ -414,7 +412,10 @@ mod tests {
     fn arrays_nulls_and_missing_values_have_the_keys_that_the_index_gives_them() {
         assert_eq!(of("{a: [1, 2]}", "a", Keys::Several), "Inexact [1, 1] [[ 1, 2 ], [ 1, 2 ]]");
         assert_eq!(of("{a: []}", "a", Keys::Several), "Inexact [undefined, undefined] [[], []]");
-        assert_eq!(of("{a: null}", "a", Keys::One), "Inexact [null, null]");
+        assert_eq!(of("{a: null}", "a", Keys::Several), "Exact [null, null]");
+        assert_eq!(of("{'a.b': null}", "a.b", Keys::One), "Exact [null, null]");
+        assert_eq!(of("{'a.b': {$in: [null, 3]}}", "a.b", Keys::Several), "Inexact [null, null] [3, 3]");
+        assert_eq!(of("{a: {$lte: null}}", "a", Keys::One), "Exact [null, null]");
         assert_eq!(of("{a: {$exists: false}}", "a", Keys::One), "Inexact [null, null]");
         assert_eq!(of("{a: {$exists: false}}", "a", Keys::Several), "none");
         assert_eq!(of("{a: {$gt: [1]}}", "a", Keys::One), "none");

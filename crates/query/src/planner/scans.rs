@@ -4,13 +4,14 @@ use super::sort_order::GivenOrder;
 use super::{AccessPath, Builder, Candidate, IndexBounds, Order, covered_plan, or_plan, predicates_of};
 use crate::plan::UsedIndex;
 use crate::stages::{
-    ClusteredScan, CollectionScan, Covered, DecidedByKeys, DocumentStage, Express, Fetch, GeoScan, IndexScan,
+    AndScan, ClusteredScan, CollectionScan, Covered, DecidedByKeys, DocumentStage, Express, Fetch, GeoScan, IndexScan,
     KeysAlone, MergeScan, OrScan, Overlap, RandomScan, RecordStage, Residual, Shown,
 };
 use bunko_bson::Value;
 use bunko_catalog::{Index, KeySpan, Multikey};
 use bunko_matcher::Expression;
 use bunko_store::Direction;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 impl Builder<'_> {
@@ -71,30 +72,42 @@ impl Builder<'_> {
         let scan = self.scan(candidate.bounds, direction);
         if let Some((fields, decided)) = covered {
             let computes = self.query.projection.as_ref().is_some_and(|projection| projection.computes());
-            self.is_covered = !computes;
-            let shown = if self.query.returns_keys || computes { Shown::AsScan } else { Shown::AsProjection };
+            // The fields of the sort are projected away above it.
+            let is_sorted_above = self.query.sort.is_some() && order == Order::Any;
+            self.is_covered = !computes && !is_sorted_above;
+            let is_projection = self.is_covered && !self.query.returns_keys;
+            let shown = if is_projection { Shown::AsProjection } else { Shown::AsScan };
             return AccessPath { stage: Box::new(Covered::new((self.number(), shown), scan, fields, decided)), order };
         }
         self.fetch(Box::new(scan), residual, order)
     }
 
-    /// The index fields that the query needs, if the keys alone answer it.
+    /// The index fields that the query and its sort need, if the keys alone answer it.
     pub(super) fn covered(
         &self,
         bounds: &IndexBounds,
         residual: &Residual,
         order: Order,
     ) -> Option<(Vec<usize>, DecidedByKeys)> {
-        let is_ordered = self.query.sort.is_none() || order == Order::AsAsked;
-        let decided = residual.decided_by_keys().filter(|_| is_ordered)?;
-        let own: Vec<Box<str>>;
-        let needed = if self.query.needs_keys_alone() {
-            own = bounds.index.fields.iter().map(|field| field.path.as_str().into()).collect();
-            &own
+        let decided = residual.decided_by_keys()?;
+        let sort = self.query.sort.as_ref().filter(|_| order == Order::Any);
+        let needed: Cow<'_, [Box<str>]> = if self.query.needs_keys_alone() && sort.is_none() {
+            bounds.index.fields.iter().map(|field| field.path.as_str().into()).collect()
         } else {
-            self.query.needed_alone()?
+            self.query.needed_alone()?.into()
         };
-        Some((covered_plan::fields(bounds, needed)?, decided))
+        let needed = match sort {
+            None => needed,
+            Some(sort) if sort.reads_metadata() => return None,
+            Some(sort) => {
+                let mut all: Vec<Box<str>> = needed.into_owned();
+                all.extend(sort.parts().map(|(path, _)| path.dotted().into()));
+                all.sort_unstable();
+                all.dedup();
+                all.into()
+            }
+        };
+        Some((covered_plan::fields(bounds, &needed)?, decided))
     }
 
     fn clustered_scan(
@@ -132,6 +145,17 @@ impl Builder<'_> {
         let scans = scans.into_iter().map(|(bounds, direction)| self.scan(bounds, direction)).collect();
         let merged = MergeScan::new(self.number(), scans, self.query.sort.as_ref(), overlap);
         self.fetch(Box::new(merged), residual, Order::AsAsked)
+    }
+
+    /// The records that two scans find, both in the order of records.
+    pub(super) fn intersection(&mut self, one: IndexBounds, other: IndexBounds) -> AccessPath {
+        let mut decided = [one.decided.as_slice(), &other.decided].concat();
+        decided.sort_unstable();
+        decided.dedup();
+        let residual = Residual::without(&decided, predicates_of(self.query.filter.root()).len());
+        let scans = [one, other].map(|bounds| self.scan(bounds, Direction::Forward));
+        let scan = Box::new(AndScan { number: self.number(), scans });
+        self.fetch(scan, residual, Order::Any)
     }
 
     /// A scan of the records that any of several scans finds.

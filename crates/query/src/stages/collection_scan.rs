@@ -34,7 +34,9 @@ impl Stage for CollectionScan {
     }
 
     fn describe(&self, query: &FindQuery, facts: &mut Facts<'_>) {
-        self.residual.describe(query, facts);
+        if !self.residual.is_nothing() {
+            facts.append_parsed_query("filter", &query.filter);
+        }
         facts.append("direction", super::index_scan::direction_name(self.direction));
     }
 

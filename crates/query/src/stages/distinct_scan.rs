@@ -46,15 +46,15 @@ impl DistinctScan {
         let is_told = index.tells_types
             && index.strings.is_bytes()
             && matches!(of, DistinctOf::Elements | DistinctOf::Groups)
-            && !bounds.is_multikey_at(position)
-            && types.may_be_exact_at(position);
+            && !bounds.is_multikey_at(position);
         Self { scan, position, of, types: is_told.then_some(types) }
     }
 
     /// Whether the scan reads documents, as far as that is known beforehand.
     fn is_fetching(&self) -> bool {
-        let path = &self.scan.bounds().pattern[self.position].path;
-        !self.types.is_some_and(|types| types.are_exact_at(self.position, path))
+        let bounds = self.scan.bounds();
+        let (path, kinds) = (&bounds.pattern[self.position].path, bounds.fields[self.position].kinds());
+        !self.types.is_some_and(|types| types.are_exact_at(self.position, path, kinds))
     }
 }
 

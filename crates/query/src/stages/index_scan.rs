@@ -26,6 +26,9 @@ pub(crate) struct IndexScan {
     direction: Direction,
 }
 
+/// Entries that a scan reads on the way to a record before it seeks.
+const STEPS_BEFORE_SEEK: usize = 8;
+
 /// The direction's name in explain.
 pub(super) fn direction_name(direction: Direction) -> &'static str {
     match direction {
@@ -244,6 +247,37 @@ impl Scan {
         }
         self.next_range += 1;
         Some(if self.direction == Direction::Forward { begun } else { self.ranges.len() - 1 - begun })
+    }
+
+    /// The first record from `least` on that has not been read. The bounds are in the order of records.
+    pub(super) fn next_from(&mut self, least: RecordId, run: &mut Run) -> Result<Option<RecordId>> {
+        let mut found = self.next_entry(run)?;
+        for _ in 0..STEPS_BEFORE_SEEK {
+            if found.is_none_or(|record| record >= least) {
+                break;
+            }
+            run.at(self.number).rejected += 1;
+            found = self.next_entry(run)?;
+        }
+        if found.is_some_and(|record| record < least) {
+            run.at(self.number).rejected += 1;
+            self.seek(least, run);
+            found = self.next_entry(run)?;
+        }
+        let statistics = run.at(self.number);
+        match found {
+            Some(_) => statistics.advanced += 1,
+            None => statistics.is_at_end = true,
+        }
+        Ok(found)
+    }
+
+    /// Goes to the key of a record, or to the next one, in the present range.
+    fn seek(&mut self, record: RecordId, run: &mut Run) {
+        let Some(RangeRef::Between { start, end }) = self.range.map(|range| self.ranges.get(range)) else { return };
+        run.at(self.number).seeks += 1;
+        let start = [start, &record.0.to_be_bytes()].concat();
+        Self::walk(&mut self.cursor, run, self.bounds.index.keyspace, (&start, &end), self.direction);
     }
 
     /// The next entry within the bounds; a record comes once for each of its keys.

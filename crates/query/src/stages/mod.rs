@@ -1,6 +1,7 @@
 //! The stages of plans, one file each. Every stage has a plan side, which is shared and explained ([`Stage`]), and a
 //! running side, which the plan side opens.
 
+mod and_scan;
 mod assisted_scan;
 mod clustered_scan;
 mod collection_scan;
@@ -27,6 +28,7 @@ mod text_or;
 mod union_scan;
 mod whole_document;
 
+pub(crate) use and_scan::AndScan;
 pub(crate) use clustered_scan::ClusteredScan;
 pub(crate) use collection_scan::CollectionScan;
 pub(crate) use covered::{Covered, Shown};

@@ -1,6 +1,5 @@
 //! The search of a statement, for the profiler: kept as it is, and described only if the statement is recorded.
 
-use super::search::Search;
 use crate::Execution;
 use crate::execution::ExecutionStatistics;
 use crate::plan_report::PlanReport;
@@ -9,41 +8,29 @@ use bunko_catalog::Collection;
 use std::sync::Arc;
 
 /// The search of a finished statement.
-pub struct LastSearch {
-    by: By,
-}
-
-enum By {
-    Id(Arc<Collection>, FoundById),
-    Plan(Box<Execution>),
-}
-
-/// A search by `_id`.
-#[derive(Clone, Copy)]
-pub(super) struct FoundById {
-    /// Whether a record had the `_id`.
-    pub is_found: bool,
-    /// Whether the filter has no other condition.
-    pub is_filter: bool,
+pub enum LastSearch {
+    /// A search by `_id`.
+    ById {
+        /// The collection.
+        collection: Arc<Collection>,
+        /// Whether a record had the `_id`.
+        is_found: bool,
+        /// Whether the filter has no other condition.
+        is_filter: bool,
+    },
+    /// A search by a plan.
+    Planned(Box<Execution>),
 }
 
 impl LastSearch {
-    pub(super) fn of(search: Search, collection: Arc<Collection>, by_id: FoundById) -> Self {
-        let by = match search {
-            Search::One(_) => By::Id(collection, by_id),
-            Search::Plan(execution) => By::Plan(execution),
-        };
-        Self { by }
-    }
-
     /// Index keys and documents that it examined.
     pub fn statistics(&self) -> ExecutionStatistics {
-        match &self.by {
-            By::Id(_, by_id) => {
-                let found = u64::from(by_id.is_found);
+        match self {
+            Self::ById { is_found, .. } => {
+                let found = u64::from(*is_found);
                 ExecutionStatistics { keys_examined: found, docs_examined: found, returned: found }
             }
-            By::Plan(execution) => execution.statistics(),
+            Self::Planned(execution) => execution.statistics(),
         }
     }
 
@@ -51,8 +38,8 @@ impl LastSearch {
     /// the report has one stage whose name begins with `EXPRESS`, as on MongoDB.
     pub fn report(&self, stage: &str, express: Express) -> PlanReport {
         let totals = self.statistics();
-        match &self.by {
-            By::Id(collection, by_id) if express == Express::Yes && by_id.is_filter => {
+        match self {
+            Self::ById { collection, is_filter: true, .. } if express == Express::Yes => {
                 let lookup = PlanReport::of_id_lookup(collection.is_clustered(), totals.docs_examined > 0);
                 let name = format!("EXPRESS_{stage}");
                 let mut stages = DocumentBuf::new().with("stage", name.as_str());
@@ -61,8 +48,8 @@ impl LastSearch {
                 }
                 PlanReport { summary: format!("{},{name}", lookup.summary), stages, ..lookup }
             }
-            By::Id(collection, by_id) => {
-                let name = match (collection.is_clustered(), by_id.is_filter) {
+            Self::ById { collection, is_filter, .. } => {
+                let name = match (collection.is_clustered(), is_filter) {
                     (true, _) => "CLUSTERED_IXSCAN",
                     (false, true) => "IDHACK",
                     (false, false) => "IXSCAN",
@@ -76,7 +63,7 @@ impl LastSearch {
                     .append("docsExamined", totals.docs_examined as i32);
                 PlanReport::of_tree(DocumentBuf::new().with("stage", stage).with("inputStage", &lookup))
             }
-            By::Plan(execution) => {
+            Self::Planned(execution) => {
                 let report = execution.report();
                 let stages = DocumentBuf::new().with("stage", stage).with("inputStage", &report.stages);
                 PlanReport { stages, ..report }

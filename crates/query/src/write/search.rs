@@ -1,8 +1,7 @@
 //! From a filter to locked records.
 
-use super::report::{FoundById, LastSearch};
-use super::upsert::check_filter;
-use super::{Upsert, Writes, version_document};
+use super::report::LastSearch;
+use super::{Writes, version_document};
 use crate::find_query::FindQuery;
 use crate::hint::Hint;
 use crate::id_lookup::{can_look_up, id_lookup, is_plain_id};
@@ -10,7 +9,7 @@ use crate::{Execution, QueryScope, plan};
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_catalog::{Collection, Target, Verdict};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_matcher::{Comparison, Expression, MatchedPosition};
+use bunko_matcher::{Comparison, Expression, Filter, MatchedPosition};
 use bunko_store::{Location, RecordId};
 use bunko_update::Targets;
 use std::sync::Arc;
@@ -115,6 +114,14 @@ impl<'a> Wanted<'a> {
         Self { by: By::Query(Arc::new(query)), operation, strings }
     }
 
+    /// The whole filter; `None` for an `_id` alone.
+    pub(super) fn filter(&self) -> Option<&Filter> {
+        match &self.by {
+            By::Id(_) => None,
+            By::Query(query) => Some(&query.filter),
+        }
+    }
+
     /// The query for a statement's target documents.
     pub(super) fn query(filter: DocumentRef<'_>, choice: Choice<'_>, scope: &Arc<QueryScope>) -> Result<FindQuery> {
         let mut query = FindQuery::new(filter, Arc::clone(scope))?;
@@ -128,14 +135,6 @@ impl<'a> Wanted<'a> {
             query.limit = Some(1);
         }
         Ok(query)
-    }
-
-    /// As [`check_filter`].
-    pub(super) fn check_upsert(&self, upsert: Upsert) -> Result<()> {
-        match &self.by {
-            By::Id(_) => Ok(()),
-            By::Query(query) => check_filter(&query.filter, upsert),
-        }
     }
 
     /// The filter's equalities by path; empty if the filter asks for anything else.
@@ -294,8 +293,7 @@ impl Writes<'_> {
         decide: &mut Decision<'_>,
     ) -> Result<Option<Changes>> {
         let mut search = Self::search(wanted, collection, &self.scope)?;
-        let found_by_id =
-            FoundById { is_found: matches!(search, Search::One(Some(_))), is_filter: matches!(wanted.by, By::Id(_)) };
+        let is_found = matches!(search, Search::One(Some(_)));
         let changed = if targets == Targets::Many {
             // A statement for all documents is complete after one search, whatever other clients did meanwhile.
             let changed = self.change_found((collection, wanted), &mut search, u64::MAX, decide);
@@ -303,7 +301,14 @@ impl Writes<'_> {
         } else {
             self.change_first((collection, wanted), &mut search, decide)
         };
-        self.last_search = Some(LastSearch::of(search, Arc::clone(collection), found_by_id));
+        self.last_search = Some(match search {
+            Search::One(_) => LastSearch::ById {
+                collection: Arc::clone(collection),
+                is_found,
+                is_filter: matches!(wanted.by, By::Id(_)),
+            },
+            Search::Plan(execution) => LastSearch::Planned(execution),
+        });
         changed
     }
 

@@ -68,6 +68,13 @@ impl Writes<'_> {
     }
 }
 
+impl Wanted<'_> {
+    /// As [`check_filter`].
+    pub(super) fn check_upsert(&self, upsert: Upsert) -> Result<()> {
+        self.filter().map_or(Ok(()), |filter| check_filter(filter, upsert))
+    }
+}
+
 /// Refuses `$expr` in the filter of an upsert, since no document can be derived from it.
 /// # Errors
 /// `QueryFeatureNotAllowed`.

@@ -2,6 +2,7 @@
 
 mod concurrent_writes;
 mod estimates;
+mod intersections;
 mod long_keys;
 mod planning_steps;
 mod plans_agree;

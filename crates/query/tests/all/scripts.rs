@@ -7,7 +7,7 @@
 //! - `plan`: the fields of a find; prints the winning plan, one stage per line.
 //! - `rejected`: the fields of a find; prints the plans that lost a trial.
 //! - `because`: the fields of a find; prints the unused indexes, each with the reason.
-//! - `fill`: a number of documents, then a document of moduli: each field of the n-th document is n modulo its modulus.
+//! - `fill`: a number of documents, then a document of moduli: each field of the n-th document is n modulo its modulus; other values stay.
 //! - `estimates`: the fields of a find; prints the stages with estimates and what was found, and the rejected plans.
 //! - `cache`: prints the collection's plan cache.
 //! - `run`: the fields of a find; prints the stages with their statistics.
@@ -68,9 +68,9 @@ fn run(database: &Database, name: &str, directive: &str, input: &str) -> Result<
         let count: i64 = lines.next().and_then(|count| count.parse().ok()).expect("a number");
         let moduli = document(lines.next().expect("moduli"));
         for number in 0..count {
-            let fields = moduli.as_ref().iter().map(|field| {
-                let modulus = bunko_bson::number::as_i64_exact(field.value).expect("a whole number");
-                format!("{}: {}", field.name, number % modulus)
+            let fields = moduli.as_ref().iter().map(|field| match bunko_bson::number::as_i64_exact(field.value) {
+                Some(modulus) => format!("{}: {}", field.name, number % modulus),
+                None => format!("{}: {}", field.name, shell::print(field.value)),
             });
             database.insert(name, &format!("{{_id: {number}, {}}}", fields.collect::<Vec<_>>().join(", ")))?;
         }

@@ -1,6 +1,6 @@
 //! Merges the workers' findings.
 
-use super::measurement::RunShare;
+use super::run_share::RunShare;
 use crate::result::Finding;
 
 /// The findings of all workers. A finding with the same text in all workers appears once; any other finding has its

@@ -1,7 +1,7 @@
 //! The seconds of a run, added up over its workers.
 
 use super::MergeRefusal;
-use super::measurement::{RunShare, decode};
+use super::run_share::{RunShare, decode};
 use crate::result::Interval;
 use bunko_statistics::LatencyHistogram;
 use std::collections::BTreeMap;

@@ -1,20 +1,10 @@
 //! Sums the workers' figures.
 
+use super::run_share::{RunShare, decode};
 use super::{MergeRefusal, finding, interval, pauses, provenance};
 use crate::p999_trend;
 use crate::result::{Finding, Measurement, OperationPart, ServerSample};
 use bunko_statistics::LatencyHistogram;
-
-/// One worker's share of a run.
-#[derive(Clone, Copy)]
-pub(super) struct RunShare<'a> {
-    /// Its index.
-    pub worker: u32,
-    /// Delay of its starting signal after the earliest one, by the server's clock.
-    pub late_seconds: f64,
-    /// Its figures.
-    pub measurement: &'a Measurement,
-}
 
 /// The sum of all workers; errors name it `run`.
 ///
@@ -97,15 +87,6 @@ fn operation_parts(run: &str, parts: &[RunShare<'_>]) -> Result<Vec<OperationPar
         histogram: histogram.encode(),
     };
     Ok(sums.into_iter().map(part).collect())
-}
-
-/// A worker's histogram.
-pub(super) fn decode(run: &str, worker: u32, encoded: &str) -> Result<LatencyHistogram, MergeRefusal> {
-    LatencyHistogram::decode(encoded).map_err(|error| MergeRefusal::Histogram {
-        worker,
-        run: run.to_owned(),
-        detail: error.to_string(),
-    })
 }
 
 /// The worker with most samples of the server. Samples of several workers are never added, because all measured the

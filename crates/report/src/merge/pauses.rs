@@ -1,7 +1,7 @@
 //! Merges the generators' observations of their machines.
 
 use super::MergeRefusal;
-use super::measurement::{RunShare, decode};
+use super::run_share::{RunShare, decode};
 use crate::result::MachinePauses;
 use bunko_statistics::LatencyHistogram;
 

@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// Longest time between the starting signals of one run, by the server's clock: the seconds of all workers are added.
+pub(super) const STARTS_APART_MS_MAX: f64 = 1_000.0;
+
 /// The reason why reports are not the shares of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MergeRefusal {
@@ -122,7 +125,7 @@ impl fmt::Display for MergeRefusal {
                 f,
                 "{run}: worker {last} started {:.1} s after worker {first} by the server's clock, more than {:.0} s",
                 apart_ms / 1e3,
-                super::run::STARTS_APART_MS_MAX / 1e3
+                STARTS_APART_MS_MAX / 1e3
             ),
             Self::Histogram { worker, run, detail } => write!(f, "{run}: histogram of worker {worker}: {detail}"),
         }

@@ -1,12 +1,11 @@
 //! One repetition of a step, as all workers saw it.
 
 use super::MergeRefusal;
-use super::measurement::{self, RunShare};
+use super::measurement;
+use super::refusal::STARTS_APART_MS_MAX;
+use super::run_share::RunShare;
 use super::worker::Worker;
 use crate::result::{Outcome, Run};
-
-/// Longest time between the starting signals of one run, by the server's clock: the seconds of all workers are added.
-pub(super) const STARTS_APART_MS_MAX: f64 = 1_000.0;
 
 /// The sum of a run's shares; `label` names it in refusals.
 pub(super) fn merge(label: &str, runs: &[(&Worker<'_>, &Run)]) -> Result<Run, MergeRefusal> {

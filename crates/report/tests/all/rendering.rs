@@ -6,8 +6,9 @@
 use crate::fixture;
 use bunko_report::result::Outcome;
 use bunko_report::{Report, csv, history, html, text};
+use bunko_testkit::cpu_time::CpuTime;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{env, fs};
 
 /// Limits for the HTML of ten minutes of one-second intervals in 24 steps.
@@ -74,7 +75,7 @@ fn a_page_asks_for_nothing_and_runs_nothing_else() {
 #[test]
 fn ten_minutes_in_many_steps_fit() {
     let report = fixture::sizes();
-    let began = Instant::now();
+    let began = CpuTime::now();
     let page = html::render(&report);
     assert!(began.elapsed() < RENDERING_MAX, "{:?}", began.elapsed());
     assert!(page.len() < BYTES_MAX, "{} bytes", page.len());

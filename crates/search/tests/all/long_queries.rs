@@ -5,22 +5,23 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{Interruption, MemoryLimits, OperationContext};
 use bunko_search::{Definition, Documents, Postings, Schema, Search, SearchIndexDefinition, SearchQuery, SearchStage};
+use bunko_testkit::cpu_time::CpuTime;
 use bunko_testkit::shell::parse_document;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// An operation that has to stop at a time.
-struct Until(Instant);
+/// An operation that has to stop when its thread has used so much processor time.
+struct Until(CpuTime, Duration);
 
 impl Interruption for Until {
     fn reason(&self) -> Option<Failure> {
-        let is_over = Instant::now() > self.0;
+        let is_over = self.0.elapsed() > self.1;
         is_over.then(|| Failure::new(ErrorCode::MAX_TIME_MS_EXPIRED, "operation exceeded time limit"))
     }
 }
 
 fn operation(time: Duration) -> Arc<OperationContext> {
-    OperationContext::new(Arc::new(Until(Instant::now() + time)), MemoryLimits::none())
+    OperationContext::new(Arc::new(Until(CpuTime::now(), time)), MemoryLimits::none())
 }
 
 struct Collection {
@@ -77,9 +78,9 @@ impl Collection {
     }
 }
 
-/// Asks for more than a second's work, which stops soon after a tenth of one: a debug build beside other tests.
+/// Asks for more than a second's work, which stops soon after a tenth of one, in a debug build.
 fn assert_stops(collection: &mut Collection, name: &str, query: &DocumentBuf, definition: &Arc<Definition>) {
-    let begun = Instant::now();
+    let begun = CpuTime::now();
     let failure = collection.found(query, definition, Duration::from_millis(100)).map(drop);
     let code = failure.map_err(|failure| failure.code());
     assert!(begun.elapsed() < Duration::from_secs(5), "{name}: {:?}", begun.elapsed());
@@ -169,7 +170,7 @@ fn all_stop_soon_after_they_have_to() {
         let mut collection = Collection::new(documents.clone(), &definition, has_postings);
         for query in &queries {
             let name = query.as_ref().first().expect("an operator").name;
-            let begun = Instant::now();
+            let begun = CpuTime::now();
             match collection.found(query, &definition, Duration::from_millis(100)) {
                 Ok(_) => {}
                 Err(failure) => assert!(
@@ -177,7 +178,7 @@ fn all_stop_soon_after_they_have_to() {
                     "{name}: {failure}"
                 ),
             }
-            // Generous, for a debug build beside other tests: a search that never checks its limits takes minutes.
+            // A debug build takes long from one check to the next; a search that never checks its limits takes minutes.
             assert!(begun.elapsed() < Duration::from_secs(5), "{name}: {:?}", begun.elapsed());
             println!("{name}: {:?}", begun.elapsed());
         }
@@ -277,7 +278,7 @@ fn many_paths_stop_soon_after_they_have_to() {
         assert_stops(&mut collection, name, &query, &definition);
     }
     // These queries end soon, one of them with an error.
-    let begun = Instant::now();
+    let begun = CpuTime::now();
     let like = of("moreLikeThis", &nothing().with("like", &wide));
     let stopped = collection.found(&like, &definition, Duration::from_millis(100)).is_err();
     let facets = of("facet", &nothing().with("facets", &facets));

@@ -1,7 +1,8 @@
 //! Reasons why a connection ends, and their log lines.
 
 use crate::first_bytes::Foreign;
-use crate::newcomer::{Newcomer, TooMuch};
+use crate::held_memory::TooMuch;
+use crate::newcomer::Newcomer;
 use crate::tls::HandshakeError;
 use bunko_command::Peer;
 use bunko_wire::WireError;

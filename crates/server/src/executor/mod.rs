@@ -175,14 +175,13 @@ impl Executor {
 mod tests {
     use super::*;
     use crate::acknowledge::let_the_ready_run;
+    use bunko_testkit::patience::{PATIENCE, wait_until};
     use std::future::poll_fn;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
     use std::sync::mpsc;
     use std::thread::JoinHandle;
     use std::time::{Duration, Instant};
-
-    const PATIENCE: Duration = Duration::from_secs(20);
 
     /// An executor with running threads; dropping it stops them.
     struct Running {
@@ -294,10 +293,7 @@ mod tests {
             holder.read_exact(&mut [0]).unwrap();
         }
         // The substitutes leave.
-        while running.executor.seats[2..].iter().any(Seat::is_taken) {
-            assert!(began.elapsed() < PATIENCE);
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_until("they leave", || !running.executor.seats[2..].iter().any(Seat::is_taken));
         ask(&mut client);
     }
 
@@ -351,10 +347,7 @@ mod tests {
             }
         }
         // The second thread rests once one thread keeps up.
-        while running.executor.lookout.helpers() > 0 {
-            assert!(began.elapsed() < PATIENCE);
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_until("it rests", || running.executor.lookout.helpers() == 0);
         clients.iter_mut().for_each(ask);
     }
 

@@ -95,11 +95,13 @@ impl Tls {
         self.current.read().certificate.clone()
     }
 
-    pub(crate) fn plain_clients(&self) -> PlainClients {
+    /// Treatment of clients that do not use TLS.
+    pub fn plain_clients(&self) -> PlainClients {
         self.options.plain_clients
     }
 
-    fn configuration(&self) -> Arc<ServerConfig> {
+    /// The configuration for a new connection.
+    pub fn configuration(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.current.read().configuration)
     }
 }

@@ -1,8 +1,8 @@
 //! `$setOnInsert`: `$set` for documents that an upsert creates.
 
 use super::{Effect, Modifier, Operator, Scene};
+use crate::context::Insertion;
 use crate::trie::Plan;
-use crate::update::Insertion;
 use bunko_bson::{Element, StringUse, Value, ValueRef};
 use bunko_errors::Result;
 

@@ -79,6 +79,23 @@ pub const CONNECTIONS_BY_ADDRESS: Setting = Setting {
     kind: Kind::Whole(1..=1_000_000),
     ..PLAIN
 };
+pub const MONITOR_PORT: Setting = Setting {
+    keys: &["monitor.port"],
+    flag: "monitor-port",
+    help: "Port for HTTP with /metrics, /healthz and /readyz; 0 takes a free one [default: none]",
+    value_name: "PORT",
+    kind: Kind::Whole(0..=65_535),
+    ..PLAIN
+};
+pub const MONITOR_BIND_IP: Setting = Setting {
+    keys: &["monitor.bindIp"],
+    flag: "monitor-bind-ip",
+    help: "Addresses and names of hosts for that port, comma-separated [default: 127.0.0.1]",
+    value_name: "ADDRESSES",
+    kind: Kind::Text(any_text),
+    default: |configuration| configuration.given(&MONITOR_PORT).map(|_| Value::Text("127.0.0.1".into())),
+    ..PLAIN
+};
 pub const LOGIN_TIMEOUT_MS: Setting = Setting {
     keys: &["net.loginTimeoutMS"],
     flag: "login-timeout-ms",

@@ -8,14 +8,12 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_client::{Connection, Uri};
 use bunko_report::Report;
 use bunko_report::result::{Measurement, Outcome};
+use bunko_testkit::patience::wait_until;
 use bunko_testkit::process::{Server, temporary_dbpath};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
-/// Longest wait for an event that must happen, on a machine with other load.
-pub const PATIENCE: Duration = Duration::from_mins(1);
 const COLLECTION: &str = "documents";
 /// Folder of the report of [`Lab::run`].
 pub const REPORT: &str = "report";
@@ -84,11 +82,7 @@ impl Measured {
     /// Waits until a run has inserted that many documents.
     pub fn wait_for_documents(&self, wanted: i64) {
         let mut connection = self.connect();
-        let deadline = Instant::now() + PATIENCE;
-        while count(&mut connection, DATABASE, COLLECTION) < wanted {
-            assert!(Instant::now() < deadline, "no {wanted} documents within {PATIENCE:?}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        wait_until("the run inserts", || count(&mut connection, DATABASE, COLLECTION) >= wanted);
     }
 
     /// All documents of a run as bytes, in the order of `_id`.

@@ -1,6 +1,7 @@
 //! A server under test, and peers that send it arbitrary bytes, as no library would.
 
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_testkit::patience::PATIENCE;
 use bunko_testkit::process::{Server, temporary_dbpath};
 use bunko_testkit::shell;
 use bunko_wire::{HEADER_BYTES, Message, MessageFlags, OpCode, needed_bytes, write_message};
@@ -8,10 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
-
-/// Longest wait for an event that must happen.
-const PATIENCE: Duration = Duration::from_secs(10);
+use std::time::Duration;
 
 /// The server under test: the one that cargo built, or the one that a suite names.
 pub fn binary() -> PathBuf {
@@ -59,11 +57,7 @@ impl Running {
 
     /// Waits until the server has logged those words.
     pub fn assert_logged(&self, words: &str) {
-        let deadline = Instant::now() + PATIENCE;
-        while !self.server.output_tail().contains(words) {
-            assert!(Instant::now() < deadline, "'{words}' is not in the log:\n{}", self.server.output_tail());
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        self.server.logged(words);
     }
 
     /// Resident memory of the server in bytes.

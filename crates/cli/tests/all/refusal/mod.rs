@@ -1,11 +1,8 @@
 //! Starts of a server that must be refused.
 
+use bunko_testkit::process::exit_of;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// Longest wait for a start to be refused.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Exit statuses of a failed start and of a wrong configuration.
 pub const FAILED: i32 = 1;
@@ -21,15 +18,7 @@ pub fn output(binary: &Path, arguments: &[&str], status: i32) -> String {
         .stderr(Stdio::piped())
         .spawn()
         .expect("it can be run");
-    let deadline = Instant::now() + PATIENCE;
-    while child.try_wait().expect("a child can be waited for").is_none() {
-        if Instant::now() > deadline {
-            let _ = child.kill();
-            let output = child.wait_with_output().expect("its output");
-            panic!("{arguments:?} is not refused: {}", String::from_utf8_lossy(&output.stderr));
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    exit_of(&mut child);
     let output = child.wait_with_output().expect("its output");
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(status), "{arguments:?}: {text}");

@@ -99,6 +99,17 @@ fn check_told(reader: &Reader, filter: &str, wanted: &[u64]) -> Result<()> {
     Ok(())
 }
 
+/// The sort keys of the documents that a find returns, as far as these have the sort's fields.
+fn order_shown(reader: &Reader, find: &str) -> Result<Vec<Vec<u8>>> {
+    let sort = reader.query(find).sort.expect("a sort");
+    let key_of = |document: &DocumentBuf| {
+        let mut key = Vec::new();
+        sort.append_key(&mut key, document.as_ref(), &OperationContext::unlimited(), StringOrder::BYTES)?;
+        Ok(key)
+    };
+    told(reader, find)?.iter().map(key_of).collect()
+}
+
 /// Covered fields equal those of the documents, whichever stage gives them.
 fn check_covered(reader: &Reader, filter: &str) -> Result<()> {
     for index in reader.whole_indexes().iter().filter(|index| index.kind.name().is_empty()) {
@@ -131,6 +142,17 @@ fn check_covered(reader: &Reader, filter: &str) -> Result<()> {
             };
             let by_index = shown(&format!("'{}'", index.name))?;
             assert_eq!(by_index, shown("{$natural: 1}")?, "{filter} with {} shown for {list}", index.name);
+            // The first field comes first in the sort, and is not shown in the second projection.
+            let direction = |position| if position == 0 { -1 } else { 1 };
+            let sort = braced(paths.iter().enumerate().map(|(at, path)| format!("'{path}': {}", direction(at))));
+            let find = format!("{{filter: {filter}, sort: {sort}, projection: {projection}, projectionOnly: true");
+            let scanned = match order_shown(reader, &format!("{find}, hint: {{$natural: 1}}}}")) {
+                // Parallel arrays cannot be sorted.
+                Err(failure) if failure.code() != ErrorCode::SNAPSHOT_UNAVAILABLE => continue,
+                scanned => scanned?,
+            };
+            let by_index = order_shown(reader, &format!("{find}, hint: '{}'}}", index.name))?;
+            assert_eq!(by_index, scanned, "{filter} with {} sorted by {sort} for {list}", index.name);
         }
     }
     Ok(())
@@ -287,6 +309,35 @@ fn check_hinted_wildcards(reader: &Reader, filter: &str) -> Result<()> {
     Ok(())
 }
 
+/// The records that two indexes have in common are those of a scan, with and without documents.
+fn check_intersections(reader: &Reader, filter: &str, wanted: &[u64]) -> Result<()> {
+    for needed in ["", ", needed: []"] {
+        for mut execution in reader.open_intersections(reader.query(&format!("{{filter: {filter}{needed}}}")))? {
+            let mut found = Vec::new();
+            while let Some((record, _)) = execution.next_record()? {
+                found.push(record.0);
+            }
+            assert_eq!(found, wanted, "{filter}{needed} by two indexes, in the order of records");
+        }
+    }
+    Ok(())
+}
+
+/// Each two indexes together, for values that some documents have.
+pub fn check_pairs(reader: &Reader) -> Result<()> {
+    let indexes = reader.whole_indexes();
+    for (position, one) in indexes.iter().enumerate() {
+        for (other, condition) in indexes[..position].iter().flat_map(|other| [(other, "3"), (other, "{$gte: 2}")]) {
+            let asked =
+                |index: &Index| braced(index.fields.iter().map(|field| format!("'{}': {condition}", field.path)));
+            let filter = format!("{{$and: [{}, {}]}}", asked(one), asked(other));
+            let wanted = records(&answer(reader, &format!("{{filter: {filter}, hint: {{$natural: 1}}}}"))?);
+            check_intersections(reader, &filter, &wanted)?;
+        }
+    }
+    Ok(())
+}
+
 /// All checks of one filter; `sort` is the find's own.
 /// # Errors
 /// Failures that make the state unreadable: see [`Reader::is_lost`].
@@ -301,6 +352,7 @@ pub fn check(reader: &Reader, find: &Find, sort: Option<&str>) -> Result<()> {
     assert_eq!(reader.count(&format!("{{filter: {filter}}}"))?, wanted.len() as u64, "counted {filter}");
     let numbered = answer(reader, &format!("{{filter: {filter}, needed: []}}"))?;
     assert_eq!(records(&numbered), wanted, "{filter} where nothing is read");
+    check_intersections(reader, filter, &wanted)?;
     for index in reader.whole_indexes() {
         let hinted = answer(reader, &format!("{{filter: {filter}, hint: '{}'}}", index.name))?;
         assert_eq!(records(&hinted), wanted, "{filter} with {}", index.name);

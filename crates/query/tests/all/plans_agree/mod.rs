@@ -7,7 +7,7 @@ mod reader;
 mod scenes;
 
 use crate::temporary::{self, Database, document};
-use agreement::{check, check_distinct, check_ends_of_groups, check_groups};
+use agreement::{check, check_distinct, check_ends_of_groups, check_groups, check_pairs};
 use bunko_engines::ENGINES;
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
@@ -19,6 +19,7 @@ fn check_scene(reader: &Reader, scene: &Scene) -> Result<()> {
     check_distinct(reader, "{}")?;
     check_groups(reader, "{}")?;
     check_ends_of_groups(reader, "{}")?;
+    check_pairs(reader)?;
     scene.finds.iter().try_for_each(|find| check(reader, find, find.sort.pattern(&scene.indexes).as_deref()))
 }
 

@@ -5,7 +5,7 @@ use bunko_bson::ArrayBuf;
 use bunko_catalog::{Catalog, Collection, Index, StateAsked};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
-use bunko_query::{DistinctValues, Execution, FindQuery, Hint, count, distinct_query, plan};
+use bunko_query::{DistinctValues, Execution, FindQuery, Hint, Plan, count, distinct_query, plan};
 use bunko_store::Snapshot;
 use std::sync::Arc;
 
@@ -81,6 +81,20 @@ impl Reader {
             Some(Shared { snapshot, indexes }) => {
                 let query = FindQuery { among: Some(Arc::clone(indexes)), ..query };
                 plan(&self.collection, query)?.open_shared(snapshot)
+            }
+        }
+    }
+
+    /// Runs the intersections of two indexes that may answer a query.
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_intersections(&self, query: FindQuery) -> Result<Vec<Execution>> {
+        match &self.shared {
+            None => plan(&self.collection, query)?.intersections()?.iter().map(Plan::open).collect(),
+            Some(Shared { snapshot, indexes }) => {
+                let query = FindQuery { among: Some(Arc::clone(indexes)), ..query };
+                let plans = plan(&self.collection, query)?.intersections()?;
+                plans.iter().map(|plan| plan.open_shared(snapshot)).collect()
             }
         }
     }

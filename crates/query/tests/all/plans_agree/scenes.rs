@@ -125,7 +125,8 @@ pub fn stored() -> impl Strategy<Value = String> {
     let number = prop_oneof![
         12 => (0..6_i32).prop_map(|number| number.to_string()),
         2 => fraction().prop_map(str::to_owned),
-        1 => Just("null".to_owned()),
+        2 => prop::sample::select(vec!["null", "null", "'a'", "ISODate('2020-01-01T00:00:00Z')", "true",
+            "NumberLong('5000000000')", "5000000000.0"]).prop_map(str::to_owned),
     ];
     let plain = (prop::sample::select(vec!["s", "t"]), number);
     let two = (0..3_i32, 0..3_i32).prop_map(|(one, other)| ("a", format!("[{one}, {other}]")));

@@ -1,6 +1,6 @@
 //! Walks a tree from key to key.
 
-use crate::committed::Committed;
+use super::Committed;
 use crate::page::{Kind, Slot};
 use crate::tree::Tree;
 use bunko_store::{Direction, Result};

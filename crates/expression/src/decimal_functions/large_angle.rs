@@ -3,7 +3,7 @@
 //! An angle of `c * 10^e` is `c * 10^e * 2/pi` quarters of a circle. A hundred quarters are whole circles. So only the
 //! last two digits of `10^e * 2/pi` before the point matter, and a few digits after it.
 
-use crate::decimal_functions::{Long, Working};
+use super::{Long, Working};
 use dec::{Context, Decimal, Rounding};
 
 /// The digits of 2/pi after the point, as many as the largest decimal needs. Computed by Machin's formula.

@@ -1,0 +1,76 @@
+//! Replies to HTTP requests.
+
+use crate::login::{Access, Logins};
+use crate::metrics::{self, Format};
+use bunko_command::Service;
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ACCEPT, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use hyper::{Method, Request, Response, StatusCode};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long the reply to a wrong password waits, so that guessing is slow.
+const REFUSAL_DELAY: Duration = Duration::from_secs(1);
+
+/// What all requests share.
+pub struct Site {
+    pub service: Arc<Service>,
+    pub logins: Logins,
+}
+
+impl Site {
+    /// The reply to a request from that address.
+    pub async fn reply(&self, request: Request<Incoming>, address: SocketAddr) -> Response<Full<Bytes>> {
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are supported\n");
+            reply.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return reply;
+        }
+        match request.uri().path() {
+            "/metrics" => {
+                let header = |name| request.headers().get(name).and_then(|header| header.to_str().ok());
+                self.metrics(header(AUTHORIZATION), Format::accepted(header(ACCEPT)), address).await
+            }
+            "/healthz" => text(StatusCode::OK, "ok\n"),
+            "/readyz" if self.service.operations.are_interrupted() => {
+                text(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping\n")
+            }
+            "/readyz" => text(StatusCode::OK, "ready\n"),
+            _ => text(StatusCode::NOT_FOUND, "there are /metrics, /healthz and /readyz\n"),
+        }
+    }
+
+    async fn metrics(&self, login: Option<&str>, format: Format, address: SocketAddr) -> Response<Full<Bytes>> {
+        match self.logins.access(&self.service.authority, login, address) {
+            Access::Granted => {
+                let mut reply = text(StatusCode::OK, metrics::encode(self.service.status(), format));
+                reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
+                reply
+            }
+            Access::Forbidden => text(
+                StatusCode::FORBIDDEN,
+                "the user needs the privilege for serverStatus, as role clusterMonitor has\n",
+            ),
+            Access::Unauthorized => {
+                if login.is_some() {
+                    tokio::time::sleep(REFUSAL_DELAY).await;
+                }
+                let mut reply = text(StatusCode::UNAUTHORIZED, "log in with a user of the server\n");
+                let scheme = HeaderValue::from_static("Basic realm=\"bunko\", charset=\"UTF-8\"");
+                reply.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+                reply
+            }
+        }
+    }
+}
+
+fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<Full<Bytes>> {
+    let mut reply = Response::new(Full::new(text.into()));
+    *reply.status_mut() = status;
+    let headers = reply.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    reply
+}

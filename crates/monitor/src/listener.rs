@@ -1,0 +1,148 @@
+//! The socket, and the thread that serves it.
+
+use crate::CONNECTIONS_MAX;
+use crate::http::Site;
+use crate::login::Logins;
+use bunko_command::Service;
+use bunko_server::{PlainClients, Tls};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, oneshot};
+use tokio_rustls::TlsAcceptor;
+
+/// How long a client may take for the handshake, for the header of a request, and between two requests.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Maximum number of bytes of a request's header.
+const HEADER_BYTES_MAX: usize = 16 << 10;
+/// First byte of a TLS connection: the type of the record with the client's hello.
+/// Source: RFC 8446, section 5.1.
+const TLS_FIRST_BYTE: u8 = 22;
+
+/// Options of the monitor.
+#[derive(Clone)]
+pub struct MonitorOptions {
+    /// Addresses to bind.
+    pub addresses: Vec<SocketAddr>,
+    /// The server's TLS; `None` for plain connections.
+    pub tls: Option<Arc<Tls>>,
+}
+
+/// The running monitor. Dropping it ends its thread.
+pub struct Monitor {
+    addresses: Vec<SocketAddr>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Monitor {
+    /// Binds and begins to serve.
+    /// # Errors
+    /// If an address cannot be bound; the error names it.
+    pub fn start(service: &Arc<Service>, options: &MonitorOptions) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let entered = runtime.enter();
+        let mut listeners = Vec::new();
+        let mut addresses = Vec::new();
+        for address in &options.addresses {
+            let named = |error: io::Error| io::Error::new(error.kind(), format!("cannot bind {address}: {error}"));
+            let listener = std::net::TcpListener::bind(address).map_err(named)?;
+            listener.set_nonblocking(true)?;
+            addresses.push(listener.local_addr()?);
+            listeners.push(TcpListener::from_std(listener)?);
+        }
+        drop(entered);
+        let acceptor = Arc::new(Acceptor {
+            site: Site { service: Arc::clone(service), logins: Logins::new(&*service.world.random) },
+            tls: options.tls.clone(),
+            room: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+        });
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::Builder::new().name("monitor".into()).spawn(move || {
+            runtime.block_on(async move {
+                for listener in listeners {
+                    tokio::spawn(Arc::clone(&acceptor).accept(listener));
+                }
+                // Ends when the monitor is dropped.
+                let _ = stopped.await;
+            });
+        })?;
+        Ok(Self { addresses, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// The bound addresses, with the ports that the system chose.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+}
+
+impl Drop for Monitor {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Acceptor {
+    site: Site,
+    tls: Option<Arc<Tls>>,
+    room: Arc<Semaphore>,
+}
+
+impl Acceptor {
+    async fn accept(self: Arc<Self>, listener: TcpListener) {
+        loop {
+            // The semaphore is never closed.
+            let Ok(place) = Arc::clone(&self.room).acquire_owned().await else { return };
+            match listener.accept().await {
+                Ok((socket, address)) => {
+                    let acceptor = Arc::clone(&self);
+                    tokio::spawn(async move {
+                        acceptor.serve(socket, address).await;
+                        drop(place);
+                    });
+                }
+                // No file descriptor is left, for example: the next try may succeed.
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            }
+        }
+    }
+
+    /// Serves a connection to its end. Errors are the client's; it has gone, or does not speak HTTP.
+    async fn serve(&self, socket: TcpStream, address: SocketAddr) {
+        let Some(tls) = &self.tls else { return self.converse(socket, address).await };
+        let mut first = [0];
+        let peeked = tokio::time::timeout(PATIENCE, socket.peek(&mut first)).await;
+        if !matches!(peeked, Ok(Ok(1))) {
+            return;
+        }
+        if first[0] == TLS_FIRST_BYTE {
+            let handshake = TlsAcceptor::from(tls.configuration()).accept(socket);
+            if let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, handshake).await {
+                self.converse(stream, address).await;
+            }
+        } else if tls.plain_clients() == PlainClients::Served {
+            self.converse(socket, address).await;
+        }
+    }
+
+    async fn converse(&self, stream: impl AsyncRead + AsyncWrite + Unpin, address: SocketAddr) {
+        let reply = service_fn(|request| async move { Ok::<_, Infallible>(self.site.reply(request, address).await) });
+        let _ = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(PATIENCE)
+            .max_buf_size(HEADER_BYTES_MAX)
+            .serve_connection(TokioIo::new(stream), reply)
+            .await;
+    }
+}
