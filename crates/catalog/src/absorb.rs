@@ -77,7 +77,7 @@ impl Catalog {
     /// after which the catalog must be opened again.
     pub fn apply_committed(&self, secondary: &Secondary, up_to: Lsn) -> Result<Lsn> {
         let mut applying = secondary.applying(up_to).map_err(from_storage)?;
-        while applying.next().map_err(from_storage)? {
+        while applying.advance().map_err(from_storage)? {
             let mut coming = Coming::default();
             let read = applying.each_part(&mut |effects| {
                 coming.add(effects);
@@ -156,7 +156,9 @@ impl Catalog {
                         Some(remade) => self.absorb_change(remade, lsn, &mut names),
                         None => {
                             let collection = persistence::read_collection(&self.store, *record, document.as_ref())?;
-                            present.iter().for_each(|present| self.absorb_drop(present, lsn, &mut names));
+                            if let Some(present) = present {
+                                self.absorb_drop(&present, lsn, &mut names);
+                            }
                             self.absorb_creation(collection, lsn, &mut names);
                         }
                     }

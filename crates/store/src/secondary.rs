@@ -115,7 +115,7 @@ impl Secondary {
     /// As [`Applying::apply`].
     pub fn apply_committed(&self, up_to: Lsn) -> Result<Lsn> {
         let mut applying = self.applying(up_to)?;
-        while applying.next()? {
+        while applying.advance()? {
             applying.apply()?;
         }
         Ok(self.store.visible_end())
@@ -140,7 +140,7 @@ impl Applying<'_> {
     ///
     /// # Errors
     /// [`StorageError::Corrupt`] if there is no valid record where one should be.
-    pub fn next(&mut self) -> Result<bool> {
+    pub fn advance(&mut self) -> Result<bool> {
         if self.store.lag() != Lag::None {
             self.store.catch_up();
         }
@@ -159,7 +159,7 @@ impl Applying<'_> {
     /// Calls `visit` with the effects of each part of the next record.
     ///
     /// # Errors
-    /// As [`Applying::next`] and as `visit`.
+    /// As [`Applying::advance`] and as `visit`.
     pub fn each_part(&mut self, visit: &mut dyn FnMut(Effects<'_>) -> Result<()>) -> Result<()> {
         let Progress { committed, pending } = &mut *self.progress;
         pending.as_ref().map_or(Ok(()), |record| committed.each_part(self.log, record, visit))
@@ -171,7 +171,7 @@ impl Applying<'_> {
     /// [`StorageError::OutOfMemory`], [`StorageError::MapFull`] and [`StorageError::Corrupt`] before it is applied; it
     /// stays the next record. If an engine cannot apply it, the log fails.
     /// # Panics
-    /// If [`Applying::next`] has not found a record.
+    /// If [`Applying::advance`] has not found a record.
     pub fn apply(&mut self) -> Result<Lsn> {
         let _uncounted = bunko_heap::Uncounted::begin();
         let record = self.progress.pending.as_ref().expect("a record was found");
@@ -225,10 +225,15 @@ impl Applying<'_> {
         let applying = store::Applying { store, lsn: moment.lsn };
         let outcome = if is_chain {
             let applied = self.each_part(&mut |effects| store.apply_effects(moment.lsn, &effects));
-            applied.and_then(|()| self.each_part(&mut |effects| store.count_effects(&effects)))
+            applied.and_then(|()| {
+                self.each_part(&mut |effects| {
+                    store.count_effects(&effects);
+                    Ok(())
+                })
+            })
         } else {
             self.each_part(&mut |effects| {
-                store.count_effects(&effects)?;
+                store.count_effects(&effects);
                 store.apply_effects(moment.lsn, &effects)
             })
         };
@@ -289,10 +294,9 @@ impl Store {
     }
 
     /// Counts effects from the log, and remembers their values.
-    fn count_effects(&self, effects: &Effects<'_>) -> Result<()> {
+    fn count_effects(&self, effects: &Effects<'_>) {
         self.remembered.apply(effects.clone().noted());
         self.statistics.apply(effects.clone());
-        Ok(())
     }
 }
 

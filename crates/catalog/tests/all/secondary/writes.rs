@@ -37,9 +37,9 @@ impl Writer {
     pub fn write(&mut self) {
         // Failures are not looked at: the next step meets other circumstances.
         match self.random.below(26) {
-            0..5 => drop(self.insert(&self.operation())),
-            5..8 => self.update(&self.operation()),
-            8 | 9 => self.delete(&self.operation()),
+            0..5 => drop(self.insert(&OperationContext::unlimited())),
+            5..8 => self.update(&OperationContext::unlimited()),
+            8 | 9 => self.delete(&OperationContext::unlimited()),
             10 => self.transaction(),
             11 => self.retryable(),
             12 => self.create(),
@@ -60,16 +60,15 @@ impl Writer {
 
     fn rarely(&mut self) {
         match self.random.below(5) {
-            0 => drop(self.catalog.drop_database(DATABASES[1], &*self.operation())),
-            1 => drop(self.some().map(|collection| self.catalog.rebuild_indexes(&collection, &*self.operation()))),
+            0 => drop(self.catalog.drop_database(DATABASES[1], &*OperationContext::unlimited())),
+            1 => drop(
+                self.some()
+                    .map(|collection| self.catalog.rebuild_indexes(&collection, &*OperationContext::unlimited())),
+            ),
             2 => self.cap(),
             3 => drop(self.catalog.store().compact()),
             _ => self.large_transaction(),
         }
-    }
-
-    fn operation(&self) -> Arc<OperationContext> {
-        OperationContext::unlimited()
     }
 
     fn name(&mut self) -> Namespace {
@@ -151,7 +150,7 @@ impl Writer {
     fn transaction(&mut self) {
         self.number += 1;
         let transaction = Transaction::begin(&self.catalog, SESSION, self.number);
-        let operation = self.operation();
+        let operation = OperationContext::unlimited();
         operation.join(Arc::clone(&transaction) as _);
         for _ in 0..=self.random.below(4) {
             match self.random.below(3) {
@@ -171,7 +170,7 @@ impl Writer {
     fn large_transaction(&mut self) {
         self.number += 1;
         let transaction = Transaction::begin(&self.catalog, SESSION, self.number);
-        let operation = self.operation();
+        let operation = OperationContext::unlimited();
         operation.join(Arc::clone(&transaction) as _);
         for _ in 0..10 {
             self.next_id += 1;
@@ -187,7 +186,7 @@ impl Writer {
     fn retryable(&mut self) {
         self.number += 1;
         let write = Arc::new(RetryableWrite::new(SESSION, std::mem::take(&mut self.history), self.number));
-        let operation = self.operation();
+        let operation = OperationContext::unlimited();
         operation.join(Arc::clone(&write) as _);
         write.begin_inserts(StatementNumbers::From(self.random.below(5) as i32));
         self.insert(&operation);
@@ -214,18 +213,22 @@ impl Writer {
                 options.append("timeseries", &series);
             }
         }
-        drop(self.catalog.create(&name, CreateOptions { options, ..CreateOptions::default() }, &*self.operation()));
+        drop(self.catalog.create(
+            &name,
+            CreateOptions { options, ..CreateOptions::default() },
+            &*OperationContext::unlimited(),
+        ));
     }
 
     fn drop_collection(&mut self) {
         let name = self.name();
-        drop(self.catalog.drop_collection(&name, &*self.operation()));
+        drop(self.catalog.drop_collection(&name, &*OperationContext::unlimited()));
     }
 
     fn rename(&mut self) {
         let (from, to) = (self.name(), self.name());
         if !self.catalog.moves_by_copy(&from, &to) {
-            drop(self.catalog.rename(&from, &to, RenameTarget::Drop, &*self.operation()));
+            drop(self.catalog.rename(&from, &to, RenameTarget::Drop, &*OperationContext::unlimited()));
         }
     }
 
@@ -252,7 +255,7 @@ impl Writer {
             };
             specs.extend(IndexSpec::parse(spec.as_ref()));
         }
-        drop(self.catalog.create_indexes(&collection, &specs, &*self.operation()));
+        drop(self.catalog.create_indexes(&collection, &specs, &*OperationContext::unlimited()));
     }
 
     fn an_index(&mut self) -> Option<(Arc<Collection>, String)> {
@@ -264,7 +267,7 @@ impl Writer {
 
     fn drop_index(&mut self) {
         let Some((collection, name)) = self.an_index() else { return };
-        drop(self.catalog.drop_indexes(&collection, &[name.as_str()], &*self.operation()));
+        drop(self.catalog.drop_indexes(&collection, &[name.as_str()], &*OperationContext::unlimited()));
     }
 
     fn respecify(&mut self) {
@@ -274,7 +277,7 @@ impl Writer {
             1 => DocumentBuf::new().with("prepareUnique", true),
             _ => DocumentBuf::new().with("hidden", self.random.one_in(2)),
         };
-        drop(self.catalog.respecify_index(&collection, &name, options.as_ref(), &*self.operation()));
+        drop(self.catalog.respecify_index(&collection, &name, options.as_ref(), &*OperationContext::unlimited()));
     }
 
     fn validate_with(&mut self) {
@@ -289,7 +292,7 @@ impl Writer {
             }
             Ok(changed.with("validator", &validator))
         };
-        drop(self.catalog.change_options(&name, &command, &*self.operation(), &mut change));
+        drop(self.catalog.change_options(&name, &command, &*OperationContext::unlimited(), &mut change));
     }
 
     fn change_view(&mut self) {
@@ -297,9 +300,9 @@ impl Writer {
         let name = Namespace::new(database, &format!("v{}", self.random.below(3))).expect("valid");
         let view = ViewDefinition::new(&name, self.name().collection(), ArrayRef::EMPTY, None);
         match self.random.below(3) {
-            0 => drop(self.catalog.drop_view(&name, &*self.operation())),
-            1 => drop(self.catalog.change_view(&name, &view, &*self.operation())),
-            _ => drop(self.catalog.create_view(&name, &view, &*self.operation())),
+            0 => drop(self.catalog.drop_view(&name, &*OperationContext::unlimited())),
+            1 => drop(self.catalog.change_view(&name, &view, &*OperationContext::unlimited())),
+            _ => drop(self.catalog.create_view(&name, &view, &*OperationContext::unlimited())),
         }
     }
 
@@ -312,7 +315,7 @@ impl Writer {
         let id = ObjectId([version as u8; 12]);
         let index = SearchIndex { id, name: "s".to_owned(), version, created_at_ms: 5, sent, definition };
         let mut change = |_: &[Arc<SearchIndex>]| Ok(vec![Arc::new(index.clone())]);
-        drop(self.catalog.change_search_indexes(&collection, &*self.operation(), &mut change));
+        drop(self.catalog.change_search_indexes(&collection, &*OperationContext::unlimited(), &mut change));
     }
 
     /// A chain of small records. Each document says how many belong together.
@@ -333,12 +336,17 @@ impl Writer {
     fn change_users(&mut self) {
         let name = Namespace::new("admin", "system.users").expect("valid");
         if self.random.one_in(4) {
-            drop(self.catalog.drop_collection(&name, &*self.operation()));
+            drop(self.catalog.drop_collection(&name, &*OperationContext::unlimited()));
             return;
         }
         self.next_id += 1;
         let user = DocumentBuf::new().with("_id", self.next_id).with("user", "one");
-        drop(self.catalog.insert(&name, &[Cow::Owned(user.into_bytes())], Order::Ordered, &*self.operation()));
+        drop(self.catalog.insert(
+            &name,
+            &[Cow::Owned(user.into_bytes())],
+            Order::Ordered,
+            &*OperationContext::unlimited(),
+        ));
     }
 
     fn cap(&mut self) {
@@ -346,6 +354,6 @@ impl Writer {
         let temporary = Namespace::new(name.database(), "temporary").expect("valid");
         let options = DocumentBuf::new().with("capped", true).with("size", 8192_i64);
         let copy = CappedCopy { from: &name, to: &name, temporary: &temporary, options };
-        drop(self.catalog.copy_capped(&copy, &*self.operation(), &*self.operation()));
+        drop(self.catalog.copy_capped(&copy, &*OperationContext::unlimited(), &*OperationContext::unlimited()));
     }
 }
