@@ -10,6 +10,7 @@ use crate::index_spec::IndexSpec;
 use crate::namespace::check_database;
 use crate::past::PastStates;
 use crate::retry::HistoryRecords;
+use crate::subscribers::Subscribers;
 use crate::transaction::{Owners, TransactionMemory, announce, exclude_all};
 use crate::user_writes;
 use crate::waiting::lock;
@@ -40,6 +41,7 @@ pub struct Catalog {
     search_memory: SearchMemory,
     pub(crate) index_builds: IndexBuilds,
     pub(crate) past_states: PastStates,
+    pub(crate) subscribers: Subscribers,
     pub(crate) new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>,
     /// Whether index builds should be left to the next start.
     pub(crate) is_stopping: AtomicBool,
@@ -62,6 +64,16 @@ impl Allocation {
     fn keyspace(&mut self) -> KeyspaceId {
         self.next_keyspace += 1;
         KeyspaceId(self.next_keyspace - 1)
+    }
+
+    /// Takes over the counter of another member.
+    pub(crate) fn absorb_counter(&mut self, next_keyspace: u32) {
+        self.next_keyspace = next_keyspace;
+    }
+
+    /// Notes that a record of the catalog has this id.
+    pub(crate) fn absorb_record(&mut self, record: RecordId) {
+        self.next_record = self.next_record.max(RecordId(record.0 + 1));
     }
 
     pub(crate) fn put_counter(&self, store: &Store, batch: &mut Batch<'_>) -> Result<()> {
@@ -91,11 +103,9 @@ impl Catalog {
         let loaded = persistence::load(&store)?;
         let history_records = HistoryRecords::load(&store)?;
         store.set_names_of(notes::names_of);
-        if store.keeps_history() {
-            if loaded.collections.iter().any(|collection| collection.namespace().is_oplog()) {
-                let message = "local.oplog.rs is a collection: drop or rename it before an oplog takes its name";
-                return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
-            }
+        if store.keeps_history() && loaded.collections.iter().any(|collection| collection.namespace().is_oplog()) {
+            let message = "local.oplog.rs is a collection: drop or rename it before an oplog takes its name";
+            return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
         }
         let has_collations = loaded
             .collections
@@ -117,6 +127,7 @@ impl Catalog {
             transaction_memory: TransactionMemory::default(),
             index_builds: IndexBuilds::default(),
             past_states: PastStates::default(),
+            subscribers: Subscribers::default(),
             new_uuid,
             is_stopping: AtomicBool::new(false),
             has_collations: AtomicBool::new(has_collations),

@@ -383,6 +383,11 @@ impl Collection {
         RecordId(self.next_record.fetch_add(count, Ordering::Relaxed))
     }
 
+    /// Notes that a record has this id, which another member gave it.
+    pub(crate) fn absorb_record_id(&self, record: RecordId) {
+        self.next_record.fetch_max(record.0 + 1, Ordering::Relaxed);
+    }
+
     /// The record with this `_id` in the state that the operation reads.
     /// # Errors
     /// Failures of the storage, and as [`Self::snapshot_for`].

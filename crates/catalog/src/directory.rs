@@ -3,6 +3,7 @@
 //! **Invariant:** a lookup takes as long among 20,000 collections as among two, except lists of many collections.
 
 use crate::Collection;
+use bunko_store::{KeyspaceId, RecordId};
 use foldhash::HashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,6 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct Directory {
     by_namespace: HashMap<String, Arc<Collection>>,
     by_uuid: HashMap<[u8; 16], Arc<Collection>>,
+    /// By the keyspace of their records, and by their own record in the catalog.
+    by_records: HashMap<KeyspaceId, Arc<Collection>>,
+    by_catalog_record: HashMap<RecordId, Arc<Collection>>,
     databases: BTreeMap<String, BTreeMap<String, Arc<Collection>>>,
     /// Database names by their lower-case form.
     by_lower_case: HashMap<String, String>,
@@ -30,6 +34,8 @@ impl Directory {
         }
         self.by_namespace.insert(name.to_owned(), Arc::clone(collection));
         self.by_uuid.insert(collection.uuid, Arc::clone(collection));
+        self.by_records.insert(collection.records, Arc::clone(collection));
+        self.by_catalog_record.insert(collection.catalog_record, Arc::clone(collection));
         if let Some(database) = self.databases.get_mut(database) {
             database.insert(name.to_owned(), Arc::clone(collection));
         } else {
@@ -44,6 +50,8 @@ impl Directory {
         let namespace = collection.namespace();
         self.by_namespace.remove(namespace.as_str());
         self.by_uuid.remove(&collection.uuid);
+        self.by_records.remove(&collection.records);
+        self.by_catalog_record.remove(&collection.catalog_record);
         let Some(database) = self.databases.get_mut(namespace.database()) else { return };
         database.remove(namespace.as_str());
         if database.is_empty() {
@@ -64,6 +72,16 @@ impl Directory {
 
     pub fn with_uuid(&self, uuid: [u8; 16]) -> Option<&Arc<Collection>> {
         self.by_uuid.get(&uuid)
+    }
+
+    /// The collection with this record store.
+    pub fn with_records(&self, records: KeyspaceId) -> Option<&Arc<Collection>> {
+        self.by_records.get(&records)
+    }
+
+    /// The collection with this record in the catalog.
+    pub fn with_catalog_record(&self, record: RecordId) -> Option<&Arc<Collection>> {
+        self.by_catalog_record.get(&record)
     }
 
     /// The collections of a database, ordered by name.

@@ -13,6 +13,7 @@
 //! **Invariant:** before an index gets its first key that is longer than trees take, its record says so (`long_key`).
 #![forbid(unsafe_code)]
 
+mod absorb;
 mod array_walk;
 mod build_queue;
 mod building;
@@ -66,6 +67,7 @@ mod retry;
 mod search_index;
 mod search_tables;
 pub mod stored_document;
+mod subscribers;
 mod taken;
 mod transaction;
 mod unique_conversion;
@@ -116,6 +118,7 @@ pub use retry::{
 };
 pub use search_index::{SEARCH_INDEXES_MAX, SearchIndex, SearchIndexes};
 pub use search_tables::{SEARCH_BYTES_MAX, SearchMemory};
+pub use subscribers::AbsorbHook;
 pub use transaction::{
     Haste, Return, TRANSACTION_BYTES_MAX, Transaction, TransactionMemory, TransactionState, TransactionStatistics, Turn,
 };

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The record store of the catalog itself.
 pub(crate) const CATALOG: KeyspaceId = KeyspaceId(0);
 /// The record with the counter of keyspaces.
-const COUNTER: RecordId = RecordId(1);
+pub(crate) const COUNTER: RecordId = RecordId(1);
 
 /// The content of the catalog's records.
 pub(crate) struct Loaded {
@@ -47,7 +47,7 @@ pub(crate) fn load(store: &Arc<Store>) -> Result<Loaded> {
     while let Some((record, _, bytes)) = cursor.next().map_err(from_storage)? {
         let document = DocumentRef::trusted(bytes);
         if record == COUNTER {
-            loaded.next_keyspace = keyspace(document, "nextKeyspace")?.0;
+            loaded.next_keyspace = read_counter(document)?;
             continue;
         }
         loaded.next_record = RecordId(record.0 + 1);
@@ -105,7 +105,25 @@ fn keyspace(document: DocumentRef<'_>, field: &str) -> Result<KeyspaceId> {
     }
 }
 
-fn read_collection(store: &Arc<Store>, record: RecordId, document: DocumentRef<'_>) -> Result<Collection> {
+/// The counter of keyspaces in its record.
+pub(crate) fn read_counter(document: DocumentRef<'_>) -> Result<u32> {
+    keyspace(document, "nextKeyspace").map(|next| next.0)
+}
+
+/// Reads a collection from its record, and finds its last record in the store.
+pub(crate) fn read_collection(store: &Arc<Store>, record: RecordId, document: DocumentRef<'_>) -> Result<Collection> {
+    let mut parts = read_parts(record, document)?;
+    let snapshot = store.snapshot();
+    let mut cursor = snapshot.records(parts.records, RecordRange::ALL, Direction::Backward);
+    if let Some((last, _, _)) = cursor.next().map_err(from_storage)? {
+        parts.next_record = RecordId(last.0 + 1);
+    }
+    drop(cursor);
+    Collection::new(Arc::clone(store), parts)
+}
+
+/// Reads a collection's record, as if the collection had no documents.
+pub(crate) fn read_parts(record: RecordId, document: DocumentRef<'_>) -> Result<Parts> {
     let namespace = document.get("ns").and_then(ValueRef::as_str).ok_or_else(|| malformed("ns"))?;
     let uuid = match document.get("uuid") {
         Some(ValueRef::Binary { bytes, .. }) => bytes.try_into().map_err(|_| malformed("uuid"))?,
@@ -116,12 +134,7 @@ fn read_collection(store: &Arc<Store>, record: RecordId, document: DocumentRef<'
     for value in document.get("indexes").and_then(ValueRef::as_array).ok_or_else(|| malformed("indexes"))?.iter() {
         indexes.push(Arc::new(read_index(value.as_document().ok_or_else(|| malformed("indexes"))?)?));
     }
-    let last = {
-        let snapshot = store.snapshot();
-        let mut cursor = snapshot.records(records, RecordRange::ALL, Direction::Backward);
-        cursor.next().map_err(from_storage)?.map_or(0, |(record, _, _)| record.0)
-    };
-    let parts = Parts {
+    Ok(Parts {
         namespace: Namespace::parse(namespace)?,
         uuid,
         options: document.get("options").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY).to_owned(),
@@ -130,9 +143,8 @@ fn read_collection(store: &Arc<Store>, record: RecordId, document: DocumentRef<'
         catalog_record: record,
         indexes,
         search_indexes: search_index::read(document)?,
-        next_record: RecordId(last + 1),
-    };
-    Collection::new(Arc::clone(store), parts)
+        next_record: RecordId::FIRST,
+    })
 }
 
 fn read_engine(document: DocumentRef<'_>) -> Result<EngineChoice> {

@@ -122,7 +122,7 @@ impl Store {
             let (keyspaces, routes) = (self.statistics.copy(), self.engines.routed());
             (
                 engines,
-                self.open_chain(),
+                self.first_of_open_chain(),
                 (watermark, self.journal.last_time_ms(), keyspaces, routes, self.remembered.copy()),
             )
         };
@@ -148,6 +148,11 @@ impl Store {
         self.finish_checkpoint(&engines, manifest)?;
         self.checkpointer.finished(self.options.clock.since(started));
         Ok(())
+    }
+
+    /// Position of the first record of a secondary's open chain.
+    fn first_of_open_chain(&self) -> Option<Lsn> {
+        self.open_chain.lock().as_ref().map(|(first, _)| *first)
     }
 
     fn finish_checkpoint(&self, engines: &[Arc<dyn Engine>], mut manifest: Manifest) -> Result<()> {
@@ -187,7 +192,7 @@ impl Store {
             Some(kept) => self.give_up_history(kept, watermark)?,
             None => segment_of(watermark.0),
         };
-        let open_chain = self.open_chain().map_or(end, |first| segment_of(first.0));
+        let open_chain = self.first_of_open_chain().map_or(end, |first| segment_of(first.0));
         let end = end.min(log.oldest_shipped_segment(watermark)).min(open_chain);
         let mut numbers = log.segment_numbers();
         numbers.retain(|number| *number < end && engines.iter().all(|engine| engine.has_left_segment(*number)));

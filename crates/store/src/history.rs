@@ -78,6 +78,14 @@ pub(crate) fn noted_from(manifest: &Manifest, takes_notes: bool, end: Lsn) -> Op
     takes_notes.then(|| manifest.noted_from.unwrap_or(end))
 }
 
+/// The history that the manifest tells of, in a log with these segments of which everything below `end` is applied.
+pub(crate) fn kept(manifest: &Manifest, segments: &[u64], end: Lsn) -> Option<Kept> {
+    let (bytes_max, noted_from) = manifest.history_bytes.zip(manifest.noted_from)?;
+    // A secondary's log goes on behind the applied part.
+    let applied = segments.partition_point(|number| *number <= segment_of(end.0));
+    Some(Kept::new(bytes_max, noted_from, &segments[..applied], end, manifest.committed.unwrap_or(end)))
+}
+
 /// Size of the history for a start that asks for `asked` bytes. An existing history keeps the size that it was created
 /// with or later resized to, as MongoDB's oplog does.
 pub(crate) fn bytes_max(manifest: &Manifest, asked: Option<u64>) -> Option<u64> {

@@ -111,7 +111,7 @@ pub use overlay::{NOT_LOGGED, NetEffects, Overlay, part_with_room};
 pub use pace::{Pace, Urgency, busy_threads};
 pub use position::{KeyspaceId, Location, Lsn, RecordId};
 pub use role::Role;
-pub use secondary::Applying;
+pub use secondary::{Applying, Secondary};
 pub use snapshots::Snapshot;
 pub use staged::Staged;
 pub use statistics::KeyspaceStatistics;

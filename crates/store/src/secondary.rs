@@ -15,39 +15,34 @@
 
 use crate::journal::Journal;
 use crate::log::{Committed, CommittedLog};
-use crate::snapshots::{Pin, Snapshots};
 use crate::store;
-use crate::{Effect, Effects, Lag, Log, Lsn, Moment, RawReader, Result, StorageError, Store};
+use crate::{
+    Effect, Effects, EngineTable, Lag, Log, Lsn, Moment, RawReader, Result, StorageError, Store, StoreOptions,
+};
 use parking_lot::{Mutex, MutexGuard};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Maximum number of effects that are decoded at once.
 const EFFECTS_DECODED_MAX: usize = 1024;
-/// Stands for no open chain.
-const NO_CHAIN: u64 = u64::MAX;
 
-/// The state of a secondary.
-pub(crate) struct Secondary {
+/// A store that follows another member's log.
+pub struct Secondary {
+    store: Arc<Store>,
+    log: Arc<Log>,
     progress: Mutex<Progress>,
-    /// Position of the first record of the open chain, or [`NO_CHAIN`]. It may name a chain that has just been applied,
-    /// but never misses one.
-    open_chain: AtomicU64,
 }
 
 struct Progress {
-    log: CommittedLog,
+    committed: CommittedLog,
     /// A record that has been read and not applied.
     pending: Option<Committed>,
-    /// Keeps reclaim away from the records of the open chain.
-    pin: Option<Pin>,
 }
 
 /// The application of committed records. One thread at a time can have it.
 pub struct Applying<'s> {
     store: &'s Store,
     log: &'s Arc<Log>,
-    secondary: &'s Secondary,
     progress: MutexGuard<'s, Progress>,
     up_to: Lsn,
 }
@@ -62,36 +57,29 @@ struct Extent {
 }
 
 impl Secondary {
-    pub fn new(log: CommittedLog, snapshots: &Arc<Snapshots>) -> Self {
-        let first = log.chain.first();
-        let pin = first.map(|first| snapshots.pin(|| first).1);
-        let open_chain = AtomicU64::new(first.map_or(NO_CHAIN, |first| first.0));
-        Self { progress: Mutex::new(Progress { log, pending: None, pin }), open_chain }
-    }
-}
-
-impl Store {
-    /// Whether the store applies another member's records.
-    pub fn is_secondary(&self) -> bool {
-        self.secondary.is_some()
-    }
-
-    /// Reads the log as raw bytes from `from` on, the position of a record or the end of the log. The log keeps what the
-    /// reader still has to read, up to about `kept_bytes_max` bytes.
+    /// Opens a data directory whose log is another member's. Records that end above `committed` are left in the log, and
+    /// [`Secondary::apply_committed`] applies them.
     ///
     /// # Errors
-    /// [`StorageError::HistoryLost`] if the log at `from` has been given up, and for a store without a log.
-    pub fn read_raw_log(&self, from: Lsn, kept_bytes_max: u64) -> Result<RawReader> {
-        match &self.journal {
-            Journal::Log(log) => log.read_raw_from(from, kept_bytes_max),
-            Journal::None(_) => Err(StorageError::HistoryLost),
-        }
+    /// As [`Store::open`]; [`StorageError::UnknownEngine`] for an engine without a log.
+    pub fn open(path: &Path, options: StoreOptions, table: EngineTable, committed: Lsn) -> Result<Self> {
+        let (store, unapplied) = Store::open_directory(path, options, table, Some(committed))?;
+        let log = match &store.journal {
+            Journal::Log(log) => Arc::clone(log),
+            Journal::None(_) => return Err(StorageError::UnknownEngine { name: store.engine_name().to_owned() }),
+        };
+        let progress = Mutex::new(Progress { committed: CommittedLog::new(unapplied), pending: None });
+        Ok(Self { store, log, progress })
     }
 
-    /// Position behind the last record of the log; with records that are not applied yet, it is above
-    /// [`Store::visible_end`].
+    /// The store, which shows what is applied.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// Position behind the last record of the log, applied or not.
     pub fn log_end(&self) -> Lsn {
-        Lsn(self.journal.statistics().next_lsn)
+        self.log.next_lsn()
     }
 
     /// Appends whole records of another member's log, and returns the log's new end. [`Store::write`] and
@@ -99,9 +87,9 @@ impl Store {
     ///
     /// # Errors
     /// [`StorageError::ForeignRecord`], and nothing is kept; [`StorageError::OutOfDiskSpace`] and
-    /// [`StorageError::LogFailed`], after which the caller goes on from [`Store::log_end`].
+    /// [`StorageError::LogFailed`], after which the caller goes on from [`Secondary::log_end`].
     pub fn append_raw(&self, bytes: &[u8]) -> Result<Lsn> {
-        self.secondary()?.0.append_raw(bytes)
+        self.log.append_raw(bytes)
     }
 
     /// Removes the records from `end` on, which the other members do not have. None of them may be applied, and no other
@@ -111,13 +99,12 @@ impl Store {
     /// [`StorageError::AppliedAbove`]; [`StorageError::Corrupt`] if no record begins at `end`. After other errors the
     /// log has failed, and the next start carries the truncation out.
     pub fn truncate_log(&self, end: Lsn) -> Result<()> {
-        let (log, secondary) = self.secondary()?;
-        let progress = secondary.progress.lock();
-        let applied = progress.log.position();
+        let progress = self.progress.lock();
+        let applied = progress.committed.position();
         if end < applied {
             return Err(StorageError::AppliedAbove { position: end.0, applied: applied.0 });
         }
-        log.truncate_to(end)
+        self.log.truncate_to(end)
     }
 
     /// Applies all records that end at or before `up_to`, the commit point. Returns the position up to which views now
@@ -127,34 +114,22 @@ impl Store {
     /// As [`Applying::apply`].
     pub fn apply_committed(&self, up_to: Lsn) -> Result<Lsn> {
         let mut applying = self.applying(up_to)?;
-        while applying.next()? {
+        while applying.advance()? {
             applying.apply()?;
         }
-        Ok(self.visible_end())
+        Ok(self.store.visible_end())
     }
 
     /// Begins to apply records that end at or before `up_to`, the commit point.
     ///
     /// # Errors
-    /// [`StorageError::LogFailed`] if the log has failed or the store is not a secondary.
+    /// [`StorageError::LogFailed`] if the log has failed.
     pub fn applying(&self, up_to: Lsn) -> Result<Applying<'_>> {
-        let (log, secondary) = self.secondary()?;
-        let progress = secondary.progress.lock();
-        Ok(Applying { store: self, log, secondary, progress, up_to: up_to.min(log.next_lsn()) })
-    }
-
-    /// Position of the first record of the chain that is open; `None` if none is, and for a store that writes its own
-    /// log.
-    pub(crate) fn open_chain(&self) -> Option<Lsn> {
-        let first = self.secondary.as_ref()?.open_chain.load(Ordering::SeqCst);
-        (first != NO_CHAIN).then_some(Lsn(first))
-    }
-
-    fn secondary(&self) -> Result<(&Arc<Log>, &Secondary)> {
-        match (&self.journal, &self.secondary) {
-            (Journal::Log(log), Some(secondary)) if !log.has_failed() => Ok((log, secondary)),
-            _ => Err(StorageError::LogFailed),
+        if self.log.has_failed() {
+            return Err(StorageError::LogFailed);
         }
+        let (progress, up_to) = (self.progress.lock(), up_to.min(self.log.next_lsn()));
+        Ok(Applying { store: &self.store, log: &self.log, progress, up_to })
     }
 }
 
@@ -164,23 +139,17 @@ impl Applying<'_> {
     ///
     /// # Errors
     /// [`StorageError::Corrupt`] if there is no valid record where one should be.
-    pub fn next(&mut self) -> Result<bool> {
+    pub fn advance(&mut self) -> Result<bool> {
         if self.store.lag() != Lag::None {
             self.store.catch_up();
         }
         let progress = &mut *self.progress;
-        if progress.pending.is_none() && progress.log.position() < self.up_to {
+        if progress.pending.is_none() && progress.committed.position() < self.up_to {
             self.log.write(Lsn(self.up_to.0 - 1))?;
-            let before = progress.log.chain.first();
-            progress.pending = progress.log.next(self.log, self.up_to)?;
-            let open = progress.log.chain.first();
-            if open.is_some() && open != before {
-                let (_, pin) = self.store.snapshots.pin(|| self.store.watermark.visible());
-                progress.pin = Some(pin);
-            }
+            progress.pending = progress.committed.next(self.log, self.up_to)?;
             // An applied chain is forgotten once views see it.
-            if let Some(open) = open {
-                self.secondary.open_chain.store(open.0, Ordering::SeqCst);
+            if let Some(first) = progress.committed.chain.first() {
+                self.store.note_open_chain(first);
             }
         }
         Ok(progress.pending.is_some())
@@ -189,10 +158,10 @@ impl Applying<'_> {
     /// Calls `visit` with the effects of each part of the next record.
     ///
     /// # Errors
-    /// As [`Applying::next`] and as `visit`.
+    /// As [`Applying::advance`] and as `visit`.
     pub fn each_part(&mut self, visit: &mut dyn FnMut(Effects<'_>) -> Result<()>) -> Result<()> {
-        let Progress { log, pending, .. } = &mut *self.progress;
-        pending.as_ref().map_or(Ok(()), |record| log.each_part(self.log, record, visit))
+        let Progress { committed, pending } = &mut *self.progress;
+        pending.as_ref().map_or(Ok(()), |record| committed.each_part(self.log, record, visit))
     }
 
     /// Applies the next record; on return every reader sees it. Returns its position.
@@ -201,7 +170,7 @@ impl Applying<'_> {
     /// [`StorageError::OutOfMemory`], [`StorageError::MapFull`] and [`StorageError::Corrupt`] before it is applied; it
     /// stays the next record. If an engine cannot apply it, the log fails.
     /// # Panics
-    /// If [`Applying::next`] has not found a record.
+    /// If [`Applying::advance`] has not found a record.
     pub fn apply(&mut self) -> Result<Lsn> {
         let _uncounted = bunko_heap::Uncounted::begin();
         let record = self.progress.pending.as_ref().expect("a record was found");
@@ -212,8 +181,7 @@ impl Applying<'_> {
         outcome.map_err(|error| self.log.fail(error))?;
         self.progress.pending = None;
         if is_chain {
-            self.progress.pin = None;
-            self.secondary.open_chain.store(NO_CHAIN, Ordering::SeqCst);
+            *self.store.open_chain.lock() = None;
         }
         self.store.note_growth();
         Ok(moment.lsn)
@@ -256,10 +224,15 @@ impl Applying<'_> {
         let applying = store::Applying { store, lsn: moment.lsn };
         let outcome = if is_chain {
             let applied = self.each_part(&mut |effects| store.apply_effects(moment.lsn, &effects));
-            applied.and_then(|()| self.each_part(&mut |effects| store.count_effects(&effects)))
+            applied.and_then(|()| {
+                self.each_part(&mut |effects| {
+                    store.count_effects(&effects);
+                    Ok(())
+                })
+            })
         } else {
             self.each_part(&mut |effects| {
-                store.count_effects(&effects)?;
+                store.count_effects(&effects);
                 store.apply_effects(moment.lsn, &effects)
             })
         };
@@ -278,6 +251,25 @@ impl Applying<'_> {
 }
 
 impl Store {
+    /// Reads the log as raw bytes from `from` on, the position of a record or the end of the log. The log keeps what the
+    /// reader still has to read, up to about `kept_bytes_max` bytes.
+    ///
+    /// # Errors
+    /// [`StorageError::HistoryLost`] if the log at `from` has been given up, and for a store without a log.
+    pub fn read_raw_log(&self, from: Lsn, kept_bytes_max: u64) -> Result<RawReader> {
+        match &self.journal {
+            Journal::Log(log) => log.read_raw_from(from, kept_bytes_max),
+            Journal::None(_) => Err(StorageError::HistoryLost),
+        }
+    }
+
+    fn note_open_chain(&self, first: Lsn) {
+        let mut open = self.open_chain.lock();
+        if open.as_ref().is_none_or(|(known, _)| *known != first) {
+            *open = Some((first, self.snapshots.pin(|| self.watermark.visible()).1));
+        }
+    }
+
     /// Lets the engines apply effects from the log.
     fn apply_effects(&self, lsn: Lsn, effects: &Effects<'_>) -> Result<()> {
         self.engines.route(effects.clone());
@@ -296,10 +288,9 @@ impl Store {
     }
 
     /// Counts effects from the log, and remembers their values.
-    fn count_effects(&self, effects: &Effects<'_>) -> Result<()> {
+    fn count_effects(&self, effects: &Effects<'_>) {
         self.remembered.apply(effects.clone().noted());
         self.statistics.apply(effects.clone());
-        Ok(())
     }
 }
 

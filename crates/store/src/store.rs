@@ -10,14 +10,13 @@ use crate::failpoint::{self, Failpoint};
 use crate::followed::Followed;
 use crate::history::{self, Kept, noted_from};
 use crate::journal::{Appended, Journal, Order};
-use crate::log::{CommittedLog, Log, LogOptions, Replayed, recover};
+use crate::log::{Log, LogOptions, OpenChain, Replayed, recover};
 use crate::manifest::Manifest;
 use crate::merge::Merger;
 use crate::reclaim::Reclaimer;
 use crate::remembered::Remembered;
 use crate::role::{Role, RoleCell};
-use crate::secondary::Secondary;
-use crate::snapshots::Snapshots;
+use crate::snapshots::{Pin, Snapshots};
 use crate::statistics::Statistics;
 use crate::terms::Terms;
 use crate::watermark::Watermark;
@@ -113,8 +112,9 @@ pub struct Store {
     locks: LockTable,
     pub(crate) whole: WholeCommits,
     pub(crate) followed: Followed,
-    /// The state of a secondary, which applies another member's records; `None` for a store that writes its own.
-    pub(crate) secondary: Option<Secondary>,
+    /// Position of the first record of the chain that is open at a secondary's watermark. The pin keeps reclaim away
+    /// from the chain's records, whose documents no engine knows yet.
+    pub(crate) open_chain: Mutex<Option<(Lsn, Pin)>>,
     background: Mutex<Vec<std::thread::JoinHandle<()>>>,
     pub(crate) stalled_writes: AtomicU64,
     /// Whether chains that would wait for engines are refused, because the store will be closed soon.
@@ -132,8 +132,9 @@ struct Reached {
     end: Lsn,
     /// The held commit point.
     committed: Option<Lsn>,
-    /// The records behind `end`, if the store is a secondary's.
-    unapplied: Option<CommittedLog>,
+    /// Position of the first record of the chain that is open at a secondary's `end`.
+    open_chain: Option<Lsn>,
+    role: Role,
 }
 
 /// A record that is being applied. Dropping it lets the watermark pass the record, whatever the outcome.
@@ -160,7 +161,7 @@ impl Store {
     /// table's own.
     pub fn open(path: &Path, options: StoreOptions, table: EngineTable) -> Result<Arc<Self>> {
         match table.own.survival {
-            Survival::Durable => Self::open_directory(path, options, table, None),
+            Survival::Durable => Ok(Self::open_directory(path, options, table, None)?.0),
             Survival::Volatile => {
                 if let Some(manifest) = Manifest::read(path)? {
                     return Err(other_engine(path, &manifest, table.own.name));
@@ -168,27 +169,21 @@ impl Store {
                 let engines = Engines::open(table, path, &LogHandle::default(), &options.clock, None)?;
                 let journal = Journal::None(Order::from(Journal::FIRST));
                 let contents = (engines, Statistics::default(), Remembered::new());
-                let reached = Reached { end: Journal::FIRST, committed: None, unapplied: None };
+                let reached =
+                    Reached { end: Journal::FIRST, committed: None, open_chain: None, role: Role::Standalone };
                 Ok(Self::start(None, journal, None, contents, reached, options))
             }
         }
     }
 
-    /// Opens a data directory for a secondary, whose log is written by [`Store::append_raw`] only. Records that end
-    /// above `committed` are left in the log, and [`Store::apply_committed`] applies them.
-    ///
-    /// # Errors
-    /// As [`Store::open`].
-    pub fn open_secondary(path: &Path, options: StoreOptions, table: EngineTable, committed: Lsn) -> Result<Arc<Self>> {
-        Self::open_directory(path, options, table, Some(committed))
-    }
-
-    fn open_directory(
+    /// Opens a data directory. If a commit point is given, records that end above it are not replayed. Returns the
+    /// position of the first of them too, and the chain that is open there.
+    pub(crate) fn open_directory(
         path: &Path,
         options: StoreOptions,
         table: EngineTable,
         committed: Option<Lsn>,
-    ) -> Result<Arc<Self>> {
+    ) -> Result<(Arc<Self>, (Lsn, OpenChain))> {
         let directory = DataDirectory::open(path)?;
         let manifest = Manifest::read(path)?;
         let is_new = manifest.is_none();
@@ -215,13 +210,12 @@ impl Store {
         failpoint::pass(Failpoint::Replayed);
         // Nothing was changed up to here, so a refused start leaves files that can still be repaired.
         // The reserve comes before the log takes disk that it can do without.
-        let unapplied = std::mem::take(&mut recovered.unapplied);
-        let secondary = committed.map(|_| (recovered.applied, unapplied));
+        let (applied, unapplied) = (recovered.applied, std::mem::take(&mut recovered.unapplied));
         let disk = DiskRoom::open(path, options.reserve.clone(), engines.needs());
         let log = Log::start(recovered, options.log.clone(), options.clock.clone(), time_ms, &disk)?;
         failpoint::pass(Failpoint::LogStarted);
         let _ = handle.set(Arc::clone(&log));
-        let end = secondary.as_ref().map_or(log.next_lsn(), |(applied, _)| *applied);
+        let end = if committed.is_some() { applied } else { log.next_lsn() };
         let history_bytes_max = options.log.history_bytes_max;
         let noted_from = noted_from(&manifest, history_bytes_max.is_some(), end);
         if is_new {
@@ -236,22 +230,19 @@ impl Store {
             manifest.write(path)?;
             manifest.is_of_older_format = false;
         }
-        let kept = history_bytes_max.zip(noted_from);
-        let kept = kept.map(|(bytes_max, from)| {
-            let committed = manifest.committed.unwrap_or(end);
-            Kept::new(bytes_max, from, &log.segment_numbers(), end, committed)
-        });
+        let kept = history::kept(&manifest, &log.segment_numbers(), end);
         let contents = (engines, statistics, remembered);
         let reached = Reached {
             end,
             // A secondary applies only what is committed.
-            committed: manifest.committed.filter(|_| secondary.is_none()),
-            unapplied: secondary.map(|(_, unapplied)| unapplied),
+            committed: manifest.committed.filter(|_| committed.is_none()),
+            open_chain: unapplied.1.first().filter(|_| committed.is_some()),
+            role: if committed.is_some() { Role::Secondary } else { Role::Standalone },
         };
         let store = Self::start(Some((directory, disk)), Journal::Log(log), kept, contents, reached, options);
         store.is_of_older_format.store(manifest.is_of_older_format, Ordering::Relaxed);
         *store.vote.lock() = vote;
-        Ok(store)
+        Ok((store, unapplied))
     }
 
     fn start(
@@ -259,11 +250,10 @@ impl Store {
         journal: Journal,
         kept: Option<Kept>,
         (engines, statistics, remembered): (Engines, Statistics, Remembered),
-        Reached { end, committed, unapplied }: Reached,
+        Reached { end, committed, open_chain, role }: Reached,
         options: StoreOptions,
     ) -> Arc<Self> {
         let (directory, disk) = directory.unzip();
-        let role = if unapplied.is_some() { Role::Secondary } else { Role::Standalone };
         let terms = match &journal {
             Journal::Log(log) => Arc::clone(log.terms()),
             Journal::None(_) => Arc::default(),
@@ -278,7 +268,7 @@ impl Store {
             engines,
             watermark: Watermark::new(end),
             commit_point: CommitPoint::new(committed, end),
-            secondary: unapplied.map(|log| Secondary::new(log, &snapshots)),
+            open_chain: Mutex::new(open_chain.map(|first| (first, snapshots.pin(|| first).1))),
             snapshots,
             statistics,
             remembered,

@@ -101,6 +101,14 @@ impl HistoryRecords {
         Ok(Self { last_record: AtomicU64::new(last), loaded: Mutex::new(loaded) })
     }
 
+    /// Reads the write histories again.
+    fn reload(&self, store: &Store) -> Result<()> {
+        let Self { last_record, loaded } = Self::load(store)?;
+        self.last_record.fetch_max(last_record.into_inner(), Ordering::Relaxed);
+        *self.loaded.lock() = loaded.into_inner();
+        Ok(())
+    }
+
     fn next_record(&self) -> RecordId {
         RecordId(self.last_record.fetch_add(1, Ordering::Relaxed) + 1)
     }
@@ -110,6 +118,14 @@ impl Catalog {
     /// The write histories that were there when the catalog was opened. Further calls return none.
     pub fn take_write_histories(&self) -> WriteHistories {
         std::mem::take(&mut *self.history_records.loaded.lock())
+    }
+
+    /// Reads all write histories again, for a secondary that will write itself: [`Self::take_write_histories`] then
+    /// returns them.
+    /// # Errors
+    /// Failures of the storage; `InternalError` for a damaged record.
+    pub fn reload_write_histories(&self) -> Result<()> {
+        self.history_records.reload(&self.store)
     }
 
     /// Deletes the records and remembered values of sessions that are over.

@@ -5,5 +5,6 @@ mod index_builds;
 mod index_keys;
 mod multikey;
 mod opened;
+mod secondary;
 mod structure;
 mod transactions;

@@ -127,6 +127,6 @@ fn a_port_that_is_taken_ends_the_start() {
     let dbpath = temporary_dbpath();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
     let port = taken.local_addr().expect("bound").port().to_string();
-    let error = Server::start(&binary(), dbpath.path(), &["--monitor-port", &port]).err().expect("refused");
+    let error = Server::start(&binary(), dbpath.path(), &["--monitor-port", &port]).expect_err("refused");
     assert!(error.contains(&format!("the monitor: cannot bind 127.0.0.1:{port}")), "{error}");
 }

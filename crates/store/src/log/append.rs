@@ -5,7 +5,7 @@ use super::chain::Reserved;
 use super::group_commit::GroupCommit;
 use super::history::Moment;
 use super::preallocate::Preallocator;
-use super::raw::RawPlace;
+use super::raw_places::RawPlaces;
 use super::record::{HEADER_BYTES, Header, Kind};
 use super::recovery::{self, RecoveredLog, Recovery};
 use super::segment::{SEGMENT_BYTES, Segment, first_record, segment_of};
@@ -22,8 +22,8 @@ use bunko_sync::thread;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// Maximum of buffered bytes; an append that reaches it writes them itself.
@@ -95,7 +95,7 @@ pub struct Log {
     /// Segments that are no longer needed, but that a reader may still be reading.
     leaving: Mutex<Vec<Arc<Segment>>>,
     /// Readers that ship the log.
-    pub(super) raw_places: Mutex<Vec<Weak<RawPlace>>>,
+    pub(super) raw_places: RawPlaces,
     /// Held while segments are synced, and while the log is truncated.
     pub(super) syncing: Mutex<()>,
     recovery: Recovery,
@@ -175,7 +175,7 @@ impl Log {
             durable: Arc::default(),
             followers: Arc::default(),
             leaving: Mutex::default(),
-            raw_places: Mutex::default(),
+            raw_places: RawPlaces::default(),
             syncing: Mutex::default(),
             recovery,
             terms: Arc::new(Terms::new(terms)),
@@ -361,6 +361,12 @@ impl Log {
             is_read
         });
         outcome
+    }
+
+    /// Number of the oldest segment that readers of raw bytes need, in a log of which everything below `end` may be
+    /// given up otherwise.
+    pub(crate) fn oldest_shipped_segment(&self, end: Lsn) -> u64 {
+        self.raw_places.oldest_segment(end)
     }
 
     /// Numbers of the segments that exist, the current one last.

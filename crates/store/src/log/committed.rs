@@ -5,16 +5,14 @@
 
 use super::append::Log;
 use super::history::Moment;
-use super::raw::position_behind;
 use super::record::{HEADER_BYTES, Header, Kind, Link};
-use super::recovery::record_at;
+use super::recovery::{OpenChain, record_at};
 use super::segment::segment_of;
 use super::walk::Window;
 use crate::planted::{self, Bug};
 use crate::{Effects, Lsn, Result};
 
 /// The place up to which the log has been read.
-#[derive(Default)]
 pub(crate) struct CommittedLog {
     /// Position of the next record to be read.
     next: Lsn,
@@ -22,10 +20,6 @@ pub(crate) struct CommittedLog {
     /// The number of the segment that was read last, and a part of it.
     window: (u64, Window),
 }
-
-/// Positions and lengths of the records of a chain whose last record has not been read yet.
-#[derive(Default)]
-pub(crate) struct OpenChain(pub(super) Vec<(Lsn, u32)>);
 
 /// A record, or all records of a chain, to be applied as one.
 pub(crate) struct Committed {
@@ -35,24 +29,9 @@ pub(crate) struct Committed {
     pub parts: Vec<(Lsn, u32)>,
 }
 
-impl OpenChain {
-    pub(super) fn add(&mut self, header: &Header, link: Link) {
-        if link == Link::First {
-            // An earlier chain that is unfinished here is never finished.
-            self.0.clear();
-        }
-        self.0.push((header.lsn, header.length));
-    }
-
-    /// Position of the first record; `None` if no chain is open.
-    pub fn first(&self) -> Option<Lsn> {
-        self.0.first().map(|(lsn, _)| *lsn)
-    }
-}
-
 impl CommittedLog {
     /// Reads from `next` on, the position of a record or the end of the log.
-    pub fn new(next: Lsn, chain: OpenChain) -> Self {
+    pub fn new((next, chain): (Lsn, OpenChain)) -> Self {
         Self { next, chain, window: (0, Window::default()) }
     }
 
@@ -75,7 +54,7 @@ impl CommittedLog {
             let header = self.window.1.at(&segment, self.next.0, HEADER_BYTES, up_to.0)?;
             let header = Header::decode(header, self.next);
             let header = header.ok_or_else(|| segment.corrupt(self.next.0, NO_RECORD))?;
-            let behind = position_behind(&header);
+            let behind = header.behind();
             let is_above = matches!(header.kind, Kind::Batch | Kind::Term | Kind::Chained { .. }) && behind > up_to;
             if is_above && !planted::active(Bug::AppliedBeyondCommit) {
                 return Ok(None);
@@ -87,6 +66,11 @@ impl CommittedLog {
                 Kind::Batch | Kind::Term => vec![own],
                 Kind::Chained { link: Link::Last, .. } => {
                     let mut parts = std::mem::take(&mut self.chain.0);
+                    if parts.is_empty() && header.effects_length == 0 && !planted::active(Bug::UnfinishedChainCounts) {
+                        return Err(
+                            segment.corrupt(header.lsn.0, "the last record of a chain whose others are missing")
+                        );
+                    }
                     // An earlier version put effects into the last record too.
                     parts.push(own);
                     parts

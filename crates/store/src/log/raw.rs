@@ -7,42 +7,19 @@
 //! Headers are checked, because they tell where records end. Effects and documents are checked where they arrive.
 
 use super::append::Log;
+use super::raw_places::RawPlace;
 use super::record::{HEADER_BYTES, Header, Kind};
-use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
+use super::segment::{SEGMENT_BYTES, Segment, offset_in_segment, segment_of};
 use crate::{Lsn, Result, StorageError};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Reads the log from a position on. While it exists, the log keeps the segments that it still has to read, up to a
 /// limit.
 pub struct RawReader {
     log: Arc<Log>,
     place: Arc<RawPlace>,
-}
-
-/// The position of a reader, for which the log keeps segments.
-pub(super) struct RawPlace {
-    /// Position of the next record to be read.
-    next: AtomicU64,
-    /// Maximum bytes of the log that are kept for this reader.
-    kept_bytes_max: u64,
-}
-
-/// Bytes of a record that are shipped.
-pub(super) fn shipped_bytes(header: &Header) -> usize {
-    match header.kind {
-        Kind::Gap => HEADER_BYTES,
-        Kind::Batch | Kind::Term | Kind::Seal | Kind::Chained { .. } => header.length as usize,
-    }
-}
-
-/// Position of the record behind this one.
-pub(super) fn position_behind(header: &Header) -> Lsn {
-    match header.kind {
-        Kind::Seal => Lsn(first_record(segment_of(header.lsn.0) + 1)),
-        Kind::Batch | Kind::Term | Kind::Gap | Kind::Chained { .. } => Lsn(header.lsn.0 + u64::from(header.length)),
-    }
 }
 
 impl Log {
@@ -52,30 +29,17 @@ impl Log {
     /// # Errors
     /// [`StorageError::HistoryLost`] if the log at `from` has been given up.
     pub(crate) fn read_raw_from(self: &Arc<Self>, from: Lsn, kept_bytes_max: u64) -> Result<RawReader> {
-        let place = Arc::new(RawPlace { next: AtomicU64::new(from.0), kept_bytes_max });
         // Before the segment is looked up, so that it is not given up in between.
-        self.raw_places.lock().push(Arc::downgrade(&place));
+        let place = self.raw_places.add(from, kept_bytes_max);
         self.shared_segment(segment_of(from.0)).map_err(|_| StorageError::HistoryLost)?;
         Ok(RawReader { log: Arc::clone(self), place })
-    }
-
-    /// Number of the oldest segment that readers of raw bytes need, in a log of which everything below `end` may be
-    /// given up otherwise.
-    pub(crate) fn oldest_shipped_segment(&self, end: Lsn) -> u64 {
-        let mut places = self.raw_places.lock();
-        places.retain(|place| place.strong_count() > 0);
-        let needed = places.iter().filter_map(std::sync::Weak::upgrade).map(|place| {
-            let next = place.next.load(Ordering::Acquire);
-            segment_of(next.max(end.0.saturating_sub(place.kept_bytes_max)))
-        });
-        needed.min().map_or(segment_of(end.0), |oldest| oldest.min(segment_of(end.0)))
     }
 }
 
 impl RawReader {
     /// Position of the next record to be read.
     pub fn position(&self) -> Lsn {
-        Lsn(self.place.next.load(Ordering::Acquire))
+        self.place.next()
     }
 
     /// Appends the next records that are in the kernel to `into`: as many as fit into `bytes_max`, and one at least.
@@ -89,7 +53,7 @@ impl RawReader {
         let outcome = self.read_records(bytes_max, into);
         match outcome {
             Ok(next) => {
-                self.place.next.store(next.0, Ordering::Release);
+                self.place.move_to(next);
                 Ok(next)
             }
             Err(error) => {
@@ -135,12 +99,12 @@ fn take_records(segment: &Segment, (from, end): (Lsn, u64), room: usize, into: &
     let mut next = from;
     while into.len() - taken >= HEADER_BYTES {
         let header = header_at(segment, next, &into[taken..])?;
-        let shipped = shipped_bytes(&header);
+        let shipped = header.shipped_bytes();
         if shipped > into.len() - taken {
             break;
         }
         taken += shipped;
-        next = position_behind(&header);
+        next = header.behind();
         if matches!(header.kind, Kind::Seal | Kind::Gap) {
             break;
         }
@@ -155,8 +119,8 @@ fn take_long_record(segment: &Segment, at: Lsn, into: &mut Vec<u8>) -> Result<Ls
     read_exactly(segment, at, HEADER_BYTES, into)?;
     let header = header_at(segment, at, &into[begin..])?;
     into.truncate(begin);
-    read_exactly(segment, at, shipped_bytes(&header), into)?;
-    Ok(position_behind(&header))
+    read_exactly(segment, at, header.shipped_bytes(), into)?;
+    Ok(header.behind())
 }
 
 fn read_exactly(segment: &Segment, at: Lsn, length: usize, into: &mut Vec<u8>) -> Result<()> {

@@ -7,7 +7,6 @@
 //! **Invariant:** the log's end is the only position at which a record is taken.
 
 use super::append::{BUFFER_BYTES_MAX, Log, Tail};
-use super::raw::{position_behind, shipped_bytes};
 use super::record::{HEADER_BYTES, Header, Kind};
 use super::recovery::record_at;
 use super::segment::{SEGMENT_BYTES, offset_in_segment};
@@ -63,14 +62,14 @@ impl Log {
             }
         }
         if header.kind == Kind::Gap {
-            self.put_gap(tail, position_behind(header));
+            self.put_gap(tail, header.behind());
             return Ok(());
         }
         let time_ms = header.time_ms + u64::from(planted::active(Bug::ShippedDiffers));
         let stamped = Header { synced: Lsn(self.synced.load(Ordering::Relaxed)), time_ms, ..*header };
         tail.current.bytes.extend_from_slice(&stamped.encode());
         tail.current.bytes.extend_from_slice(&bytes[HEADER_BYTES..]);
-        tail.next = position_behind(header);
+        tail.next = header.behind();
         if let Some(term) = term_of(header, bytes) {
             self.terms().begin(term);
         }
@@ -93,7 +92,7 @@ fn verify(bytes: &[u8], from: Lsn) -> Result<Vec<Shipped<'_>>> {
         if !fits(&header) {
             return refused("the record is longer than its segment, or a seal or gap has contents");
         }
-        let Some((record, behind)) = rest.split_at_checked(shipped_bytes(&header)) else {
+        let Some((record, behind)) = rest.split_at_checked(header.shipped_bytes()) else {
             return refused("the record is cut");
         };
         let is_whole = || record_at(record, 0, position).is_some_and(|(header, record)| header.has_clean_end(record));
@@ -104,7 +103,7 @@ fn verify(bytes: &[u8], from: Lsn) -> Result<Vec<Shipped<'_>>> {
             return refused("the record begins a term and names none");
         }
         records.push(Shipped { header, bytes: record });
-        position = position_behind(&header);
+        position = header.behind();
         rest = behind;
     }
     Ok(records)

@@ -17,6 +17,7 @@
 //! format, or of any file in the data directory, raises `FORMAT_VERSION` of the manifest, so that an older program
 //! refuses it.
 
+use super::segment::{first_record, segment_of};
 use crate::effects::Documents;
 use crate::{Effects, Lsn, Statement, TermStart};
 
@@ -130,6 +131,19 @@ impl Header {
     pub fn effects<'a>(&self, record: &'a [u8]) -> Effects<'a> {
         let (effects, documents) = record[HEADER_BYTES..].split_at(self.effects_length as usize);
         Effects::new(effects, Documents::InARow(documents), self.documents_position())
+    }
+
+    /// Bytes of the record that another member gets: of a gap only the header, because what follows has no meaning.
+    pub fn shipped_bytes(&self) -> usize {
+        if self.kind == Kind::Gap { HEADER_BYTES } else { self.length as usize }
+    }
+
+    /// Position of the next record.
+    pub fn behind(&self) -> Lsn {
+        match self.kind {
+            Kind::Seal => Lsn(first_record(segment_of(self.lsn.0) + 1)),
+            Kind::Batch | Kind::Term | Kind::Gap | Kind::Chained { .. } => Lsn(self.lsn.0 + u64::from(self.length)),
+        }
     }
 
     /// Whether only zeros follow the last document of a complete record: no checksum covers the padding of a chain's

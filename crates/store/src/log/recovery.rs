@@ -4,11 +4,10 @@
 //! tail of a crash unless something proves that it was once durable: a later record with a higher synced LSN, or the
 //! manifest's watermark.
 
-use super::committed::{CommittedLog, OpenChain};
 use super::preallocate::{self, PLENTY_BYTES};
 use super::record::{HEADER_BYTES, Header, Kind, Link};
 use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
-use super::truncate;
+use super::truncation;
 use crate::disk_room::DiskRoom;
 use crate::planted::{self, Bug};
 use crate::{Effect, Effects, Lsn, Result, StorageError, TermStart, files};
@@ -47,8 +46,8 @@ pub struct RecoveredLog {
     pub(super) end: Lsn,
     /// End of the last record that was replayed; the position from which the log was to be replayed if there was none.
     pub(crate) applied: Lsn,
-    /// The records above `applied` that were not to be replayed.
-    pub(crate) unapplied: CommittedLog,
+    /// The position from which on no record has been replayed, and the chain that is open there.
+    pub(crate) unapplied: (Lsn, OpenChain),
     /// The position to which the log has to be truncated before it is appended to.
     pub(super) truncated_to: Option<Lsn>,
     /// Time when the last replayed record was written; 0 if there was none.
@@ -83,7 +82,7 @@ impl RecoveredLog {
     pub(super) fn clear_away(&self) -> Result<()> {
         remove_leftovers(&self.directory)?;
         if let Some(at) = self.truncated_to {
-            truncate::carry_out(
+            truncation::carry_out(
                 &self.directory,
                 self.segments.last().filter(|last| last.number == segment_of(at.0)),
                 at,
@@ -124,10 +123,9 @@ pub(crate) fn recover(
 ) -> Result<RecoveredLog> {
     let Replayed { from: replay_from, chain: chain_from, until } = part.into();
     let mut segments = open_segments(directory)?;
-    let truncated_to = truncate::intent(directory)?;
+    let truncated_to = truncation::intent(directory)?;
     segments.retain(|segment| truncated_to.is_none_or(|end| segment.number <= segment_of(end.0)));
     let from = replay_from.max(Lsn(first_record(0)));
-    let until = until.max(from);
     let read_from = chain_from.unwrap_or(from).min(from);
     let first = segment_of(read_from.0);
     if !segments.iter().any(|segment| segment.number == first) {
@@ -136,7 +134,7 @@ pub(crate) fn recover(
             return Err(missing(directory, first, "the segment that the manifest points into is missing"));
         }
         let recovery = Recovery::default();
-        let (directory, unapplied) = (directory.to_owned(), CommittedLog::new(from, OpenChain::default()));
+        let (directory, unapplied) = (directory.to_owned(), (from, OpenChain::default()));
         let (end, applied, time_ms, terms) = (from, from, 0, Vec::new());
         return Ok(RecoveredLog {
             directory,
@@ -184,24 +182,24 @@ pub(crate) fn recover(
     let Replaying { chain, terms, applied, first_unapplied, time_ms, replayed_records, .. } = replaying;
     segments.retain(|segment| segment.number <= segment_of(end.0));
     let recovery = Recovery { replayed_records, elapsed: Duration::ZERO, cut };
-    let (directory, unapplied) = (directory.to_owned(), CommittedLog::new(first_unapplied.unwrap_or(end), chain));
+    let (directory, unapplied) = (directory.to_owned(), (first_unapplied.unwrap_or(end), chain));
     Ok(RecoveredLog { directory, segments, end, applied, unapplied, truncated_to, time_ms, terms, recovery })
 }
 
-/// A replay of the log, record by record.
+/// The course of a replay.
 struct Replaying<'r> {
     from: Lsn,
     until: Lsn,
+    /// End of the last replayed record.
+    applied: Lsn,
+    /// Position of the first record above `until`.
+    first_unapplied: Option<Lsn>,
+    /// Time of the last record, replayed or not.
+    time_ms: u64,
+    replayed_records: u64,
     chain: OpenChain,
     /// Terms that begin at or above `from`.
     terms: Vec<TermStart>,
-    /// End of the last record that was replayed.
-    applied: Lsn,
-    /// The first record that ends above `until`.
-    first_unapplied: Option<Lsn>,
-    /// Time of the last record.
-    time_ms: u64,
-    replayed_records: u64,
     segments: &'r [Segment],
     replay: &'r mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>,
 }
@@ -215,58 +213,59 @@ impl<'r> Replaying<'r> {
     ) -> Self {
         Self {
             from,
-            until,
-            chain: OpenChain::default(),
-            terms: Vec::new(),
+            until: until.max(from),
             applied: from,
             first_unapplied: None,
             time_ms: 0,
             replayed_records: 0,
+            chain: OpenChain::default(),
+            terms: Vec::new(),
             segments,
             replay,
         }
     }
 
-    /// Takes the next record, which stands in `segment`.
+    /// Takes the next record, which stands in `segment`, and replays it if it counts.
     fn take(&mut self, segment: &Segment, header: &Header, effects: Effects<'_>) -> Result<()> {
         if header.kind == Kind::Term && header.lsn >= self.from {
             let start = header.term(&effects);
             let corrupt = || segment.corrupt(header.lsn.0, "a record that begins a term and names none");
             self.terms.push(start.ok_or_else(corrupt)?);
         }
-        match header.kind {
-            _ if self.first_unapplied.is_some() || header.lsn.0 + u64::from(header.length) > self.until.0 => {
-                self.first_unapplied.get_or_insert(header.lsn);
-                if header.is_dated() {
-                    self.time_ms = self.time_ms.max(header.time_ms);
-                }
-                Ok(())
-            }
-            // Below `from` only the links of the open chain are wanted.
-            Kind::Chained { link: Link::Last, .. } if header.lsn < self.from => {
-                self.chain.0.clear();
-                Ok(())
-            }
-            Kind::Batch | Kind::Term if header.lsn < self.from => Ok(()),
-            Kind::Chained { link, .. } if link != Link::Last && !planted::active(Bug::UnfinishedChainCounts) => {
-                self.chain.add(header, link);
-                Ok(())
-            }
-            kind => {
-                self.time_ms = self.time_ms.max(header.time_ms);
-                self.replayed_records += 1;
-                self.applied = Lsn(header.lsn.0 + u64::from(header.length));
-                if kind == Kind::Term {
-                    return Ok(());
-                }
-                if matches!(kind, Kind::Chained { .. }) {
-                    self.replayed_records += self.chain.0.len() as u64;
-                    // All records of a chain take effect at the position of its last record.
-                    self.chain.replay(header.lsn, self.segments, self.replay)?;
-                }
-                (self.replay)(header.lsn, effects)
-            }
+        if header.is_dated() {
+            self.time_ms = self.time_ms.max(header.time_ms);
         }
+        if self.first_unapplied.is_some() || header.behind() > self.until {
+            self.first_unapplied.get_or_insert(header.lsn);
+            return Ok(());
+        }
+        let link = match header.kind {
+            Kind::Chained { link, .. } => Some(link),
+            Kind::Batch | Kind::Term | Kind::Seal | Kind::Gap => None,
+        };
+        let is_open = |link: &Link| *link != Link::Last && !planted::active(Bug::UnfinishedChainCounts);
+        if let Some(link) = link.filter(is_open) {
+            self.chain.add(header, link);
+            return Ok(());
+        }
+        // Below `from` only the links of the open chain are wanted.
+        if header.lsn < self.from {
+            if link.is_some() {
+                self.chain.0.clear();
+            }
+            return Ok(());
+        }
+        self.replayed_records += 1;
+        self.applied = header.behind();
+        if header.kind == Kind::Term {
+            return Ok(());
+        }
+        if link.is_some() {
+            self.replayed_records += self.chain.0.len() as u64;
+            // All records of a chain take effect at the position of its last record.
+            self.chain.replay(header.lsn, self.segments, self.replay)?;
+        }
+        (self.replay)(header.lsn, effects)
     }
 }
 
@@ -279,7 +278,24 @@ fn missing(directory: &Path, segment: u64, found: &str) -> StorageError {
     StorageError::Corrupt { file: Segment::path(directory, segment), offset_bytes: 0, found: found.into() }
 }
 
+/// Positions and lengths of the records of a chain whose last record has not been read yet.
+#[derive(Default)]
+pub(crate) struct OpenChain(pub(super) Vec<(Lsn, u32)>);
+
 impl OpenChain {
+    pub(super) fn add(&mut self, header: &Header, link: Link) {
+        if link == Link::First {
+            // An earlier chain that is unfinished here is never finished.
+            self.0.clear();
+        }
+        self.0.push((header.lsn, header.length));
+    }
+
+    /// Position of the first record; `None` if no chain is open.
+    pub fn first(&self) -> Option<Lsn> {
+        self.0.first().map(|(lsn, _)| *lsn)
+    }
+
     /// Replays the chain's records at position `at`. It reads them again, because all of them may be more than memory
     /// should hold at once.
     fn replay(

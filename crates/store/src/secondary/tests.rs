@@ -3,8 +3,8 @@
 use crate::engines::fake::{Told, fake};
 use crate::log::{RECORD_HEADER_BYTES, first_record};
 use crate::{
-    Batch, EngineTable, KeyspaceId, Lsn, RecordId, Role, SEGMENT_BYTES, StorageError, Store, StoreOptions, Survival,
-    segment_of,
+    Batch, EngineTable, KeyspaceId, Lsn, RecordId, Role, SEGMENT_BYTES, Secondary, StorageError, Store, StoreOptions,
+    Survival, segment_of,
 };
 use bunko_testkit::directory::crash_copy;
 use bunko_testkit::random::Random;
@@ -17,6 +17,7 @@ const KEPT_BYTES_MAX: u64 = u64::MAX;
 
 struct Member {
     store: Arc<Store>,
+    secondary: Option<Secondary>,
     told: Arc<Told>,
     directory: TempDir,
 }
@@ -26,21 +27,30 @@ impl Member {
         let directory = tempfile::tempdir().expect("temporary directory");
         let (own, told) = fake("own", Survival::Durable);
         let store = Store::open(directory.path(), StoreOptions::at_rest(), EngineTable::only(own)).expect("opens");
-        Self { store, told, directory }
+        Self { store, secondary: None, told, directory }
     }
 
     fn secondary(directory: TempDir, committed: Lsn) -> Self {
-        let (store, told) = open_secondary(directory.path(), committed);
-        Self { store: store.expect("opens"), told, directory }
+        let (secondary, told) = open_secondary(directory.path(), committed);
+        let secondary = secondary.expect("opens");
+        Self { store: Arc::clone(secondary.store()), secondary: Some(secondary), told, directory }
     }
 
     fn new_secondary() -> Self {
         Self::secondary(tempfile::tempdir().expect("temporary directory"), Lsn(0))
     }
 
+    fn following(&self) -> &Secondary {
+        self.secondary.as_ref().expect("a secondary")
+    }
+
+    fn end(&self) -> Lsn {
+        Lsn(self.store.statistics().log.next_lsn)
+    }
+
     /// The member as it is after a kill, opened by a process that knows this commit point.
     fn killed(&self, committed: Lsn) -> Self {
-        self.store.write(Lsn(self.store.log_end().0 - 1)).expect("written");
+        self.store.write(Lsn(self.end().0 - 1)).expect("written");
         Self::secondary(crash_copy(self.directory.path()), committed)
     }
 
@@ -55,7 +65,7 @@ impl Member {
 
     /// All of the log from `from` on, in pieces of about that many bytes.
     fn shipped(&self, from: Lsn, piece_bytes: usize) -> Vec<Vec<u8>> {
-        self.store.write(Lsn(self.store.log_end().0 - 1)).expect("written");
+        self.store.write(Lsn(self.end().0 - 1)).expect("written");
         let mut reader = self.store.read_raw_log(from, KEPT_BYTES_MAX).expect("there");
         let mut pieces = Vec::new();
         loop {
@@ -83,6 +93,10 @@ impl Member {
         bytes
     }
 
+    fn open_chain(&self) -> Option<Lsn> {
+        self.store.open_chain.lock().as_ref().map(|(first, _)| *first)
+    }
+
     fn oldest_segment(&self) -> u64 {
         let crate::journal::Journal::Log(log) = &self.store.journal else { panic!("it has a log") };
         log.segment_numbers()[0]
@@ -93,9 +107,9 @@ impl Member {
     }
 }
 
-fn open_secondary(path: &Path, committed: Lsn) -> (crate::Result<Arc<Store>>, Arc<Told>) {
+fn open_secondary(path: &Path, committed: Lsn) -> (crate::Result<Secondary>, Arc<Told>) {
     let (own, told) = fake("own", Survival::Durable);
-    (Store::open_secondary(path, StoreOptions::at_rest(), EngineTable::only(own), committed), told)
+    (Secondary::open(path, StoreOptions::at_rest(), EngineTable::only(own), committed), told)
 }
 
 fn batch(record: u64, bytes: usize) -> Batch<'static> {
@@ -117,12 +131,11 @@ fn a_secondary_has_the_same_log_however_it_is_cut() {
             1 => primary.write(record, random.below(3 << 20) as usize),
             _ => primary.write(record, random.below(2000) as usize),
         };
-        for piece in primary.shipped(secondary.store.log_end(), 1 << random.below(24)) {
-            secondary.store.append_raw(&piece).expect("appended");
+        for piece in primary.shipped(secondary.end(), 1 << random.below(24)) {
+            secondary.following().append_raw(&piece).expect("appended");
             if random.one_in(2) {
-                committed =
-                    committed.max(Lsn(committed.0 + random.below(secondary.store.log_end().0 - committed.0 + 1)));
-                let visible = secondary.store.apply_committed(committed).expect("applied");
+                committed = committed.max(Lsn(committed.0 + random.below(secondary.end().0 - committed.0 + 1)));
+                let visible = secondary.following().apply_committed(committed).expect("applied");
                 assert!(visible <= committed, "{visible:?} is above the commit point {committed:?}");
             }
             if random.one_in(20) {
@@ -134,8 +147,8 @@ fn a_secondary_has_the_same_log_however_it_is_cut() {
             }
         }
     }
-    assert!(segment_of(primary.store.log_end().0) > 0, "a segment has ended");
-    secondary.store.apply_committed(primary.store.log_end()).expect("applied");
+    assert!(segment_of(primary.end().0) > 0, "a segment has ended");
+    secondary.following().apply_committed(primary.end()).expect("applied");
     assert_eq!(secondary.store.visible_end(), primary.store.visible_end());
     let oldest = secondary.oldest_segment();
     let from = Lsn(first_record(oldest));
@@ -153,17 +166,17 @@ fn a_chain_is_applied_with_its_last_record_only() {
     let chain = primary.write_chain(&[2, 3], 10);
     primary.write(4, 10);
     for piece in primary.shipped(START, 1) {
-        secondary.store.append_raw(&piece).expect("appended");
+        secondary.following().append_raw(&piece).expect("appended");
     }
-    secondary.store.apply_committed(chain).expect("applied");
+    secondary.following().apply_committed(chain).expect("applied");
     assert_eq!(secondary.applied(), [[1]]);
-    assert_eq!(secondary.store.open_chain(), Some(secondary.store.visible_end()));
+    assert_eq!(secondary.open_chain(), Some(secondary.store.visible_end()));
     // A start finds the open chain again, whatever the manifest says.
     secondary.store.checkpoint().expect("checkpoint");
     for secondary in [secondary.killed(chain), secondary] {
-        secondary.store.apply_committed(Lsn(u64::MAX)).expect("applied");
+        secondary.following().apply_committed(Lsn(u64::MAX)).expect("applied");
         assert!(secondary.applied().ends_with(&[vec![2], vec![3], vec![4]]));
-        assert_eq!(secondary.store.open_chain(), None);
+        assert_eq!(secondary.open_chain(), None);
     }
 }
 
@@ -175,9 +188,9 @@ fn bytes_that_do_not_continue_the_log_are_refused_whole() {
     primary.write(4, 100);
     let bytes = primary.shipped(START, usize::MAX / 2).concat();
     let refused = |bytes: &[u8], what: &str| {
-        let outcome = secondary.store.append_raw(bytes);
+        let outcome = secondary.following().append_raw(bytes);
         assert!(matches!(outcome, Err(StorageError::ForeignRecord { .. })), "{what}: {outcome:?}");
-        assert_eq!(secondary.store.log_end(), START, "{what}: something was kept");
+        assert_eq!(secondary.end(), START, "{what}: something was kept");
     };
     for offset in 0..bytes.len() {
         let mut flipped = bytes.clone();
@@ -197,8 +210,8 @@ fn bytes_that_do_not_continue_the_log_are_refused_whole() {
     }
     refused(&bytes[ends[0]..], "the first record is missing");
     refused(&[&bytes[..ends[0]], &bytes[..ends[0]]].concat(), "the first record comes twice");
-    secondary.store.append_raw(&bytes).expect("as it was written");
-    assert_eq!(secondary.store.append_raw(&[]).expect("nothing"), primary.store.log_end());
+    secondary.following().append_raw(&bytes).expect("as it was written");
+    assert_eq!(secondary.following().append_raw(&[]).expect("nothing"), primary.end());
 }
 
 #[test]
@@ -206,24 +219,24 @@ fn a_record_that_found_no_room_is_applied_later() {
     let (primary, secondary) = (Member::primary(), Member::new_secondary());
     primary.write(1, 100);
     primary.write(2, 100);
-    secondary.store.append_raw(&primary.shipped(START, 10_000).concat()).expect("appended");
+    secondary.following().append_raw(&primary.shipped(START, 10_000).concat()).expect("appended");
     *secondary.told.room_bytes.lock() = Some(10);
-    let refused = secondary.store.apply_committed(Lsn(u64::MAX));
+    let refused = secondary.following().apply_committed(Lsn(u64::MAX));
     assert!(matches!(refused, Err(StorageError::OutOfMemory { .. })), "{refused:?}");
     *secondary.told.room_bytes.lock() = None;
-    secondary.store.apply_committed(Lsn(u64::MAX)).expect("applied");
+    secondary.following().apply_committed(Lsn(u64::MAX)).expect("applied");
     assert_eq!(secondary.applied(), [[1], [2]]);
 }
 
 /// A member of another history: it has the same first records and then others.
 fn diverged(common: &[u8], records: &[(u64, usize)]) -> Member {
     let follower = Member::new_secondary();
-    follower.store.append_raw(common).expect("appended");
-    follower.store.write(Lsn(follower.store.log_end().0 - 1)).expect("written");
+    follower.following().append_raw(common).expect("appended");
+    follower.store.write(Lsn(follower.end().0 - 1)).expect("written");
     let directory = crash_copy(follower.directory.path());
     let (own, told) = fake("own", Survival::Durable);
     let store = Store::open(directory.path(), StoreOptions::at_rest(), EngineTable::only(own)).expect("opens");
-    let member = Member { store, told, directory };
+    let member = Member { store, secondary: None, told, directory };
     for (record, bytes) in records {
         member.write(*record, *bytes);
     }
@@ -235,7 +248,7 @@ fn a_truncated_log_goes_on_as_another_members() {
     let primary = Member::primary();
     primary.write(1, 100);
     let common = primary.shipped(START, 1000).concat();
-    let fork = primary.store.log_end();
+    let fork = primary.end();
     // The suffix reaches into further segments.
     let large = SEGMENT_BYTES as usize / 3;
     let old: Vec<_> = (0..8).map(|number| (10 + number, large)).collect();
@@ -243,15 +256,15 @@ fn a_truncated_log_goes_on_as_another_members() {
     let (loser, winner) = (diverged(&common, &old), diverged(&common, &new));
     let secondary = Member::new_secondary();
     for piece in loser.shipped(START, 1 << 20) {
-        secondary.store.append_raw(&piece).expect("appended");
+        secondary.following().append_raw(&piece).expect("appended");
     }
-    secondary.store.apply_committed(fork).expect("applied");
-    let below = secondary.store.truncate_log(START);
+    secondary.following().apply_committed(fork).expect("applied");
+    let below = secondary.following().truncate_log(START);
     assert!(matches!(below, Err(StorageError::AppliedAbove { .. })), "{below:?}");
-    let within = secondary.store.truncate_log(Lsn(fork.0 + 1));
+    let within = secondary.following().truncate_log(Lsn(fork.0 + 1));
     assert!(matches!(within, Err(StorageError::Corrupt { .. })), "{within:?}");
     // A kill right after the intent became durable.
-    secondary.store.write(Lsn(secondary.store.log_end().0 - 1)).expect("written");
+    secondary.store.write(Lsn(secondary.end().0 - 1)).expect("written");
     let killed = crash_copy(secondary.directory.path());
     let mut intent = fork.0.to_le_bytes().to_vec();
     intent.extend(bunko_checksum::crc32c(&fork.0.to_le_bytes()).to_le_bytes());
@@ -261,9 +274,9 @@ fn a_truncated_log_goes_on_as_another_members() {
     std::fs::write(damaged.path().join("log/truncation.intent"), &intent).expect("written");
     let (refused, _) = open_secondary(damaged.path(), fork);
     assert!(matches!(refused, Err(StorageError::Corrupt { .. })), "a damaged intent");
-    secondary.store.truncate_log(fork).expect("truncated");
+    secondary.following().truncate_log(fork).expect("truncated");
     for secondary in [secondary, Member::secondary(killed, fork)] {
-        assert_eq!(secondary.store.log_end(), fork);
+        assert_eq!(secondary.end(), fork);
         let later = (1..4).map(|number| secondary.directory.path().join(format!("log/{number:012}.segment")));
         // The next segment is made ahead, without a record.
         for path in later.filter(|path| path.exists()) {
@@ -271,10 +284,10 @@ fn a_truncated_log_goes_on_as_another_members() {
             assert!(content[first_record(0) as usize..].iter().all(|byte| *byte == 0), "{}", path.display());
         }
         for piece in winner.shipped(fork, 1 << 20) {
-            secondary.store.append_raw(&piece).expect("appended");
+            secondary.following().append_raw(&piece).expect("appended");
         }
         let secondary = secondary.killed(fork);
-        secondary.store.apply_committed(Lsn(u64::MAX)).expect("applied");
+        secondary.following().apply_committed(Lsn(u64::MAX)).expect("applied");
         assert!(winner.unstamped(START) == secondary.unstamped(START), "the logs differ");
         assert_eq!(secondary.applied().len(), 1 + new.len());
     }
@@ -312,8 +325,8 @@ fn a_reader_keeps_what_it_has_to_ship_up_to_its_limit() {
 fn terms_are_shipped_and_go_with_a_truncation() {
     let (primary, secondary) = (Member::primary(), Member::new_secondary());
     let ship = |to: &Member| {
-        for piece in primary.shipped(to.store.log_end(), 1 << 20) {
-            to.store.append_raw(&piece).expect("appended");
+        for piece in primary.shipped(to.following().log_end(), 1 << 20) {
+            to.following().append_raw(&piece).expect("appended");
         }
     };
     primary.write(1, 10);
@@ -329,13 +342,13 @@ fn terms_are_shipped_and_go_with_a_truncation() {
     primary.write(3, 10);
     ship(&secondary);
     assert_eq!(secondary.store.last_position(), primary.store.last_position());
-    assert_eq!(secondary.store.apply_committed(second).expect("applied"), second);
-    secondary.store.truncate_log(second).expect("truncated");
+    assert_eq!(secondary.following().apply_committed(second).expect("applied"), second);
+    secondary.following().truncate_log(second).expect("truncated");
     assert_eq!(secondary.store.last_position(), (Some(3), second));
     let secondary = secondary.killed(second);
     assert_eq!(secondary.store.last_position(), (Some(3), second));
     ship(&secondary);
-    secondary.store.apply_committed(secondary.store.log_end()).expect("applied");
+    secondary.following().apply_committed(secondary.following().log_end()).expect("applied");
     assert_eq!(secondary.store.newest_time(), primary.store.newest_time());
     assert_eq!(secondary.unstamped(START), primary.unstamped(START));
 }
