@@ -360,7 +360,7 @@ impl Catalog {
     pub fn interrupt_builds(&self) {
         self.stop_builds();
         // A build that looks only after the next step-up must not go on beside the resumed one.
-        for index in self.interrupted_builds().iter().flat_map(InterruptedBuild::indexes) {
+        for index in self.interrupted_builds().iter().flat_map(crate::InterruptedBuild::indexes) {
             if let Some(build) = index.build() {
                 build.abort(from_storage(StorageError::NotPrimary));
             }
