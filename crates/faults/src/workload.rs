@@ -61,6 +61,8 @@ pub enum Step {
     Checkpoint,
     Compact,
     Reopen,
+    /// As `Reopen`, but the server is killed.
+    Kill,
 }
 
 /// The collections, one for each engine.
@@ -180,6 +182,7 @@ pub fn shuffled(seed: u64) -> Vec<Step> {
             }
             16..18 => Step::Checkpoint,
             18 => Step::Compact,
+            19 => Step::Kill,
             20 => {
                 let other = (which + 1) % COLLECTIONS.len();
                 let first = last.max(next[other]);
@@ -260,7 +263,7 @@ impl Step {
             Self::Drop { collection } => command("drop", collection),
             Self::Checkpoint => DocumentBuf::new().with("fsync", 1),
             Self::Compact => command("compact", COMPACTED).with("force", true),
-            Self::Transaction(_) | Self::Look | Self::Reopen => return None,
+            Self::Transaction(_) | Self::Look | Self::Reopen | Self::Kill => return None,
         })
     }
 
@@ -281,7 +284,7 @@ impl Step {
             Self::Create { collection, .. } => !has(collection),
             Self::Rename { from, to } => has(from) && !has(to),
             Self::Compact => has(COMPACTED),
-            Self::Look | Self::Checkpoint | Self::Reopen => true,
+            Self::Look | Self::Checkpoint | Self::Reopen | Self::Kill => true,
         }
     }
 
@@ -325,7 +328,7 @@ impl Step {
                 }
             }
             Self::Drop { collection } => _ = model.collections.remove(collection),
-            Self::Reopen => *model = std::mem::take(model).restarted(),
+            Self::Reopen | Self::Kill => *model = std::mem::take(model).restarted(),
             Self::Look | Self::Checkpoint | Self::Compact => {}
         }
     }

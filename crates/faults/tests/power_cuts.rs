@@ -54,8 +54,16 @@ fn record(engine: &'static Entry, seed: u64) -> Recording {
             Some(Outcome::Acknowledged(_)) => {}
             Some(other) => panic!("{step:?}: {other:?}"),
             None => {
-                if matches!(step, Step::Reopen) {
+                let is_killed = matches!(step, Step::Kill);
+                if is_killed {
+                    watch.kill();
+                    // The threads of a killed process end too; here they find that every call fails.
+                    drop(server.close());
+                    watch.revive();
+                } else if matches!(step, Step::Reopen) {
                     server.close().expect("closes");
+                }
+                if is_killed || matches!(step, Step::Reopen) {
                     server = Server::open(scratch.path(), engine).expect("opens");
                 }
             }

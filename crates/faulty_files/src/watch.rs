@@ -294,6 +294,11 @@ impl Watch {
         lock(&self.watched.state).is_dead = true;
     }
 
+    /// Lets calls succeed again, for a process that starts after the killed one has ended.
+    pub fn revive(&self) {
+        lock(&self.watched.state).is_dead = false;
+    }
+
     /// Records from here on.
     pub fn record(&self) {
         lock(&self.watched.state).is_recording = true;

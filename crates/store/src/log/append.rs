@@ -133,6 +133,7 @@ impl Log {
     ) -> Result<Arc<Self>> {
         make_directory(&recovered.directory)?;
         recovered.clear_away()?;
+        recovered.sync()?;
         let RecoveredLog { directory, segments, end, time_ms: last_time_ms, terms, recovery, .. } = recovered;
         let directory = directory.as_path();
         let mut segments: FxHashMap<u64, Arc<Segment>> =

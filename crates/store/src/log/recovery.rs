@@ -42,6 +42,8 @@ pub struct Cut {
 pub struct RecoveredLog {
     pub(super) directory: PathBuf,
     pub(super) segments: Vec<Segment>,
+    /// Position from which on records were replayed. All below it was on disk before.
+    pub(super) from: Lsn,
     /// Position behind the last good record.
     pub(super) end: Lsn,
     /// End of the last record that was replayed; the position from which the log was to be replayed if there was none.
@@ -76,6 +78,15 @@ impl RecoveredLog {
     /// The error for a segment that should exist but does not.
     pub fn missing_segment(&self, number: u64) -> StorageError {
         Segment::missing(&self.directory, number, first_record(number))
+    }
+
+    /// Syncs the records that were replayed: a process that was killed may have left them in the kernel alone. Later
+    /// records are evidence that these are on disk.
+    pub(super) fn sync(&self) -> Result<()> {
+        for segment in self.segments.iter().filter(|segment| segment.number >= segment_of(self.from.0)) {
+            segment.file.sync_data().map_err(|error| StorageError::io(&segment.path, error))?;
+        }
+        Ok(())
     }
 
     /// Removes the torn tail, half-made files and recycled files of an earlier run.
@@ -139,6 +150,7 @@ pub(crate) fn recover(
         return Ok(RecoveredLog {
             directory,
             segments,
+            from,
             end,
             applied,
             unapplied,
@@ -183,7 +195,7 @@ pub(crate) fn recover(
     segments.retain(|segment| segment.number <= segment_of(end.0));
     let recovery = Recovery { replayed_records, elapsed: Duration::ZERO, cut };
     let (directory, unapplied) = (directory.to_owned(), (first_unapplied.unwrap_or(end), chain));
-    Ok(RecoveredLog { directory, segments, end, applied, unapplied, truncated_to, time_ms, terms, recovery })
+    Ok(RecoveredLog { directory, segments, from, end, applied, unapplied, truncated_to, time_ms, terms, recovery })
 }
 
 /// The course of a replay.
