@@ -1,9 +1,13 @@
 //! The types of values in an index's keys. Keys alone do not distinguish types that compare as equal.
 //!
 //! A key does not tell `1` from `1.0`, nor null from a missing field. It does tell `1.5`, which only a double can be unless
-//! there are decimals. So each index remembers which of the types that share keys its fields have ever had, in the collection's record and beside its arrays. A type is saved before the first key of it
-//! is written, and a plan reads the types after it has taken its snapshot. Rejected: the types beside each entry, for
-//! which every key of every index would pay.
+//! there are decimals. So each index remembers which of the types that share keys its fields have ever had, in the
+//! collection's record and beside its arrays. A type is saved before the first key of it is written, and types are never
+//! removed. A plan compares the types that it was made for with the present ones once it has its snapshot, so it knows the
+//! types of all keys in the snapshot. Rejected: the types beside each entry, for which every key of every index would pay.
+//!
+//! A server that knows only format 5 ignores the flags of large numbers. The manifest keeps it out once a checkpoint has
+//! written format 6.
 
 use bunko_bson::{Type, Value, ValueRef, number, order};
 
@@ -111,7 +115,7 @@ impl KeyTypes {
     pub(crate) fn note(&mut self, field: usize, value: Option<ValueRef<'_>>) {
         if field < FIELDS_MAX {
             let flag = match flag(value) {
-                // The index has this bit of its last field.
+                // In the last field, this bit is the index's flag for shortened keys.
                 LARGE_DOUBLE if field == FIELDS_MAX - 1 => INEXACT,
                 flag => flag,
             };

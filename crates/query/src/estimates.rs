@@ -123,8 +123,9 @@ impl Choice<'_> {
     }
 
     /// The intersection of the two candidates that read the fewest keys in the order of records and have conditions on
-    /// different fields, if it is clearly cheaper than each candidate alone. Should every record of the one be in the other, against expectation, the keys of the
-    /// other were read for nothing: they cost at most a third of the cheapest candidate.
+    /// different fields, if it is clearly cheaper than each candidate alone. Its values are taken to be independent. If they
+    /// always occur together, the keys of the second candidate are read for nothing: these cost at most a third of the
+    /// cheapest candidate.
     pub fn intersection(&self, estimates: &[PlanEstimate]) -> Option<PlanEstimate> {
         let cheapest = estimates.iter().map(|estimate| estimate.cost.likely).min_by(f64::total_cmp)?;
         let all = self.contenders.iter().zip(estimates);

@@ -1,5 +1,5 @@
 //! Tools that tests share: shell-syntax documents, script runner, parts of the handbook, crash harness, data
-//! directories, orders of strings, sleeping threads, waits for what others do, processor time, numbers that follow from a seed.
+//! directories, orders of strings, sleeping threads, waits for conditions, processor time, numbers that follow from a seed.
 #![forbid(unsafe_code)]
 
 pub mod collators;

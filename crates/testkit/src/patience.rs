@@ -1,4 +1,4 @@
-//! Waits for the work of other threads and processes: a test waits for a condition, not for a time.
+//! Waits for other threads and processes: a test waits for a condition, not for a time.
 
 use std::path::Path;
 use std::thread;

@@ -3,6 +3,7 @@
 
 use crate::peer::{Peer, binary};
 use bunko_bson::{DocumentBuf, ValueRef, number};
+use bunko_testkit::patience::wait_until;
 use bunko_testkit::process::{Server, temporary_dbpath};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -103,9 +104,7 @@ fn one_round(address: SocketAddr, round: i64, refusals: &AtomicU64) {
     assert!(!is_primary(&mut admin));
     let told = told.join().expect("no panic");
     assert!(matches!(told.as_ref().get("isWritablePrimary"), Some(ValueRef::Boolean(false))), "{told:?}");
-    while refusals.load(Ordering::SeqCst) < before + u64::from(WRITERS) {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    wait_until("writes are refused", || refusals.load(Ordering::SeqCst) >= before + u64::from(WRITERS));
     let more = client.run("test", &format!("{{getMore: NumberLong({cursor}), collection: 'fixed'}}"));
     assert_eq!(whole(&more, "ok"), 1, "{more:?}");
     let commit = format!("{{commitTransaction: 1, {inside}}}");
@@ -183,9 +182,7 @@ fn a_member_elects_itself_when_its_time_is_over() {
     let mut peer = Peer::connect(server.address());
     let down = peer.run("admin", "{replSetStepDown: 1, secondaryCatchUpPeriodSecs: 0, force: true}");
     assert_eq!(whole(&down, "ok"), 1, "{down:?}");
-    while !is_primary(&mut peer) {
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until("it elects itself", || is_primary(&mut peer));
     let inserted = peer.run("test", "{insert: 't', documents: [{}]}");
     assert_eq!(whole(&inserted, "n"), 1, "{inserted:?}");
     server.stop();

@@ -7,6 +7,7 @@ use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_host::{MachineCpu, Sleeper};
 use bunko_report::Report;
 use bunko_report::result::{Completion, Finding, Measurement, Outcome};
+use bunko_testkit::process::exit_of;
 use rustix::process::Signal;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -230,9 +231,11 @@ fn an_interrupted_run_leaves_a_report_and_nothing_else() {
             "[load]\nduration = '600s'\n[[phase]]\nname = 'insert'\noperation.insert = {}\n\
              [[phase]]\nname = 'find'\noperation.find = {}\n",
         );
-        let run = lab.start(&server.uri(), &[]);
+        let mut run = lab.start(&server.uri(), &[]);
         server.wait_for_documents(50);
         lab::signal(&run, signal);
+        // A run that is not interrupted takes longer than this waits.
+        exit_of(&mut run);
         let done = Done::of(run);
         assert_eq!(done.code, Some(2), "{}", done.stderr);
         assert!(done.stderr.contains("bunko: stopping; once more stops at once"), "{}", done.stderr);
@@ -317,9 +320,10 @@ fn a_server_that_dies_ends_the_run_with_what_was_measured() {
         "[[phase]]\nname = 'load'\noperation.load = {}\n\
          [[phase]]\nname = 'insert'\noperation.insert = {}\nload = { duration = '600s' }\n",
     );
-    let run = lab.start(&server.uri(), &[]);
+    let mut run = lab.start(&server.uri(), &[]);
     server.wait_for_documents(600);
     server.server.kill();
+    exit_of(&mut run);
     let done = Done::of(run);
     assert_eq!(done.code, Some(2), "{}", done.stderr);
     let report = lab.report(REPORT);

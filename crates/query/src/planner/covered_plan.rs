@@ -4,7 +4,8 @@
 //! dependencies. If there are none and keys decide the filter, `KeysAlone` returns an empty document for each record.
 //! Otherwise `Covered` makes documents from keys. Types keep both safe: a filter takes only a `WholeDocument`, which
 //! only a stage that reads records makes, and a stage that reads none needs a `DecidedByKeys`, which only a `Residual`
-//! without conditions gives. A sort reads fields of its own, so a scan below it copies `KeptFields::below_sort`.
+//! without conditions gives. A sort reads fields of its own: a scan of documents below it copies `KeptFields::below_sort`,
+//! and an index must hold these fields too.
 
 use super::index_bounds::{IndexBounds, names_array_index};
 use bunko_matcher::planted::{Fault, active};

@@ -28,7 +28,7 @@ pub(crate) struct Covered {
 pub(crate) enum Shown {
     /// A projection.
     AsProjection,
-    /// The index scan, since the stage above returns keys.
+    /// The index scan: a stage above returns keys, sorts, or computes fields.
     AsScan,
 }
 

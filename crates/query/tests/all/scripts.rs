@@ -7,7 +7,8 @@
 //! - `plan`: the fields of a find; prints the winning plan, one stage per line.
 //! - `rejected`: the fields of a find; prints the plans that lost a trial.
 //! - `because`: the fields of a find; prints the unused indexes, each with the reason.
-//! - `fill`: a number of documents, then a document of moduli: each field of the n-th document is n modulo its modulus; other values stay.
+//! - `fill`: a number of documents, then a document of moduli: each field of the n-th document is n modulo its modulus;
+//!   other values stay.
 //! - `estimates`: the fields of a find; prints the stages with estimates and what was found, and the rejected plans.
 //! - `cache`: prints the collection's plan cache.
 //! - `run`: the fields of a find; prints the stages with their statistics.
