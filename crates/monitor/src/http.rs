@@ -10,17 +10,28 @@ use hyper::{Method, Request, Response, StatusCode};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
-/// How long the reply to a wrong password waits, so that guessing is slow.
+/// How long the reply to a wrong password waits.
 const REFUSAL_DELAY: Duration = Duration::from_secs(1);
+/// Maximum number of passwords that are being checked or were refused within the last [`REFUSAL_DELAY`]. A check takes
+/// milliseconds of processor time, so clients that guess passwords must wait, even if they hang up before the reply.
+const CHECKS_MAX: usize = 4;
 
 /// The state that all requests share.
 pub struct Site {
-    pub service: Arc<Service>,
-    pub logins: Logins,
+    service: Arc<Service>,
+    logins: Logins,
+    checks: Arc<Semaphore>,
 }
 
 impl Site {
+    /// The state before the first request.
+    pub fn new(service: Arc<Service>) -> Self {
+        let logins = Logins::new(&*service.world.random);
+        Self { service, logins, checks: Arc::new(Semaphore::new(CHECKS_MAX)) }
+    }
+
     /// The reply to a request from that address.
     pub async fn reply(&self, request: Request<Incoming>, address: SocketAddr) -> Response<Full<Bytes>> {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -43,7 +54,7 @@ impl Site {
     }
 
     async fn metrics(&self, login: Option<&str>, format: Format, address: SocketAddr) -> Response<Full<Bytes>> {
-        match self.logins.access(&self.service.authority, login, address) {
+        match self.access(login, address).await {
             Access::Granted => {
                 let mut reply = text(StatusCode::OK, metrics::encode(self.service.status(), format));
                 reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
@@ -54,15 +65,32 @@ impl Site {
                 "the user needs the privilege for serverStatus, as role clusterMonitor has\n",
             ),
             Access::Unauthorized => {
-                if login.is_some() {
-                    tokio::time::sleep(REFUSAL_DELAY).await;
-                }
                 let mut reply = text(StatusCode::UNAUTHORIZED, "log in with a user of the server\n");
                 let scheme = HeaderValue::from_static("Basic realm=\"bunko\", charset=\"UTF-8\"");
                 reply.headers_mut().insert(WWW_AUTHENTICATE, scheme);
                 reply
             }
         }
+    }
+
+    /// The access of a request with that header `Authorization`.
+    async fn access(&self, login: Option<&str>, address: SocketAddr) -> Access {
+        let authority = &self.service.authority;
+        if let Some(access) = self.logins.known_access(authority, login, address) {
+            return access;
+        }
+        // The semaphore is never closed.
+        let Ok(turn) = Arc::clone(&self.checks).acquire_owned().await else { return Access::Unauthorized };
+        let access = self.logins.check(authority, login, address);
+        if access == Access::Unauthorized {
+            // A task of its own, because a client that hangs up ends this one.
+            tokio::spawn(async move {
+                tokio::time::sleep(REFUSAL_DELAY).await;
+                drop(turn);
+            });
+            tokio::time::sleep(REFUSAL_DELAY).await;
+        }
+        access
     }
 }
 

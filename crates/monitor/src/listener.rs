@@ -2,7 +2,6 @@
 
 use crate::CONNECTIONS_MAX;
 use crate::http::Site;
-use crate::login::Logins;
 use bunko_command::Service;
 use bunko_server::{PlainClients, Tls};
 use hyper::server::conn::http1;
@@ -61,7 +60,7 @@ impl Monitor {
         }
         drop(entered);
         let acceptor = Arc::new(Acceptor {
-            site: Site { service: Arc::clone(service), logins: Logins::new(&*service.world.random) },
+            site: Site::new(Arc::clone(service)),
             tls: options.tls.clone(),
             room: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
         });
