@@ -10,6 +10,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -20,6 +21,9 @@ use tokio_rustls::TlsAcceptor;
 
 /// How long a client may take for the handshake, for the header of a request, and between two requests.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Time after which a connection ends with the reply under way, so that clients who keep connections busy, or do not
+/// read their replies, hold no place for ever.
+const CONNECTION_TIME_MAX: Duration = Duration::from_secs(120);
 /// Maximum number of bytes of a request's header.
 const HEADER_BYTES_MAX: usize = 16 << 10;
 /// First byte of a TLS connection: the type of the record with the client's hello.
@@ -137,11 +141,16 @@ impl Acceptor {
 
     async fn converse(&self, stream: impl AsyncRead + AsyncWrite + Unpin, address: SocketAddr) {
         let reply = service_fn(|request| async move { Ok::<_, Infallible>(self.site.reply(request, address).await) });
-        let _ = http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(PATIENCE)
-            .max_buf_size(HEADER_BYTES_MAX)
-            .serve_connection(TokioIo::new(stream), reply)
-            .await;
+        let mut connection = pin!(
+            http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(PATIENCE)
+                .max_buf_size(HEADER_BYTES_MAX)
+                .serve_connection(TokioIo::new(stream), reply)
+        );
+        if tokio::time::timeout(CONNECTION_TIME_MAX, connection.as_mut()).await.is_err() {
+            connection.as_mut().graceful_shutdown();
+            let _ = tokio::time::timeout(PATIENCE, connection).await;
+        }
     }
 }
