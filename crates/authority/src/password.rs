@@ -17,8 +17,10 @@ const NAME: &str = "PLAIN";
 /// `AuthenticationFailed`, which is logged and audited; errors of reading users and roles.
 pub fn log_in_by_password(authority: &Authority, client: &mut Client, user: &Name, password: &str) -> Result<()> {
     let document = find_user(&authority.catalog, user)?;
+    // A credential of a mechanism that the server's settings turn off counts for nothing here, either.
+    let mut enabled = Mechanism::ALL.into_iter().filter(|mechanism| authority.access.has_mechanism(mechanism.name()));
     let known = document.as_ref().and_then(|document| {
-        Mechanism::ALL.into_iter().find_map(|mechanism| Some((mechanism, credential_of(mechanism, document.as_ref())?)))
+        enabled.find_map(|mechanism| Some((mechanism, credential_of(mechanism, document.as_ref())?)))
     });
     let (mechanism, credential) = known.unwrap_or_else(|| {
         let mechanism = Mechanism::ScramSha256;
