@@ -57,7 +57,7 @@ fn control(payload: &Payload, entries: &[Entry]) -> String {
     };
     format!(
         "Package: bunko\nVersion: {}\nArchitecture: {}\nMaintainer: The Bunko authors <bunko@localhost>\n\
-         Installed-Size: {}\nDepends: adduser{libraries}\nRecommends: logrotate, procps\nSection: database\n\
+         Installed-Size: {}\nDepends: adduser{libraries}\nRecommends: logrotate\nSection: database\n\
          Priority: optional\nDescription: document database that MongoDB's drivers work with\n \
          One binary: a server that speaks MongoDB's wire protocol, tools that dump and\n \
          restore in mongodump's formats, and a lab that measures servers.\n",
