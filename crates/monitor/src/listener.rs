@@ -3,7 +3,7 @@
 use crate::CONNECTIONS_MAX;
 use crate::http::Site;
 use bunko_command::Service;
-use bunko_server::{PlainClients, Tls};
+use bunko_server::{PlainClients, Tls, bind_listener};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -56,9 +56,7 @@ impl Monitor {
         let mut listeners = Vec::new();
         let mut addresses = Vec::new();
         for address in &options.addresses {
-            let named = |error: io::Error| io::Error::new(error.kind(), format!("cannot bind {address}: {error}"));
-            let listener = std::net::TcpListener::bind(address).map_err(named)?;
-            listener.set_nonblocking(true)?;
+            let listener = bind_listener(*address)?;
             addresses.push(listener.local_addr()?);
             listeners.push(TcpListener::from_std(listener)?);
         }

@@ -33,6 +33,6 @@ mod unread_replies;
 
 pub use admission::AdmissionOptions;
 pub use listener::{Server, ServerOptions, Stopped};
-pub use listening_sockets::ListeningSockets;
+pub use listening_sockets::{ListeningSockets, bind_listener};
 pub use tls::{ClientCertificates, PlainClients, Tls, TlsOptions};
 pub use unix_socket::UnixSocketOptions;

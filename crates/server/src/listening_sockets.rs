@@ -27,8 +27,7 @@ impl ListeningSockets {
     pub fn bind(addresses: &[SocketAddr], unix_socket: Option<&UnixSocketOptions>) -> io::Result<Self> {
         let mut sockets = Self::default();
         for address in addresses {
-            let listener = bind(*address)
-                .map_err(|error| io::Error::new(error.kind(), format!("cannot bind {address}: {error}")))?;
+            let listener = bind_listener(*address)?;
             sockets.addresses.push(listener.local_addr()?);
             sockets.bound.push(Bound::Tcp(listener));
         }
@@ -97,6 +96,13 @@ enum SocketPath {
     /// Removed when dropped.
     Own(SocketFile),
     OfManager(PathBuf),
+}
+
+/// Binds a socket for TCP that does not block. One for IPv6 takes no clients of IPv4, so both may have one port.
+/// # Errors
+/// If the address cannot be bound; the error names it.
+pub fn bind_listener(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    bind(address).map_err(|error| io::Error::new(error.kind(), format!("cannot bind {address}: {error}")))
 }
 
 fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
