@@ -75,6 +75,8 @@ impl Store {
             let lsn = self.journal.append_term(&batch, draw, now_ms, in_order)?.lsn;
             self.terms.begin(TermStart { term, lsn });
             drop(Applying { store: self, lsn });
+            // A chain that another primary began is never finished.
+            *self.open_chain.lock() = None;
             self.role.set(Role::Primary { term });
             Ok(lsn)
         })

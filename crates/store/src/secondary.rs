@@ -180,7 +180,7 @@ impl Applying<'_> {
         let outcome = self.apply_admitted(moment, is_chain, &extent);
         outcome.map_err(|error| self.log.fail(error))?;
         self.progress.pending = None;
-        if is_chain {
+        if self.progress.committed.chain.first().is_none() {
             *self.store.open_chain.lock() = None;
         }
         self.store.note_growth();

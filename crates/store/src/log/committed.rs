@@ -63,7 +63,12 @@ impl CommittedLog {
             let own = (header.lsn, header.length);
             let parts = match header.kind {
                 Kind::Seal | Kind::Gap => continue,
-                Kind::Batch | Kind::Term => vec![own],
+                Kind::Batch => vec![own],
+                Kind::Term => {
+                    // The primary that began an open chain has ended, and no other member ends it.
+                    self.chain = OpenChain::default();
+                    vec![own]
+                }
                 Kind::Chained { link: Link::Last, .. } => {
                     let mut parts = std::mem::take(&mut self.chain.0);
                     if parts.is_empty() && header.effects_length == 0 && !planted::active(Bug::UnfinishedChainCounts) {

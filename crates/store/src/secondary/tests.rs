@@ -1,5 +1,6 @@
 //! A primary and a secondary over engines that only record their calls.
 
+use crate::disk_room::Draw;
 use crate::engines::fake::{Told, fake};
 use crate::log::{RECORD_HEADER_BYTES, first_record};
 use crate::{
@@ -177,6 +178,26 @@ fn a_chain_is_applied_with_its_last_record_only() {
         secondary.following().apply_committed(Lsn(u64::MAX)).expect("applied");
         assert!(secondary.applied().ends_with(&[vec![2], vec![3], vec![4]]));
         assert_eq!(secondary.open_chain(), None);
+    }
+}
+
+#[test]
+fn a_term_ends_a_chain_that_its_primary_left_open() {
+    let (primary, secondary) = (Member::primary(), Member::new_secondary());
+    let ship = |to: &Member| {
+        for piece in primary.shipped(to.end(), 1 << 20) {
+            to.following().append_raw(&piece).expect("appended");
+        }
+        to.following().apply_committed(Lsn(u64::MAX)).expect("applied");
+    };
+    let links = primary.store.journal.append_links(&[&batch(1, 10)], Draw::Free).expect("appended");
+    ship(&secondary);
+    assert_eq!(secondary.open_chain(), Some(links[0].lsn));
+    primary.store.begin_term(1).expect("begins");
+    ship(&secondary);
+    for secondary in [secondary.killed(secondary.end()), secondary] {
+        assert_eq!(secondary.open_chain(), None);
+        assert_eq!(secondary.store.visible_end(), primary.store.visible_end());
     }
 }
 
