@@ -58,11 +58,7 @@ impl Store {
     /// # Panics
     /// If the term is not above the last one.
     pub fn begin_term(&self, term: u64) -> Result<Lsn> {
-        if self.is_of_older_format.load(Ordering::Relaxed) {
-            // A version that does not know such records would take them for the end of the log. The checkpoint's
-            // manifest makes it refuse the directory.
-            self.checkpoint()?;
-        }
+        self.leave_older_format()?;
         let mut batch = Batch::new();
         batch.note(&term.to_le_bytes());
         let draw = Self::draw(std::slice::from_ref(&batch), 0);
@@ -80,6 +76,15 @@ impl Store {
             self.role.set(Role::Primary { term });
             Ok(lsn)
         })
+    }
+
+    /// Must be called before the log gets a term's record. A version that does not know such records would take them
+    /// for the end of the log; the checkpoint's manifest makes it refuse the directory.
+    ///
+    /// # Errors
+    /// As [`Store::checkpoint`].
+    pub(crate) fn leave_older_format(&self) -> Result<()> {
+        if self.is_of_older_format.load(Ordering::Relaxed) { self.checkpoint() } else { Ok(()) }
     }
 
     /// The term of a record at a position of the log; `None` if no term had begun there, as on a standalone server.

@@ -64,6 +64,7 @@ impl Secondary {
     /// As [`Store::open`]; [`StorageError::UnknownEngine`] for an engine without a log.
     pub fn open(path: &Path, options: StoreOptions, table: EngineTable, committed: Lsn) -> Result<Self> {
         let (store, unapplied) = Store::open_directory(path, options, table, Some(committed))?;
+        store.leave_older_format()?;
         let log = match &store.journal {
             Journal::Log(log) => Arc::clone(log),
             Journal::None(_) => return Err(StorageError::UnknownEngine { name: store.engine_name().to_owned() }),
