@@ -341,6 +341,22 @@ fn a_reader_keeps_what_it_has_to_ship_up_to_its_limit() {
     assert!(matches!(primary.store.read_raw_log(START, 0), Err(StorageError::HistoryLost)));
 }
 
+#[test]
+fn a_term_that_does_not_ascend_is_refused() {
+    let (other, secondary) = (Member::primary(), Member::new_secondary());
+    other.store.begin_term(3).expect("begins");
+    secondary.following().append_raw(&other.shipped(START, 1 << 20).concat()).expect("appended");
+    let end = secondary.end();
+    let stale = Member::primary();
+    // Its record has the position that the secondary's log goes on at.
+    stale.store.begin_term(1).expect("begins");
+    assert_eq!(stale.end(), end);
+    stale.store.begin_term(2).expect("begins");
+    let refused = secondary.following().append_raw(&stale.shipped(end, 1 << 20).concat());
+    assert!(matches!(refused, Err(StorageError::ForeignRecord { .. })), "{refused:?}");
+    assert_eq!((secondary.end(), secondary.store.last_position().0), (end, Some(3)));
+}
+
 /// A secondary has the terms of its log before it applies them, over restarts too.
 #[test]
 fn terms_are_shipped_and_go_with_a_truncation() {
