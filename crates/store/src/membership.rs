@@ -92,12 +92,17 @@ impl Store {
         self.terms.at(lsn)
     }
 
+    /// The term of the last record that ends at or below a position.
+    pub fn term_before(&self, end: Lsn) -> Option<u64> {
+        self.terms.before(end)
+    }
+
     /// The last term and the end of the log. The greater of two members' pairs belongs to the log that has all that is
     /// committed.
     pub fn last_position(&self) -> (Option<u64>, Lsn) {
-        // If a term begins between the two loads, the pair is that of the moment before, or the longer one.
+        // A term that begins between the two loads begins at this end or behind it, and does not count.
         let end = self.journal.end();
-        (self.terms.at(end), end)
+        (self.terms.before(end), end)
     }
 }
 
@@ -163,7 +168,7 @@ impl Store {
     /// As reading the history.
     pub fn committed_time(&self) -> Result<(Timestamp, Option<u64>)> {
         let end = self.committed();
-        let term = self.terms.at(end);
+        let term = self.terms.before(end);
         if !self.is_commit_held() {
             return Ok((self.newest_time(), term));
         }
