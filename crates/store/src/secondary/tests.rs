@@ -295,7 +295,10 @@ fn a_truncated_log_goes_on_as_another_members() {
     std::fs::write(damaged.path().join("log/truncation.intent"), &intent).expect("written");
     let (refused, _) = open_secondary(damaged.path(), fork);
     assert!(matches!(refused, Err(StorageError::Corrupt { .. })), "a damaged intent");
+    let mut reader = secondary.store.read_raw_log(fork, KEPT_BYTES_MAX).expect("there");
     secondary.following().truncate_log(fork).expect("truncated");
+    let ended = reader.read(1000, &mut Vec::new());
+    assert!(matches!(ended, Err(StorageError::HistoryLost)), "{ended:?}");
     for secondary in [secondary, Member::secondary(killed, fork)] {
         assert_eq!(secondary.end(), fork);
         let later = (1..4).map(|number| secondary.directory.path().join(format!("log/{number:012}.segment")));
