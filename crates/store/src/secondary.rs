@@ -100,11 +100,12 @@ impl Secondary {
     /// [`StorageError::AppliedAbove`]; [`StorageError::Corrupt`] if no record begins at `end`. After other errors the
     /// log has failed, and the next start carries the truncation out.
     pub fn truncate_log(&self, end: Lsn) -> Result<()> {
-        let progress = self.progress.lock();
+        let mut progress = self.progress.lock();
         let applied = progress.committed.position();
         if end < applied {
             return Err(StorageError::AppliedAbove { position: end.0, applied: applied.0 });
         }
+        progress.committed.forget_window();
         self.log.truncate_to(end)
     }
 

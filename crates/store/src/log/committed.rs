@@ -40,6 +40,11 @@ impl CommittedLog {
         self.next
     }
 
+    /// Forgets the bytes that were read ahead, because the log has been truncated.
+    pub fn forget_window(&mut self) {
+        self.window = (0, Window::default());
+    }
+
     /// The next record or chain that ends at or before `up_to`; `None` if there is none.
     ///
     /// # Errors
