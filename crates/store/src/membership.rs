@@ -3,6 +3,7 @@
 
 use crate::checkpoint::Checkpointer;
 use crate::commit_point::FOLLOWS;
+use crate::journal::Journal;
 use crate::planted::{self, Bug};
 use crate::role::Role;
 use crate::store::Applying;
@@ -131,22 +132,26 @@ impl Store {
     /// Raises a held commit point to `lsn`, which ends a record; a lower position changes nothing.
     pub fn set_committed(&self, lsn: Lsn) {
         let raise = |held| (held != FOLLOWS && lsn.0 > held).then_some(lsn.0);
-        if self.commit_point.held.fetch_update(Ordering::AcqRel, Ordering::Acquire, raise).is_ok() {
-            self.tell_of_commit();
+        if let Ok(before) = self.commit_point.held.fetch_update(Ordering::AcqRel, Ordering::Acquire, raise) {
+            self.tell_of_commit(Lsn(before));
         }
     }
 
     /// Lets the commit point follow the watermark: the member is a majority by itself.
     pub fn commit_what_is_visible(&self) {
-        self.commit_point.held.store(FOLLOWS, Ordering::Release);
-        self.tell_of_commit();
+        let before = self.commit_point.held.swap(FOLLOWS, Ordering::AcqRel);
+        self.tell_of_commit(Lsn(before));
     }
 
-    fn tell_of_commit(&self) {
+    /// `before` is the position of the commit point until now.
+    fn tell_of_commit(&self, before: Lsn) {
         drop(self.commit_point.waiting.lock());
         self.commit_point.raised.notify_all();
         if let Some(bell) = self.durable_bell() {
             bell.ring();
+        }
+        if let (Some(_), Journal::Log(log)) = (&self.kept, &self.journal) {
+            log.followers().ring_from(before);
         }
     }
 

@@ -252,6 +252,15 @@ impl Applying<'_> {
     }
 }
 
+impl Drop for Applying<'_> {
+    fn drop(&mut self) {
+        // Records are often on disk before they are applied, so no sync wakes the readers of the log's end.
+        if let Some(bell) = self.store.durable_bell() {
+            bell.ring();
+        }
+    }
+}
+
 impl Store {
     /// Reads the log as raw bytes from `from` on, the position of a record or the end of the log. The log keeps what the
     /// reader still has to read, up to about `kept_bytes_max` bytes.
