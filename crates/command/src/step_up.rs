@@ -26,6 +26,7 @@ use bunko_request::facts::ReadsFrom;
 use bunko_session::transactions::is_inside;
 use bunko_store::Role;
 use bunko_store::planted::{self, Bug};
+use std::cell::Cell;
 use std::time::Duration;
 
 impl Service {
@@ -41,9 +42,13 @@ impl Service {
     pub fn step_up(&self) -> Result<()> {
         let Some(set) = &self.replica_set else { return Ok(()) };
         // Found before clients can begin builds of their own.
-        let prepare = || *self.builds_to_resume.lock() = self.catalog.interrupted_builds();
+        let found = Cell::new(Vec::new());
+        let prepare = || found.set(self.catalog.interrupted_builds());
         set.elect(prepare, |configuration| {
-            self.catalog.step_up()?;
+            let begun = self.catalog.step_up();
+            // The thread that resumes builds must not see them while the catalog refuses builds: it takes them once.
+            *self.builds_to_resume.lock() = found.take();
+            begun?;
             self.run_own(DATABASE, &replacement(COLLECTION, configuration)).map(drop)
         })
     }
