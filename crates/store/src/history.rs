@@ -240,7 +240,8 @@ impl Store {
         self.kept.as_ref().is_some_and(|kept| kept.start() == kept.noted_from())
     }
 
-    /// Waits until all records that readers see now are on disk, and so part of [`Store::durable_history`].
+    /// Waits until all records that readers see now are on disk. The committed ones are part of
+    /// [`Store::durable_history`] then.
     ///
     /// # Errors
     /// As syncing the log.
