@@ -47,8 +47,9 @@ pub struct Catalog {
     pub(crate) is_stopping: AtomicBool,
     /// Whether index builds should be left to the next step-up.
     pub(crate) has_stepped_down: AtomicBool,
-    /// Rebuilds that a kill interrupted, until the server writes for the first time after its start.
-    left_at_start: Mutex<Option<Vec<persistence::LeftByRebuild>>>,
+    /// Records of collections whose rebuild a kill interrupted, until the server writes for the first time after its
+    /// start.
+    left_at_start: Mutex<Option<Vec<RecordId>>>,
     /// Whether a collection or view with a collation may exist or have existed. Most catalogs have none, and skip the
     /// lookup.
     has_collations: AtomicBool,
