@@ -172,17 +172,21 @@ impl Store {
     /// # Errors
     /// As reading the history.
     pub fn committed_time(&self) -> Result<(Timestamp, Option<u64>)> {
-        let end = self.committed();
-        let term = self.terms.before(end);
         if !self.is_commit_held() {
-            return Ok((self.newest_time(), term));
+            return Ok((self.newest_time(), self.terms.before(self.committed())));
         }
-        let mut history = self.history_before(end);
+        let mut newest = self.commit_point.newest.lock();
+        let end = self.committed();
+        let (from, known) = *newest;
+        // The headers of a segment are found from its front, so the part that an earlier call has read is left out.
+        let mut history = self.history_between(from, end);
         let moment = match history.as_mut().map_or(Ok(None), History::next_record) {
             Err(StorageError::HistoryLost) => None,
-            newest => newest?.map(|record| record.chained.map_or(record.moment, |chained| chained.last)),
+            found => found?.map(|record| record.chained.map_or(record.moment, |chained| chained.last)),
         };
-        Ok((moment.map_or(Timestamp { seconds: 0, increment: 0 }, |moment| moment.timestamp(0)), term))
+        let time = moment.map_or(known, |moment| moment.timestamp(0));
+        *newest = (end, time);
+        Ok((time, self.terms.before(end)))
     }
 
     /// Waits until all below `end` is committed, or until a checkpoint may wait no longer.
