@@ -20,7 +20,7 @@ use crate::service::Service;
 use crate::stored_settings::replacement;
 use bunko_bson::ValueRef;
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_replica_set::{COLLECTION, DATABASE};
+use bunko_replica_set::{COLLECTION, DATABASE, ReplicaSet};
 use bunko_request::Request;
 use bunko_request::facts::ReadsFrom;
 use bunko_session::transactions::is_inside;
@@ -63,10 +63,12 @@ impl Service {
         is_done
     }
 
-    /// Whether the only member of a set is a secondary whose wait is over.
+    /// Whether the only member of a set is a secondary whose wait is over. While `fsync` locks writes, none is due: the
+    /// election would write to files that are being copied, and then wait for the lock with its role half changed.
     pub fn is_election_due(&self) -> bool {
         let now = self.world.clock.now();
-        self.replica_set.as_ref().is_some_and(|set| !set.is_primary() && set.leadership.is_due(now))
+        let is_due = |set: &ReplicaSet| !set.is_primary() && set.leadership.is_due(now);
+        !self.write_lock.is_closed() && self.replica_set.as_ref().is_some_and(is_due)
     }
 
     /// Elects the member if its wait is over. Call it every second or so, on a thread that may block for a moment.
