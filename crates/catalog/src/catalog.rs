@@ -45,8 +45,11 @@ pub struct Catalog {
     pub(crate) new_uuid: Box<dyn Fn() -> [u8; 16] + Send + Sync>,
     /// Whether index builds should be left to the next start.
     pub(crate) is_stopping: AtomicBool,
-    /// Rebuilds that a kill interrupted, until the server writes for the first time after its start.
-    left_at_start: Mutex<Option<Vec<persistence::LeftByRebuild>>>,
+    /// Whether index builds should be left to the next step-up.
+    pub(crate) has_stepped_down: AtomicBool,
+    /// Records of collections whose rebuild a kill interrupted, until the server writes for the first time after its
+    /// start.
+    left_at_start: Mutex<Option<Vec<RecordId>>>,
     /// Whether a collection or view with a collation may exist or have existed. Most catalogs have none, and skip the
     /// lookup.
     has_collations: AtomicBool,
@@ -130,6 +133,7 @@ impl Catalog {
             subscribers: Subscribers::default(),
             new_uuid,
             is_stopping: AtomicBool::new(false),
+            has_stepped_down: AtomicBool::new(false),
             has_collations: AtomicBool::new(has_collations),
             left_at_start: Mutex::new(Some(loaded.left_by_rebuilds)),
         };
@@ -146,7 +150,7 @@ impl Catalog {
     /// # Errors
     /// Failures of the storage.
     pub fn step_up(&self) -> Result<()> {
-        self.is_stopping.store(false, Ordering::Release);
+        self.has_stepped_down.store(false, Ordering::Release);
         let mut left = self.left_at_start.lock();
         let Some(rebuilds) = &*left else { return Ok(()) };
         if self.store.keeps_history() {

@@ -26,7 +26,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{OperationContext, OperationSource, RunOn};
 use bunko_store::failpoint::{self, Failpoint};
 use bunko_store::planted::{self, Bug};
-use bunko_store::{Batch, Direction, KeyspaceId, Lsn, RecordId, RecordRange, Role, StorageError, View};
+use bunko_store::{Batch, Direction, KeyspaceId, Lsn, RecordId, RecordRange, StorageError, View};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -111,12 +111,9 @@ impl Catalog {
     /// `InterruptedAtShutdown`, `InterruptedDueToReplStateChange`.
     pub(crate) fn refuse_while_stopping(&self) -> Result<()> {
         if self.is_stopping.load(Ordering::Acquire) {
-            if self.store.role() == Role::Secondary {
-                return Err(from_storage(StorageError::NotPrimary));
-            }
             return Err(Failure::new(ErrorCode::INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown"));
         }
-        Ok(())
+        if self.has_stepped_down.load(Ordering::Acquire) { Err(from_storage(StorageError::NotPrimary)) } else { Ok(()) }
     }
 
     /// Fills the indexes when it is the build's turn and there is memory for it. Small builds, which may run on a
@@ -358,7 +355,7 @@ impl Catalog {
 
     /// Stops builds within one step, and lets none begin until [`Catalog::step_up`]. The next step-up resumes them.
     pub fn interrupt_builds(&self) {
-        self.stop_builds();
+        self.has_stepped_down.store(true, Ordering::Release);
         // A build that looks only after the next step-up must not go on beside the resumed one.
         for index in self.interrupted_builds().iter().flat_map(crate::InterruptedBuild::indexes) {
             if let Some(build) = index.build() {

@@ -154,14 +154,20 @@ impl Catalog {
         Ok(())
     }
 
-    /// Drops the new keyspaces of rebuilds that a kill interrupted. Runs before clients connect.
-    pub(crate) fn drop_unfinished_rebuilds(&self, left: &[persistence::LeftByRebuild]) -> Result<()> {
-        for persistence::LeftByRebuild { record, document, keyspaces } in left {
+    /// Drops the new keyspaces of rebuilds that a kill interrupted, of the collections with these records.
+    pub(crate) fn drop_unfinished_rebuilds(&self, records: &[RecordId]) -> Result<()> {
+        for record in records {
+            // The record may have changed since the start: on a secondary by its log, or by clients of a primary whose
+            // first attempt failed.
+            let _changes = self.changes.lock();
+            let collection = self.collections.read().with_catalog_record(*record).cloned();
+            let _no_other_writer = collection.as_ref().map(|collection| collection.catalog_record_lock.lock());
+            let Some(left) = persistence::left_by_rebuild(&self.store, *record)? else { continue };
             let mut batch = Batch::new();
-            for keyspace in keyspaces {
-                batch.drop_keyspace(*keyspace);
+            for keyspace in left.keyspaces {
+                batch.drop_keyspace(keyspace);
             }
-            persistence::put(&self.store, &mut batch, *record, document.clone())?;
+            persistence::put(&self.store, &mut batch, *record, left.document)?;
             self.store.commit(&batch).map_err(from_storage)?;
         }
         Ok(())

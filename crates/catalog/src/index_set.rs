@@ -52,8 +52,8 @@ impl Catalog {
     /// that another request is building.
     /// # Errors
     /// `IndexOptionsConflict`, `IndexKeySpecsConflict`, `CannotCreateIndex`, `DuplicateKey`, `IndexBuildAborted`, and
-    /// as `OperationContext::check`; none of the new indexes is kept. `InterruptedAtShutdown`: the next start continues
-    /// the build.
+    /// as `OperationContext::check`; none of the new indexes is kept. `InterruptedAtShutdown`,
+    /// `InterruptedDueToReplStateChange`: the next start or step-up continues the build.
     pub fn create_indexes(
         &self,
         collection: &Arc<Collection>,
@@ -70,7 +70,12 @@ impl Catalog {
                 Request::Awaits(build) => build.wait(operation)?,
                 Request::Begun { before, built, build } => {
                     let outcome = self.build(collection, &built, &build, operation);
-                    if outcome.is_err() && !self.is_stopping.load(Ordering::Acquire) {
+                    // A build that a step-down interrupted is resumed, even if the member is the primary again by now.
+                    let is_interrupted = |failure: &Failure| {
+                        failure.code() == ErrorCode::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE
+                            || self.is_stopping.load(Ordering::Acquire)
+                    };
+                    if outcome.as_ref().is_err_and(|failure| !is_interrupted(failure)) {
                         // The user gets the failure of the build; an index that cannot be removed now is removed later.
                         let _ = self.remove_indexes(collection, &built);
                     }

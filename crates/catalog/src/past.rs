@@ -220,26 +220,25 @@ impl Catalog {
         &self.past_states
     }
 
-    /// A read of the asked state, with the state's time.
+    /// A read of the asked state, with the time that the client is told, if it is told any.
     /// # Errors
-    /// `SnapshotTooOld`, `SnapshotUnavailable`.
-    pub fn read_past(&self, asked: StateAsked) -> Result<(Timestamp, Arc<SnapshotRead>)> {
+    /// `SnapshotTooOld`, `SnapshotUnavailable`, `ReadConcernMajorityNotAvailableYet`.
+    pub fn read_past(&self, asked: StateAsked) -> Result<(Option<Timestamp>, Arc<SnapshotRead>)> {
         let KeptState { at, snapshot } = match asked {
             StateAsked::Present => self.past_states.present(&self.store),
-            StateAsked::Committed => return self.read_committed(),
+            StateAsked::Committed => return Ok((None, self.read_committed()?)),
             StateAsked::At(time) => self.past_states.at(&self.store, time)?,
         };
         let at = if let StateAsked::At(time) = asked { time } else { at };
-        Ok((at, Arc::new(SnapshotRead { snapshot, asked })))
+        Ok((Some(at), Arc::new(SnapshotRead { snapshot, asked })))
     }
 
-    fn read_committed(&self) -> Result<(Timestamp, Arc<SnapshotRead>)> {
-        let (at, _) = self.store.committed_time().map_err(from_storage)?;
+    fn read_committed(&self) -> Result<Arc<SnapshotRead>> {
         let snapshot = self.store.committed_snapshot().ok_or_else(|| {
             let message = "Read concern majority reads are currently not possible.";
             Failure::new(ErrorCode::READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET, message)
         })?;
-        Ok((at, Arc::new(SnapshotRead { snapshot: Arc::new(snapshot), asked: StateAsked::Committed })))
+        Ok(Arc::new(SnapshotRead { snapshot: Arc::new(snapshot), asked: StateAsked::Committed }))
     }
 
     /// Sets the snapshot of a transaction to the state at a time, unless it has one.

@@ -20,13 +20,12 @@ pub(crate) struct Loaded {
     pub collections: Vec<Collection>,
     pub next_keyspace: u32,
     pub next_record: RecordId,
-    pub left_by_rebuilds: Vec<LeftByRebuild>,
+    /// Records of collections that an unfinished rebuild left keyspaces to.
+    pub left_by_rebuilds: Vec<RecordId>,
 }
 
 /// Keyspaces that an unfinished rebuild left.
 pub(crate) struct LeftByRebuild {
-    /// The collection's record.
-    pub record: RecordId,
     /// The collection's document without them.
     pub document: DocumentBuf,
     pub keyspaces: Vec<KeyspaceId>,
@@ -52,7 +51,9 @@ pub(crate) fn load(store: &Arc<Store>) -> Result<Loaded> {
         }
         loaded.next_record = RecordId(record.0 + 1);
         let engine = read_engine(document)?.name;
-        loaded.left_by_rebuilds.extend(read_rebuilt(record, document)?);
+        if read_rebuilt(document)?.is_some() {
+            loaded.left_by_rebuilds.push(record);
+        }
         keyspaces.extend(read_keyspaces(document)?.into_iter().map(|keyspace| (keyspace, engine.clone())));
         documents.push((record, document.to_owned()));
     }
@@ -70,11 +71,20 @@ fn read_keyspaces(document: DocumentRef<'_>) -> Result<Vec<KeyspaceId>> {
     for value in document.get("indexes").and_then(ValueRef::as_array).ok_or_else(|| malformed("indexes"))?.iter() {
         keyspaces.push(keyspace(value.as_document().ok_or_else(|| malformed("indexes"))?, "keyspace")?);
     }
-    keyspaces.extend(read_rebuilt(RecordId(0), document)?.into_iter().flat_map(|left| left.keyspaces));
+    keyspaces.extend(read_rebuilt(document)?.into_iter().flat_map(|left| left.keyspaces));
     Ok(keyspaces)
 }
 
-fn read_rebuilt(record: RecordId, document: DocumentRef<'_>) -> Result<Option<LeftByRebuild>> {
+/// The keyspaces that an unfinished rebuild left, as the collection's record lists them now.
+pub(crate) fn left_by_rebuild(store: &Store, record: RecordId) -> Result<Option<LeftByRebuild>> {
+    let mut document = Vec::new();
+    match store.latest().record(CATALOG, record, &mut document).map_err(from_storage)? {
+        Some(_) => read_rebuilt(DocumentRef::trusted(&document)),
+        None => Ok(None),
+    }
+}
+
+fn read_rebuilt(document: DocumentRef<'_>) -> Result<Option<LeftByRebuild>> {
     let Some(rebuilt) = document.get(REBUILT) else { return Ok(None) };
     let rebuilt = rebuilt.as_array().ok_or_else(|| malformed(REBUILT))?;
     let read = |value| match value {
@@ -86,7 +96,7 @@ fn read_rebuilt(record: RecordId, document: DocumentRef<'_>) -> Result<Option<Le
     for element in document.iter().filter(|element| element.name != REBUILT) {
         without.append(element.name, element.value);
     }
-    Ok(Some(LeftByRebuild { record, document: without, keyspaces }))
+    Ok(Some(LeftByRebuild { document: without, keyspaces }))
 }
 
 /// Adds to a collection's record the keyspaces of a rebuild that are not in use yet.

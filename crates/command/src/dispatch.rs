@@ -73,6 +73,10 @@ impl Service {
                 out.truncate(start);
                 let mut reply = Writer::new(out);
                 let command = commands::find(request.name()).map(|command| &command.facts);
+                if self.replica_set.is_some() && is_of_secondary(failure.code()) {
+                    let counter = commands::hello::topology(self);
+                    reply.append("topologyVersion", &commands::hello::topology_version(self, counter));
+                }
                 write_failure_fields(&mut reply, &error_labels::labelled(failure, command, &request));
                 self.write_times(&mut reply);
                 reply.end();
@@ -341,6 +345,18 @@ fn write_injected(reply: &mut Writer<'_>, injected: InjectedError, command: &Com
     let labels = labels.unwrap_or_else(|| error_labels::of_write_concern_error(code, command, request));
     write_labels(reply, &labels);
     reply.append("writeConcernError", &error);
+}
+
+/// Whether a failure says that the member is not the primary. By the topology version beside it, clients tell whether
+/// they know of that already.
+/// Source: MongoDB drivers' specification, "Server Discovery And Monitoring", errors with `topologyVersion`.
+fn is_of_secondary(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::NOT_WRITABLE_PRIMARY
+            | ErrorCode::NOT_PRIMARY_NO_SECONDARY_OK
+            | ErrorCode::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE
+    )
 }
 
 fn write_failure_fields(reply: &mut Writer<'_>, failure: &Failure) {

@@ -21,7 +21,7 @@ use bunko_request::deployment::Deployment;
 use bunko_series::OpenBuckets;
 use bunko_session::cursors::CursorStore;
 use bunko_session::operations::Operations;
-use bunko_session::sessions::{SESSION_TIMEOUT, SessionId, SessionTable};
+use bunko_session::sessions::{Kept, SESSION_TIMEOUT, SessionId, SessionTable};
 use bunko_session::transactions::{Entry, TransactionContext, Transactions};
 use bunko_session::write_lock::WriteLock;
 use bunko_settings::cluster_parameters::{self, CHANGE_STREAM_OPTIONS, DEFAULT_MAX_TIME};
@@ -333,12 +333,10 @@ impl Service {
 
     /// Ends sessions that were unused for `timeout`, and closes their cursors whatever the cursors' own timeout is.
     fn end_idle_sessions(&self, now: Instant, timeout: Duration) {
-        if !self.may_write() {
-            // The end of a session deletes its write history.
-            return;
-        }
+        // The end of a session deletes its write history, and a secondary deletes nothing.
+        let kept = if self.may_write() { Kept::AtWork } else { Kept::WithHistory };
         let busy: LazyCell<HashSet<SessionId>, _> = LazyCell::new(|| self.operations.sessions_at_work());
-        let ended = self.sessions.expire(now, timeout, &|session| busy.contains(&session));
+        let ended = self.sessions.expire(now, timeout, kept, &|session| busy.contains(&session));
         if !ended.is_empty() {
             let ids: HashSet<SessionId> = ended.iter().map(|(session, _)| *session).collect();
             self.cursors.end_sessions(|session| ids.contains(&session));

@@ -20,12 +20,13 @@ use crate::service::Service;
 use crate::stored_settings::replacement;
 use bunko_bson::ValueRef;
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_replica_set::{COLLECTION, DATABASE};
+use bunko_replica_set::{COLLECTION, DATABASE, ReplicaSet};
 use bunko_request::Request;
 use bunko_request::facts::ReadsFrom;
 use bunko_session::transactions::is_inside;
 use bunko_store::Role;
 use bunko_store::planted::{self, Bug};
+use std::cell::Cell;
 use std::time::Duration;
 
 impl Service {
@@ -41,9 +42,13 @@ impl Service {
     pub fn step_up(&self) -> Result<()> {
         let Some(set) = &self.replica_set else { return Ok(()) };
         // Found before clients can begin builds of their own.
-        let prepare = || *self.builds_to_resume.lock() = self.catalog.interrupted_builds();
+        let found = Cell::new(Vec::new());
+        let prepare = || found.set(self.catalog.interrupted_builds());
         set.elect(prepare, |configuration| {
-            self.catalog.step_up()?;
+            let begun = self.catalog.step_up();
+            // The thread that resumes builds must not see them while the catalog refuses builds: it takes them once.
+            *self.builds_to_resume.lock() = found.take();
+            begun?;
             self.run_own(DATABASE, &replacement(COLLECTION, configuration)).map(drop)
         })
     }
@@ -58,10 +63,12 @@ impl Service {
         is_done
     }
 
-    /// Whether the only member of a set is a secondary whose wait is over.
+    /// Whether the only member of a set is a secondary whose wait is over. While `fsync` locks writes, none is due: the
+    /// election would write to files that are being copied, and then wait for the lock with its role half changed.
     pub fn is_election_due(&self) -> bool {
         let now = self.world.clock.now();
-        self.replica_set.as_ref().is_some_and(|set| !set.is_primary() && set.leadership.is_due(now))
+        let is_due = |set: &ReplicaSet| !set.is_primary() && set.leadership.is_due(now);
+        !self.write_lock.is_closed() && self.replica_set.as_ref().is_some_and(is_due)
     }
 
     /// Elects the member if its wait is over. Call it every second or so, on a thread that may block for a moment.

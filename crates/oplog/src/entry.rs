@@ -378,7 +378,9 @@ impl<'a> Committed<'a> {
 
     fn entry(&mut self, o: &DocumentBuf) -> Entry {
         let none = Timestamp { seconds: 0, increment: 0 };
-        let previous = DocumentBuf::new().with("ts", self.previous.unwrap_or(none)).with("t", self.term);
+        // As MongoDB shows that there is no previous entry.
+        let term = self.previous.map_or(NO_TERM, |_| self.term);
+        let previous = DocumentBuf::new().with("ts", self.previous.unwrap_or(none)).with("t", term);
         let mut entry = self.with_session(DocumentBuf::new());
         entry.extend(DocumentBuf::new().with("op", "c").with("ns", "admin.$cmd").with("o", o).as_ref());
         let entry = Draft { operation: "c", moment: self.moment, term: self.term, number: self.first }

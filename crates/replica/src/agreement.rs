@@ -91,6 +91,10 @@ impl Agreement {
     pub fn new(start: Start, now: u64) -> Self {
         let mut random = Random(start.seed);
         let following = Following::new(now, &start.timing, &mut random);
+        // A crash can lose a vote that was being stored, and keep records that were synced meanwhile. Their primary may
+        // count this member's acknowledgement, so no primary of an earlier term may lead it any more.
+        let logged = start.terms.iter().next_back().map_or(0, |(term, _)| term);
+        let vote = if logged > start.vote.term { Vote { term: logged, candidate: None } } else { start.vote };
         let mut agreement = Self {
             id: start.id,
             timing: start.timing,
@@ -99,7 +103,7 @@ impl Agreement {
             now,
             configuration: Arc::new(start.configuration),
             keeping: None,
-            vote: start.vote,
+            vote,
             saved: start.vote,
             log: Log { start: start.log_start, written: start.log_end, synced: start.log_end, terms: start.terms },
             committed: start.committed,

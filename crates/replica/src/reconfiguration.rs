@@ -59,7 +59,8 @@ impl Agreement {
     /// Another member sent its configuration.
     pub(crate) fn learn(&mut self, configuration: Arc<Configuration>, actions: &mut Actions) {
         let newest = self.keeping.as_ref().map_or(self.stamp(), |keeping| keeping.stamp());
-        if configuration.stamp().newer_than(newest) {
+        // The agreement relies on what `check` demands, also of what another member sends.
+        if configuration.stamp().newer_than(newest) && configuration.check().is_ok() {
             self.keep(configuration, actions);
         }
     }

@@ -76,7 +76,7 @@ impl Leadership {
         prepare();
         let voted = store.vote().map_or(0, |vote| vote.term);
         let term = voted.max(store.last_position().0.unwrap_or(0)) + 1;
-        match store.save_vote(Vote { term, candidate: OWN_ID }) {
+        match store.save_vote(Vote { term, candidate: Some(OWN_ID) }) {
             // Only a start can make room on a full disk. No other member could win this term.
             Ok(()) | Err(StorageError::OutOfDiskSpace { .. }) => {}
             Err(error) => return Err(from_storage(error)),

@@ -96,7 +96,7 @@ impl ReplicaSet {
     /// The time of the newest write that readers see, in the form that members of a set use among each other.
     pub fn applied(&self, newest: Timestamp) -> DocumentBuf {
         let store = self.catalog.store();
-        optime(newest, store.term_at(store.visible_end()))
+        optime(newest, store.term_before(store.visible_end()))
     }
 
     /// The time of the newest write that is committed.

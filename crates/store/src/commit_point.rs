@@ -12,6 +12,7 @@
 //! **Invariant:** the commit point never goes back while it is held, and readers see all below it.
 
 use crate::Lsn;
+use bunko_bson::Timestamp;
 use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,6 +23,8 @@ pub(crate) const FOLLOWS: u64 = u64::MAX;
 pub(crate) struct CommitPoint {
     /// [`FOLLOWS`], or its position.
     pub held: AtomicU64,
+    /// The end of the committed log that was looked at last, and the time of the newest record before it.
+    pub newest: Mutex<(Lsn, Timestamp)>,
     /// Older states cannot be read: a start does not keep the versions that it replays.
     pub readable_from: Lsn,
     /// Locked by a checkpoint that waits for `raised`.
@@ -30,10 +33,12 @@ pub(crate) struct CommitPoint {
 }
 
 impl CommitPoint {
-    /// `held` is the position that the manifest names; the log ends at `end`.
+    /// `held` is the position that the manifest names; the log ends at `end`. The members that have more of it may have
+    /// moved the commit point past the part that a crash of this member left.
     pub fn new(held: Option<Lsn>, end: Lsn) -> Self {
         Self {
-            held: AtomicU64::new(held.map_or(FOLLOWS, |held| held.0)),
+            held: AtomicU64::new(held.map_or(FOLLOWS, |held| held.0.min(end.0))),
+            newest: Mutex::new((Lsn(0), Timestamp { seconds: 0, increment: 0 })),
             readable_from: end,
             waiting: Mutex::default(),
             raised: Condvar::new(),
@@ -43,5 +48,16 @@ impl CommitPoint {
     /// The position, unless it follows the watermark.
     pub fn held(&self) -> Option<Lsn> {
         Some(self.held.load(Ordering::Acquire)).filter(|held| *held != FOLLOWS).map(Lsn)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_log_lost_is_not_committed_when_it_grows_again() {
+        let held = |held| CommitPoint::new(held, Lsn(100)).held();
+        assert_eq!([None, Some(Lsn(90)), Some(Lsn(110))].map(held), [None, Some(Lsn(90)), Some(Lsn(100))]);
     }
 }

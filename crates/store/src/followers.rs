@@ -227,6 +227,21 @@ impl Followers {
         next
     }
 
+    /// Rings the bells of the scopes that records from `from` on concern, because the commit point has moved on from
+    /// there. These bells rang when the records were on disk, and the followers found them uncommitted.
+    pub fn ring_from(&self, from: Lsn) {
+        if self.count.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let state = self.state.lock();
+        let concerned = state.scopes.values().filter(|scope| scope.touched >= from);
+        let rung: Vec<_> = concerned.map(|scope| Arc::clone(&scope.bell)).collect();
+        drop(state);
+        for bell in rung {
+            bell.ring();
+        }
+    }
+
     /// Time until which no bell is to ring again.
     fn gathers_until(&self, now: Instant) -> Option<Instant> {
         let until = self.state.lock().rung_at? + GATHERING;
@@ -302,6 +317,17 @@ mod tests {
         assert_eq!(followers.ring(Lsn(41), now), None);
         assert!(followers.state.lock().scopes.is_empty());
         assert!(!touch(&followers, "a.x", Lsn(50)));
+    }
+
+    #[test]
+    fn a_commit_rings_for_the_records_that_it_covers() {
+        let followers = Arc::new(Followers::default());
+        followers.set_names_of(names);
+        let following = ["a.x", "a.y"].map(|scope| followers.follow(scope, || Lsn(0)));
+        touch(&followers, "a.x", Lsn(40));
+        touch(&followers, "a.y", Lsn(20));
+        followers.ring_from(Lsn(30));
+        assert_eq!(following.each_ref().map(|following| following.bell().rings()), [1, 0]);
     }
 
     #[test]

@@ -214,10 +214,10 @@ impl Store {
         Ok(next.map(|record| record.chained.map_or(record.moment, |chained| chained.last)))
     }
 
-    /// Reads back from `end`, which ends a record; `None` if no history is kept.
-    pub(crate) fn history_before(&self, end: Lsn) -> Option<History> {
+    /// Reads back from `end` to `from`, which both end records; `None` if no history is kept.
+    pub(crate) fn history_between(&self, from: Lsn, end: Lsn) -> Option<History> {
         let (Some(span), Journal::Log(log)) = (self.history_span(), &self.journal) else { return None };
-        Some(History::new(Arc::clone(log), span.start.min(end)..end, Direction::Backward))
+        Some(History::new(Arc::clone(log), span.start.max(from).min(end)..end, Direction::Backward))
     }
 
     /// Reads only the record that begins at `lsn`; `None` if it cannot be read back.
@@ -240,7 +240,8 @@ impl Store {
         self.kept.as_ref().is_some_and(|kept| kept.start() == kept.noted_from())
     }
 
-    /// Waits until all records that readers see now are on disk, and so part of [`Store::durable_history`].
+    /// Waits until all records that readers see now are on disk. The committed ones are part of
+    /// [`Store::durable_history`] then.
     ///
     /// # Errors
     /// As syncing the log.

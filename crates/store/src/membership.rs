@@ -3,6 +3,7 @@
 
 use crate::checkpoint::Checkpointer;
 use crate::commit_point::FOLLOWS;
+use crate::journal::Journal;
 use crate::planted::{self, Bug};
 use crate::role::Role;
 use crate::store::Applying;
@@ -58,11 +59,7 @@ impl Store {
     /// # Panics
     /// If the term is not above the last one.
     pub fn begin_term(&self, term: u64) -> Result<Lsn> {
-        if self.is_of_older_format.load(Ordering::Relaxed) {
-            // A version that does not know such records would take them for the end of the log. The checkpoint's
-            // manifest makes it refuse the directory.
-            self.checkpoint()?;
-        }
+        self.leave_older_format()?;
         let mut batch = Batch::new();
         batch.note(&term.to_le_bytes());
         let draw = Self::draw(std::slice::from_ref(&batch), 0);
@@ -75,9 +72,20 @@ impl Store {
             let lsn = self.journal.append_term(&batch, draw, now_ms, in_order)?.lsn;
             self.terms.begin(TermStart { term, lsn });
             drop(Applying { store: self, lsn });
+            // A chain that another primary began is never finished.
+            *self.open_chain.lock() = None;
             self.role.set(Role::Primary { term });
             Ok(lsn)
         })
+    }
+
+    /// Must be called before the log gets a term's record. A version that does not know such records would take them
+    /// for the end of the log; the checkpoint's manifest makes it refuse the directory.
+    ///
+    /// # Errors
+    /// As [`Store::checkpoint`].
+    pub(crate) fn leave_older_format(&self) -> Result<()> {
+        if self.is_of_older_format.load(Ordering::Relaxed) { self.checkpoint() } else { Ok(()) }
     }
 
     /// The term of a record at a position of the log; `None` if no term had begun there, as on a standalone server.
@@ -85,12 +93,17 @@ impl Store {
         self.terms.at(lsn)
     }
 
+    /// The term of the last record that ends at or below a position.
+    pub fn term_before(&self, end: Lsn) -> Option<u64> {
+        self.terms.before(end)
+    }
+
     /// The last term and the end of the log. The greater of two members' pairs belongs to the log that has all that is
     /// committed.
     pub fn last_position(&self) -> (Option<u64>, Lsn) {
-        // If a term begins between the two loads, the pair is that of the moment before, or the longer one.
+        // A term that begins between the two loads begins at this end or behind it, and does not count.
         let end = self.journal.end();
-        (self.terms.at(end), end)
+        (self.terms.before(end), end)
     }
 }
 
@@ -119,22 +132,26 @@ impl Store {
     /// Raises a held commit point to `lsn`, which ends a record; a lower position changes nothing.
     pub fn set_committed(&self, lsn: Lsn) {
         let raise = |held| (held != FOLLOWS && lsn.0 > held).then_some(lsn.0);
-        if self.commit_point.held.fetch_update(Ordering::AcqRel, Ordering::Acquire, raise).is_ok() {
-            self.tell_of_commit();
+        if let Ok(before) = self.commit_point.held.fetch_update(Ordering::AcqRel, Ordering::Acquire, raise) {
+            self.tell_of_commit(Lsn(before));
         }
     }
 
     /// Lets the commit point follow the watermark: the member is a majority by itself.
     pub fn commit_what_is_visible(&self) {
-        self.commit_point.held.store(FOLLOWS, Ordering::Release);
-        self.tell_of_commit();
+        let before = self.commit_point.held.swap(FOLLOWS, Ordering::AcqRel);
+        self.tell_of_commit(Lsn(before));
     }
 
-    fn tell_of_commit(&self) {
+    /// `before` is the position of the commit point until now.
+    fn tell_of_commit(&self, before: Lsn) {
         drop(self.commit_point.waiting.lock());
         self.commit_point.raised.notify_all();
         if let Some(bell) = self.durable_bell() {
             bell.ring();
+        }
+        if let (Some(_), Journal::Log(log)) = (&self.kept, &self.journal) {
+            log.followers().ring_from(before);
         }
     }
 
@@ -155,17 +172,21 @@ impl Store {
     /// # Errors
     /// As reading the history.
     pub fn committed_time(&self) -> Result<(Timestamp, Option<u64>)> {
-        let end = self.committed();
-        let term = self.terms.at(end);
         if !self.is_commit_held() {
-            return Ok((self.newest_time(), term));
+            return Ok((self.newest_time(), self.terms.before(self.committed())));
         }
-        let mut history = self.history_before(end);
+        let mut newest = self.commit_point.newest.lock();
+        let end = self.committed();
+        let (from, known) = *newest;
+        // The headers of a segment are found from its front, so the part that an earlier call has read is left out.
+        let mut history = self.history_between(from, end);
         let moment = match history.as_mut().map_or(Ok(None), History::next_record) {
             Err(StorageError::HistoryLost) => None,
-            newest => newest?.map(|record| record.chained.map_or(record.moment, |chained| chained.last)),
+            found => found?.map(|record| record.chained.map_or(record.moment, |chained| chained.last)),
         };
-        Ok((moment.map_or(Timestamp { seconds: 0, increment: 0 }, |moment| moment.timestamp(0)), term))
+        let time = moment.map_or(known, |moment| moment.timestamp(0));
+        *newest = (end, time);
+        Ok((time, self.terms.before(end)))
     }
 
     /// Waits until all below `end` is committed, or until a checkpoint may wait no longer.

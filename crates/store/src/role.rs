@@ -1,10 +1,14 @@
 //! The member's role, which every commit asks for while it holds the store's gate.
 //!
 //! ```text
-//!   Standalone ──(the server joins a set)──▶ Secondary ──begin_term──▶ Primary { term }
-//!                                               ▲                           │
-//!                                               └────────step_down──────────┘
+//!   (Store::open)                                 (Secondary::open)
+//!        ▼                                                ▼
+//!    Standalone ──begin_term──▶ Primary { term } ───▶ Secondary
+//!                                      ▲    step_down     │
+//!                                      └────begin_term────┘
 //! ```
+//! A standalone store becomes a primary's when its server is the only member of a set, which elects itself.
+//!
 //! A change of role holds the chains' lock and the gate exclusively: no batch is in flight, and an open chain has ended
 //! or was abandoned before.
 //!

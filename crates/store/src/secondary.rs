@@ -64,6 +64,7 @@ impl Secondary {
     /// As [`Store::open`]; [`StorageError::UnknownEngine`] for an engine without a log.
     pub fn open(path: &Path, options: StoreOptions, table: EngineTable, committed: Lsn) -> Result<Self> {
         let (store, unapplied) = Store::open_directory(path, options, table, Some(committed))?;
+        store.leave_older_format()?;
         let log = match &store.journal {
             Journal::Log(log) => Arc::clone(log),
             Journal::None(_) => return Err(StorageError::UnknownEngine { name: store.engine_name().to_owned() }),
@@ -99,11 +100,12 @@ impl Secondary {
     /// [`StorageError::AppliedAbove`]; [`StorageError::Corrupt`] if no record begins at `end`. After other errors the
     /// log has failed, and the next start carries the truncation out.
     pub fn truncate_log(&self, end: Lsn) -> Result<()> {
-        let progress = self.progress.lock();
+        let mut progress = self.progress.lock();
         let applied = progress.committed.position();
         if end < applied {
             return Err(StorageError::AppliedAbove { position: end.0, applied: applied.0 });
         }
+        progress.committed.forget_window();
         self.log.truncate_to(end)
     }
 
@@ -180,7 +182,7 @@ impl Applying<'_> {
         let outcome = self.apply_admitted(moment, is_chain, &extent);
         outcome.map_err(|error| self.log.fail(error))?;
         self.progress.pending = None;
-        if is_chain {
+        if self.progress.committed.chain.first().is_none() {
             *self.store.open_chain.lock() = None;
         }
         self.store.note_growth();
@@ -247,6 +249,15 @@ impl Applying<'_> {
         }
         drop(telling);
         Ok(())
+    }
+}
+
+impl Drop for Applying<'_> {
+    fn drop(&mut self) {
+        // Records are often on disk before they are applied, so no sync wakes the readers of the log's end.
+        if let Some(bell) = self.store.durable_bell() {
+            bell.ring();
+        }
     }
 }
 

@@ -35,6 +35,12 @@ impl Terms {
         Some(starts.get(behind.checked_sub(1)?)?.term)
     }
 
+    /// The term of the last record that ends at or below `end`; `None` if no term had begun below. A term that begins
+    /// at `end` does not count.
+    pub fn before(&self, end: Lsn) -> Option<u64> {
+        self.at(Lsn(end.0.checked_sub(1)?))
+    }
+
     pub fn last(&self) -> Option<u64> {
         self.0.read().last().map(|start| start.term)
     }

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 const FILE_NAME: &str = "vote";
 
-/// A vote in an election.
+/// The highest term that a member knows, and its vote in this term's election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vote {
-    /// The term of the election, from 1.
+    /// The term, from 1.
     pub term: u64,
-    /// The `_id` of the member that it is for.
-    pub candidate: u64,
+    /// The `_id` of the member that has the vote; `None` if the member has learned of the term and not voted in it.
+    pub candidate: Option<u64>,
 }
 
 impl Vote {
@@ -32,14 +32,20 @@ impl Vote {
         let Some(bytes) = crate::files::read(&path)? else { return Ok(None) };
         let mut parts = Parts::new(&path, &bytes);
         let document = parts.next()?;
-        let vote = number(document, "term").zip(number(document, "candidate"));
-        let (term, candidate) = vote.ok_or_else(|| parts.corrupt("has no vote"))?;
+        let term = number(document, "term").ok_or_else(|| parts.corrupt("has no term"))?;
+        let candidate = number(document, "candidate");
+        if candidate.is_none() && document.get("candidate").is_some() {
+            return Err(parts.corrupt("has a malformed vote"));
+        }
         parts.end()?;
         Ok(Some(Self { term, candidate }))
     }
 
     pub(crate) fn write(self, directory: &Path) -> Result<()> {
-        let document = DocumentBuf::new().with("term", self.term as i64).with("candidate", self.candidate as i64);
+        let mut document = DocumentBuf::new().with("term", self.term as i64);
+        if let Some(candidate) = self.candidate {
+            document.append("candidate", candidate as i64);
+        }
         checked_documents::replace(&Self::path(directory), &[document])
     }
 }

@@ -4,6 +4,7 @@ use super::sasl_start::{AUTHENTICATE, COMMAND as SASL_START};
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::invocation::Invocation;
+use crate::service::Service;
 use bunko_authority::{FirstMessage, answer_first_message, offer_mechanisms};
 use bunko_bson::{
     ArrayBuf, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Timestamp, ValueRef, Writer, extended_json, number,
@@ -16,6 +17,7 @@ use bunko_request::fields::Fields;
 use bunko_session::Halt;
 use bunko_session::awaiting::FollowUp;
 use bunko_session::awaiting::{Await, Heartbeat};
+use bunko_store::Role;
 use bunko_wire::{MAX_FRAME_BYTES, negotiate};
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,16 +109,18 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         tracing::info!(target: "NETWORK", id = 51800, ctx = client, remote = %connection.peer, client, doc, "client metadata");
     }
     wait_for_change(invocation, &request)?;
+    // Loaded before the role: a reply with the new counter and the old role would hide the change from the client.
+    let counter = topology(invocation.service);
+    let role = invocation.service.catalog.store().role();
     let is_hello = invocation.command.name == "hello";
     if request.offers_hello {
         reply.append("helloOk", true);
     }
-    reply.append(if is_hello { "isWritablePrimary" } else { "ismaster" }, invocation.service.may_write());
-    let counter = topology(invocation);
+    reply.append(if is_hello { "isWritablePrimary" } else { "ismaster" }, role != Role::Secondary);
     invocation.connection.topology_told = counter;
-    reply.append("topologyVersion", &topology_version(invocation, counter));
+    reply.append("topologyVersion", &topology_version(invocation.service, counter));
     if let Some(set) = &invocation.service.replica_set {
-        write_set(set, reply)?;
+        write_set(set, role, reply)?;
     }
     reply
         .append("maxBsonObjectSize", MAX_USER_DOCUMENT_BYTES as i32)
@@ -148,8 +152,9 @@ fn parse_ignored(fields: &Fields<'_>) -> Result<(), Failure> {
     fields.document("internalClient").map(drop)
 }
 
-/// Appends the fields of a replica set, whose only member this server is.
-fn write_set(set: &ReplicaSet, reply: &mut Writer<'_>) -> Result<(), Failure> {
+/// Appends the fields of a replica set, whose only member this server is, with that role.
+fn write_set(set: &ReplicaSet, role: Role, reply: &mut Writer<'_>) -> Result<(), Failure> {
+    let is_primary = role != Role::Secondary;
     let operation_time = set.cluster_time.operation_time();
     let date = |time: Timestamp| ValueRef::DateTime(i64::from(time.seconds) * 1000);
     let (committed_time, committed) = set.committed()?;
@@ -164,12 +169,12 @@ fn write_set(set: &ReplicaSet, reply: &mut Writer<'_>) -> Result<(), Failure> {
         .append("hosts", &hosts)
         .append("setName", set.name())
         .append("setVersion", member.version() as i32)
-        .append("secondary", !set.is_primary());
-    if set.is_primary() {
+        .append("secondary", !is_primary);
+    if is_primary {
         reply.append("primary", &*member.host);
     }
     reply.append("me", &*member.host);
-    if set.is_primary() {
+    if is_primary {
         reply.append("electionId", set.election_id());
     }
     reply.append("lastWrite", &last_write);
@@ -177,13 +182,13 @@ fn write_set(set: &ReplicaSet, reply: &mut Writer<'_>) -> Result<(), Failure> {
 }
 
 /// Number of changes of the topology since the server began. That of a standalone server never changes.
-fn topology(invocation: &Invocation<'_>) -> i64 {
-    invocation.service.replica_set.as_ref().map_or(0, |set| set.leadership.topology())
+pub(crate) fn topology(service: &Service) -> i64 {
+    service.replica_set.as_ref().map_or(0, |set| set.leadership.topology())
 }
 
 /// The version of the topology. Its counter begins anew with each process.
-fn topology_version(invocation: &Invocation<'_>, counter: i64) -> DocumentBuf {
-    let process = bunko_bson::ObjectId::from_parts(0, invocation.service.world.process, 0);
+pub(crate) fn topology_version(service: &Service, counter: i64) -> DocumentBuf {
+    let process = bunko_bson::ObjectId::from_parts(0, service.world.process, 0);
     DocumentBuf::new().with("processId", process).with("counter", counter)
 }
 
@@ -246,10 +251,10 @@ fn wait_for_change(invocation: &mut Invocation<'_>, request: &HelloRequest<'_>) 
         None => Arc::clone(invocation.stop_bell()),
     };
     let changes = changed.rings();
-    let counter = topology(invocation);
+    let counter = topology(invocation.service);
     let wait = match invocation.heartbeat {
         Heartbeat::New => {
-            let own = topology_version(invocation, counter);
+            let own = topology_version(invocation.service, counter);
             let known_counter = known.get("counter").and_then(number::as_i64_exact);
             // A client that knows another process, or an older topology, gets the topology at once. In later replies of
             // the stream it knows this one.

@@ -61,7 +61,7 @@ mod getnonce;
 mod grant_privileges_to_role;
 mod grant_roles_to_role;
 mod grant_roles_to_user;
-mod hello;
+pub(crate) mod hello;
 mod host_info;
 pub(crate) mod insert;
 mod invalidate_user_cache;

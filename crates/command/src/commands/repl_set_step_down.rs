@@ -34,6 +34,8 @@ pub(super) const FREEZE: Command = Command {
 
 /// The time for which a primary steps down if the client asks for no time.
 const PERIOD_SECONDS: i64 = 60;
+/// The time that secondaries have to catch up if the client names none, unless it steps the primary down by force.
+const CATCH_UP_SECONDS: u64 = 10;
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let set = invocation.service.replica_set.as_ref().ok_or_else(no_set)?;
@@ -43,7 +45,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         seconds => seconds,
     };
     let (catch_up, is_forced) = parse(invocation)?;
-    if catch_up.is_some_and(|catch_up| (seconds as u64) < catch_up) {
+    if (seconds as u64) < catch_up {
         let message = "stepdown period must be longer than secondaryCatchUpPeriodSecs";
         return Err(Failure::bad_value(message).into());
     }
@@ -67,9 +69,10 @@ fn period(seconds: i64) -> Duration {
     Duration::from_secs(seconds.clamp(0, i64::from(u32::MAX)) as u64)
 }
 
-/// The time that secondaries have to catch up, in seconds, if it is given; and whether to step down by force.
-fn parse(fields: &Fields<'_>) -> Result<(Option<u64>, bool), Failure> {
-    Ok((fields.size("secondaryCatchUpPeriodSecs")?, fields.boolean("force", false)?))
+/// The time that secondaries have to catch up, in seconds, and whether to step down by force.
+fn parse(fields: &Fields<'_>) -> Result<(u64, bool), Failure> {
+    let (catch_up, is_forced) = (fields.size("secondaryCatchUpPeriodSecs")?, fields.boolean("force", false)?);
+    Ok((catch_up.unwrap_or(if is_forced { 0 } else { CATCH_UP_SECONDS }), is_forced))
 }
 
 fn freeze(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {

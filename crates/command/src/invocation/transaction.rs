@@ -95,8 +95,7 @@ impl Invocation<'_> {
         if let Some(context) = self.context.get() {
             context.operation().join(Arc::clone(&read) as _);
         }
-        let shown = (asked != StateAsked::Committed).then_some(at);
-        (self.outer_unit, self.state_at) = (Some(read as Arc<UnitOfWork>), shown);
+        (self.outer_unit, self.state_at) = (Some(read as Arc<UnitOfWork>), at);
         Ok(())
     }
 

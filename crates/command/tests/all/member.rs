@@ -81,6 +81,18 @@ fn a_secondary_writes_nothing_uninvited() {
 }
 
 #[test]
+fn errors_of_a_secondary_tell_its_topology() {
+    let (mut server, _) = member(&ENGINES[0], &Clock::standing(NOW_MS));
+    let version = |reply: &DocumentBuf| reply.as_ref().get("topologyVersion").map(shell::print);
+    let before = version(&succeed(&mut server, "admin", "{hello: 1}"));
+    succeed(&mut server, "admin", "{replSetStepDown: 60, force: true}");
+    let refused = run(&mut server, "test", "{insert: 't', documents: [{_id: 1}]}");
+    let after = version(&succeed(&mut server, "admin", "{hello: 1}"));
+    assert!(after.is_some() && after != before, "{before:?}, {after:?}");
+    assert_eq!(version(&refused), after);
+}
+
+#[test]
 fn reads_of_what_is_committed_stop_at_the_commit_point() {
     for entry in durable() {
         let (mut server, store) = member(entry, &Clock::dated(|| NOW_MS));

@@ -216,6 +216,34 @@ fn follower() -> Agreement {
     Agreement::new(start, 0)
 }
 
+#[test]
+fn a_log_with_a_later_term_than_the_stored_vote_raises_the_term() {
+    let mut terms = Terms::new();
+    terms.begin(3, 0);
+    let vote = Vote { term: 2, candidate: Some(MemberId(0)) };
+    let start = Start {
+        id: MemberId(1),
+        seed: 1,
+        timing: TIMING,
+        journaled_majority: true,
+        vote,
+        configuration: set("PSS"),
+        terms,
+        log_start: 0,
+        log_end: 2,
+        committed: 0,
+    };
+    let mut member = Agreement::new(start, 0);
+    assert_eq!(member.term(), 3);
+    // The primary of term 2 does not make it cut its log.
+    let body = Body::Heartbeat { commit: 1, round: 1 };
+    let message = Message { from: MemberId(0), term: 2, configuration: set("PSS").stamp(), body };
+    let mut actions = Vec::new();
+    member.step(1, Event::Received(message), &mut actions);
+    assert_eq!(member.primary(), None);
+    assert!(matches!(&actions[..], [Action::Send { message: Message { term: 3, .. }, .. }]), "{actions:?}");
+}
+
 /// The follower's actions when the primary of term 2 says something.
 fn told(body: Body) -> Vec<Action> {
     let mut actions = Vec::new();

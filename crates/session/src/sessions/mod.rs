@@ -23,13 +23,12 @@ use id::Digest;
 pub use id::{NamedSession, SessionId};
 pub use last_write::{LastWrite, WriteKind};
 pub use pattern::SessionPattern;
-pub use session::Session;
+pub use session::{Kept, Session};
 
 use bunko_catalog::{NOBODY, WriteHistories, WriteHistory};
 use bunko_errors::{ErrorCode, Failure, Result};
 use foldhash::fast::RandomState;
 use parking_lot::Mutex;
-use session::Kept;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -160,12 +159,13 @@ impl SessionTable {
         }
     }
 
-    /// Ends sessions that were unused for `timeout`, except spared ones. Returns their ids and write histories. At most
-    /// `EXPIRED_MAX` end at once, so more may be left.
+    /// Ends sessions that were unused for `timeout`, except `kept` and spared ones. Returns their ids and write
+    /// histories. At most `EXPIRED_MAX` end at once, so more may be left.
     pub fn expire(
         &self,
         now: Instant,
         timeout: Duration,
+        kept: Kept,
         is_spared: &dyn Fn(SessionId) -> bool,
     ) -> Vec<(SessionId, WriteHistory)> {
         let now_ms = self.since_beginning_ms(now);
@@ -177,7 +177,7 @@ impl SessionTable {
         for shard in &self.shards {
             shard.lock().retain(|id, session| {
                 let may_end = over.len() < EXPIRED_MAX && is_expired(session) && !is_spared(*id);
-                let taken = may_end.then(|| session.take_over(Kept::AtWork)).flatten();
+                let taken = may_end.then(|| session.take_over(kept)).flatten();
                 let stays = taken.is_none();
                 over.extend(taken.map(|history| (*id, history)));
                 stays
@@ -234,7 +234,7 @@ mod tests {
         sessions.touch_again(&mut at_hand, TWO, began).expect("the second");
         let later = began + Duration::from_secs(100);
         sessions.touch_again(&mut at_hand, TWO, later).expect("used again");
-        let over = sessions.expire(later, Duration::from_secs(99), NONE);
+        let over = sessions.expire(later, Duration::from_secs(99), Kept::AtWork, NONE);
         assert_eq!(over.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [ONE]);
         assert_eq!(sessions.all(), [(TWO, Duration::from_secs(100))]);
         assert_eq!(sessions.count.load(Ordering::Relaxed), 1);
@@ -257,7 +257,10 @@ mod tests {
         of(1, 7).expect("one that there is");
         of(4, 1).expect("the first");
         // Expired sessions no longer count.
-        assert_eq!(sessions.expire(began + Duration::from_secs(9), Duration::from_secs(1), NONE).len(), 876);
+        assert_eq!(
+            sessions.expire(began + Duration::from_secs(9), Duration::from_secs(1), Kept::AtWork, NONE).len(),
+            876
+        );
         assert_eq!((sessions.count.load(Ordering::Relaxed), sessions.of_users.lock().len()), (0, 0));
         assert_eq!(taken(5), 500);
         let nobody = (0..1000_u16).filter(|number| {
@@ -300,7 +303,10 @@ mod tests {
         at_work.history.turn_to(6);
         session.give_back(at_work, None);
         assert_eq!(session.last_write(), Some(first));
-        assert_eq!(sessions.expire(began + Duration::from_secs(9), Duration::from_secs(1), NONE).len(), 1);
+        assert_eq!(
+            sessions.expire(began + Duration::from_secs(9), Duration::from_secs(1), Kept::AtWork, NONE).len(),
+            1
+        );
         assert_eq!(session.last_write(), None, "it is over");
     }
 
@@ -310,7 +316,7 @@ mod tests {
         let sessions = SessionTable::new(began, WriteHistories::default());
         sessions.touch(ONE, began).expect("the first");
         let later = began + Duration::from_secs(100);
-        assert!(sessions.expire(later, Duration::from_secs(1), &|id| id == ONE).is_empty());
+        assert!(sessions.expire(later, Duration::from_secs(1), Kept::AtWork, &|id| id == ONE).is_empty());
     }
 
     #[test]
@@ -323,14 +329,16 @@ mod tests {
         let mut at_work = session.take(write(5), &*operation).expect("in time").expect("not over");
         let later = began + Duration::from_secs(100);
         assert!(session.is_at_work());
-        assert!(sessions.expire(later, Duration::from_secs(1), NONE).is_empty());
+        assert!(sessions.expire(later, Duration::from_secs(1), Kept::AtWork, NONE).is_empty());
         at_work.history.turn_to(5);
         assert!(session.give_back(at_work, None).is_none());
+        assert!(sessions.expire(later, Duration::from_secs(1), Kept::WithHistory, NONE).is_empty(), "it has a history");
         let too_old = session.take(write(4), &*operation).err().expect("5 has begun");
         assert_eq!(too_old.code(), ErrorCode::TRANSACTION_TOO_OLD);
         sessions.end(ONE);
         assert!(sessions.all().is_empty());
-        assert_eq!(sessions.expire(later, Duration::from_secs(1000), NONE).len(), 1, "an ended one ends sooner");
+        let ended = sessions.expire(later, Duration::from_secs(1000), Kept::AtWork, NONE);
+        assert_eq!(ended.len(), 1, "an ended one ends sooner");
         assert!(session.take(write(6), &*operation).expect("in time").is_none());
     }
 

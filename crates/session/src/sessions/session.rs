@@ -164,8 +164,8 @@ impl Session {
 }
 
 /// The sessions that are not taken over.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kept {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
     /// Sessions with a command at work.
     AtWork,
     /// Also sessions that have a write history.

@@ -96,6 +96,8 @@ pub struct Log {
     leaving: Mutex<Vec<Arc<Segment>>>,
     /// Readers that ship the log.
     pub(super) raw_places: RawPlaces,
+    /// Number of truncations. It changes under `tail`, before any byte of the log does.
+    pub(super) truncations: AtomicU64,
     /// Held while segments are synced, and while the log is truncated.
     pub(super) syncing: Mutex<()>,
     recovery: Recovery,
@@ -177,6 +179,7 @@ impl Log {
             followers: Arc::default(),
             leaving: Mutex::default(),
             raw_places: RawPlaces::default(),
+            truncations: AtomicU64::new(0),
             syncing: Mutex::default(),
             recovery,
             terms: Arc::new(Terms::new(terms)),

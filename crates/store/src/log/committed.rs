@@ -40,6 +40,11 @@ impl CommittedLog {
         self.next
     }
 
+    /// Forgets the bytes that were read ahead, because the log has been truncated.
+    pub fn forget_window(&mut self) {
+        self.window = (0, Window::default());
+    }
+
     /// The next record or chain that ends at or before `up_to`; `None` if there is none.
     ///
     /// # Errors
@@ -63,7 +68,12 @@ impl CommittedLog {
             let own = (header.lsn, header.length);
             let parts = match header.kind {
                 Kind::Seal | Kind::Gap => continue,
-                Kind::Batch | Kind::Term => vec![own],
+                Kind::Batch => vec![own],
+                Kind::Term => {
+                    // The primary that began an open chain has ended, and no other member ends it.
+                    self.chain = OpenChain::default();
+                    vec![own]
+                }
                 Kind::Chained { link: Link::Last, .. } => {
                     let mut parts = std::mem::take(&mut self.chain.0);
                     if parts.is_empty() && header.effects_length == 0 && !planted::active(Bug::UnfinishedChainCounts) {

@@ -20,6 +20,8 @@ use std::sync::atomic::Ordering;
 pub struct RawReader {
     log: Arc<Log>,
     place: Arc<RawPlace>,
+    /// Number of truncations of the log when the reader began.
+    truncations: u64,
 }
 
 impl Log {
@@ -32,7 +34,11 @@ impl Log {
         // Before the segment is looked up, so that it is not given up in between.
         let place = self.raw_places.add(from, kept_bytes_max);
         self.shared_segment(segment_of(from.0)).map_err(|_| StorageError::HistoryLost)?;
-        Ok(RawReader { log: Arc::clone(self), place })
+        // A truncation holds this lock until it has ended.
+        let tail = self.tail.lock();
+        let truncations = self.truncations.load(Ordering::SeqCst);
+        drop(tail);
+        Ok(RawReader { log: Arc::clone(self), place, truncations })
     }
 }
 
@@ -46,12 +52,14 @@ impl RawReader {
     /// Appends nothing if there are none yet. Returns the position behind them.
     ///
     /// # Errors
-    /// [`StorageError::HistoryLost`] if the log has been given up before it was read; [`StorageError::Corrupt`] if
-    /// there is no record at the reader's position. Nothing is appended then.
+    /// [`StorageError::HistoryLost`] if the log has been given up before it was read, or truncated since the reader
+    /// began; [`StorageError::Corrupt`] if there is no record at the reader's position. Nothing is appended then.
     pub fn read(&mut self, bytes_max: usize, into: &mut Vec<u8>) -> Result<Lsn> {
         let begin = into.len();
         let outcome = self.read_records(bytes_max, into);
-        match outcome {
+        // Looked at after the bytes were read: if it is unchanged, none of them was.
+        let is_truncated = self.log.truncations.load(Ordering::SeqCst) != self.truncations;
+        match if is_truncated { Err(StorageError::HistoryLost) } else { outcome } {
             Ok(next) => {
                 self.place.move_to(next);
                 Ok(next)

@@ -27,12 +27,14 @@ impl Log {
     /// thread may append.
     ///
     /// # Errors
-    /// [`StorageError::ForeignRecord`] if a record is cut, fails a checksum, does not stand at its position, or does
-    /// not continue this log; then nothing is kept. [`StorageError::OutOfDiskSpace`] and [`StorageError::LogFailed`];
-    /// records before the one that found no room are kept, and the caller goes on from [`Log::next_lsn`].
+    /// [`StorageError::ForeignRecord`] if a record is cut, fails a checksum, does not stand at its position, begins a
+    /// term that is not above the last one, or does not continue this log; then nothing is kept.
+    /// [`StorageError::OutOfDiskSpace`] and [`StorageError::LogFailed`]; records before the one that found no room are
+    /// kept, and the caller goes on from [`Log::next_lsn`].
     pub(crate) fn append_raw(&self, bytes: &[u8]) -> Result<Lsn> {
         let end = self.next_lsn();
         let records = verify(bytes, end)?;
+        verify_terms(&records, self.terms().last())?;
         let mut records = records.iter().peekable();
         while records.peek().is_some() {
             let mut tail = self.tail.lock();
@@ -107,6 +109,18 @@ fn verify(bytes: &[u8], from: Lsn) -> Result<Vec<Shipped<'_>>> {
         rest = behind;
     }
     Ok(records)
+}
+
+/// Checks that the terms that begin in `records` ascend, from the log's last term on.
+fn verify_terms(records: &[Shipped<'_>], last: Option<u64>) -> Result<()> {
+    let mut last = last.unwrap_or(0);
+    for start in records.iter().filter_map(|record| term_of(&record.header, record.bytes)) {
+        if start.term <= last {
+            return Err(foreign(start.lsn, "the record begins a term that is not above the last one"));
+        }
+        last = start.term;
+    }
+    Ok(())
 }
 
 /// Whether a record fits into its segment, with a seal behind it, and has only fields that its kind uses.

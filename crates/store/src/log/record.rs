@@ -44,7 +44,8 @@ pub(super) enum Kind {
 }
 
 /// Position of a record in its chain. Records of other writers may stand between the records of a chain, but not
-/// records of another chain: a first record ends the chain before it, which was abandoned and does not count.
+/// records of another chain: a first record ends the chain before it, which was abandoned and does not count. So does
+/// the record of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Link {
     First,

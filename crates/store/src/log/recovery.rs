@@ -262,7 +262,7 @@ impl<'r> Replaying<'r> {
         }
         // Below `from` only the links of the open chain are wanted.
         if header.lsn < self.from {
-            if link.is_some() {
+            if link.is_some() || header.kind == Kind::Term {
                 self.chain.0.clear();
             }
             return Ok(());
@@ -270,6 +270,8 @@ impl<'r> Replaying<'r> {
         self.replayed_records += 1;
         self.applied = header.behind();
         if header.kind == Kind::Term {
+            // The primary that began an open chain has ended, and no other member ends it.
+            self.chain.0.clear();
             return Ok(());
         }
         if link.is_some() {

@@ -9,6 +9,8 @@
 //! The later segments are deleted and never recycled. Their bytes have positions that the log will reach again, so in a
 //! recycled file they could be taken for its records.
 //!
+//! Readers that ship the log end: the bytes that they read next may not follow those that they have shipped.
+//!
 //! **Invariant:** no record is appended before the intent is gone, or a start would truncate that record too.
 
 use super::append::{Group, Log};
@@ -37,6 +39,7 @@ impl Log {
         let _syncing = self.syncing.lock();
         let _writing = self.writing.lock();
         let mut tail = self.tail.lock();
+        self.truncations.fetch_add(1, Ordering::SeqCst);
         let truncated = (|| {
             truncation::write_intent(&self.directory, end)?;
             self.segments.rcu(|segments| {

@@ -1,5 +1,6 @@
 //! A primary and a secondary over engines that only record their calls.
 
+use crate::disk_room::Draw;
 use crate::engines::fake::{Told, fake};
 use crate::log::{RECORD_HEADER_BYTES, first_record};
 use crate::{
@@ -181,6 +182,26 @@ fn a_chain_is_applied_with_its_last_record_only() {
 }
 
 #[test]
+fn a_term_ends_a_chain_that_its_primary_left_open() {
+    let (primary, secondary) = (Member::primary(), Member::new_secondary());
+    let ship = |to: &Member| {
+        for piece in primary.shipped(to.end(), 1 << 20) {
+            to.following().append_raw(&piece).expect("appended");
+        }
+        to.following().apply_committed(Lsn(u64::MAX)).expect("applied");
+    };
+    let links = primary.store.journal.append_links(&[&batch(1, 10)], Draw::Free).expect("appended");
+    ship(&secondary);
+    assert_eq!(secondary.open_chain(), Some(links[0].lsn));
+    primary.store.begin_term(1).expect("begins");
+    ship(&secondary);
+    for secondary in [secondary.killed(secondary.end()), secondary] {
+        assert_eq!(secondary.open_chain(), None);
+        assert_eq!(secondary.store.visible_end(), primary.store.visible_end());
+    }
+}
+
+#[test]
 fn bytes_that_do_not_continue_the_log_are_refused_whole() {
     let (primary, secondary) = (Member::primary(), Member::new_secondary());
     primary.write(1, 100);
@@ -274,7 +295,10 @@ fn a_truncated_log_goes_on_as_another_members() {
     std::fs::write(damaged.path().join("log/truncation.intent"), &intent).expect("written");
     let (refused, _) = open_secondary(damaged.path(), fork);
     assert!(matches!(refused, Err(StorageError::Corrupt { .. })), "a damaged intent");
+    let mut reader = secondary.store.read_raw_log(fork, KEPT_BYTES_MAX).expect("there");
     secondary.following().truncate_log(fork).expect("truncated");
+    let ended = reader.read(1000, &mut Vec::new());
+    assert!(matches!(ended, Err(StorageError::HistoryLost)), "{ended:?}");
     for secondary in [secondary, Member::secondary(killed, fork)] {
         assert_eq!(secondary.end(), fork);
         let later = (1..4).map(|number| secondary.directory.path().join(format!("log/{number:012}.segment")));
@@ -318,6 +342,22 @@ fn a_reader_keeps_what_it_has_to_ship_up_to_its_limit() {
     let lost = bounded.read(1000, &mut bytes);
     assert!(matches!(lost, Err(StorageError::HistoryLost)), "{lost:?}");
     assert!(matches!(primary.store.read_raw_log(START, 0), Err(StorageError::HistoryLost)));
+}
+
+#[test]
+fn a_term_that_does_not_ascend_is_refused() {
+    let (other, secondary) = (Member::primary(), Member::new_secondary());
+    other.store.begin_term(3).expect("begins");
+    secondary.following().append_raw(&other.shipped(START, 1 << 20).concat()).expect("appended");
+    let end = secondary.end();
+    let stale = Member::primary();
+    // Its record has the position that the secondary's log goes on at.
+    stale.store.begin_term(1).expect("begins");
+    assert_eq!(stale.end(), end);
+    stale.store.begin_term(2).expect("begins");
+    let refused = secondary.following().append_raw(&stale.shipped(end, 1 << 20).concat());
+    assert!(matches!(refused, Err(StorageError::ForeignRecord { .. })), "{refused:?}");
+    assert_eq!((secondary.end(), secondary.store.last_position().0), (end, Some(3)));
 }
 
 /// A secondary has the terms of its log before it applies them, over restarts too.

@@ -29,6 +29,7 @@ fn a_position_belongs_to_the_last_term_that_began_before_it() {
     let terms = Terms::new(vec![start(2, 100), start(5, 200), start(6, 300)]);
     let found = [0, 99, 100, 199, 200, 299, 300, 9000].map(|lsn| terms.at(Lsn(lsn)));
     assert_eq!(found, [None, None, Some(2), Some(2), Some(5), Some(5), Some(6), Some(6)]);
+    assert_eq!([0, 100, 101, 200, 201].map(|end| terms.before(Lsn(end))), [None, None, Some(2), Some(2), Some(5)]);
     assert_eq!(terms.below(Lsn(200)), [start(2, 100)]);
     for (oldest, left) in [(99, 3), (199, 3), (200, 2), (299, 2), (300, 1), (9000, 1)] {
         let terms = Terms::new(terms.below(Lsn(u64::MAX)));

@@ -14,12 +14,14 @@ fn a_vote_is_read_again_and_a_damaged_one_is_refused() {
     };
     let store = open().expect("opens");
     assert_eq!(store.vote(), None);
-    for term in [3, 4] {
-        store.save_vote(Vote { term, candidate: 1 }).expect("saved");
+    for candidate in [Some(1), None] {
+        store.save_vote(Vote { term: 3, candidate }).expect("saved");
+        assert_eq!(Vote::read(directory.path()).expect("readable"), Some(Vote { term: 3, candidate }));
     }
+    store.save_vote(Vote { term: 4, candidate: Some(1) }).expect("saved");
     store.close().expect("closes");
     drop(store);
-    assert_eq!(open().expect("opens").vote(), Some(Vote { term: 4, candidate: 1 }));
+    assert_eq!(open().expect("opens").vote(), Some(Vote { term: 4, candidate: Some(1) }));
     let path = Vote::path(directory.path());
     let bytes = std::fs::read(&path).expect("readable");
     for end in 0..bytes.len() {
