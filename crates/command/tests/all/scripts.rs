@@ -34,6 +34,7 @@ const VOLATILE: &[&str] = &[
     "cpuString",
     "debug",
     "distarch",
+    "disk",
     "engineBytes",
     "executionTimeMillis",
     "executionTimeMillisEstimate",
