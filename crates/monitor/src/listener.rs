@@ -23,7 +23,7 @@ use tokio_rustls::TlsAcceptor;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Time after which a connection ends with the reply under way, so that clients who keep connections busy, or do not
 /// read their replies, hold no place for ever.
-const CONNECTION_TIME_MAX: Duration = Duration::from_secs(120);
+const CONNECTION_TIME_MAX: Duration = Duration::from_mins(2);
 /// Maximum number of bytes of a request's header.
 const HEADER_BYTES_MAX: usize = 16 << 10;
 /// First byte of a TLS connection: the type of the record with the client's hello.
