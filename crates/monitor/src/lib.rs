@@ -1,4 +1,4 @@
-//! What monitoring systems read over HTTP, on a port of its own (`serve --monitor-port`):
+//! Metrics, health and readiness over HTTP, on a port of its own (`serve --monitor-port`):
 //!
 //! | Path | Reply |
 //! |---|---|
