@@ -54,18 +54,17 @@ fn record(engine: &'static Entry, seed: u64) -> Recording {
             Some(Outcome::Acknowledged(_)) => {}
             Some(other) => panic!("{step:?}: {other:?}"),
             None => {
-                let is_killed = matches!(step, Step::Kill);
-                if is_killed {
-                    watch.kill();
-                    // The threads of a killed process end too; here they find that every call fails.
-                    drop(server.close());
-                    watch.revive();
-                } else if matches!(step, Step::Reopen) {
-                    server.close().expect("closes");
+                match step {
+                    Step::Kill => {
+                        watch.kill();
+                        // The threads of a killed process end too; here they find that every call fails.
+                        drop(server.close());
+                        watch.revive();
+                    }
+                    Step::Reopen => server.close().expect("closes"),
+                    _ => continue,
                 }
-                if is_killed || matches!(step, Step::Reopen) {
-                    server = Server::open(scratch.path(), engine).expect("opens");
-                }
+                server = Server::open(scratch.path(), engine).expect("opens");
             }
         }
         // A step that changes nothing has no log record to wait for.
