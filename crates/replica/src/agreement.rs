@@ -342,11 +342,6 @@ impl Agreement {
         &self.configuration
     }
 
-    /// Whether a majority stores the primary's configuration.
-    pub fn is_configuration_installed(&self) -> bool {
-        matches!(&self.role, Role::Primary(leading) if leading.installed)
-    }
-
     /// The terms of this member's log.
     pub fn terms(&self) -> &Terms {
         &self.log.terms

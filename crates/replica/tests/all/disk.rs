@@ -76,10 +76,24 @@ impl Disk {
         self.synced = self.records.len();
     }
 
+    /// Place and contents of the last record.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn last(&self) -> (Lsn, Record) {
+        let at = self.records.len() - 1;
+        (at as Lsn, self.records[at])
+    }
+
+    /// Whether the record at that place is the first of its term.
+    pub fn begins_term(&self, at: usize) -> bool {
+        at == 0 || self.records[at - 1].term != self.records[at].term
+    }
+
     pub fn terms(&self) -> Terms {
         let mut terms = Terms::new();
         for (at, record) in self.records.iter().enumerate() {
-            if at == 0 || self.records[at - 1].term != record.term {
+            if self.begins_term(at) {
                 terms.begin(record.term, at as Lsn);
             }
         }

@@ -191,13 +191,12 @@ impl Set {
     }
 
     fn appended(&mut self, member: usize) {
-        let records = &self.disks[member].records;
-        let at = records.len() - 1;
-        let record = records[at];
-        let begins = at == 0 || records[at - 1].term != record.term;
-        self.checks.appended(MemberId(member as u32), at as Lsn, &record);
+        let disk = &self.disks[member];
+        let (at, record) = disk.last();
+        let begins = disk.begins_term(at as usize);
+        self.checks.appended(MemberId(member as u32), at, &record);
         if begins && self.checks.violation.is_none() {
-            self.hand(member, Event::TermBegan { term: record.term, at: at as Lsn }, &[]);
+            self.hand(member, Event::TermBegan { term: record.term, at }, &[]);
         }
     }
 

@@ -338,13 +338,12 @@ impl World {
 
     /// Checks the record that was appended, and tells the agreement if it begins a term.
     fn appended(&mut self, node: usize) {
-        let records = &self.nodes[node].disk.records;
-        let at = records.len() - 1;
-        let record = records[at];
-        let begins = at == 0 || records[at - 1].term != record.term;
-        self.checks.appended(MemberId(node as u32), at as Lsn, &record);
+        let disk = &self.nodes[node].disk;
+        let (at, record) = disk.last();
+        let begins = disk.begins_term(at as usize);
+        self.checks.appended(MemberId(node as u32), at, &record);
         if begins && self.checks.violation.is_none() {
-            self.step(node, Event::TermBegan { term: record.term, at: at as Lsn }, &[]);
+            self.step(node, Event::TermBegan { term: record.term, at }, &[]);
         }
     }
 
