@@ -39,7 +39,7 @@ const MULTIPLY: Operation =
 /// Adds two numbers. A decimal operand makes the result a decimal, else a double makes it a double. Two int32 make an
 /// int32, or an int64 if they overflow; other integers make an int64.
 /// # Errors
-/// [`ArithmeticError`] if an operand is no number, or an int64 overflows.
+/// [`ArithmeticError`] if an operand is not a number, or an int64 overflows.
 pub fn add(a: ValueRef<'_>, b: ValueRef<'_>) -> Result<Value, ArithmeticError> {
     apply(&ADD, a, b)
 }

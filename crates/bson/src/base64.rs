@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn what_encode_never_writes_is_refused() {
+    fn text_that_encode_never_writes_is_refused() {
         for text in ["Z", "Zg=", "Zh==", "Zm9=", "Zm9v=", "Zm 9", "Zg==Zg==", "-_-_", "="] {
             assert_eq!(decode(text), None, "{text}");
         }

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_date_is_refused() {
+    fn text_that_is_not_a_date_is_refused() {
         for text in [
             "",
             "2020",

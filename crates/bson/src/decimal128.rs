@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_canonical_is_zero() {
+    fn noncanonical_encodings_are_zero() {
         let beyond_34_digits = Decimal128((COEFFICIENT_MAX + 1).to_le_bytes());
         let large_form = Decimal128(0x6c10_ffff_ffff_ffff_ffff_ffff_ffff_ffff_u128.to_le_bytes());
         for number in [beyond_34_digits, large_form] {

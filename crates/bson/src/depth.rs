@@ -7,7 +7,7 @@ const LEVEL_BYTES_MIN: usize = 7;
 
 /// Whether documents and arrays are nested more than `levels` deep. A value of another type has no level.
 ///
-/// A document too small for so many levels is not walked, so that most values cost one comparison.
+/// A document too small for that many levels is not walked, so that most values cost one comparison.
 pub fn exceeds(value: ValueRef<'_>, levels: usize) -> bool {
     match value {
         ValueRef::Document(document) | ValueRef::JavaScriptWithScope { scope: document, .. } => {

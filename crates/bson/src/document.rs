@@ -164,7 +164,7 @@ mod tests {
     use crate::{ObjectId, Timestamp, Type};
 
     #[test]
-    fn what_is_appended_is_read_back() {
+    fn appended_fields_are_read_back() {
         let inner = DocumentBuf::new().with("x", 1_i32);
         let array: ArrayBuf = [1_i64, 2, 3].into_iter().collect();
         let mut document = DocumentBuf::new();

@@ -4,8 +4,8 @@
 //! JSON has: `{"_id":1}`. The reader accepts both, also mixed, and the forms of the first version that older tools
 //! wrote: `{"$binary": "b64", "$type": "00"}`, `{"$date": ms}`, `{"$regex": "a", "$options": "i"}`.
 //!
-//! Lost, because no text stands for it: the payload of a NaN, and the difference between a typed value and a document
-//! whose only field has the type's name, such as `{$numberInt: "1"}`.
+//! No text keeps the payload of a NaN, or the difference between a typed value and a document whose only field has the
+//! type's name, such as `{$numberInt: "1"}`.
 //! Source: MongoDB specifications, "Extended JSON" 2.1 and "MongoDB Extended JSON (v1)".
 
 mod parser;
@@ -37,7 +37,7 @@ impl std::error::Error for ExtendedJsonError {}
 
 /// Reads one document; only white space may follow it.
 /// # Errors
-/// If the text is not JSON, a `$` wrapper is malformed, the value is no document, or the document is deeper or larger
+/// If the text is not JSON, a `$` wrapper is malformed, the value is not a document, or the document is deeper or larger
 /// than [`DocumentRef::parse`] accepts.
 pub fn parse_document(text: &str) -> Result<DocumentBuf, ExtendedJsonError> {
     match parse_value(text)? {

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_enough_sees_no_more() {
+    fn a_caller_that_has_enough_sees_no_more_fields() {
         let document = DocumentBuf::new().with("a", 1).with("b", 2);
         let names = FieldNames::new(["b", "a"]).expect("two names");
         let mut seen = Vec::new();

@@ -100,13 +100,13 @@ pub fn as_f64(value: ValueRef<'_>) -> Option<f64> {
     })
 }
 
-/// The number without its fraction; `None` if it is `NaN`, does not fit 64 bits, or is no number.
+/// The number without its fraction; `None` if it is `NaN`, does not fit 64 bits, or is not a number.
 pub fn truncate_to_i64(value: ValueRef<'_>) -> Option<i64> {
     Number::of(value)?.truncate()
 }
 
 /// Any number as an integer: doubles lose their fraction, decimals are rounded to the nearest integer and halves to
-/// even, `NaN` is 0, and numbers beyond 64 bits become the nearest integer in range. `None` if the value is no number.
+/// even, `NaN` is 0, and numbers beyond 64 bits become the nearest integer in range. `None` if the value is not a number.
 /// Options of commands are read in this way. Source: recorded answers of MongoDB 8.2.
 pub fn clamp_to_i64(value: ValueRef<'_>) -> Option<i64> {
     Some(match Number::of(value)? {

@@ -23,7 +23,7 @@ static SKIPS: [u8; 256] = {
     (skips[0x01], skips[0x09], skips[0x11], skips[0x12]) = (8, 8, 8, 8);
     skips[0x07] = 12;
     skips[0x13] = 16;
-    // The length of a string does not include its own four bytes. That of a document does.
+    // The length of a string does not include its own four bytes. The length of a document does.
     (skips[0x02], skips[0x0d], skips[0x0e]) = (PREFIXED | 4, PREFIXED | 4, PREFIXED | 4);
     (skips[0x03], skips[0x04], skips[0x0f]) = (PREFIXED, PREFIXED, PREFIXED);
     skips[0x05] = PREFIXED | 5;

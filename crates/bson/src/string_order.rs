@@ -30,9 +30,10 @@ pub trait Collator: fmt::Debug + Send + Sync {
 /// with the operator's answers, so that no operator forgets the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StringUse {
-    /// It compares values, or holds conditions that do. It compares strings in the order that the command asks for.
+    /// The operator compares values, or holds conditions that do. It compares strings in the order that the command
+    /// asks for.
     Collated,
-    /// It compares no values, or compares strings by their bytes in any order.
+    /// The operator compares no values, or compares strings by their bytes in any order.
     AsBytes,
 }
 

@@ -4,7 +4,7 @@ use crate::skip::{Skip, name_length_and_ascii};
 use crate::{MAX_DEPTH_ACCEPTED, MAX_INTERNAL_DOCUMENT_BYTES, Type};
 use std::fmt;
 
-/// Why bytes are no document. Offsets are in bytes from the start of the outermost document.
+/// Why bytes are not a document. Offsets are in bytes from the start of the outermost document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BsonError {
     /// A length does not fit the bytes around it.

@@ -24,6 +24,12 @@ impl<'b> Writer<'b> {
         Self { buffer, starts }
     }
 
+    /// Removes everything that was written, and opens the outermost document again.
+    pub fn restart(&mut self) {
+        self.buffer.truncate(self.starts[0] + 4);
+        self.starts.truncate(1);
+    }
+
     /// Appends a field to the innermost scope.
     pub fn append<'v>(&mut self, name: &str, value: impl Into<ValueRef<'v>>) -> &mut Self {
         put_element(self.buffer, name, value.into());

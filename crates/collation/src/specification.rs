@@ -55,15 +55,11 @@ impl<'a> Specification<'a> {
                         read.set(element)?;
                     }
                 }
-                name => {
-                    let message = format!("BSON field 'collation.{name}' is an unknown field.");
-                    return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
-                }
+                name => return Err(Failure::unknown_field(format_args!("collation.{name}"))),
             }
         }
         let Some(locale) = locale else {
-            let message = "BSON field 'collation.locale' is missing but a required field";
-            return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
+            return Err(Failure::missing_field("collation.locale"));
         };
         Ok(Self { locale, ..read })
     }
@@ -122,11 +118,7 @@ impl<'a> Specification<'a> {
 }
 
 fn wrong_type(element: Element<'_>, expected: &str) -> Failure {
-    Failure::type_mismatch(format!(
-        "BSON field 'collation.{}' is the wrong type '{}', expected {expected}",
-        element.name,
-        element.value.kind().alias()
-    ))
+    Failure::wrong_type(format_args!("collation.{}", element.name), element.value, expected)
 }
 
 fn string(element: Element<'_>) -> Result<&str> {

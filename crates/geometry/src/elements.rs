@@ -29,7 +29,7 @@ fn collect<'d>(document: DocumentRef<'d>, path: &str, found: &mut Vec<ValueRef<'
 }
 
 /// The geometries at a path. If the value is an array and no geometry, its elements are taken one by one. Values that
-/// are no geometry are ignored.
+/// are not geometry are ignored.
 pub fn stored_at<'d>(document: DocumentRef<'d>, path: &str) -> Vec<(Stored, ValueRef<'d>)> {
     let mut found = Vec::new();
     for value in values_at(document, path) {

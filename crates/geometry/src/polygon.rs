@@ -14,7 +14,7 @@ use std::collections::HashMap;
 pub(crate) struct Polygon {
     outer: Ring,
     holes: Vec<Ring>,
-    /// Why the rings are no polygon. Documents of an earlier version may have such rings, and their keys must be found
+    /// Why the rings are not a polygon. Documents of an earlier version may have such rings, and their keys must be found
     /// when they are removed.
     fault: Option<Box<str>>,
 }
@@ -28,7 +28,7 @@ impl Polygon {
         polygon
     }
 
-    /// Why the rings are no polygon: a hole is not inside the ring, crosses another ring, is inside another hole, or
+    /// Why the rings are not a polygon: a hole is not inside the ring, crosses another ring, is inside another hole, or
     /// shares an edge or two vertices; or there are too many edges to compare.
     pub fn fault(&self) -> Option<&str> {
         self.fault.as_deref()
@@ -311,7 +311,7 @@ mod tests {
                 let meets = overlaps(one.0, other.0) && overlaps(one.1, other.1);
                 assert_eq!(a.meets_polygon(&b, &mut crate::Unlimited), meets, "{one:?} {other:?}");
                 assert_eq!(b.meets_polygon(&a, &mut crate::Unlimited), meets, "{other:?} {one:?}");
-                // An edge is no parallel of latitude, so containment along one is left to the other tests.
+                // An edge is not a parallel of latitude, so containment along one is left to the other tests.
                 if one == other || !meets {
                     assert_eq!(a.contains_polygon(&b, &mut crate::Unlimited), one == other, "{one:?} {other:?}");
                 } else if !holds(one.0, other.0) {

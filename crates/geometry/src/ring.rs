@@ -7,9 +7,8 @@ use crate::orientation::{are_ordered, orthogonal};
 use crate::vector::{Edge, SAME_RADIANS, Vector, are_in_line};
 use std::f64::consts::PI;
 
-/// The point from which the inside is determined: edges lead from it to other points. It is at no round coordinates,
-/// where vertices are likely.
-/// Source: Google, "S2 Geometry" (2010), `S2::Origin`.
+/// The point from which the inside is determined: edges lead from it to other points. Its coordinates are not round,
+/// because vertices are likely at round ones. Source: Google, "S2 Geometry" (2010), `S2::Origin`.
 const ORIGIN: Vector = Vector { x: 0.004_567_620_772_30, y: 0.999_474_766_130_78, z: 0.032_083_153_029_33 };
 
 /// Which side of a ring is inside.

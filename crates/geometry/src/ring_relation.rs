@@ -107,7 +107,7 @@ impl Ring {
         effort.goes_on(self.vertices().len()) && self.surrounds(first) && !self.vertices().contains(&first)
     }
 
-    /// Whether two edges cross at a point that is no end of either. Calls `shared` for the corners at common vertices,
+    /// Whether two edges cross at a point that is not an end of either. Calls `shared` for the corners at common vertices,
     /// until it breaks.
     fn compare_borders(
         &self,

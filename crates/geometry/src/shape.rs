@@ -46,7 +46,7 @@ impl Shape {
         }
     }
 
-    /// Why it is no valid shape: the rings of a polygon do not fit together.
+    /// Why it is not a valid shape: the rings of a polygon do not fit together.
     pub(crate) fn fault(&self) -> Option<&str> {
         self.polygons.iter().find_map(Polygon::fault)
     }

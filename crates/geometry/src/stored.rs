@@ -19,7 +19,7 @@ pub struct Stored {
 impl Stored {
     /// Reads a value. Strict winding is only for queries: in a document it makes a geometry invalid.
     /// # Errors
-    /// The reason why it is no geometry.
+    /// The reason why it is not geometry.
     pub fn parse(value: ValueRef<'_>) -> Result<Self, String> {
         let stored = Self::kept(value)?;
         match stored.sphere.as_ref().and_then(Shape::fault) {
@@ -37,7 +37,7 @@ impl Stored {
     /// Reads a value that is stored already: polygons of an earlier version may have holes that [`Stored::parse`]
     /// refuses.
     /// # Errors
-    /// The reason why it is no geometry.
+    /// The reason why it is not geometry.
     pub fn kept(value: ValueRef<'_>) -> Result<Self, String> {
         if geojson::is_pair(value) {
             let flat = geojson::pair(value, Further::Allowed)?;
@@ -59,7 +59,7 @@ impl Stored {
         self.flat
     }
 
-    /// The geometry on the sphere; `None` for a pair that is no longitude and latitude.
+    /// The geometry on the sphere; `None` for a pair that is not a longitude and latitude.
     pub fn sphere(&self) -> Option<&Shape> {
         self.sphere.as_ref()
     }

@@ -98,7 +98,7 @@ mod tests {
     static ALLOCATOR: Counting<System> = Counting(System);
 
     #[test]
-    fn what_is_taken_counts_until_it_is_given_back() {
+    fn taken_memory_counts_until_it_is_given_back() {
         let before = taken_bytes();
         let mut bytes = Vec::<u8>::with_capacity(1000);
         assert_eq!(taken_bytes() - before, 1000);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_somebody_else_does_not_count() {
+    fn uncounted_memory_does_not_count() {
         let before = taken_bytes();
         let uncounted = Uncounted::begin();
         let kept = vec![0_u8; 1 << 20];

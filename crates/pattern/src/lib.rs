@@ -7,9 +7,9 @@
 //! a callout before each of its items, and searched with the usual limit. If the stack of its machine code overflows,
 //! the pattern is interpreted.
 //!
-//! The callback may read the clock only every so many steps, and many short texts may be searched between two such
-//! readings. So a short text is first searched with a small limit. A search that exceeds it reports many steps, and
-//! begins anew with a larger limit.
+//! The callback may read the clock only once in some hundreds of steps, and many short texts may be searched between
+//! two such readings. So a short text is first searched with a small limit. A search that exceeds it reports many
+//! steps, and begins anew with a larger limit.
 //!
 //! **Invariant:** for every pattern and text, not much more than a second passes between two calls of the callback.
 
@@ -272,7 +272,7 @@ mod tests {
             let mut steps = 0;
             let stopped = pattern.is_match(&text, |more| {
                 steps += more;
-                // An operation also reads the clock only every so many steps.
+                // An operation also reads the clock only once in some hundreds of steps.
                 if steps < 512 {
                     return Ok(());
                 }

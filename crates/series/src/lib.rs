@@ -1,7 +1,9 @@
 //! Time series collections: a view on a collection of buckets, with its own way of writing.
 //!
 //! `create` creates `system.buckets.NAME` with the option `timeseries`, and a view NAME that unpacks its buckets. Reads
-//! work as for all views. [`SeriesWrites`] turns writes of measurements into writes of buckets.
+//! work as for all views. [`SeriesWrites`] turns writes of measurements into writes of buckets: an insert (`insert.rs`)
+//! groups its measurements by source, adds them to the source's open bucket (`OpenBuckets`) while `Bucket` of `timeseries`
+//! takes them, and then begins a new one.
 //!
 //! This crate knows no command: `command` parses requests, and asks once whether a name is a time series.
 #![forbid(unsafe_code)]

@@ -55,7 +55,7 @@ impl TextFields {
 
     /// Visits the texts of a document until the visitor fails.
     /// # Errors
-    /// 17261 if a document's language is no string, 17262 if it is unknown; the visitor's error.
+    /// 17261 if a document's language is not a string, 17262 if it is unknown; the visitor's error.
     pub(crate) fn each_text<'d>(
         &self,
         document: DocumentRef<'d>,

@@ -26,7 +26,7 @@ impl TextFields {
     /// frequency times its share of the text.
     /// `ask` is called with the steps of work before they are done. Its error ends the work.
     /// # Errors
-    /// 17261 if the document's language is no string, 17262 if it is unknown; the error of `ask`.
+    /// 17261 if the document's language is not a string, 17262 if it is unknown; the error of `ask`.
     pub fn scores(
         &self,
         document: DocumentRef<'_>,

@@ -61,7 +61,7 @@ impl Components {
         }
     }
 
-    /// The vector that a document holds; `None` if the value is no vector or has components that are not finite.
+    /// The vector that a document holds; `None` if the value is not a vector or has components that are not finite.
     pub fn stored(value: ValueRef<'_>) -> Option<Self> {
         let components = match value {
             ValueRef::Array(array) => array.iter().map(narrowed).collect::<Option<Vec<f32>>>().map(Self::Float32)?,
@@ -73,7 +73,7 @@ impl Components {
 
     /// The vector of a query.
     /// # Errors
-    /// [`query_error()`] if the value is no vector.
+    /// [`query_error()`] if the value is not a vector.
     pub fn queried(value: ValueRef<'_>) -> Result<Self> {
         match value {
             ValueRef::Array(array) => queried_array(array),
@@ -111,7 +111,7 @@ impl Components {
     }
 }
 
-/// A number, rounded to 32 bits; `None` if the value is no number.
+/// A number, rounded to 32 bits; `None` if the value is not a number.
 fn narrowed(value: ValueRef<'_>) -> Option<f32> {
     match value {
         ValueRef::Double(number) => Some(number as f32),
@@ -125,7 +125,7 @@ fn queried_array(array: ArrayRef<'_>) -> Result<Components> {
     let numbers = array.iter().map(|element| {
         let unsupported = || {
             let kind = element.kind().alias();
-            query_error(format!("\"queryVector\" has an element that is no number: unsupported BSON type {kind}"))
+            query_error(format!("\"queryVector\" has an element that is not a number: unsupported BSON type {kind}"))
         };
         narrowed(element).ok_or_else(unsupported)
     });
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_vector_is_not_indexed_and_not_asked_for() {
+    fn values_that_are_not_vectors_are_not_indexed_and_not_queried() {
         let mut array = ArrayBuf::new();
         array.push("text");
         for value in [

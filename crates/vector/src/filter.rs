@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_supported_has_the_code_of_the_search_node() {
+    fn unsupported_filters_have_the_code_of_the_search_node() {
         let empty = ArrayBuf::new();
         let mut mixed = ArrayBuf::new();
         mixed.push(1).push("x");

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_null_is_not_there_and_unknown_fields_mean_nothing() {
+    fn null_fields_count_as_missing_and_unknown_fields_mean_nothing() {
         let asked = asked(&[
             ("exact", ValueRef::Boolean(true)),
             ("numCandidates", ValueRef::Null),

@@ -42,7 +42,7 @@ fn both_forms_of_every_type() {
 }
 
 #[test]
-fn what_others_write_is_read() {
+fn text_of_other_writers_is_read() {
     for (text, canonical) in [
         (r#"{"$binary": "AQI=", "$type": "00"}"#, r#"{"$binary":{"base64":"AQI=","subType":"00"}}"#),
         (r#"{"$type": 128, "$binary": "AQI="}"#, r#"{"$binary":{"base64":"AQI=","subType":"80"}}"#),

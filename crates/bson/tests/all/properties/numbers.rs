@@ -24,7 +24,7 @@ impl Exact {
             // No double has more than 1074 binary places, and so no more decimal places.
             Value::Double(number) => Self::read(&format!("{number:.1074}")),
             Value::Decimal128(number) => Self::read(&number.to_string()),
-            other => panic!("{other:?} is no number"),
+            other => panic!("{other:?} is not a number"),
         }
     }
 
