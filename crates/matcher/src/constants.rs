@@ -4,7 +4,7 @@
 //! MongoDB folds its filters at this point too, after the whole filter is parsed. So a dropped branch may hide an error
 //! of its evaluation, but no error of its parsing.
 
-use crate::expression::Expression;
+use crate::expression::{Condition, Expression};
 
 /// A filter without its constant conditions. A filter that is constant as a whole becomes [`Expression::AlwaysTrue`],
 /// [`Expression::AlwaysFalse`] or the empty filter.
@@ -16,16 +16,11 @@ pub(crate) fn folded(root: Expression) -> Expression {
 fn holds_constant(expression: &Expression) -> bool {
     match expression {
         Expression::And(children) | Expression::Or(children) | Expression::Nor(children) => {
-            children.iter().any(|child| is_empty(child) || holds_constant(child))
+            children.iter().any(|child| child.is_empty() || holds_constant(child))
         }
-        Expression::Not(child) => is_empty(child) || holds_constant(child),
+        Expression::Not(child) => child.is_empty() || holds_constant(child),
         other => truth(other).is_some(),
     }
-}
-
-/// Whether an expression is the empty filter.
-fn is_empty(expression: &Expression) -> bool {
-    matches!(expression, Expression::And(children) if children.is_empty())
 }
 
 fn fold(expression: Expression) -> Expression {
@@ -75,7 +70,7 @@ fn truth_of_folded(expression: &Expression) -> Option<bool> {
     match expression {
         Expression::AlwaysTrue => Some(true),
         Expression::AlwaysFalse => Some(false),
-        other => is_empty(other).then_some(true),
+        other => other.is_empty().then_some(true),
     }
 }
 
@@ -84,14 +79,16 @@ fn truth(expression: &Expression) -> Option<bool> {
     match expression {
         Expression::AlwaysTrue => Some(true),
         Expression::AlwaysFalse => Some(false),
-        Expression::In { values, regexes, .. } if values.is_empty() && regexes.is_empty() => Some(false),
+        Expression::OnPath(_, Condition::In { values, regexes }) if values.is_empty() && regexes.is_empty() => {
+            Some(false)
+        }
         Expression::Expr(expr) => expr.predicate.constant(),
         Expression::And(children) => truth_of_list(children, false),
         Expression::Or(children) => truth_of_list(children, true),
         Expression::Nor(children) => truth_of_list(children, true).map(|is_true| !is_true),
         Expression::Not(child) => truth(child).map(|is_true| !is_true),
         // If the condition is always true, an element still has to exist.
-        Expression::ElemMatchObject { filter: inner, .. } | Expression::ElemMatchValue { condition: inner, .. } => {
+        Expression::OnPath(_, Condition::ElemMatchObject(inner) | Condition::ElemMatchValue(inner)) => {
             truth(inner).filter(|is_true| !is_true)
         }
         _ => None,
@@ -139,7 +136,7 @@ mod tests {
     }
 
     fn planned(filter: &DocumentBuf) -> Filter {
-        let compiler = crate::parse::NoExpr { strings: bunko_bson::StringOrder::BYTES, operation: None };
+        let compiler = crate::parser::NoExpr { strings: bunko_bson::StringOrder::BYTES, operation: None };
         Filter::parse_for_plan(filter.as_ref(), &compiler).expect("a filter")
     }
 

@@ -1,9 +1,11 @@
 //! Conditions on the elements of an array: `$pull`, `arrayFilters`, and `$elemMatch` in projections.
 
-use crate::evaluate::Evaluation;
-use crate::expression::Expression;
-use crate::operators::{self, compare, elem_match};
-use crate::parse::{self, NoExpr, Parser};
+use crate::comparison::Comparison;
+use crate::evaluate::is_object;
+use crate::evaluation::Evaluation;
+use crate::expression::{Condition, Expression};
+use crate::operators;
+use crate::parser::{NoExpr, Parser};
 use crate::path::{AsElement, AsField, Path};
 use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -12,12 +14,12 @@ use bunko_operation::OperationContext;
 /// The condition of `$pull`.
 #[derive(Clone, Debug)]
 pub struct ElementFilter {
-    condition: Condition,
+    condition: PullCondition,
     strings: StringOrder,
 }
 
 #[derive(Clone, Debug)]
-enum Condition {
+enum PullCondition {
     /// `{a: 1}`: matches elements that are matching documents.
     Document(Expression),
     /// `{$gt: 1}` or `/re/`: matches elements themselves.
@@ -36,11 +38,11 @@ impl ElementFilter {
         let parser = Parser::new(&compiler);
         let condition = match condition {
             ValueRef::Document(condition) if takes_element(condition) => {
-                Condition::Element(parser.operators(&Path::itself(), condition)?)
+                PullCondition::Element(parser.operators(&Path::itself(), condition)?)
             }
-            ValueRef::Document(filter) => Condition::Document(parser.filter(filter)?),
-            ValueRef::Regex { .. } => Condition::Element(parse::literal(&Path::itself(), condition)?),
-            value => Condition::Equal(value.to_value()),
+            ValueRef::Document(filter) => PullCondition::Document(parser.filter(filter)?),
+            ValueRef::Regex { .. } => PullCondition::Element(operators::literal(&Path::itself(), condition)?),
+            value => PullCondition::Equal(value.to_value()),
         };
         Ok(Self { condition, strings: strings.clone() })
     }
@@ -51,11 +53,11 @@ impl ElementFilter {
     pub fn matches(&self, element: ValueRef<'_>, operation: &OperationContext) -> Result<bool> {
         let mut evaluation = Evaluation::new(Some(operation), &self.strings);
         let matched = match &self.condition {
-            Condition::Document(filter) => {
+            PullCondition::Document(filter) => {
                 element.as_document().is_some_and(|document| filter.evaluate(document, &mut evaluation))
             }
-            Condition::Element(condition) => condition.evaluate(AsField(element), &mut evaluation),
-            Condition::Equal(value) => compare::equals(element, value.as_ref(), &self.strings),
+            PullCondition::Element(condition) => condition.evaluate(AsField(element), &mut evaluation),
+            PullCondition::Equal(value) => Comparison::Eq.matches(Some(element), value.as_ref(), &self.strings),
         };
         evaluation.outcome(matched)
     }
@@ -76,7 +78,7 @@ impl ElemMatch {
         refuse_schema(condition)?;
         let compiler = NoExpr { strings, operation: Some(operation) };
         let condition = ValueRef::Document(condition);
-        let condition = elem_match::parse(&Parser::new(&compiler), &Path::itself(), condition)?;
+        let condition = operators::parse_elem_match(&Parser::new(&compiler), &Path::itself(), condition)?;
         Ok(Self { condition, strings: strings.clone() })
     }
 
@@ -84,8 +86,10 @@ impl ElemMatch {
     pub fn matches(&self, element: ValueRef<'_>) -> bool {
         let mut evaluation = Evaluation::new(None, &self.strings);
         match &self.condition {
-            Expression::ElemMatchObject { filter, .. } => elem_match::is_object(filter, element, &mut evaluation),
-            Expression::ElemMatchValue { condition, .. } => condition.evaluate(AsElement(element), &mut evaluation),
+            Expression::OnPath(_, Condition::ElemMatchObject(filter)) => is_object(filter, element, &mut evaluation),
+            Expression::OnPath(_, Condition::ElemMatchValue(condition)) => {
+                condition.evaluate(AsElement(element), &mut evaluation)
+            }
             _ => false,
         }
     }

@@ -1,7 +1,9 @@
 //! The normal form as a filter document, in the shape of explain's `parsedQuery`.
 
-use crate::expression::{Comparison, Expr, ExprComparison, Expression};
-use crate::operators::bucket_geo;
+use crate::comparison::Comparison;
+use crate::expr::{Expr, ExprComparison};
+use crate::expression::{Condition, Expression};
+use crate::operands::bucket_geo;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 
 /// Minimum bytes of a bit position in an array: a type, a one-digit name, and an int.
@@ -60,23 +62,18 @@ pub(crate) fn document_within(
 }
 
 fn document(expression: &Expression, left: &mut Left) -> Option<DocumentBuf> {
-    let of_field = |left: &mut Left| match (expression.path(), operator(expression, left)) {
-        (_, Err(Lack::Room)) => None,
-        (Some(path), Ok(operator)) => left.taken(DocumentBuf::new().with(path.as_str(), &operator)),
-        _ => Some(DocumentBuf::new()),
-    };
     match expression {
         Expression::And(children) if children.is_empty() => Some(DocumentBuf::new()),
         Expression::And(children) => list("$and", children, left),
         Expression::Or(children) => list("$or", children, left),
         Expression::Nor(children) => list("$nor", children, left),
-        Expression::Not(child) => match (child.path(), operator(child, left)) {
-            (_, Err(Lack::Room)) => None,
-            (Some(path), Ok(operator)) => {
-                left.taken(DocumentBuf::new().with(path.as_str(), &DocumentBuf::new().with("$not", &operator)))
+        Expression::Not(child) => match &**child {
+            Expression::OnPath(path, condition) => {
+                let negation = DocumentBuf::new().with("$not", &operator(condition, left)?);
+                left.taken(DocumentBuf::new().with(path.as_str(), &negation))
             }
             // Negations of several operators have no `$not`.
-            _ => list("$nor", [&**child], left),
+            several => list("$nor", [several], left),
         },
         Expression::JsonSchema(schema) => left.taken(DocumentBuf::new().with("$jsonSchema", schema.source())),
         Expression::Expr(expr) if !left.implied_by(expr).is_empty() => list("$and", [expression], left),
@@ -84,11 +81,14 @@ fn document(expression: &Expression, left: &mut Left) -> Option<DocumentBuf> {
         Expression::Text(search) => left.taken(DocumentBuf::new().with("$text", &search.to_document())),
         Expression::BucketGeo { field, geo } => left.taken(bucket_geo::to_document(field, geo)),
         Expression::AlwaysTrue => left.taken(DocumentBuf::new().with("$alwaysTrue", 1_i32)),
-        Expression::In { values, regexes, .. } if values.is_empty() && regexes.is_empty() => {
+        Expression::OnPath(_, Condition::In { values, regexes }) if values.is_empty() && regexes.is_empty() => {
             document(&Expression::AlwaysFalse, left)
         }
+        Expression::OnPath(path, condition) => {
+            let operator = operator(condition, left)?;
+            left.taken(DocumentBuf::new().with(path.as_str(), &operator))
+        }
         Expression::AlwaysFalse => left.taken(DocumentBuf::new().with("$alwaysFalse", 1_i32)),
-        _ => of_field(left),
     }
 }
 
@@ -128,71 +128,50 @@ fn name_of_implied(op: Comparison) -> &'static str {
     }
 }
 
-/// The reason that there is no document of an operator.
-enum Lack {
-    Room,
-    /// The node does not belong to one path.
-    Operator,
-}
-
-/// The operator of a node with a path: `{$gt: 5}`.
-fn operator(expression: &Expression, left: &mut Left) -> Result<DocumentBuf, Lack> {
+/// The operator of a condition: `{$gt: 5}`.
+fn operator(condition: &Condition, left: &mut Left) -> Option<DocumentBuf> {
     let empty = DocumentBuf::new();
-    Ok(match expression {
-        Expression::Compare { op, value, .. } => empty.with(op.name(), value),
-        Expression::In { values, regexes, .. } => {
+    Some(match condition {
+        Condition::Compare(op, value) => empty.with(op.name(), value),
+        Condition::In { values, regexes } => {
             let mut list = ArrayBuf::new();
             let regexes =
                 regexes.iter().map(|regex| ValueRef::Regex { pattern: regex.pattern(), options: regex.options() });
             for value in values.iter().map(|value| value.as_ref()).chain(regexes) {
                 list.push(value);
                 if list.len_bytes() > left.bytes {
-                    return Err(Lack::Room);
+                    return None;
                 }
             }
             empty.with("$in", &list)
         }
-        Expression::Regex { regex, .. } => {
+        Condition::Regex(regex) => {
             let mut operator = empty.with("$regex", regex.pattern());
             if !regex.options().is_empty() {
                 operator.append("$options", regex.options());
             }
             operator
         }
-        Expression::Exists { .. } => empty.with("$exists", true),
-        Expression::Type { types, .. } => empty.with("$type", &types.to_array()),
-        Expression::Mod { divisor, remainder, .. } => {
+        Condition::Exists => empty.with("$exists", true),
+        Condition::Type(types) => empty.with("$type", &types.to_array()),
+        Condition::Mod { divisor, remainder } => {
             empty.with("$mod", &[*divisor, *remainder].into_iter().collect::<ArrayBuf>())
         }
-        Expression::Size { size, .. } => match i32::try_from(*size) {
+        Condition::Size(size) => match i32::try_from(*size) {
             Ok(size) => empty.with("$size", size),
             Err(_) => empty.with("$size", *size as i64),
         },
-        Expression::ElemMatchObject { filter, .. } => {
-            empty.with("$elemMatch", &document(filter, left).ok_or(Lack::Room)?)
-        }
-        Expression::ElemMatchValue { condition, .. } => {
-            empty.with("$elemMatch", &operators(condition, left).ok_or(Lack::Room)?)
-        }
-        Expression::Bits { test, mask, .. } => {
+        Condition::ElemMatchObject(filter) => empty.with("$elemMatch", &document(filter, left)?),
+        Condition::ElemMatchValue(condition) => empty.with("$elemMatch", &operators(condition, left)?),
+        Condition::Bits(test, mask) => {
             let positions = mask.positions();
             if positions.len().saturating_mul(POSITION_BYTES) > left.bytes {
-                return Err(Lack::Room);
+                return None;
             }
             empty.with(test.name(), &positions.iter().map(|&position| position as i32).collect::<ArrayBuf>())
         }
-        Expression::Geo { geo, .. } => geo.to_document(),
-        Expression::Near { point, .. } => point.to_document(),
-        Expression::And(_)
-        | Expression::Or(_)
-        | Expression::Nor(_)
-        | Expression::Not(_)
-        | Expression::JsonSchema(_)
-        | Expression::BucketGeo { .. }
-        | Expression::Expr(_)
-        | Expression::Text(_)
-        | Expression::AlwaysTrue
-        | Expression::AlwaysFalse => return Err(Lack::Operator),
+        Condition::Geo(geo) => geo.to_document(),
+        Condition::Near(point) => point.source.clone(),
     })
 }
 
@@ -207,10 +186,7 @@ fn operators(condition: &Expression, left: &mut Left) -> Option<DocumentBuf> {
             all
         }
         Expression::Not(child) => DocumentBuf::new().with("$not", &operators(child, left)?),
-        leaf => match operator(leaf, left) {
-            Ok(operator) => operator,
-            Err(Lack::Operator) => DocumentBuf::new(),
-            Err(Lack::Room) => return None,
-        },
+        Expression::OnPath(_, condition) => operator(condition, left)?,
+        _ => DocumentBuf::new(),
     })
 }

@@ -1,67 +1,18 @@
 //! The tree of a parsed filter: the planner reads it, and documents are matched against it.
 
+use crate::comparison::Comparison;
+use crate::expr::Expr;
 use crate::json_schema::Schema;
-use crate::operators::bits::{BitMask, BitTest};
-use crate::operators::bson_type::TypeSet;
-use crate::operators::geo::Geo;
-use crate::operators::near::NearPoint;
-use crate::operators::regex::Regex;
-use crate::operators::text::TextSearch;
+use crate::operands::{BitMask, BitTest, Geo, NearPoint, Regex, TextSearch, TypeSet};
 use crate::path::Path;
-use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef};
-use bunko_errors::{Failure, Result};
-use bunko_operation::OperationContext;
-use std::cmp::Ordering;
-use std::fmt;
+use bunko_bson::Value;
 use std::sync::Arc;
-
-/// A comparison within one type bracket.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum Comparison {
-    Eq,
-    Lt,
-    Lte,
-    Gt,
-    Gte,
-}
-
-impl Comparison {
-    /// The operator's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Eq => "$eq",
-            Self::Lt => "$lt",
-            Self::Lte => "$lte",
-            Self::Gt => "$gt",
-            Self::Gte => "$gte",
-        }
-    }
-
-    /// Whether equal values satisfy it.
-    pub fn includes_equality(self) -> bool {
-        matches!(self, Self::Eq | Self::Lte | Self::Gte)
-    }
-
-    pub(crate) fn holds(self, ordering: Ordering) -> bool {
-        match self {
-            Self::Eq => ordering.is_eq(),
-            Self::Lt => ordering.is_lt(),
-            Self::Lte => ordering.is_le(),
-            Self::Gt => ordering.is_gt(),
-            Self::Gte => ordering.is_ge(),
-        }
-    }
-}
 
 /// A parsed filter, or a part of one.
 ///
 /// **Invariant:** trees are in normal form: `And` contains no `And`, `Or` no `Or`, neither has exactly one child, and
 /// no `Not` contains a `Not`; children are in the order of `rank`, as explain shows them. The empty `And` is the empty
-/// filter. `$ne` is `Not(Compare Eq)`, `$nin` is `Not(In)`, `{$exists: false}` is `Not(Exists)`, `$all` is an `And`.
-///
-/// The paths of an [`Expression::ElemMatchObject`]'s `filter` are relative to the element; those in an
-/// [`Expression::ElemMatchValue`]'s `condition` all are [`Path::is_itself`].
+/// filter. `$ne` is `Not` of an equality, `$nin` of a list, `{$exists: false}` of `Exists`; `$all` is an `And`.
 #[derive(Clone, Debug)]
 pub enum Expression {
     /// All children match. An empty list matches every document.
@@ -72,106 +23,16 @@ pub enum Expression {
     Nor(Vec<Expression>),
     /// The child does not match.
     Not(Box<Expression>),
-    /// Some value at the path compares this way, within the operand's type bracket.
-    Compare {
-        /// The path.
-        path: Path,
-        /// The comparison.
-        op: Comparison,
-        /// The operand; never undefined, a regex only under `$eq`.
-        value: Value,
-    },
-    /// Some value at the path is one of `values` or matches one of `regexes`. If both are empty (`{$in: []}`, `{$all:
-    /// []}`), nothing matches.
-    In {
-        /// The path.
-        path: Path,
-        /// Values, sorted in the filter's string order, without duplicates.
-        values: Arc<Vec<Value>>,
-        /// Patterns, in the order of the filter.
-        regexes: Vec<Regex>,
-    },
-    /// Some string at the path matches, or some value is an equal regex.
-    Regex {
-        /// The path.
-        path: Path,
-        /// The compiled regex.
-        regex: Regex,
-    },
-    /// The path leads to some value.
-    Exists {
-        /// The path.
-        path: Path,
-    },
-    /// Some value at the path has one of the types.
-    Type {
-        /// The path.
-        path: Path,
-        /// The types.
-        types: TypeSet,
-    },
-    /// Some number at the path, truncated, leaves `remainder` when divided by `divisor` (never 0).
-    Mod {
-        /// The path.
-        path: Path,
-        /// The divisor; not 0.
-        divisor: i64,
-        /// The sign is that of the dividend, as in C.
-        remainder: i64,
-    },
-    /// The array at the path has this many elements.
-    Size {
-        /// The path.
-        path: Path,
-        /// Number of elements.
-        size: u64,
-    },
-    /// Some document (or array) in the array at the path matches the filter.
-    ElemMatchObject {
-        /// The path.
-        path: Path,
-        /// Matched against each element as a document.
-        filter: Box<Expression>,
-    },
-    /// Some element of the array at the path satisfies the condition.
-    ElemMatchValue {
-        /// The path.
-        path: Path,
-        /// Matched against each element itself.
-        condition: Box<Expression>,
-    },
-    /// Some integer or binary value at the path satisfies the bit test.
-    Bits {
-        /// The path.
-        path: Path,
-        /// The test: all or any, set or clear.
-        test: BitTest,
-        /// The bits.
-        mask: BitMask,
-    },
+    /// The values at the path satisfy the condition.
+    OnPath(Path, Condition),
     /// The whole document satisfies a schema.
     JsonSchema(Arc<Schema>),
-    /// Some geometry at the path satisfies the geo condition.
-    Geo {
-        /// The path.
-        path: Path,
-        /// The condition.
-        geo: Geo,
-    },
     /// Some measurement of a time series bucket has a location in a region.
     BucketGeo {
         /// The path in a measurement.
         field: Path,
         /// The region.
         geo: Geo,
-    },
-    /// Documents by distance of a geometry at the path, nearest first. Only the planner uses it; as a condition every
-    /// document matches.
-    Near {
-        /// The path.
-        path: Path,
-        /// The point.
-        point: NearPoint,
     },
     /// Documents by a text search.
     Text(Arc<TextSearch>),
@@ -183,29 +44,96 @@ pub enum Expression {
     AlwaysFalse,
 }
 
+/// A condition on the values at a path.
+#[derive(Clone, Debug)]
+pub enum Condition {
+    /// Some value compares this way, within the operand's type bracket. The operand is never undefined, and a regex only
+    /// under `$eq`.
+    Compare(Comparison, Value),
+    /// Some value is one of `values` or matches one of `regexes`. If both are empty (`{$in: []}`, `{$all: []}`), nothing
+    /// matches.
+    In {
+        /// Values, sorted in the filter's string order, without duplicates.
+        values: Arc<Vec<Value>>,
+        /// Patterns, in the order of the filter.
+        regexes: Vec<Regex>,
+    },
+    /// Some string matches, or some value is an equal regex.
+    Regex(Regex),
+    /// The path leads to some value.
+    Exists,
+    /// Some value has one of the types.
+    Type(TypeSet),
+    /// Some number, truncated, leaves `remainder` when divided by `divisor` (never 0).
+    Mod {
+        /// The divisor; not 0.
+        divisor: i64,
+        /// The sign is that of the dividend, as in C.
+        remainder: i64,
+    },
+    /// The array at the path has this many elements.
+    Size(u64),
+    /// Some document (or array) in the array at the path matches the filter, whose paths are relative to it.
+    ElemMatchObject(Box<Expression>),
+    /// Some element of the array at the path satisfies the conditions, whose paths all are [`Path::is_itself`].
+    ElemMatchValue(Box<Expression>),
+    /// Some integer or binary value satisfies the bit test.
+    Bits(BitTest, BitMask),
+    /// Some geometry satisfies the geo condition.
+    Geo(Geo),
+    /// Documents by distance of a geometry, nearest first. Only the planner uses it; as a condition every document
+    /// matches.
+    Near(NearPoint),
+}
+
+impl Condition {
+    /// The condition as an expression on a path.
+    pub(crate) fn at(self, path: &Path) -> Expression {
+        Expression::OnPath(path.clone(), self)
+    }
+
+    /// The values and patterns of a list. A list with one member is an equality or a regex match, as the planner and
+    /// explain expect it.
+    pub(crate) fn one_of(mut values: Vec<Value>, mut regexes: Vec<Regex>) -> Self {
+        match (values.len(), regexes.len()) {
+            (1, 0) => Self::Compare(Comparison::Eq, values.remove(0)),
+            (0, 1) => Self::Regex(regexes.remove(0)),
+            _ => Self::In { values: Arc::new(values), regexes },
+        }
+    }
+
+    /// As [`Expression::rank`].
+    fn rank(&self) -> u8 {
+        match self {
+            Self::ElemMatchObject(_) => 2,
+            Self::ElemMatchValue(_) => 3,
+            Self::Size(_) => 4,
+            Self::Compare(Comparison::Eq, _) => 5,
+            Self::Compare(Comparison::Lte, _) => 6,
+            Self::Compare(Comparison::Lt, _) => 7,
+            Self::Compare(Comparison::Gt, _) => 8,
+            Self::Compare(Comparison::Gte, _) => 9,
+            Self::Regex(_) => 10,
+            Self::Mod { .. } => 11,
+            Self::Exists => 12,
+            Self::In { .. } => 13,
+            Self::Bits(..) => 14,
+            Self::Type(_) => 17,
+            Self::Geo(_) => 19,
+            Self::Near(_) => 23,
+        }
+    }
+}
+
 impl Expression {
     /// All of `children`, in normal form.
     pub(crate) fn and(children: Vec<Self>) -> Self {
-        let mut flat = Vec::with_capacity(children.len());
-        for child in children {
-            match child {
-                Self::And(inner) => flat.extend(inner),
-                other => flat.push(other),
-            }
-        }
-        Self::only_or(flat, Self::And)
+        Self::joined(children, Self::And, |child| if let Self::And(inner) = child { Ok(inner) } else { Err(child) })
     }
 
     /// Any of `children`, in normal form.
     pub(crate) fn or(children: Vec<Self>) -> Self {
-        let mut flat = Vec::with_capacity(children.len());
-        for child in children {
-            match child {
-                Self::Or(inner) => flat.extend(inner),
-                other => flat.push(other),
-            }
-        }
-        Self::only_or(flat, Self::Or)
+        Self::joined(children, Self::Or, |child| if let Self::Or(inner) = child { Ok(inner) } else { Err(child) })
     }
 
     /// None of `children`, in normal form.
@@ -219,86 +147,72 @@ impl Expression {
         if let Self::Not(inner) = child { *inner } else { Self::Not(Box::new(child)) }
     }
 
-    /// `path` equals `value`.
-    pub(crate) fn equal(path: Path, value: Value) -> Self {
-        Self::Compare { path, op: Comparison::Eq, value }
-    }
-
-    /// The only child, or all children in rank order.
-    fn only_or(mut children: Vec<Self>, all: fn(Vec<Self>) -> Self) -> Self {
-        sort(&mut children);
-        match (children.pop(), children.is_empty()) {
+    /// The only child, or all children in rank order. A child that is such a list itself is replaced by its members.
+    fn joined(children: Vec<Self>, all: fn(Vec<Self>) -> Self, members: fn(Self) -> Result<Vec<Self>, Self>) -> Self {
+        let mut flat = Vec::with_capacity(children.len());
+        for child in children {
+            match members(child) {
+                Ok(inner) => flat.extend(inner),
+                Err(other) => flat.push(other),
+            }
+        }
+        sort(&mut flat);
+        match (flat.pop(), flat.is_empty()) {
             (Some(only), true) => only,
             (last, _) => {
-                children.extend(last);
-                all(children)
+                flat.extend(last);
+                all(flat)
             }
+        }
+    }
+
+    /// The expressions that all hold where this one does: the children of an `And`, or the expression itself.
+    pub fn conjuncts(&self) -> &[Self] {
+        if let Self::And(children) = self { children } else { std::slice::from_ref(self) }
+    }
+
+    /// Whether this is the empty filter.
+    pub fn is_empty(&self) -> bool {
+        self.conjuncts().is_empty()
+    }
+
+    /// The expressions from which this one is made: those of a logical node, or the one inside an `$elemMatch`.
+    pub fn parts(&self) -> &[Self] {
+        match self {
+            Self::And(children) | Self::Or(children) | Self::Nor(children) => children,
+            Self::Not(child)
+            | Self::OnPath(_, Condition::ElemMatchObject(child) | Condition::ElemMatchValue(child)) => {
+                std::slice::from_ref(&**child)
+            }
+            _ => &[],
         }
     }
 
     /// Whether the tree contains `$expr` or `$where`; it may occur wherever a whole document is tested.
     pub(crate) fn holds_expr(&self) -> bool {
-        match self {
-            Self::Expr(_) => true,
-            Self::And(children) | Self::Or(children) | Self::Nor(children) => children.iter().any(Self::holds_expr),
-            Self::Not(child) => child.holds_expr(),
-            _ => false,
-        }
+        matches!(self, Self::Expr(_)) || self.parts().iter().any(Self::holds_expr)
     }
 
     /// Whether the tree contains no expression, script or search.
     pub(crate) fn looks_at_values_only(&self) -> bool {
         match self {
-            Self::And(children) | Self::Or(children) | Self::Nor(children) => {
-                children.iter().all(Self::looks_at_values_only)
-            }
-            Self::Not(child)
-            | Self::ElemMatchObject { filter: child, .. }
-            | Self::ElemMatchValue { condition: child, .. } => child.looks_at_values_only(),
-            Self::Compare { .. }
-            | Self::In { .. }
-            | Self::Regex { .. }
-            | Self::Exists { .. }
-            | Self::Type { .. }
-            | Self::Mod { .. }
-            | Self::Size { .. }
-            | Self::Bits { .. }
-            | Self::JsonSchema(_)
-            | Self::Geo { .. }
-            | Self::BucketGeo { .. }
-            | Self::AlwaysTrue
-            | Self::AlwaysFalse => true,
             // Expressions have their own variables and operation; searches depend on more than the document.
-            Self::Near { .. } | Self::Text(_) | Self::Expr(_) => false,
-        }
-    }
-
-    /// The path that this node itself tests; `None` for logical nodes and `$expr`.
-    pub fn path(&self) -> Option<&Path> {
-        match self {
-            Self::Compare { path, .. }
-            | Self::In { path, .. }
-            | Self::Regex { path, .. }
-            | Self::Exists { path }
-            | Self::Type { path, .. }
-            | Self::Mod { path, .. }
-            | Self::Size { path, .. }
-            | Self::ElemMatchObject { path, .. }
-            | Self::ElemMatchValue { path, .. }
-            | Self::Bits { path, .. }
-            | Self::Geo { path, .. }
-            | Self::Near { path, .. } => Some(path),
+            Self::OnPath(_, Condition::Near(_)) | Self::Text(_) | Self::Expr(_) => false,
             Self::And(_)
             | Self::Or(_)
             | Self::Nor(_)
             | Self::Not(_)
+            | Self::OnPath(..)
             | Self::JsonSchema(_)
             | Self::BucketGeo { .. }
-            | Self::Text(_)
-            | Self::Expr(_)
             | Self::AlwaysTrue
-            | Self::AlwaysFalse => None,
+            | Self::AlwaysFalse => self.parts().iter().all(Self::looks_at_values_only),
         }
+    }
+
+    /// The path that this node itself tests; `None` for logical nodes and conditions on whole documents.
+    pub fn path(&self) -> Option<&Path> {
+        if let Self::OnPath(path, _) = self { Some(path) } else { None }
     }
 
     /// Calls `visit` with each path that is relative to the whole subject: not with those inside `$elemMatch`.
@@ -310,24 +224,8 @@ impl Expression {
                 }
             }
             Self::Not(child) => child.for_each_path_mut(visit),
-            Self::Compare { path, .. }
-            | Self::In { path, .. }
-            | Self::Regex { path, .. }
-            | Self::Exists { path }
-            | Self::Type { path, .. }
-            | Self::Mod { path, .. }
-            | Self::Size { path, .. }
-            | Self::ElemMatchObject { path, .. }
-            | Self::ElemMatchValue { path, .. }
-            | Self::Bits { path, .. }
-            | Self::Geo { path, .. }
-            | Self::Near { path, .. } => visit(path),
-            Self::JsonSchema(_)
-            | Self::BucketGeo { .. }
-            | Self::Text(_)
-            | Self::Expr(_)
-            | Self::AlwaysTrue
-            | Self::AlwaysFalse => {}
+            Self::OnPath(path, _) => visit(path),
+            _ => {}
         }
     }
 
@@ -337,28 +235,14 @@ impl Expression {
         match self {
             Self::And(_) => 0,
             Self::Or(_) => 1,
-            Self::ElemMatchObject { .. } => 2,
-            Self::ElemMatchValue { .. } => 3,
-            Self::Size { .. } => 4,
-            Self::Compare { op: Comparison::Eq, .. } => 5,
-            Self::Compare { op: Comparison::Lte, .. } => 6,
-            Self::Compare { op: Comparison::Lt, .. } => 7,
-            Self::Compare { op: Comparison::Gt, .. } => 8,
-            Self::Compare { op: Comparison::Gte, .. } => 9,
-            Self::Regex { .. } => 10,
-            Self::Mod { .. } => 11,
-            Self::Exists { .. } => 12,
-            Self::In { .. } => 13,
-            Self::Bits { .. } => 14,
+            Self::OnPath(_, condition) => condition.rank(),
             Self::Not(_) => 15,
             Self::Nor(_) => 16,
-            Self::Type { .. } => 17,
             Self::JsonSchema(_) => 18,
-            Self::Geo { .. } | Self::BucketGeo { .. } => 19,
+            Self::BucketGeo { .. } => 19,
             Self::Expr(_) => 20,
             Self::AlwaysFalse => 21,
             Self::AlwaysTrue => 22,
-            Self::Near { .. } => 23,
             Self::Text(_) => 24,
         }
     }
@@ -368,107 +252,4 @@ fn sort(children: &mut [Expression]) {
     children.sort_by(|a, b| {
         a.rank().cmp(&b.rank()).then_with(|| a.path().map(Path::as_str).cmp(&b.path().map(Path::as_str)))
     });
-}
-
-/// The caller's context for parsing a filter: it compiles the operand of `$expr` in another crate, and has the string
-/// order and the operation.
-pub trait ExprCompiler {
-    /// Compiles one operand.
-    /// # Errors
-    /// Errors of the expression's parser.
-    fn compile(&self, expression: ValueRef<'_>) -> Result<Arc<dyn ExprPredicate>>;
-
-    /// Compiles the text of a `$where`.
-    /// # Errors
-    /// `BadValue` if `$where` is not allowed here; errors of the script's compiler.
-    fn compile_where(&self, text: &str) -> Result<Arc<dyn ExprPredicate>> {
-        let _ = text;
-        Err(Failure::bad_value("$where is not allowed in this context"))
-    }
-
-    /// The order in which the filter compares strings.
-    fn strings(&self) -> &StringOrder {
-        StringOrder::BYTES
-    }
-
-    /// The operation of the parsing, which can interrupt it and limit its memory. Every caller provides one if it can:
-    /// a filter may have a million values.
-    fn operation(&self) -> Option<&OperationContext>;
-}
-
-/// A compiled `$expr` or `$where`.
-pub trait ExprPredicate: Send + Sync {
-    /// Whether the expression is true for the document. The work counts for `operation`, if given, unless the
-    /// expression has an operation of its own.
-    /// # Errors
-    /// Errors of the evaluation, such as a division by zero.
-    fn matches(&self, document: DocumentRef<'_>, operation: Option<&OperationContext>) -> Result<bool>;
-
-    /// The truth of the expression, if it is equal for every document.
-    fn constant(&self) -> Option<bool> {
-        None
-    }
-
-    /// Comparisons of fields with constants that hold for every document for which the expression is true.
-    fn implied(&self) -> &[ExprComparison] {
-        &[]
-    }
-
-    /// The result of the expression, for the details of a failed validation; `None` for a missing value.
-    /// # Errors
-    /// As [`ExprPredicate::matches`].
-    fn result(&self, document: DocumentRef<'_>, operation: Option<&OperationContext>) -> Result<Option<Value>> {
-        Ok(Some(Value::Boolean(self.matches(document, operation)?)))
-    }
-}
-
-/// A comparison of a field with a constant inside an `$expr`. It orders all values of all types, a missing one as
-/// undefined, and compares arrays whole.
-#[derive(Clone, Debug)]
-pub struct ExprComparison {
-    /// The dotted path of the field. Its components are names, never array positions.
-    pub path: String,
-    /// How the field compares with the value.
-    pub op: Comparison,
-    /// The constant; not undefined, and no array.
-    pub value: Value,
-}
-
-/// `$expr` or `$where` in the tree.
-#[derive(Clone)]
-pub struct Expr {
-    pub(crate) name: &'static str,
-    pub(crate) source: Value,
-    pub(crate) predicate: Arc<dyn ExprPredicate>,
-    /// The implied comparisons with values in the form of an index's keys, if the planner translated them.
-    in_keys: Option<Arc<[ExprComparison]>>,
-}
-
-impl Expr {
-    pub(crate) fn new(name: &'static str, source: Value, predicate: Arc<dyn ExprPredicate>) -> Self {
-        Self { name, source, predicate, in_keys: None }
-    }
-
-    /// The operand as written.
-    pub fn source(&self) -> ValueRef<'_> {
-        self.source.as_ref()
-    }
-
-    /// Comparisons that hold for every document for which the expression is true.
-    pub fn implied(&self) -> &[ExprComparison] {
-        self.in_keys.as_deref().unwrap_or_else(|| self.predicate.implied())
-    }
-
-    /// A copy for bounds, whose implied comparisons have other values.
-    #[must_use]
-    pub fn with_implied_values(&self, value: impl Fn(&Value) -> Value) -> Self {
-        let of = |implied: &ExprComparison| ExprComparison { value: value(&implied.value), ..implied.clone() };
-        Self { in_keys: Some(self.implied().iter().map(of).collect()), ..self.clone() }
-    }
-}
-
-impl fmt::Debug for Expr {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Expr").field(&self.source).finish()
-    }
 }

@@ -1,14 +1,15 @@
 //! A filter on whole documents.
 
 use crate::constants;
-use crate::evaluate::Evaluation;
+use crate::evaluation::Evaluation;
 use crate::explain::{self, Implied};
-use crate::expression::{ExprCompiler, Expression};
+use crate::expr::ExprCompiler;
+use crate::expression::Expression;
 use crate::failure_details::{self, Clause};
 use crate::one_walk::Later;
-use crate::operators::near;
-use crate::operators::text::{self, TextSearch};
-use crate::parse::{NoExpr, Parser};
+use crate::operands::TextSearch;
+use crate::parser::{NoExpr, Parser};
+use crate::searches::{check_near, check_text, holds_near, text_of};
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder};
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
@@ -72,8 +73,8 @@ impl Filter {
     /// document.
     pub fn parse_for_plan(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
         let root = Parser::new(compiler).for_plan().filter(filter)?;
-        near::check(&root)?;
-        text::check(&root)?;
+        check_near(&root)?;
+        check_text(&root)?;
         Ok(Self::of(root, compiler).folded())
     }
 
@@ -82,13 +83,12 @@ impl Filter {
     /// As [`Filter::parse_with`]; `BadValue` as [`Filter::parse_for_plan`].
     pub fn parse_for_stage(filter: DocumentRef<'_>, compiler: &dyn ExprCompiler) -> Result<Self> {
         let root = Parser::new(compiler).for_stage().filter(filter)?;
-        text::check(&root)?;
+        check_text(&root)?;
         Ok(Self::of(root, compiler).folded())
     }
 
     fn of(root: Expression, compiler: &dyn ExprCompiler) -> Self {
-        let holds =
-            Holds { expr: root.holds_expr(), text: text::search(&root).is_some(), near: near::holds_near(&root) };
+        let holds = Holds { expr: root.holds_expr(), text: text_of(&root).is_some(), near: holds_near(&root) };
         let strings = compiler.strings().clone();
         Self { root, holds, walk: Later::default(), operation: None, strings, written: None }
     }
@@ -107,7 +107,7 @@ impl Filter {
 
     /// The filter's text search, if it has one.
     pub fn text(&self) -> Option<&Arc<TextSearch>> {
-        text::search(&self.root)
+        text_of(&self.root)
     }
 
     /// Parses a collection's validator, which may not contain operators that need an index.

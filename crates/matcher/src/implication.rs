@@ -3,7 +3,7 @@
 //! **Invariant:** every implication reported is true; some true implications are not found.
 
 use crate::planted::{Fault, active};
-use crate::{Comparison, Expression, Filter, Geo, Path, Regex};
+use crate::{Comparison, Condition, Expression, Filter, Geo, Path, Regex};
 use bunko_bson::{StringOrder, Value, ValueRef, order};
 
 /// Maximum number of node pairs examined; beyond it the answer is no, since filters with many nested alternatives have
@@ -73,34 +73,32 @@ impl Implication<'_> {
     /// As `of_one`, for two conditions on paths.
     fn follows(&mut self, premise: &Expression, conclusion: &Expression) -> bool {
         match (premise, conclusion) {
-            (_, Expression::Exists { path }) => implies_existence(premise, path),
-            (
-                Expression::Compare { path, op, value },
-                Expression::Compare { path: other_path, op: other_op, value: other },
-            ) => path == other_path && self.is_within((*op, value), (*other_op, other)),
-            (
-                Expression::Compare { path, op: Comparison::Eq, value },
-                Expression::In { path: other_path, values, .. },
-            ) => path == other_path && self.holds(values, value),
-            (Expression::In { path, values, regexes }, _) if conclusion.path() == Some(path) => {
+            (_, Expression::OnPath(path, Condition::Exists)) => implies_existence(premise, path),
+            (Expression::OnPath(path, premise), Expression::OnPath(other_path, conclusion)) => {
+                path == other_path && self.follows_on_path(premise, conclusion)
+            }
+            _ => false,
+        }
+    }
+
+    /// As `of_one`, for two conditions on one path.
+    fn follows_on_path(&mut self, premise: &Condition, conclusion: &Condition) -> bool {
+        match (premise, conclusion) {
+            (Condition::Compare(op, value), Condition::Compare(other_op, other)) => {
+                self.is_within((*op, value), (*other_op, other))
+            }
+            (Condition::Compare(Comparison::Eq, value), Condition::In { values, .. }) => self.holds(values, value),
+            (Condition::In { values, regexes }, _) => {
                 let values = if active(Fault::OneOfListFollows) { &values[..values.len().min(1)] } else { values };
                 values.iter().all(|value| match conclusion {
-                    Expression::In { values: others, .. } => self.holds(others, value),
-                    Expression::Compare { op, value: other, .. } => {
-                        self.is_within((Comparison::Eq, value), (*op, other))
-                    }
+                    Condition::In { values: others, .. } => self.holds(others, value),
+                    Condition::Compare(op, other) => self.is_within((Comparison::Eq, value), (*op, other)),
                     _ => false,
                 }) && regexes.iter().all(|regex| asks_for_regex(conclusion, regex))
             }
-            (Expression::Regex { path, regex }, _) => {
-                conclusion.path() == Some(path) && asks_for_regex(conclusion, regex)
-            }
-            (Expression::Type { path, types }, Expression::Type { path: other_path, types: others }) => {
-                path == other_path && types.is_within(others)
-            }
-            (Expression::Geo { path, geo }, Expression::Geo { path: other_path, geo: other }) => {
-                path == other_path && Geo::is_same(geo, other)
-            }
+            (Condition::Regex(regex), _) => asks_for_regex(conclusion, regex),
+            (Condition::Type(types), Condition::Type(others)) => types.is_within(others),
+            (Condition::Geo(geo), Condition::Geo(other)) => Geo::is_same(geo, other),
             _ => false,
         }
     }
@@ -152,13 +150,13 @@ impl Implication<'_> {
 }
 
 /// Whether a condition contains an equal regex, so that it holds for every value that the regex matches.
-fn asks_for_regex(condition: &Expression, regex: &Regex) -> bool {
+fn asks_for_regex(condition: &Condition, regex: &Regex) -> bool {
     let is_same = |other: &Regex| {
         other.pattern() == regex.pattern() && (other.options() == regex.options() || active(Fault::RegexOptionsAlike))
     };
     match condition {
-        Expression::Regex { regex: other, .. } => is_same(other),
-        Expression::In { regexes, .. } => regexes.iter().any(is_same),
+        Condition::Regex(other) => is_same(other),
+        Condition::In { regexes, .. } => regexes.iter().any(is_same),
         _ => false,
     }
 }
@@ -169,24 +167,24 @@ fn implies_existence(premise: &Expression, existing: &Path) -> bool {
     let is_present =
         |value: &Value| !matches!(value, Value::Null | Value::MinKey | Value::MaxKey) || active(Fault::MissingExists);
     match premise {
-        Expression::Compare { path, value, .. } => path == existing && is_present(value),
-        Expression::In { path, values, .. } => path == existing && values.iter().all(is_present),
+        Expression::OnPath(path, condition) => {
+            path == existing
+                && match condition {
+                    Condition::Compare(_, value) => is_present(value),
+                    Condition::In { values, .. } => values.iter().all(is_present),
+                    Condition::Regex(_) | Condition::Exists | Condition::Type(_) | Condition::Mod { .. } => true,
+                    Condition::Size(_) | Condition::ElemMatchObject(_) | Condition::ElemMatchValue(_) => true,
+                    Condition::Bits(..) | Condition::Geo(_) => true,
+                    Condition::Near(_) => false,
+                }
+        }
         // An empty array on the way has no value, but is not null either.
         Expression::Not(child) => match child.as_ref() {
-            Expression::Compare { path, op: Comparison::Eq, value: Value::Null } => {
+            Expression::OnPath(path, Condition::Compare(Comparison::Eq, Value::Null)) => {
                 path == existing && (!path.as_str().contains('.') || active(Fault::NotNullExistsBelowArrays))
             }
             _ => false,
         },
-        Expression::Regex { path, .. }
-        | Expression::Exists { path }
-        | Expression::Type { path, .. }
-        | Expression::Mod { path, .. }
-        | Expression::Size { path, .. }
-        | Expression::Geo { path, .. }
-        | Expression::ElemMatchObject { path, .. }
-        | Expression::ElemMatchValue { path, .. }
-        | Expression::Bits { path, .. } => path == existing,
         _ => false,
     }
 }

@@ -10,32 +10,36 @@
 //! **Invariant:** every loop over elements of arrays or lists counts them as work of the operation.
 #![forbid(unsafe_code)]
 
+mod comparison;
 mod constants;
 mod element;
 mod evaluate;
+mod evaluation;
 mod explain;
+mod expr;
 mod expression;
 mod failure_details;
 mod filter;
 mod implication;
+mod integer;
 mod json_schema;
 mod many_equalities;
 mod one_walk;
+mod operands;
 mod operators;
 mod parse;
+mod parser;
 mod path;
 pub mod planted;
+mod searches;
 mod simplify;
 
+pub use comparison::Comparison;
 pub use element::{ArrayFilter, ElemMatch, ElementFilter, refuse_schema};
-pub use expression::{Comparison, Expr, ExprComparison, ExprCompiler, ExprPredicate, Expression};
+pub use expr::{Expr, ExprComparison, ExprCompiler, ExprPredicate};
+pub use expression::{Condition, Expression};
 pub use filter::{Filter, MatchedPosition};
 pub use implication::implies;
 pub use json_schema::Schema;
-pub use operators::bits::{BitMask, BitTest};
-pub use operators::bson_type::TypeSet;
-pub use operators::geo::Geo;
-pub use operators::near::{NearPoint, near_of};
-pub use operators::regex::{Regex, RegexPrefix};
-pub use operators::text::{AskedText, TextSearch};
+pub use operands::{AskedText, BitMask, BitTest, Geo, NearPoint, Regex, RegexPrefix, TextSearch, TypeSet, near_of};
 pub use path::{Component, Path};

@@ -2,9 +2,9 @@
 //!
 //! Tested separately, each of them would be compared with each array element.
 
-use crate::evaluate::{Evaluation, any_value};
-use crate::expression::{Comparison, Expression};
-use crate::operators::compare;
+use crate::comparison::Comparison;
+use crate::evaluation::{Evaluation, any_value};
+use crate::expression::{Condition, Expression};
 use crate::path::{Leaves, Path, Subject};
 use bunko_bson::{Value, ValueRef};
 use std::cell::{Cell, RefCell};
@@ -22,8 +22,8 @@ struct Equalities<'e> {
 pub(crate) fn path(expression: &Expression) -> Option<&Path> {
     match expression {
         // A regex may be a pattern.
-        Expression::Compare { value: Value::Regex { .. }, .. } => None,
-        Expression::Compare { path, op: Comparison::Eq, .. } => Some(path),
+        Expression::OnPath(_, Condition::Compare(_, Value::Regex { .. })) => None,
+        Expression::OnPath(path, Condition::Compare(Comparison::Eq, _)) => Some(path),
         _ => None,
     }
 }
@@ -46,7 +46,7 @@ pub(crate) fn all_match<S: Subject>(
             let Ok(at) = at else { return false };
             let operand = equalities.operands[at];
             // A missing value sorts with null, but does not equal all operands that sort there.
-            if !evaluation.goes_on(1) || !compare::matches(Comparison::Eq, value, operand, strings) {
+            if !evaluation.goes_on(1) || !Comparison::Eq.matches(value, operand, strings) {
                 return false;
             }
             if !std::mem::replace(&mut found.borrow_mut()[at], true) {
@@ -67,7 +67,7 @@ impl<'e> Equalities<'e> {
     fn of(children: &'e [Expression], evaluation: &mut Evaluation<'_>) -> Option<Self> {
         let path = path(children.first()?)?;
         let operands = children.iter().filter_map(|child| match child {
-            Expression::Compare { value, .. } => Some(value.as_ref()),
+            Expression::OnPath(_, Condition::Compare(_, value)) => Some(value.as_ref()),
             _ => None,
         });
         let mut operands: Vec<_> = operands.collect();

@@ -6,8 +6,9 @@
 //! **Invariant:** each decision here equals that of the tree, with no position. If a path meets an array, the walk
 //! decides nothing. If a test fails, the decision has no meaning, and the evaluation holds the error.
 
-use crate::evaluate::Evaluation;
-use crate::expression::{Comparison, Expression};
+use crate::comparison::Comparison;
+use crate::evaluation::Evaluation;
+use crate::expression::{Condition, Expression};
 use bunko_bson::{DocumentRef, EncodedValue, FieldNames, Type, ValueRef};
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
@@ -60,12 +61,12 @@ impl Later {
 pub(crate) struct OneWalk {
     names: FieldNames,
     /// The conditions for each name.
-    conditions: Box<[Vec<Condition>]>,
+    tests: Box<[Vec<PathTest>]>,
 }
 
-/// One condition at a path.
+/// The test of one condition.
 #[derive(Debug)]
-struct Condition {
+struct PathTest {
     /// The path without its first name.
     below: Box<[Box<str>]>,
     /// Position of the condition in the filter.
@@ -87,37 +88,29 @@ enum Operand {
     Double(f64),
 }
 
-/// The conjuncts of a filter.
-fn conditions(filter: &Expression) -> &[Expression] {
-    match filter {
-        Expression::And(children) => children,
-        alone => std::slice::from_ref(alone),
-    }
-}
-
 /// The condition without its negation, and whether it was negated.
-fn without_negation(condition: &Expression) -> (&Expression, bool) {
-    match condition {
+fn without_negation(expression: &Expression) -> (&Expression, bool) {
+    match expression {
         Expression::Not(child) => (child, true),
-        condition => (condition, false),
+        expression => (expression, false),
     }
 }
 
 impl OneWalk {
     /// The walk of a filter, if the filter has only conditions on single values at paths.
     fn of(filter: &Expression) -> Option<Self> {
-        let all = conditions(filter);
+        let all = filter.conjuncts();
         if all.is_empty() || all.len() > CONDITIONS_MAX {
             return None;
         }
         let mut names: Vec<&str> = Vec::new();
-        let mut by_name: Vec<Vec<Condition>> = Vec::new();
-        for (position, condition) in all.iter().enumerate() {
-            let (condition, is_negated) = without_negation(condition);
+        let mut by_name: Vec<Vec<PathTest>> = Vec::new();
+        for (position, expression) in all.iter().enumerate() {
+            let (Expression::OnPath(path, condition), is_negated) = without_negation(expression) else { return None };
             if !condition.is_on_values() {
                 return None;
             }
-            let (first, below) = condition.path()?.components().split_first()?;
+            let (first, below) = path.components().split_first()?;
             let number = if is_negated { None } else { NumberTest::of(condition) };
             let below = below.iter().map(|component| component.name().into()).collect();
             let name = names.iter().position(|name| *name == first.name()).unwrap_or_else(|| {
@@ -125,9 +118,9 @@ impl OneWalk {
                 by_name.push(Vec::new());
                 names.len() - 1
             });
-            by_name[name].push(Condition { below, position, number });
+            by_name[name].push(PathTest { below, position, number });
         }
-        Some(Self { names: FieldNames::new(names)?, conditions: by_name.into() })
+        Some(Self { names: FieldNames::new(names)?, tests: by_name.into() })
     }
 
     /// Whether the document matches `filter`, which the walk was built from; `None` if the walk does not decide that.
@@ -140,8 +133,8 @@ impl OneWalk {
     ) -> Option<bool> {
         let mut decision = Some(true);
         self.names.find(document, |name, value| {
-            for condition in &self.conditions[name] {
-                decision = condition.holds(filter, value, evaluation);
+            for test in &self.tests[name] {
+                decision = test.holds(filter, value, evaluation);
                 if decision != Some(true) {
                     return ControlFlow::Break(());
                 }
@@ -152,7 +145,7 @@ impl OneWalk {
     }
 }
 
-impl Condition {
+impl PathTest {
     #[inline]
     fn holds(
         &self,
@@ -178,14 +171,17 @@ impl Condition {
         if let Some(ValueRef::Array(_)) = value {
             return None;
         }
-        let (condition, is_negated) = without_negation(&conditions(filter)[self.position]);
+        let (Expression::OnPath(_, condition), is_negated) = without_negation(&filter.conjuncts()[self.position])
+        else {
+            return None;
+        };
         Some(condition.matches_value(value, evaluation) != is_negated)
     }
 }
 
 impl NumberTest {
-    fn of(condition: &Expression) -> Option<Self> {
-        let Expression::Compare { op, value, .. } = condition else { return None };
+    fn of(condition: &Condition) -> Option<Self> {
+        let Condition::Compare(op, value) = condition else { return None };
         let operand = match value.as_ref() {
             ValueRef::Int32(number) => Operand::Integer(i64::from(number)),
             ValueRef::Int64(number) => Operand::Integer(number),

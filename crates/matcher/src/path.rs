@@ -73,6 +73,16 @@ impl Path {
         self.components.is_empty()
     }
 
+    /// Whether this is the field with that path, and not the tested value itself.
+    pub fn is(&self, field: &str) -> bool {
+        !self.is_itself() && self.as_str() == field
+    }
+
+    /// The part of `field` below this path: `b.c` of `a.b.c` below `a`.
+    pub fn below<'f>(&self, field: &'f str) -> Option<&'f str> {
+        field.strip_prefix(self.as_str())?.strip_prefix('.')
+    }
+
     /// The path below its first component.
     pub(crate) fn below_first(&self) -> Self {
         match self.text.split_once('.') {
@@ -229,7 +239,7 @@ fn visit_array(
     false
 }
 
-/// Visits the element that a numeric component picked. Its index is no position, since the path names it. At the end of
+/// Visits the element that a numeric component picked. Its index is not a position, since the path names it. At the end of
 /// the path it is tested whole: `{"a.0": 1}` does not match `{a: [[1]]}`.
 fn visit_indexed(
     below: &[Component],

@@ -1,8 +1,8 @@
 //! Faults that are planted on purpose in filters, plans and rewrites, to see that the tests of their agreement fail.
 //!
-//! Each fault leaves out one condition of a proof. Only builds with debug assertions can plant one: without them, [`active`]
-//! is the constant `false`, and the compiler drops the other branch. A fault is planted on one thread, so that tests on other
-//! threads do not meet it. The tests `each_planted_fault_turns_red` plant one after the other.
+//! Each fault leaves out one condition of a proof. Only builds with debug assertions can plant one: without them,
+//! [`active`] is the constant `false`, and the compiler drops the other branch. A fault is planted on one thread, so
+//! that tests on other threads do not meet it. The tests `each_planted_fault_turns_red` plant one after the other.
 
 #[cfg(debug_assertions)]
 use std::{
@@ -15,21 +15,20 @@ use std::{
 #[cfg(debug_assertions)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guard {
-    /// Simplified filters match the same documents.
+    /// The test that simplified filters match the same documents.
     Filters,
-    /// Plans find the documents that collection scans find.
+    /// The test that plans find the documents that collection scans find.
     Plans,
-    /// Plans give the values, groups and ends of groups that collection scans give.
+    /// The test that plans give the values, groups and ends of groups that collection scans give.
     Readings,
-    /// Pipelines give the same with each rule on and off.
+    /// The test that pipelines give the same results with each rule on and off.
     Rewrites,
-    /// None: no generated case shows it, or it changes no answer. No test plants these faults.
-    Unseen,
 }
 
 macro_rules! faults {
     ($($guard:ident: $($(#[$about:meta])+ $name:ident),+;)+) => {
-        /// A condition of a proof that can be left out on request.
+        /// A condition of a proof that can be left out on request. Each variant is described by the false claim that
+        /// holds for the planner while the fault is planted.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Fault { $($($(#[$about])+ $name,)+)+ }
 
@@ -47,6 +46,8 @@ faults! {
         NarrowerAlternativeStays,
         /// A `$nor` among alternatives is decided by one of its conditions.
         NorDecidesAlternatives,
+        /// If conditions do not hold together, none of them holds.
+        OppositesTogether,
         /// An inclusive edge is within an exclusive one.
         EdgesAlike,
         /// Values of different types compare with each other.
@@ -57,6 +58,12 @@ faults! {
         OneOfListFollows,
         /// Alternatives imply what one of them implies.
         OneAlternativeImplies,
+        /// A regex that is asked for as a value joins a list as a pattern.
+        PatternJoinsList,
+        /// A path below an array exists if it is not null.
+        NotNullExistsBelowArrays,
+        /// Conditions on strings imply each other in different orders.
+        OrdersImply,
         /// Regexes with other options are the same.
         RegexOptionsAlike;
     Plans:
@@ -84,8 +91,10 @@ faults! {
         NanHasRange,
         /// Everything greater than MinKey is MinKey.
         EndsHaveRanges,
-        /// A field whose path has an array position has bounds.
+        /// A field whose path has an array position has bounds of every condition.
         PositionHasBounds,
+        /// Keys at a path with an array position decide, though the field holds arrays.
+        PositionsDecide,
         /// Several conditions narrow a field with arrays.
         ElementsNarrowTogether,
         /// Equal hashes mean equal values.
@@ -100,14 +109,20 @@ faults! {
         NullNeverExists,
         /// A wildcard index has keys of missing fields.
         WildcardHoldsMissing,
-        /// Fields behind a range are not checked.
+        /// Fields after a range are not checked.
         ChecksLeftOut,
+        /// A scan that seeks past a value outside the bounds skips all keys with the same values before it.
+        SkipsAllOfPrefix,
         /// An index serves strings in every order.
         OrderOfStringsIgnored,
         /// Keys with a collation serve patterns.
         PatternsCollated,
-        /// A field with arrays gives an order.
+        /// A field with arrays has one value.
         ArraysSort,
+        /// Elements outside the bounds do not matter to an order.
+        ElementsOutsideSort,
+        /// Bounds on another field of an array's elements do not matter to an order.
+        NeighboursOutsideSort,
         /// The directions of a sort's fields are not compared.
         DirectionsIgnored,
         /// Fields between those of the sort may have several values.
@@ -120,6 +135,40 @@ faults! {
         RecordsRepeat,
         /// The keys of one branch decide all.
         BranchesDecide,
+        /// Ranges of different elements of an array are joined.
+        RangesOfElementsJoined,
+        /// NaN is not a number.
+        NanIsNoNumber,
+        /// The keys of a pattern's literal part decide it.
+        PatternIsExact,
+        /// A regex is not a value.
+        RegexIsNoValue,
+        /// Two fields below one array both have bounds.
+        FieldsOfArrayBothBound,
+        /// Different `$elemMatch` conditions bound fields below one array.
+        ElementsBoundTogether,
+        /// Two fields of an array inside the element of an `$elemMatch` both have bounds.
+        ArraysOfElementBothBound,
+        /// Equal numbers have one hash.
+        EqualsHaveOneHash,
+        /// Conditions are checked on keys with another order of strings.
+        CollatedKeysChecked,
+        /// Shortened keys decide.
+        LongKeysDecide,
+        /// Shortened keys are within the ranges of whole ones.
+        LongKeysInRanges,
+        /// Ranges of descending fields are ascending.
+        DescendingIgnored,
+        /// An index gives the order of a query with other strings.
+        SortsOtherStrings,
+        /// Merged scans do not find a record twice.
+        MergedScansDisjoint,
+        /// Alternatives keep the checks of another one with the same keys.
+        ChecksOfOtherBranch,
+        /// Keys that decide an alternative decide the conditions beside the `$or`.
+        BesideIsDecided,
+        /// The first alternative of an `$or` inside a branch stands for all of them.
+        FirstNestedServes,
         /// Conditions that keys do not decide are not tested.
         UndecidedPasses;
     Readings:
@@ -127,10 +176,26 @@ faults! {
         TypesCovered,
         /// An index with arrays names each group once.
         ArraysGrouped,
+        /// Equal values have one type.
+        GroupsHaveOneForm,
         /// A scan in any order finds the first of each group.
         FirstInAnyOrder,
+        /// The first document of a group stands for the first few.
+        FirstIsEnough,
+        /// Keys of arrays give values back.
+        ArraysCovered,
+        /// An index that has one of the fields covers all.
+        HalfCovered,
+        /// Keys with a collation give values back.
+        CollatedCovered,
+        /// The elements of a matching array are within the bounds.
+        ElementsDistinct,
         /// The key of null is a value.
-        NullIsDistinct;
+        NullIsDistinct,
+        /// Null is the least value of a group.
+        NullIsLeast,
+        /// An intersection passes on what its second scan finds, until it has as many records as the first.
+        SecondScanPasses;
     Rewrites:
         /// A sort's paths are those of the sort before it, whatever stands between.
         SortPathsKept,
@@ -144,13 +209,23 @@ faults! {
         GroupIgnoresOrder,
         /// A sort whose keys are read is unread.
         SortErrorsHidden,
+        /// A stage that may fail is dropped before a count.
+        FailingDropped,
+        /// `$unwind` makes one document of each before a count.
+        UnwindUncounted,
+        /// A filter before a count passes as many documents, whatever is in them.
+        FilteredUncounted,
+        /// A sort moves before stages that write its paths.
+        SortMovesWritten,
+        /// Every `$unwind` makes a document of each.
+        UnwindKeepsEach,
         /// `$limit` needs no documents for the `$skip` before it.
         SkippedNotKept,
         /// Every stage makes one document of each.
         OneOfEach,
         /// Values beside a nested change stay as they are.
         BesideNestedKept,
-        /// Numbers in paths are no positions.
+        /// Numbers in paths are not positions.
         PositionsKept,
         /// A copy of a nested path is exact.
         NestedCopyExact,
@@ -170,51 +245,6 @@ faults! {
         UnmatchedAlike,
         /// Every stage is empty if its input is.
         EmptyMakesNothing;
-    Unseen:
-        /// A regex that is asked for as a value joins a list as a pattern.
-        PatternJoinsList,
-        /// A path below an array exists if it is not null.
-        NotNullExistsBelowArrays,
-        /// Conditions on strings imply each other in different orders.
-        OrdersImply,
-        /// A missing field below an array has a key.
-        MissingHasKeyBelowArrays,
-        /// An element without the field has the key of null.
-        ElementHasNull,
-        /// Ranges of different elements of an array are joined.
-        RangesOfElementsJoined,
-        /// NaN is no number.
-        NanIsNoNumber,
-        /// The keys of a pattern's literal part decide it.
-        PatternIsExact,
-        /// A regex is no value.
-        RegexIsNoValue,
-        /// Two fields below one array both have bounds.
-        FieldsOfArrayBothBound,
-        /// Equal numbers have one hash.
-        EqualsHaveOneHash,
-        /// Conditions are checked on keys with another order of strings.
-        CollatedKeysChecked,
-        /// Shortened keys decide.
-        LongKeysDecide,
-        /// Shortened keys are within the ranges of whole ones.
-        LongKeysInRanges,
-        /// Ranges of descending fields are ascending.
-        DescendingIgnored,
-        /// An index gives the order of a query with other strings.
-        SortsOtherStrings,
-        /// Merged scans do not find a record twice.
-        MergedScansDisjoint,
-        /// Alternatives keep the checks of another one with the same keys.
-        ChecksOfOtherBranch,
-        /// Keys of arrays give values back.
-        ArraysCovered,
-        /// An index that has one of the fields covers all.
-        HalfCovered,
-        /// Keys with a collation give values back.
-        CollatedCovered,
-        /// The elements of a matching array are within the bounds.
-        ElementsDistinct;
 }
 
 #[cfg(debug_assertions)]

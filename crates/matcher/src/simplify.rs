@@ -4,6 +4,7 @@
 //!   and alternatives that repeat a condition beside them.
 //! - `P and not Q` never holds if `P` implies `Q`, and `Q or not P` always does.
 //! - `not (A nor B)` is `A or B`, and a `$nor` inside a `$nor` with one condition is that condition.
+//! - `not (A and B)` is `not A or not B`, if the conditions are ranges on different paths: an index serves each.
 //! - Equalities and lists at one path, of which one must hold, are one list.
 //!
 //! **Proof.** The rules are those of logic for whole conditions, so arrays on a path do not matter: `{a: {$gt: 5}}` says
@@ -17,11 +18,12 @@
 //! The position that a filter finds for `$` depends on the conditions as they were sent, so a filter that is asked for it
 //! stays as it is.
 
+use crate::comparison::Comparison;
 use crate::constants;
-use crate::expression::{Comparison, Expression};
+use crate::expression::{Condition, Expression};
 use crate::filter::Filter;
 use crate::implication::Implication;
-use crate::operators::regex::Regex;
+use crate::operands::Regex;
 use crate::path::Path;
 use crate::planted::{Fault, active};
 use bunko_bson::{StringOrder, Value, order};
@@ -81,11 +83,7 @@ impl Simplifier<'_> {
 
     fn list(&mut self, children: Vec<Expression>, junction: Junction) -> Expression {
         let children = children.into_iter().map(|child| self.simplified(child)).collect();
-        let joined = match junction {
-            Junction::And => Expression::and(children),
-            Junction::Or => Expression::or(children),
-        };
-        let mut children = match joined {
+        let mut children = match rebuilt(children, junction) {
             Expression::And(children) if junction == Junction::And => children,
             Expression::Or(children) if junction == Junction::Or => children,
             other => return other,
@@ -134,7 +132,7 @@ impl Simplifier<'_> {
                 number != position
                     && match junction {
                         // A sparse index serves only a filter that says that its field exists.
-                        Junction::And if matches!(own, Expression::Exists { .. }) => is_same(other, own),
+                        Junction::And if matches!(own, Expression::OnPath(_, Condition::Exists)) => is_same(other, own),
                         Junction::And if active(Fault::FollowingStays) => self.implies(own, other),
                         Junction::And => self.implies(other, own),
                         Junction::Or if active(Fault::NarrowerAlternativeStays) => self.implies(other, own),
@@ -169,8 +167,8 @@ impl Simplifier<'_> {
         for child in children {
             let list = path_of_list(&child).and_then(|path| lists.get_mut(path));
             match (child, list) {
-                (Expression::Compare { value, .. }, Some((values, _))) => values.push(value),
-                (Expression::In { values: own, regexes: patterns, .. }, Some((values, regexes))) => {
+                (Expression::OnPath(_, Condition::Compare(_, value)), Some((values, _))) => values.push(value),
+                (Expression::OnPath(_, Condition::In { values: own, regexes: patterns }), Some((values, regexes))) => {
                     values.extend(Arc::unwrap_or_clone(own));
                     regexes.extend(patterns);
                 }
@@ -184,11 +182,7 @@ impl Simplifier<'_> {
     fn list_at(&self, path: Path, mut values: Vec<Value>, regexes: Vec<Regex>) -> Expression {
         values.sort_by(|one, other| self.strings.compare(one.as_ref(), other.as_ref()));
         values.dedup_by(|one, other| self.strings.equal(one.as_ref(), other.as_ref()));
-        if values.len() == 1 && regexes.is_empty() {
-            values.pop().map_or(Expression::AlwaysFalse, |value| Expression::equal(path, value))
-        } else {
-            Expression::In { path, values: Arc::new(values), regexes }
-        }
+        Expression::OnPath(path, Condition::one_of(values, regexes))
     }
 }
 
@@ -202,7 +196,11 @@ fn rebuilt(children: Vec<Expression>, junction: Junction) -> Expression {
 /// The opposite of a condition, with the fewest negations.
 fn opposite(expression: Expression) -> Expression {
     match expression {
-        Expression::Or(children) => Expression::nor(children),
+        Expression::Or(children) => none_of(children),
+        Expression::And(children) if is_divided(&children) => {
+            let opposites = children.into_iter().map(opposite).collect();
+            if active(Fault::OppositesTogether) { Expression::and(opposites) } else { Expression::or(opposites) }
+        }
         Expression::Nor(children) => Expression::or(children),
         Expression::AlwaysTrue => Expression::AlwaysFalse,
         Expression::AlwaysFalse => Expression::AlwaysTrue,
@@ -210,48 +208,90 @@ fn opposite(expression: Expression) -> Expression {
     }
 }
 
+/// None of the conditions.
+fn none_of(children: Vec<Expression>) -> Expression {
+    let is_divided = |child: &Expression| matches!(child, Expression::And(inner) if is_divided(inner));
+    if !children.iter().any(is_divided) || !children.iter().all(Expression::looks_at_values_only) {
+        return Expression::nor(children);
+    }
+    let (divided, mut others): (Vec<_>, Vec<_>) = children.into_iter().partition(is_divided);
+    let rest = match others.pop() {
+        Some(only) if others.is_empty() => Some(opposite(only)),
+        Some(last) => Some(Expression::nor(others.into_iter().chain([last]).collect())),
+        None => None,
+    };
+    Expression::and(rest.into_iter().chain(divided.into_iter().map(opposite)).collect())
+}
+
+/// Maximum number of conditions whose opposites become alternatives.
+const DIVIDED_MAX: usize = 8;
+
+/// Whether the opposite of these conditions together is written as alternatives: each has a range as its opposite, and
+/// they are on different paths. The opposite of an equality is nearly everything, and conditions on one path have bounds
+/// together.
+fn is_divided(children: &[Expression]) -> bool {
+    let path_of_range = |child: &Expression| match child {
+        Expression::OnPath(path, Condition::Exists) => Some(path.clone()),
+        Expression::OnPath(path, Condition::Compare(op, _)) if *op != Comparison::Eq => Some(path.clone()),
+        Expression::Not(inner) => match &**inner {
+            Expression::OnPath(path, Condition::Compare(..) | Condition::In { .. }) => Some(path.clone()),
+            _ => None,
+        },
+        _ => None,
+    };
+    let paths: Option<Vec<Path>> = children.iter().take(DIVIDED_MAX + 1).map(path_of_range).collect();
+    paths.is_some_and(|paths| {
+        (1..=DIVIDED_MAX).contains(&paths.len())
+            && paths.iter().enumerate().all(|(position, path)| !paths[..position].contains(path))
+    })
+}
+
 /// The path of an equality or a list; `None` for an equality with a regex, which asks for the regex as a value. In a
 /// list the regex would be a pattern.
 fn path_of_list(expression: &Expression) -> Option<&Path> {
     match expression {
-        Expression::Compare { value: Value::Regex { .. }, .. } if !active(Fault::PatternJoinsList) => None,
-        Expression::Compare { path, op: Comparison::Eq, .. } | Expression::In { path, .. } => Some(path),
+        Expression::OnPath(_, Condition::Compare(_, Value::Regex { .. })) if !active(Fault::PatternJoinsList) => None,
+        Expression::OnPath(path, Condition::Compare(Comparison::Eq, _) | Condition::In { .. }) => Some(path),
         _ => None,
     }
 }
 
-/// Whether two conditions are written alike, so that they hold for the same documents.
+/// Whether two expressions are written alike, so that they hold for the same documents.
 fn is_same(one: &Expression, other: &Expression) -> bool {
-    use Expression::{And, Compare, ElemMatchObject, ElemMatchValue, Exists, In, Mod, Nor, Not, Or, Size, Type};
-    let all = |one: &[Expression], other: &[Expression]| {
-        one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
-    };
+    use Expression::{And, Nor, Not, OnPath, Or};
+    match (one, other) {
+        (And(one), And(other)) | (Or(one), Or(other)) | (Nor(one), Nor(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+        }
+        (Not(one), Not(other)) => is_same(one, other),
+        (OnPath(path, one), OnPath(other_path, other)) => path == other_path && is_same_condition(one, other),
+        _ => false,
+    }
+}
+
+/// As [`is_same`], for conditions on one path.
+fn is_same_condition(one: &Condition, other: &Condition) -> bool {
+    use Condition::{Compare, ElemMatchObject, ElemMatchValue, Exists, In, Mod, Size, Type};
     let equal = |one: &Value, other: &Value| order::equal(one.as_ref(), other.as_ref());
     let alike = |one: &Regex, other: &Regex| one.pattern() == other.pattern() && one.options() == other.options();
-    if one.path() != other.path() {
-        return false;
-    }
     match (one, other) {
-        (And(one), And(other)) | (Or(one), Or(other)) | (Nor(one), Nor(other)) => all(one, other),
-        (Not(one), Not(other)) => is_same(one, other),
-        (Compare { op, value, .. }, Compare { op: other_op, value: other, .. }) => {
-            op == other_op && equal(value, other)
-        }
-        (In { values, regexes, .. }, In { values: others, regexes: other_regexes, .. }) => {
+        (Compare(op, value), Compare(other_op, other)) => op == other_op && equal(value, other),
+        (In { values, regexes }, In { values: others, regexes: other_regexes }) => {
             values.len() == others.len()
                 && values.iter().zip(others.iter()).all(|(one, other)| equal(one, other))
                 && regexes.len() == other_regexes.len()
                 && regexes.iter().zip(other_regexes).all(|(one, other)| alike(one, other))
         }
-        (Expression::Regex { regex, .. }, Expression::Regex { regex: other, .. }) => alike(regex, other),
-        (Exists { .. }, Exists { .. }) => true,
-        (Type { types, .. }, Type { types: others, .. }) => types.is_within(others) && others.is_within(types),
-        (Size { size, .. }, Size { size: other, .. }) => size == other,
-        (Mod { divisor, remainder, .. }, Mod { divisor: other, remainder: other_remainder, .. }) => {
+        (Condition::Regex(regex), Condition::Regex(other)) => alike(regex, other),
+        (Exists, Exists) => true,
+        (Type(types), Type(others)) => types.is_within(others) && others.is_within(types),
+        (Size(size), Size(other)) => size == other,
+        (Mod { divisor, remainder }, Mod { divisor: other, remainder: other_remainder }) => {
             divisor == other && remainder == other_remainder
         }
-        (ElemMatchObject { filter: one, .. }, ElemMatchObject { filter: other, .. })
-        | (ElemMatchValue { condition: one, .. }, ElemMatchValue { condition: other, .. }) => is_same(one, other),
+        (ElemMatchObject(one), ElemMatchObject(other)) | (ElemMatchValue(one), ElemMatchValue(other)) => {
+            is_same(one, other)
+        }
         _ => false,
     }
 }

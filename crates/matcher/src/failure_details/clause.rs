@@ -2,7 +2,7 @@
 //! form.
 
 use crate::expression::Expression;
-use crate::parse::{self, Parser};
+use crate::parser::{Parser, holds_operators, is_operator};
 use bunko_bson::{DocumentBuf, DocumentRef, Element, ValueRef};
 use bunko_errors::{Failure, Result};
 
@@ -40,7 +40,7 @@ impl Clause {
                 "$or" => clauses.push(Self::Or(list(parser, entry.value)?)),
                 "$nor" => clauses.push(Self::Nor(list(parser, entry.value)?)),
                 "$comment" => {}
-                name if parse::is_operator(name) => clauses.push(operator(parser, name, only(entry))?),
+                name if is_operator(name) => clauses.push(operator(parser, name, only(entry))?),
                 _ => field(parser, entry, &mut clauses)?,
             }
         }
@@ -71,7 +71,7 @@ fn operator(parser: &Parser<'_>, name: &str, specified: DocumentBuf) -> Result<C
 /// Adds a clause for each condition on one field.
 fn field(parser: &Parser<'_>, entry: Element<'_>, clauses: &mut Vec<Clause>) -> Result<()> {
     match entry.value {
-        ValueRef::Document(condition) if parse::holds_operators(condition) => {
+        ValueRef::Document(condition) if holds_operators(condition) => {
             conditions(parser, entry.name, condition, clauses)
         }
         ValueRef::Regex { .. } => {

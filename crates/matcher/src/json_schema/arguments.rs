@@ -2,7 +2,7 @@
 
 use super::Schema;
 use super::keywords::Keywords;
-use crate::operators::integer;
+use crate::integer;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_errors::{Failure, Result};
 use std::collections::BTreeSet;
@@ -115,7 +115,7 @@ pub(super) fn schemas(keywords: &Keywords<'_>, name: &str, list: ArrayRef<'_>) -
 pub(super) enum Additional {
     /// `false`: none are allowed.
     Refused,
-    /// They must satisfy a schema.
+    /// Additional elements or fields must satisfy a schema.
     Schema(Schema),
 }
 

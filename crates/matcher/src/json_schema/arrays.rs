@@ -4,7 +4,7 @@ use super::arguments::{self, Additional};
 use super::keywords::Keywords;
 use super::unordered::canonical;
 use super::{Rule, Rules, Schema, failed};
-use crate::evaluate::Evaluation;
+use crate::evaluation::Evaluation;
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, Value, ValueRef, order};
 use bunko_errors::{Failure, Result};
 use std::cmp::Ordering;
@@ -236,7 +236,7 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    /// Stops the operation at the last of so many checks.
+    /// Stops the operation at the last of this many checks.
     struct Checks(AtomicU32);
 
     impl Interruption for Checks {

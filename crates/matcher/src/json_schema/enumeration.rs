@@ -3,7 +3,7 @@
 use super::keywords::Keywords;
 use super::unordered::canonical;
 use super::{Rule, Rules, failed};
-use crate::evaluate::Evaluation;
+use crate::evaluation::Evaluation;
 use bunko_bson::{DocumentBuf, Value, ValueRef, order};
 use bunko_errors::{Failure, Result};
 

@@ -1,7 +1,7 @@
 //! The keywords of one schema, read once. `KNOWN` lists the supported ones.
 
 use super::Schema;
-use crate::parse::Parser;
+use crate::parser::Parser;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{Failure, Result};
 

@@ -2,7 +2,7 @@
 
 use super::keywords::Keywords;
 use super::{Rule, Rules, Schema, arguments};
-use crate::evaluate::Evaluation;
+use crate::evaluation::Evaluation;
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_errors::Result;
 

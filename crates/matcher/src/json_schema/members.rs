@@ -3,7 +3,7 @@
 use super::keywords::Keywords;
 use super::names::Names;
 use super::{Rule, Rules, Schema, arguments, failed};
-use crate::evaluate::Evaluation;
+use crate::evaluation::Evaluation;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{Failure, Result};
 

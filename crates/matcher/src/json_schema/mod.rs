@@ -18,9 +18,9 @@ mod strings;
 mod types;
 mod unordered;
 
-use crate::evaluate::Evaluation;
-use crate::failure_details;
-use crate::parse::Parser;
+use crate::evaluation::Evaluation;
+use crate::failure_details::consider;
+use crate::parser::Parser;
 use crate::path::Subject;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_errors::{Failure, Result};
@@ -120,6 +120,6 @@ impl Schema {
 fn failed(name: &str, specified: &DocumentBuf, reason: &str, value: ValueRef<'_>) -> DocumentBuf {
     let mut details =
         DocumentBuf::new().with("operatorName", name).with("specifiedAs", specified).with("reason", reason);
-    failure_details::consider(&mut details, value);
+    consider(&mut details, value);
     details
 }

@@ -1,6 +1,6 @@
 //! Sets of field names, looked up together in one walk over a document.
 
-use crate::evaluate::Evaluation;
+use crate::evaluation::Evaluation;
 use bunko_bson::DocumentRef;
 
 /// Distinct names, each with a position.

@@ -2,9 +2,8 @@
 
 use super::keywords::Keywords;
 use super::{Rule, Rules, arguments, failed};
-use crate::evaluate::Evaluation;
-use crate::expression::Comparison;
-use crate::operators::compare;
+use crate::comparison::Comparison;
+use crate::evaluation::Evaluation;
 use bunko_bson::{Decimal128, DocumentBuf, StringOrder, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
 
@@ -74,7 +73,7 @@ fn decimal(value: ValueRef<'_>) -> Decimal128 {
 
 impl Rule for Bound {
     fn holds(&self, value: ValueRef<'_>, _: &mut Evaluation<'_>) -> bool {
-        !value.is_number() || compare::matches(self.op, Some(value), self.operand.as_ref(), StringOrder::BYTES)
+        !value.is_number() || self.op.matches(Some(value), self.operand.as_ref(), StringOrder::BYTES)
     }
 
     fn details(&self, value: ValueRef<'_>, _: &mut Evaluation<'_>) -> DocumentBuf {

@@ -3,8 +3,8 @@
 use super::arguments::{self, Additional};
 use super::keywords::Keywords;
 use super::{Rule, Rules, Schema};
-use crate::evaluate::Evaluation;
-use crate::operators::regex::Regex;
+use crate::evaluation::Evaluation;
+use crate::operands::Regex;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Element, ValueRef};
 use bunko_errors::{Failure, Result};
 use std::sync::Arc;

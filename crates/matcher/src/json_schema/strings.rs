@@ -2,8 +2,8 @@
 
 use super::keywords::Keywords;
 use super::{Rule, Rules, arguments, failed};
-use crate::evaluate::Evaluation;
-use crate::operators::regex::Regex;
+use crate::evaluation::Evaluation;
+use crate::operands::Regex;
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_errors::Result;
 

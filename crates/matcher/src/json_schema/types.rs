@@ -2,8 +2,8 @@
 
 use super::keywords::Keywords;
 use super::{Rule, failed};
-use crate::evaluate::Evaluation;
-use crate::operators::bson_type::TypeSet;
+use crate::evaluation::Evaluation;
+use crate::operands::TypeSet;
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_errors::{Failure, Result};
 

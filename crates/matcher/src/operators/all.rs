@@ -1,8 +1,8 @@
 //! `$all`: the array contains all of these values, or a match for each `$elemMatch`.
 
-use super::{FieldOperator, elem_match, is_condition};
-use crate::expression::Expression;
-use crate::parse::{self, Operand, Parser};
+use super::{FieldOperator, elem_match, is_condition, literal};
+use crate::expression::{Condition, Expression};
+use crate::parser::{Operand, Parser};
 use bunko_bson::{ArrayRef, DocumentRef, StringUse, ValueRef};
 use bunko_errors::{Failure, Result};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ fn parse(parser: &Parser<'_>, operand: &Operand<'_>) -> Result<Expression> {
     };
     if list.is_empty() {
         // No document matches, but array filters need the path.
-        return Ok(Expression::In { path: operand.path.clone(), values: Arc::default(), regexes: Vec::new() });
+        return Ok(Condition::In { values: Arc::default(), regexes: Vec::new() }.at(operand.path));
     }
     let children = match list.iter().next() {
         Some(first) if elem_match_operand(first).is_some() => all_elem_match(parser, operand, list),
@@ -30,7 +30,7 @@ fn one(parser: &Parser<'_>, operand: &Operand<'_>, value: ValueRef<'_>) -> Resul
     if first.is_some_and(|first| is_condition(first.name)) {
         return Err(Failure::bad_value("no $ expressions in $all"));
     }
-    parse::literal(operand.path, value)
+    literal(operand.path, value)
 }
 
 fn all_elem_match(parser: &Parser<'_>, operand: &Operand<'_>, list: ArrayRef<'_>) -> Result<Vec<Expression>> {

@@ -1,7 +1,8 @@
 //! `$alwaysTrue` and `$alwaysFalse`: constants.
 
-use super::{TopLevelOperator, integer};
+use super::TopLevelOperator;
 use crate::expression::Expression;
+use crate::integer;
 use bunko_bson::{StringUse, ValueRef};
 use bunko_errors::{Failure, Result};
 

@@ -1,14 +1,14 @@
 //! `$exists`: whether the path leads to a value, null included.
 
 use super::FieldOperator;
-use crate::expression::Expression;
+use crate::expression::{Condition, Expression};
 use bunko_bson::{Decimal128, StringUse, ValueRef};
 
 pub(crate) const EXISTS: FieldOperator = FieldOperator {
     name: "$exists",
     strings: StringUse::AsBytes,
     parse: |_, operand| {
-        let exists = Expression::Exists { path: operand.path.clone() };
+        let exists = Condition::Exists.at(operand.path);
         Ok(if is_true(operand.value) { exists } else { Expression::not(exists) })
     },
 };

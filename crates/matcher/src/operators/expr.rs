@@ -1,8 +1,9 @@
 //! `$expr`: an aggregation expression over the whole document, compiled by the caller's [`crate::ExprCompiler`].
 
 use super::TopLevelOperator;
-use crate::expression::{Expr, Expression};
-use crate::parse::{Level, Parser};
+use crate::expr::Expr;
+use crate::expression::Expression;
+use crate::parser::{Level, Parser};
 use bunko_bson::{StringUse, ValueRef};
 use bunko_errors::{Failure, Result};
 

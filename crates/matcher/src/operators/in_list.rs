@@ -1,13 +1,11 @@
 //! `$in` and `$nin`: equality with one of several values, which may include regexes.
 
 use super::FieldOperator;
-use super::regex::Regex;
-use crate::evaluate::Evaluation;
-use crate::expression::Expression;
-use crate::parse::{Operand, Parser, holds_operators};
+use crate::expression::{Condition, Expression};
+use crate::operands::Regex;
+use crate::parser::{Operand, Parser, holds_operators};
 use bunko_bson::{StringUse, Value, ValueRef};
 use bunko_errors::{Failure, Result};
-use std::sync::Arc;
 
 pub(crate) const IN: FieldOperator = FieldOperator { name: "$in", strings: StringUse::Collated, parse };
 pub(crate) const NIN: FieldOperator = FieldOperator {
@@ -39,7 +37,7 @@ fn parse(parser: &Parser<'_>, operand: &Operand<'_>) -> Result<Expression> {
         }
     }
     sort(&mut values, parser)?;
-    Ok(simplest(operand, values, regexes))
+    Ok(Condition::one_of(values, regexes).at(operand.path))
 }
 
 /// Sorts values and removes duplicates.
@@ -66,26 +64,4 @@ fn sort(values: &mut Vec<Value>, parser: &Parser<'_>) -> Result<()> {
     }
     values.dedup_by(|a, b| strings.equal(a.as_ref(), b.as_ref()));
     Ok(())
-}
-
-/// Simplifies a list with one value to an equality or a regex match, as the planner and explain expect it.
-fn simplest(operand: &Operand<'_>, mut values: Vec<Value>, mut regexes: Vec<Regex>) -> Expression {
-    let path = operand.path.clone();
-    match (values.len(), regexes.len()) {
-        (1, 0) => Expression::equal(path, values.remove(0)),
-        (0, 1) => Expression::Regex { path, regex: regexes.remove(0) },
-        _ => Expression::In { path, values: Arc::new(values), regexes },
-    }
-}
-
-/// Whether the list contains `value`, or a missing value.
-pub(crate) fn matches(
-    values: &[Value],
-    regexes: &[Regex],
-    value: Option<ValueRef<'_>>,
-    evaluation: &mut Evaluation<'_>,
-) -> bool {
-    let sought = value.unwrap_or(ValueRef::Null);
-    values.binary_search_by(|candidate| evaluation.strings.compare(candidate.as_ref(), sought)).is_ok()
-        || regexes.iter().any(|regex| evaluation.regex(regex, value))
 }

@@ -2,7 +2,7 @@
 
 use super::TopLevelOperator;
 use crate::expression::Expression;
-use crate::parse::Parser;
+use crate::parser::Parser;
 use bunko_bson::{StringUse, ValueRef};
 use bunko_errors::{Failure, Result};
 

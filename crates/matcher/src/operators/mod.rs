@@ -3,30 +3,33 @@
 
 mod all;
 mod always;
-pub(crate) mod bits;
-pub(crate) mod bson_type;
-pub(crate) mod bucket_geo;
+mod bits;
+mod bson_type;
+mod bucket_geo;
 mod comment;
-pub(crate) mod compare;
-pub(crate) mod elem_match;
+mod compare;
+mod elem_match;
 mod exists;
 mod expr;
-pub(crate) mod geo;
-pub(crate) mod in_list;
-pub(crate) mod integer;
+mod geo;
+mod in_list;
 mod json_schema;
 mod logical;
-pub(crate) mod modulo;
-pub(crate) mod near;
+mod modulo;
+mod near;
 mod not;
-pub(crate) mod regex;
+mod regex;
 mod sample_rate;
 mod size;
-pub(crate) mod text;
+mod text;
 mod where_script;
 
+pub(crate) use compare::literal;
+pub(crate) use elem_match::parse as parse_elem_match;
+pub(crate) use near::{is_near, parse as parse_near};
+
 use crate::expression::Expression;
-use crate::parse::{Operand, Parser};
+use crate::parser::{Operand, Parser};
 use bunko_bson::{StringUse, ValueRef};
 use bunko_errors::{Failure, Result};
 
@@ -99,7 +102,7 @@ pub(crate) fn on_field(name: &str) -> Option<&'static FieldOperator> {
     FIELD_OPERATORS.iter().find(|operator| operator.name == name)
 }
 
-/// Whether an operator with that name may follow a field name as a condition; `$not` and `$comment` are no conditions
+/// Whether an operator with that name may follow a field name as a condition; `$not` and `$comment` are not conditions
 /// of their own.
 pub(crate) fn is_condition(name: &str) -> bool {
     on_field(name).is_some() && name != not::NOT.name && name != comment::ON_FIELD.name

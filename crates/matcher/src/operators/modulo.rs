@@ -1,8 +1,8 @@
 //! `$mod`: the remainder of a division by a constant.
 
 use super::FieldOperator;
-use crate::expression::Expression;
-use crate::parse::Operand;
+use crate::expression::{Condition, Expression};
+use crate::parser::Operand;
 use bunko_bson::{StringUse, ValueRef, number};
 use bunko_errors::{Failure, Result};
 
@@ -24,7 +24,7 @@ fn parse(operand: &Operand<'_>) -> Result<Expression> {
     if divisor == 0 {
         return Err(Failure::bad_value("divisor cannot be 0"));
     }
-    Ok(Expression::Mod { path: operand.path.clone(), divisor, remainder: integer("remainder", remainder)? })
+    Ok(Condition::Mod { divisor, remainder: integer("remainder", remainder)? }.at(operand.path))
 }
 
 fn integer(what: &str, value: ValueRef<'_>) -> Result<i64> {
@@ -39,11 +39,4 @@ fn integer(what: &str, value: ValueRef<'_>) -> Result<i64> {
         };
         Failure::bad_value(format!("malformed mod, {what} value is invalid :: caused by :: {reason}"))
     })
-}
-
-/// Whether `value`, truncated to an integer, leaves this remainder.
-pub(crate) fn matches(divisor: i64, remainder: i64, value: Option<ValueRef<'_>>) -> bool {
-    let integer = value.filter(|value| value.is_number()).and_then(number::truncate_to_i64);
-    // Wrapping, since the smallest integer divided by -1 overflows, though its remainder is 0.
-    integer.is_some_and(|integer| integer.wrapping_rem(divisor) == remainder)
 }

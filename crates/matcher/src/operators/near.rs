@@ -3,13 +3,13 @@
 //! The planner finds the documents and their order; as conditions these match every document.
 
 use super::FieldOperator;
-use crate::expression::Expression;
-use crate::parse::{FilterUse, Operand, Parser};
+use crate::expression::{Condition, Expression};
+use crate::operands::{NearPoint, near_of};
+use crate::parser::{FilterUse, Operand, Parser};
 use crate::path::Path;
 use bunko_bson::text::ValueText;
-use bunko_bson::{DocumentBuf, DocumentRef, StringUse, ValueRef};
+use bunko_bson::{DocumentRef, StringUse, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_geometry::Near;
 use std::sync::Arc;
 
 pub(crate) const NEAR: FieldOperator =
@@ -25,26 +25,6 @@ pub(crate) const GEO_NEAR: FieldOperator = FieldOperator {
     parse: |parser, operand| misplaced(parser, operand),
 };
 
-/// The point of a search by distance.
-#[derive(Clone, Debug)]
-pub struct NearPoint {
-    /// The point and the distances.
-    pub near: Arc<Near>,
-    source: DocumentBuf,
-}
-
-impl NearPoint {
-    /// A search near a point that comes from no filter.
-    pub fn new(near: Near) -> Self {
-        Self { near: Arc::new(near), source: DocumentBuf::new() }
-    }
-
-    /// The operators as written.
-    pub(crate) fn to_document(&self) -> DocumentBuf {
-        self.source.clone()
-    }
-}
-
 /// Whether the operators of a field are a search by distance. All of them are then parsed together, since
 /// `$maxDistance` may be a sibling of `$near`.
 pub(crate) fn is_near(condition: DocumentRef<'_>) -> bool {
@@ -58,14 +38,7 @@ pub(crate) fn parse(parser: &Parser<'_>, path: &Path, condition: DocumentRef<'_>
     refuse_place(parser)?;
     let near = near_of(condition)?;
     let point = NearPoint { near: Arc::new(near), source: condition.to_owned() };
-    Ok(Expression::Near { path: path.clone(), point })
-}
-
-/// Parses a point and the distance bounds.
-/// # Errors
-/// MongoDB's codes for invalid points and distances.
-pub fn near_of(operators: DocumentRef<'_>) -> Result<Near> {
-    Near::parse(operators).map_err(|failure| Failure::new(ErrorCode(failure.code), failure.reason))
+    Ok(Condition::Near(point).at(path))
 }
 
 fn misplaced(parser: &Parser<'_>, operand: &Operand<'_>) -> Result<Expression> {
@@ -81,35 +54,5 @@ fn refuse_place(parser: &Parser<'_>) -> Result<()> {
             let message = "$geoNear, $near, and $nearSphere are not allowed in this context";
             Err(Failure::new(ErrorCode(5_626_500), message))
         }
-    }
-}
-
-/// Refuses searches that a plan cannot run: more than one, or one that is not a condition on every document.
-pub(crate) fn check(root: &Expression) -> Result<()> {
-    let top: &[Expression] = match root {
-        Expression::And(children) => children,
-        other => std::slice::from_ref(other),
-    };
-    let at_top = top.iter().filter(|child| matches!(child, Expression::Near { .. })).count();
-    if at_top > 1 {
-        return Err(Failure::bad_value("Too many geoNear expressions"));
-    }
-    if top.iter().any(|child| !matches!(child, Expression::Near { .. }) && holds_near(child)) {
-        return Err(Failure::bad_value("geo $near must be top-level expr"));
-    }
-    Ok(())
-}
-
-/// Whether the tree contains a search by distance.
-pub(crate) fn holds_near(expression: &Expression) -> bool {
-    match expression {
-        Expression::Near { .. } => true,
-        Expression::And(children) | Expression::Or(children) | Expression::Nor(children) => {
-            children.iter().any(holds_near)
-        }
-        Expression::Not(child)
-        | Expression::ElemMatchObject { filter: child, .. }
-        | Expression::ElemMatchValue { condition: child, .. } => holds_near(child),
-        _ => false,
     }
 }

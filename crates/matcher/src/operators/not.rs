@@ -1,8 +1,8 @@
 //! `$not`: negates other operators on one field; missing fields match too.
 
-use super::FieldOperator;
+use super::{FieldOperator, literal};
 use crate::expression::Expression;
-use crate::parse::{self, Operand, Parser};
+use crate::parser::{Operand, Parser};
 use bunko_bson::{StringUse, ValueRef};
 use bunko_errors::{Failure, Result};
 
@@ -10,7 +10,7 @@ pub(crate) const NOT: FieldOperator = FieldOperator { name: "$not", strings: Str
 
 fn parse(parser: &Parser<'_>, operand: &Operand<'_>) -> Result<Expression> {
     let negated = match operand.value {
-        ValueRef::Regex { .. } => parse::literal(operand.path, operand.value)?,
+        ValueRef::Regex { .. } => literal(operand.path, operand.value)?,
         ValueRef::Document(condition) if condition.is_empty() => {
             return Err(Failure::bad_value("$not cannot be empty"));
         }

@@ -1,8 +1,9 @@
 //! `$sampleRate`: each document matches with the given probability.
 
 use super::{TopLevelOperator, expr};
-use crate::expression::{Expr, Expression};
-use crate::parse::{Level, Parser};
+use crate::expr::Expr;
+use crate::expression::Expression;
+use crate::parser::{Level, Parser};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, StringUse, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
 

@@ -1,7 +1,8 @@
 //! `$size`: the number of elements of an array.
 
-use super::{FieldOperator, integer};
-use crate::expression::Expression;
+use super::FieldOperator;
+use crate::expression::Condition;
+use crate::integer;
 use bunko_bson::StringUse;
 use bunko_errors::Failure;
 
@@ -11,6 +12,6 @@ pub(crate) const SIZE: FieldOperator = FieldOperator {
     parse: |_, operand| {
         let size = integer::non_negative_i32(operand.name, operand.value)
             .map_err(|reason| Failure::bad_value(format!("Failed to parse $size. {reason}")))?;
-        Ok(Expression::Size { path: operand.path.clone(), size: size.into() })
+        Ok(Condition::Size(size.into()).at(operand.path))
     },
 };

@@ -1,8 +1,9 @@
 //! `$where`: documents for which a script returns a true value. Compiled by the caller's [`crate::ExprCompiler`].
 
 use super::TopLevelOperator;
-use crate::expression::{Expr, Expression};
-use crate::parse::{Level, Parser};
+use crate::expr::Expr;
+use crate::expression::Expression;
+use crate::parser::{Level, Parser};
 use bunko_bson::{StringUse, Value, ValueRef};
 use bunko_errors::{Failure, Result};
 

@@ -109,7 +109,7 @@ fn plan_filter(filter: DocumentRef<'_>) -> Result<Filter, Failure> {
 }
 
 fn prefix(line: &str) -> String {
-    let Value::Regex { pattern, options } = value(line) else { panic!("{line} is no regex") };
+    let Value::Regex { pattern, options } = value(line) else { panic!("{line} is not a regex") };
     match Regex::new(&pattern, &options).map(|regex| regex.prefix()) {
         Ok(None) => "none".to_owned(),
         Ok(Some(prefix)) if prefix.exact => format!("exactly {:?}", prefix.literal),

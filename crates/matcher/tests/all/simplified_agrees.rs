@@ -1,7 +1,8 @@
-//! A simplified filter matches the same documents as the original, whatever arrays lie on its paths.
+//! A simplified filter matches the same documents as the original, and an implied one matches them too, whatever arrays lie
+//! on their paths.
 
 use bunko_bson::{DocumentBuf, StringOrder, ValueRef};
-use bunko_matcher::Filter;
+use bunko_matcher::{Filter, implies};
 use bunko_testkit::collators::WithoutCase;
 use bunko_testkit::random::Random;
 use bunko_testkit::shell;
@@ -34,7 +35,32 @@ const VALUES: [&str; 19] = [
 const OPERANDS: [&str; 14] =
     ["1", "1", "2", "2", "3", "1.0", "null", "'a'", "'A'", "NaN", "[1, 3]", "{b: 1}", "MinKey", "MaxKey"];
 
+/// Conditions of which one often decides the other, if both are on one path.
+const POINTED: [&str; 9] = [
+    "{$exists: true}",
+    "{$exists: true}",
+    "{$exists: false}",
+    "{$ne: null}",
+    "{$ne: null}",
+    "null",
+    "{$eq: /^a/}",
+    "{$in: [1, /^a/]}",
+    "1",
+];
+
+/// Two conditions on one path.
+fn pair(random: &mut Random) -> String {
+    let path = random.pick(&["a", "a.b"]);
+    let [one, other] = [random.pick(&POINTED), random.pick(&POINTED)];
+    format!("{{{}: [{{'{path}': {one}}}, {{'{path}': {other}}}]}}", random.pick(&["$and", "$or", "$nor"]))
+}
+
 fn condition(random: &mut Random) -> String {
+    let path = random.pick(&["a", "a", "a", "a.b", "c"]);
+    condition_at(path, random)
+}
+
+fn condition_at(path: &str, random: &mut Random) -> String {
     let (operand, other) = (random.pick(&OPERANDS), random.pick(&OPERANDS));
     let operators = match random.below(17) {
         0 => format!("{{$gt: {operand}}}"),
@@ -53,12 +79,12 @@ fn condition(random: &mut Random) -> String {
         13 => format!("{{$gte: {operand}, $lte: {other}}}"),
         _ => operand.to_owned(),
     };
-    format!("{{'{}': {operators}}}", random.pick(&["a", "a", "a", "a.b", "c"]))
+    format!("{{'{path}': {operators}}}")
 }
 
 fn filter(random: &mut Random, depth: u64) -> String {
     if depth == 0 || random.one_in(3) {
-        return condition(random);
+        return if random.one_in(6) { pair(random) } else { condition(random) };
     }
     let mut parts: Vec<_> = (0..=random.below(3)).map(|_| filter(random, depth - 1)).collect();
     // Repeated and absorbed conditions.
@@ -109,22 +135,58 @@ impl Cases {
     /// A filter.
     fn next(&mut self) -> Filter {
         let text = filter(&mut self.random, 3);
+        self.parsed(&text)
+    }
+
+    /// Two conditions on one path, of which the first may imply the second.
+    fn next_pair(&mut self) -> [Filter; 2] {
+        let path = self.random.pick(&["a", "a.b"]);
+        [(); 2].map(|()| {
+            let text = condition_at(path, &mut self.random);
+            self.parsed(&text)
+        })
+    }
+
+    fn parsed(&mut self, text: &str) -> Filter {
         let strings = &self.orders[usize::from(self.random.one_in(3))];
-        Filter::parse_collated(parsed(&text).as_ref(), strings).unwrap_or_else(|error| panic!("{text}: {error}"))
+        Filter::parse_collated(parsed(text).as_ref(), strings).unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
     /// A document that only one of two filters matches.
     fn differing(&self, one: &Filter, other: &Filter) -> Option<&DocumentBuf> {
-        let of =
-            |filter: &Filter, document: &DocumentBuf| filter.try_matches(document.as_ref()).expect("nothing fails");
-        self.documents.iter().find(|document| of(one, document) != of(other, document))
+        self.documents.iter().find(|document| matches(one, document) != matches(other, document))
     }
+
+    /// A document that shows that a simplified filter, as it is or as explain shows it, is another one.
+    fn changed(&self, sent: &Filter, simplified: &Filter) -> Option<&DocumentBuf> {
+        self.differing(sent, simplified).or_else(|| self.differing(sent, &shown(simplified)))
+    }
+
+    /// A document that shows that one filter does not imply another.
+    fn refuting(&self, [premise, conclusion]: &[Filter; 2]) -> Option<&DocumentBuf> {
+        self.documents.iter().find(|document| matches(premise, document) && !matches(conclusion, document))
+    }
+}
+
+fn matches(filter: &Filter, document: &DocumentBuf) -> bool {
+    filter.try_matches(document.as_ref()).expect("nothing fails")
+}
+
+/// Whether a partial index with the second filter serves the first.
+fn is_implied([premise, conclusion]: &[Filter; 2]) -> bool {
+    implies(std::slice::from_ref(premise.root()), premise.strings(), conclusion)
 }
 
 fn simplified(filter: &Filter) -> Filter {
     let mut simplified = filter.clone();
     simplified.simplify();
     simplified
+}
+
+/// A filter as explain shows it to a client, who may send it again.
+fn shown(filter: &Filter) -> Filter {
+    let document = filter.to_document();
+    Filter::parse_collated(document.as_ref(), filter.strings()).unwrap_or_else(|error| panic!("{document:?}: {error}"))
 }
 
 #[test]
@@ -135,7 +197,7 @@ fn simplified_filters_match_the_same_documents() {
         let sent = cases.next();
         let simplified = simplified(&sent);
         let (before, after) = (printed(&sent), printed(&simplified));
-        if let Some(document) = cases.differing(&sent, &simplified) {
+        if let Some(document) = cases.changed(&sent, &simplified) {
             let document = shell::print(ValueRef::Document(document.as_ref()));
             panic!("filter {number}: {before} became {after}, which differs for {document}");
         }
@@ -145,6 +207,24 @@ fn simplified_filters_match_the_same_documents() {
     assert!(smaller > FILTERS / 5 && constant > FILTERS / 100, "{smaller} became smaller, {constant} constant");
 }
 
+#[test]
+fn implied_filters_match_the_same_documents() {
+    let mut cases = Cases::new();
+    let mut implied = 0;
+    for number in 0..FILTERS {
+        let pair = cases.next_pair();
+        if !is_implied(&pair) {
+            continue;
+        }
+        implied += 1;
+        if let Some(document) = cases.refuting(&pair) {
+            let ([premise, conclusion], document) = (pair.each_ref().map(printed), document.as_ref());
+            panic!("pair {number}: {premise} does not imply {conclusion}: {}", shell::print(document.into()));
+        }
+    }
+    assert!(implied > FILTERS / 50, "{implied} are implied");
+}
+
 #[cfg(debug_assertions)]
 #[test]
 fn each_planted_fault_turns_red_the_agreement_of_filters() {
@@ -152,8 +232,12 @@ fn each_planted_fault_turns_red_the_agreement_of_filters() {
     let mut cases = Cases::new();
     let mut hidden: Vec<_> = planted::guarded_by(Guard::Filters).collect();
     for _ in 0..FILTERS {
-        let sent = cases.next();
-        hidden.retain(|fault| !planted::is_found(*fault, || cases.differing(&sent, &simplified(&sent)).is_none()));
+        let (sent, pair) = (cases.next(), cases.next_pair());
+        let agrees = || {
+            cases.changed(&sent, &simplified(&sent)).is_none()
+                && (!is_implied(&pair) || cases.refuting(&pair).is_none())
+        };
+        hidden.retain(|fault| !planted::is_found(*fault, agrees));
         if hidden.is_empty() {
             return;
         }
@@ -174,6 +258,13 @@ fn what_is_simplified() {
         ("{$and: [{a: 5}, {$nor: [{a: {$gt: 3}}, {b: 1}]}]}", "{$alwaysFalse: 1}"),
         ("{$nor: [{$nor: [{a: 1}, {b: 1}]}]}", "{$or: [{a: {$eq: 1}}, {b: {$eq: 1}}]}"),
         ("{$nor: [{a: {$ne: 1}}]}", "{a: {$eq: 1}}"),
+        ("{$nor: [{a: {$gt: 5}, b: {$ne: 1}}]}", "{$or: [{b: {$eq: 1}}, {a: {$not: {$gt: 5}}}]}"),
+        (
+            "{$nor: [{a: {$gt: 5}, b: {$lt: 1}}, {c: 1}]}",
+            "{$and: [{$or: [{b: {$not: {$lt: 1}}}, {a: {$not: {$gt: 5}}}]}, {c: {$not: {$eq: 1}}}]}",
+        ),
+        ("{$nor: [{a: 5, b: {$lt: 1}}]}", "{$nor: [{$and: [{a: {$eq: 5}}, {b: {$lt: 1}}]}]}"),
+        ("{a: {$not: {$gt: 5, $lt: 9}}}", "{$nor: [{$and: [{a: {$lt: 9}}, {a: {$gt: 5}}]}]}"),
         ("{$and: [{a: 1}, {$or: [{a: 1}, {b: 1}]}]}", "{a: {$eq: 1}}"),
         ("{$or: [{a: 1}, {a: 1, b: 1}]}", "{a: {$eq: 1}}"),
         ("{$and: [{a: {$size: 1}}, {a: {$exists: true}}]}", "{$and: [{a: {$size: 1}}, {a: {$exists: true}}]}"),
