@@ -13,7 +13,7 @@ const ELEMENT_BYTES: usize = 8;
 
 /// The element at a position, counted from the end if negative; missing outside the array.
 /// # Errors
-/// 28689 for a value that is no array: the operator's name, `not_an_array` and the type.
+/// 28689 for a value that is not an array: the operator's name, `not_an_array` and the type.
 pub(crate) fn element_at<'a>(
     call: &Call,
     context: &EvaluationContext<'_>,
@@ -51,7 +51,7 @@ pub(crate) const STRING_RANGE: RangeCodes = RangeCodes { not_integral: 40096, ne
 
 /// The range to search, from the optional third and fourth arguments: start and end, within `count`.
 /// # Errors
-/// The given codes, for a bound that is no integer and for a negative one.
+/// The given codes, for a bound that is not an integer and for a negative one.
 pub(crate) fn search_range(
     call: &Call,
     context: &EvaluationContext<'_>,

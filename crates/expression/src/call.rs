@@ -49,7 +49,7 @@ pub(crate) type Refusal = (i32, &'static str);
 
 /// Named parameters and the errors about them, which differ from operator to operator.
 pub(crate) struct Parameters {
-    /// The argument is no document; `{}` is its type.
+    /// The argument is not a document; `{}` is its type.
     pub(crate) not_an_object: Refusal,
     /// `{}` is the unknown name.
     pub(crate) unknown: Refusal,

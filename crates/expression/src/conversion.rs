@@ -71,7 +71,7 @@ pub(crate) fn convert(value: ValueRef<'_>, target: Type) -> Result<Value> {
         Type::Decimal128 => to_decimal(value)?,
         Type::Int32 => to_integer(value, i64::from(i32::MIN)..=i64::from(i32::MAX))?.map(|n| Value::Int32(n as i32)),
         Type::Int64 => to_integer(value, i64::MIN..=i64::MAX)?.map(Value::Int64),
-        // A value that is no number is true.
+        // A value that is not a number is true.
         Type::Boolean => Some(Value::Boolean(Number::of(value).is_none_or(|number| !number.is_zero()))),
         Type::String => to_text(value)?.map(Value::String),
         Type::DateTime => to_date(value)?,
@@ -165,7 +165,7 @@ fn to_double(value: ValueRef<'_>) -> Result<Option<Value>> {
 /// Whether the decimal is not zero, and rounds to a double that is too small to have all its digits. A decimal that would
 /// round up to the least double with all digits counts too.
 fn is_below_doubles(number: Decimal128) -> bool {
-    /// Below this, a quarter of the smallest double short of the least normal one.
+    /// The least normal double minus a quarter of the least denormal one. The decimals in question are below it.
     const LEAST: &str = "2.225073858507201259573821257020769E-308";
     let least = Decimal128::parse(LEAST).unwrap_or(Decimal128::ZERO);
     !number.is_nan() && !number.is_zero() && number.abs().compare(least).is_lt()

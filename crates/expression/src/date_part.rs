@@ -72,7 +72,7 @@ pub(crate) fn moment(date: &Evaluated<'_>) -> Result<i64> {
 
 /// A zone; UTC by default, `None` for null.
 /// # Errors
-/// 40485 for an unknown zone, 40517 for a value that is no string.
+/// 40485 for an unknown zone, 40517 for a value that is not a string.
 pub(crate) fn zone(value: Option<&Evaluated<'_>>) -> Result<Option<Zone>> {
     read_zone(value, |other| refuse((40517, "timezone must evaluate to a string, found {}"), other.kind().alias()))
 }
@@ -131,7 +131,7 @@ impl Unit {
     pub(crate) const WEEK: Self = Self::Days(7);
 
     /// # Errors
-    /// 5439013 for a value that is no string, `FailedToParse` for an unknown name.
+    /// 5439013 for a value that is not a string, `FailedToParse` for an unknown name.
     pub(crate) fn parse(call: &Call, unit: &Evaluated<'_>) -> Result<Self> {
         let Some(name) = unit.get().and_then(ValueRef::as_str) else {
             let message = format!(" requires 'unit' to be a string, but got {}", unit.type_name());
@@ -185,7 +185,7 @@ impl Unit {
 
 /// Reads a day of the week, 1 (Monday) to 7: its name or the first three letters, in any case.
 /// # Errors
-/// 5439015 for a value that is no string, 5439016 for an unknown name.
+/// 5439015 for a value that is not a string, 5439016 for an unknown name.
 pub(crate) fn start_of_week(call: &Call, day: &Evaluated<'_>) -> Result<i64> {
     let Some(name) = day.get().and_then(ValueRef::as_str) else {
         let message = format!(" requires 'startOfWeek' to be a string, but got {}", day.type_name());

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_format_does_not_say_is_refused() {
+    fn text_that_does_not_match_the_format_is_refused() {
         for (text, format, why) in [
             ("2017-02-08", "%m-%d-%Y", "2: The format separator does not match '1'"),
             ("2017-02", "%Y-%m-%d", "7: Not enough data available to satisfy format ''"),

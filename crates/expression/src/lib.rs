@@ -63,7 +63,7 @@ mod written_zone;
 pub mod projection;
 pub mod sort_pattern;
 
-pub use accumulators::{Accumulator, AccumulatorExpression, Removal};
+pub use accumulators::{Accumulator, AccumulatorExpression, FirstInOrder, Removal};
 pub use calendar::ctime_text;
 pub use constant_failure::ConstantFailure;
 pub use dependencies::Dependencies;

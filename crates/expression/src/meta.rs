@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_stage_offers_cannot_be_read() {
+    fn metadata_that_no_stage_offers_cannot_be_read() {
         let scope = ParseScope::default();
         let code = |name: &str| parse(ValueRef::String(name), &scope).map_err(|failure| failure.code().0);
         assert_eq!(code("textScore"), Err(40218));

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_held_is_released_even_beside_a_field_of_that_name() {
+    fn held_metadata_are_released_even_beside_a_field_of_that_name() {
         let document = DocumentBuf::new().with("a", 1).with(HELD_FIELD, "a client's");
         let metadata = DocumentBuf::new().with("score", 2.5);
         let at_hand = CurrentMetadata::default();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_replaces_what_had_that_name_and_leaves_the_rest() {
+    fn added_metadata_replace_those_of_the_same_name_only() {
         let at_hand = CurrentMetadata::default();
         assert!(!at_hand.is_wanted());
         at_hand.want_of(Offered::SORT_KEY);

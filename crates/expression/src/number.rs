@@ -19,9 +19,9 @@ pub enum Number {
 
 /// A value that should be a number.
 pub enum Operand<'a> {
-    /// It is a number.
+    /// The value is a number.
     Number(Number),
-    /// It is another value.
+    /// The value is of another type.
     Other(Evaluated<'a>),
 }
 
@@ -171,7 +171,7 @@ impl Number {
             Self::Int32(number) => number == 0,
             Self::Int64(number) => number == 0,
             Self::Double(number) => number == 0.0,
-            // Not through a double: a decimal below the range of doubles is not zero.
+            // The decimal is not converted to a double: one below the range of doubles is not zero.
             Self::Decimal(number) => number.is_zero(),
         }
     }

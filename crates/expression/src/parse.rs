@@ -1,4 +1,4 @@
-//! Reading expressions. This stands above the operators: they read their arguments by [`Expression::parse`].
+//! Reads expressions. Operators read their arguments by [`Expression::parse`], which knows the table of operators.
 
 use crate::expression::{Expression, Node};
 use crate::field_path::check_component;

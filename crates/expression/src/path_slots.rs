@@ -77,7 +77,7 @@ impl PathSlots {
         Self { paths: self.paths.clone(), names, beginning }
     }
 
-    /// The slots of the paths that lead to `path` or below it.
+    /// The slots of `path` and of the paths below it.
     pub fn leading_to(&self, path: &FieldPath) -> Vec<usize> {
         let leads = |slot: &usize| self.paths[*slot].components().starts_with(path.components());
         (0..self.paths.len()).filter(leads).collect()
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_together_is_what_each_path_leads_to() {
+    fn slots_hold_the_values_that_each_path_leads_to() {
         let (variables, operation) = (Variables::new(), OperationContext::unlimited());
         // More paths than slots, with a different path first each time.
         for begin in 0..PATHS.len() {

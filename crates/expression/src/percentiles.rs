@@ -24,13 +24,13 @@ impl Digest {
         self.numbers.extend(number);
     }
 
-    /// The least number that at least this part of all does not exceed; nothing of none.
+    /// The least number that at least this part of all numbers does not exceed; `None` without numbers.
     pub(crate) fn percentile(&mut self, wanted: f64) -> Option<f64> {
         let position = self.position(wanted)?;
         Some(*self.numbers.select_nth_unstable_by(position, f64::total_cmp).1)
     }
 
-    /// One for each of these; nulls of no numbers.
+    /// The percentile for each fraction; nulls without numbers.
     pub(crate) fn percentiles(&mut self, wanted: &[f64]) -> Value {
         let is_sorted = wanted.len() > SELECTIONS_MAX;
         if is_sorted {
@@ -130,12 +130,10 @@ fn read_wanted(wanted: Option<&Value>) -> Result<Arc<[f64]>> {
 
 fn check_fields(operator: &str, arguments: DocumentRef<'_>, known: &[&str]) -> Result<()> {
     if let Some(unknown) = arguments.iter().find(|field| !known.contains(&field.name)) {
-        let message = format!("BSON field '{operator}.{}' is an unknown field.", unknown.name);
-        return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+        return Err(Failure::unknown_field(format_args!("{operator}.{}", unknown.name)));
     }
     if let Some(missing) = known.iter().find(|name| arguments.get(name).is_none()) {
-        let message = format!("BSON field '{operator}.{missing}' is missing but a required field");
-        return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
+        return Err(Failure::missing_field(format_args!("{operator}.{missing}")));
     }
     Ok(())
 }

@@ -151,7 +151,7 @@ impl<'a> Search<'a, 'a> {
             let passed = text.get(found.start.byte..byte).map_or(0, |passed| passed.chars().count());
             from = TextPosition { byte, character: found.start.character + passed };
             visit(found)?;
-            // MongoDB reports no empty match behind the last character.
+            // MongoDB reports no empty match after the last character.
             if from.byte >= text.len() {
                 break;
             }

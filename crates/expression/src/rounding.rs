@@ -17,7 +17,7 @@ pub(crate) enum Mode {
     Truncate,
 }
 
-/// Evaluates an operator whose arguments are a number and, perhaps, places behind the point.
+/// Evaluates an operator whose arguments are a number and, perhaps, places after the point.
 pub(crate) fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>, mode: Mode) -> Result<Evaluated<'a>> {
     let value = call.argument(0, context)?;
     let places = call.optional(1, context)?;

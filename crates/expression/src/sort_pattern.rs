@@ -20,7 +20,7 @@ pub struct SortPattern {
 impl SortPattern {
     /// Reads a pattern.
     /// # Errors
-    /// 15974 for a direction that is no number, 15975 for one that is neither 1 nor -1 as an integer, 7472500 for a
+    /// 15974 for a direction that is not a number, 15975 for one that is neither 1 nor -1 as an integer, 7472500 for a
     /// path given twice, 15976 for an empty pattern, 13103 for more than 32 paths, errors of a path, 40218 for `$meta`.
     pub fn parse(pattern: DocumentRef<'_>) -> Result<Self> {
         Self::read(pattern, &|document| meta::parse_in_sort(document, &ParseScope::default()))
@@ -64,6 +64,16 @@ impl SortPattern {
         Ok(Self { parts })
     }
 
+    /// The opposite order.
+    #[must_use]
+    pub fn reversed(&self) -> Self {
+        let opposite = |direction| match direction {
+            Direction::Ascending => Direction::Descending,
+            Direction::Descending => Direction::Ascending,
+        };
+        Self { parts: self.parts.iter().map(|(path, direction)| (path.clone(), opposite(*direction))).collect() }
+    }
+
     /// Whether it reads metadata.
     pub fn reads_metadata(&self) -> bool {
         self.parts.iter().any(|(path, _)| metadata_name(path).is_some())
@@ -99,7 +109,9 @@ impl SortPattern {
                 Some(value) => strings.append_key(key, value, *direction),
                 None => {
                     key.truncate(start);
-                    return self.append_least_key(key, document, operation, strings);
+                    let (least, ()) = self.least_key(document, operation, strings, |_| ())?;
+                    key.extend_from_slice(&least);
+                    return Ok(());
                 }
             }
         }
@@ -115,38 +127,29 @@ impl SortPattern {
         operation: &OperationContext,
         strings: &StringOrder,
     ) -> Result<ArrayBuf> {
-        let places = self.parts.iter().map(|(path, _)| PathCursor::new(document, path)).collect();
-        let mut least: Option<(Vec<u8>, ArrayBuf)> = None;
-        self.each_key(places, strings, &mut |candidate, places| {
-            operation.work(candidate.len() / 16 + self.parts.len())?;
-            if least.as_ref().is_none_or(|(least, _)| candidate < *least) {
-                least = Some((candidate, places.iter().map(|place| place.value).collect()));
-            }
-            Ok(())
-        })?;
-        Ok(least.map(|(_, values)| values).unwrap_or_default())
+        let of = |places: &[PathCursor<'_, '_>]| places.iter().map(|place| place.value).collect();
+        Ok(self.least_key(document, operation, strings, of)?.1)
     }
 
-    /// Appends the least of the keys that arrays allow.
-    fn append_least_key(
+    /// The least of the keys that arrays allow, with what `of` makes of its places.
+    fn least_key<T: Default>(
         &self,
-        key: &mut Vec<u8>,
         document: DocumentRef<'_>,
         operation: &OperationContext,
         strings: &StringOrder,
-    ) -> Result<()> {
+        of: impl Fn(&[PathCursor<'_, '_>]) -> T,
+    ) -> Result<(Vec<u8>, T)> {
         let places = self.parts.iter().map(|(path, _)| PathCursor::new(document, path)).collect();
-        let mut least: Option<Vec<u8>> = None;
-        self.each_key(places, strings, &mut |candidate, _| {
+        let mut least = None;
+        self.each_key(places, strings, &mut |candidate, places| {
             // A key is about as long as its values.
             operation.work(candidate.len() / 16 + self.parts.len())?;
-            if least.as_ref().is_none_or(|least| candidate < *least) {
-                least = Some(candidate);
+            if least.as_ref().is_none_or(|(least, _)| candidate < *least) {
+                least = Some((candidate, of(places)));
             }
             Ok(())
         })?;
-        key.extend_from_slice(&least.unwrap_or_default());
-        Ok(())
+        Ok(least.unwrap_or_default())
     }
 
     /// Visits the key of each combination. Arrays are walked one at a time; all fields that lead through an array
@@ -193,6 +196,12 @@ fn bad_direction(name: &str, value: ValueRef<'_>) -> Failure {
         return Failure::new(ErrorCode(15974), message);
     }
     Failure::new(ErrorCode(15975), "$sort key ordering must be 1 (for ascending) or -1 (for descending)")
+}
+
+/// The position in an array that a name spells: digits without a leading zero.
+fn position(name: &str) -> Option<usize> {
+    let is_position = name == "0" || !name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit());
+    if is_position { name.parse().ok() } else { None }
 }
 
 /// The value at a path without arrays, null if there is none; `None` if the path meets an array.
@@ -261,11 +270,11 @@ impl<'a, 'p> PathCursor<'a, 'p> {
         if self.array().is_none() {
             return *self;
         }
-        // A number in the path may be an array position; then only that element counts.
+        // A number in the path may be the position of an element, as in keys of indexes; then only that element counts.
         if let Some((name, rest)) = self.rest.split_first()
-            && let (Ok(wanted), ValueRef::Array(array)) = (name.parse::<usize>(), self.value)
+            && let (Some(wanted), ValueRef::Array(array)) = (position(name), self.value)
+            && let Some(value) = array.get(wanted)
         {
-            let value = array.get(wanted).unwrap_or(ValueRef::Null);
             return Self { value, rest, expanded: Expanded::No };
         }
         Self { value: element, rest: self.rest, expanded: Expanded::Yes }

@@ -9,7 +9,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 /// The text or the searched part of `$indexOfBytes` and `$indexOfCP`.
 /// # Errors
-/// `code` if the argument, named by its `position`, is no string.
+/// `code` if the argument, named by its `position`, is not a string.
 pub(crate) fn searched<'v>(call: &Call, value: &'v Evaluated<'_>, code: i32, position: &str) -> Result<&'v str> {
     value.get().and_then(ValueRef::as_str).ok_or_else(|| {
         let message = format!(" requires a string as the {position} argument, found: {}", value.type_name());
@@ -19,14 +19,14 @@ pub(crate) fn searched<'v>(call: &Call, value: &'v Evaluated<'_>, code: i32, pos
 
 /// Where a part of a string begins, or how long it is.
 /// # Errors
-/// `code` where the argument is no number, 31109 for a double that is no integer of 64 bits.
+/// `code` where the argument is not a number, 31109 for a double that is not an integer of 64 bits.
 pub(crate) fn extent(call: &Call, value: &Evaluated<'_>, code: i32, what: &str) -> Result<i64> {
     match value.get() {
         Some(ValueRef::Double(double)) => number::truncate_to_i64(ValueRef::Double(double)).ok_or_else(|| {
             let message = format!("Can't coerce out of range value {} to long", printed(value));
             Failure::new(ErrorCode(31109), message)
         }),
-        // A decimal that is none becomes the least integer.
+        // A decimal that no integer can hold becomes the least integer.
         Some(ValueRef::Decimal128(decimal)) => {
             let rounded = decimal.round_to_exponent(0, Rounding::HalfEven);
             Ok(number::truncate_to_i64(ValueRef::Decimal128(rounded)).unwrap_or(i64::MIN))
@@ -40,9 +40,9 @@ pub(crate) fn extent(call: &Call, value: &Evaluated<'_>, code: i32, what: &str) 
     }
 }
 
-/// Evaluates `$replaceOne` and `$replaceAll`, which replace at most so many occurrences.
+/// Evaluates `$replaceOne` and `$replaceAll`, which replace at most the given number of occurrences.
 /// # Errors
-/// 10503904, 10503901 and 10503902 for an argument that is no string, 16493 for a text that becomes too long.
+/// 10503904, 10503901 and 10503902 for an argument that is not a string, 16493 for a text that becomes too long.
 pub(crate) fn replaced<'a>(call: &'a Call, context: &EvaluationContext<'a>, most: usize) -> Result<Evaluated<'a>> {
     let values = [call.argument(0, context)?, call.argument(1, context)?, call.argument(2, context)?];
     for ((value, name), code) in

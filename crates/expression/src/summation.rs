@@ -112,6 +112,12 @@ impl Total {
         self.widest = self.widest.max(Widest::of(number));
     }
 
+    /// The total of `times` as many terms; `None` unless all are integers, since sums of fractions depend on each addition.
+    pub fn times(self, times: u64) -> Option<Self> {
+        let integers = self.integers.checked_mul(i128::from(times)).filter(|_| self.widest <= Widest::Int64)?;
+        Some(Self { integers, count: self.count.checked_mul(times)?, ..self })
+    }
+
     fn add_double(&mut self, term: f64) {
         let sum = self.high + term;
         if sum.is_finite() {
@@ -163,7 +169,7 @@ impl Total {
         }
     }
 
-    /// The mean of the terms: a decimal if any of them was, else a double; null of none.
+    /// The mean of the terms: a decimal if any of them was, else a double; null without terms.
     pub fn mean(self) -> Value {
         match self.widest {
             _ if self.count == 0 => Value::Null,

@@ -73,7 +73,7 @@ pub(crate) fn coerced<'v>(value: &'v Evaluated<'_>) -> Result<Cow<'v, str>> {
     })
 }
 
-/// Where the character at a position starts, in bytes; the string's end behind the last.
+/// The offset in bytes of the character at a position; the string's length for the position after the last character.
 pub(crate) fn byte_of_character(text: &str, position: usize) -> Option<usize> {
     text.char_indices().map(|(byte, _)| byte).chain([text.len()]).nth(position)
 }

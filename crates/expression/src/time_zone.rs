@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_clock_shows_leads_back() {
+    fn local_times_lead_back_to_their_moment() {
         let zone = Zone::parse("America/New_York").expect("a zone");
         for utc in ["1969-07-20T20:17:40Z", "2021-03-14T07:00:00Z", "2021-11-07T05:30:00Z", "2100-01-01T00:00:00Z"] {
             let utc_ms = parse_iso(utc).expect("a moment").ms;

@@ -71,7 +71,7 @@ impl Variables {
     /// `FailedToParse` for a name that users may not define.
     pub fn define(&mut self, name: &str, value: Option<Value>) -> Result<()> {
         check_defined_name(name)?;
-        // Copies the others only while a scope or a copy shares them.
+        // Copies the other variables only while a scope or a copy shares them.
         let defined = Arc::make_mut(self.defined.get_or_insert_default());
         defined.positions.insert(name.to_owned(), defined.values.len());
         defined.values.push(value);
@@ -99,7 +99,7 @@ pub(crate) enum Variable {
     UserRoles,
     /// Defined by the command; its position in [`Variables`].
     Global(usize),
-    /// Bound by an enclosing operator; its slot.
+    /// An enclosing operator binds the variable to this slot.
     Local(u32),
     /// The value of `$$KEEP`, `$$PRUNE` or `$$DESCEND`.
     Decision(Decision),

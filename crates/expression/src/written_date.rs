@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_is_refused() {
+    fn text_that_is_not_a_date_is_refused() {
         for text in [
             "",
             "Friday",

@@ -111,7 +111,7 @@ impl Client {
 
     /// Compiles a script, and returns its number.
     /// # Errors
-    /// `JSInterpreterFailure` for a text that is no JavaScript; as [`OperationContext::check`].
+    /// `JSInterpreterFailure` for a text that is not JavaScript; as [`OperationContext::check`].
     pub fn compile(&mut self, text: &str) -> Result<u32> {
         self.outgoing.compile(text);
         self.ask(|answer| match answer {

@@ -15,8 +15,8 @@ use rquickjs::{Coerced, Context, Ctx, Error, Function, Object, Runtime};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum number of bytes of the heap of one operation's scripts; they count for the operation besides.
-/// Source: MongoDB manual, parameter `internalQueryJavaScriptHeapSizeLimitMB`.
+/// Maximum number of bytes of the heap of one operation's scripts; they also count as memory of the operation. Source:
+/// MongoDB manual, parameter `internalQueryJavaScriptHeapSizeLimitMB`.
 const HEAP_BYTES_MAX: usize = 100 * 1024 * 1024;
 /// Maximum number of bytes of stack that nested calls may take; a thread has 2 MiB.
 const STACK_BYTES_MAX: usize = 256 * 1024;

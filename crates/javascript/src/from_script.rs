@@ -15,7 +15,7 @@ const DEPTH_MAX: usize = 150;
 pub(crate) enum Refused {
     /// An error of the engine: an exception, or the end of the engine.
     Engine(rquickjs::Error),
-    /// The value is no BSON.
+    /// The value is not BSON.
     Value(Failure),
 }
 

@@ -291,7 +291,7 @@ impl Life {
 impl Living {
     fn kill(&mut self) -> Option<Child> {
         let mut child = self.child.take()?;
-        // It fails only where the process has ended already.
+        // The call fails only if the process has ended already.
         let _ = child.kill();
         Some(child)
     }

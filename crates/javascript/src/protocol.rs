@@ -104,7 +104,7 @@ pub(crate) enum Answer<'a> {
 }
 
 impl<'a> Answer<'a> {
-    /// Reads a frame without its length; `None` where it is none.
+    /// Reads a frame without its length; `None` if the bytes are not a frame.
     pub fn parse(frame: &'a [u8]) -> Option<Self> {
         let (kind, rest) = frame.split_first()?;
         Some(match *kind {
@@ -241,7 +241,7 @@ impl Incoming {
         self.bytes.get(LENGTH_BYTES..end).filter(|_| self.filled >= end)
     }
 
-    /// Forgets the frame, so that the next one can be read. Nothing comes behind a frame before it is answered.
+    /// Forgets the frame, so that the next one can be read. Nothing comes after a frame before it is answered.
     pub fn clear(&mut self) {
         self.filled = 0;
     }
@@ -276,5 +276,5 @@ impl Incoming {
 
 /// The failure for a worker whose answer makes no sense.
 pub(crate) fn nonsense() -> Failure {
-    interpreter_failure("the process that ran the script answered nothing that makes sense")
+    interpreter_failure("the process that ran the script gave an answer that makes no sense")
 }

@@ -180,7 +180,7 @@ impl Function {
 
     /// Calls the script. Numbers in the result are doubles.
     /// # Errors
-    /// `JSInterpreterFailure` for an exception; 17279 and others for a result that is no BSON; errors of the operation.
+    /// `JSInterpreterFailure` for an exception; 17279 and others for a result that is not BSON; errors of the operation.
     pub fn call(&self, this: Option<DocumentRef<'_>>, arguments: &[ValueRef<'_>]) -> Result<Value> {
         self.called(|client, number| client.call(number, this, arguments))
     }

@@ -1,7 +1,7 @@
 //! How a script's text becomes a function.
 
 /// The expressions that may make a function of a text, in the order in which they are tried; a later one only where an
-/// earlier one is no JavaScript.
+/// earlier one is not JavaScript.
 ///
 /// MongoDB takes a function, an expression, or the body of a function.
 pub(crate) fn readings(text: &str) -> Vec<String> {
@@ -23,7 +23,7 @@ pub(crate) fn readings(text: &str) -> Vec<String> {
     vec![expression, format!("(function() {{ return eval({quoted}); }})")]
 }
 
-/// Whether it is written as a function: with the word, or with an arrow behind parameters.
+/// Whether it is written as a function: with the word, or with an arrow after parameters.
 fn is_function(text: &str) -> bool {
     let rest = behind_comments(text);
     let rest = rest.strip_prefix("async").map_or(rest, str::trim_start);

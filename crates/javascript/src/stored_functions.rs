@@ -25,7 +25,7 @@ enum User {
     /// Expressions, which find no stored functions.
     #[default]
     Others,
-    /// A `$where`. Expressions may not run beside it.
+    /// A `$where`. Expressions may not run in the same operation.
     Where,
     /// `mapReduce`.
     MapReduce,
@@ -72,9 +72,9 @@ impl Stored {
         Err(Failure::new(ErrorCode(4_649_200), message))
     }
 
-    /// Defines all of them in a worker. A function that is no JavaScript is left out.
+    /// Defines all of them in a worker. A function that is not JavaScript is left out.
     /// # Errors
-    /// As [`StoredFunctions::read`]; 10209 for a name that is no string, 10210 for one without a value, 4546000 for code
+    /// As [`StoredFunctions::read`]; 10209 for a name that is not a string, 10210 for one without a value, 4546000 for code
     /// with a scope.
     pub(crate) fn define_in(&self, worker: &mut Client, operation: &Arc<OperationContext>) -> Result<()> {
         let Some(source) = self.source.lock().clone() else { return Ok(()) };

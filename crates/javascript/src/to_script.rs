@@ -40,7 +40,7 @@ impl<'js> ToScript<'_, 'js> {
                 kit.timestamp.call((f64::from(timestamp.seconds), f64::from(timestamp.increment)))
             }
             ValueRef::Regex { pattern, options } => {
-                // JavaScript has no `x`, and a `g` or `y` of its own that BSON has not.
+                // JavaScript has no option `x`. It has options `g` and `y`, which BSON lacks.
                 let flags: std::string::String = options.chars().filter(|flag| "imsu".contains(*flag)).collect();
                 kit.regex.call((pattern, flags))
             }
@@ -61,7 +61,7 @@ impl<'js> ToScript<'_, 'js> {
         for element in document {
             let value = self.value(element.value)?;
             if element.name == "__proto__" {
-                // Setting it would change what the object is.
+                // Setting this field would replace the object's prototype.
                 let property = Property::from(value).writable().enumerable().configurable();
                 object.prop(element.name, property)?;
             } else {

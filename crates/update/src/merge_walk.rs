@@ -100,7 +100,7 @@ impl<'a> MergeWalk<'a> {
         Ok(())
     }
 
-    /// Writes an array: modifies elements by index, and pads it up to an index behind its end.
+    /// Writes an array: modifies elements by index, and pads it up to an index beyond its end.
     fn array(&mut self, fields: &Fields, array: ArrayRef<'_>, trail: &Trail<'_>) -> Result<()> {
         let fields = self.resolve(fields, Some(trail))?;
         let mut children = Vec::with_capacity(fields.named.len());

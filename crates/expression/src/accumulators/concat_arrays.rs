@@ -1,4 +1,4 @@
-//! `$concatArrays`: the elements of all arrays, one behind the other; missing values are passed over.
+//! `$concatArrays`: the elements of all arrays, one after the other; missing values are passed over.
 
 use super::{Accumulator, Form, Kind, Strings, array_input, check_gathered};
 use crate::Evaluated;

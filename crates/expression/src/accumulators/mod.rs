@@ -8,10 +8,9 @@ mod count;
 mod custom;
 mod deviation;
 mod extreme;
-mod first;
 mod first_n;
+mod first_or_last;
 mod kind;
-mod last;
 mod last_n;
 pub(crate) mod max;
 mod max_n;
@@ -33,7 +32,7 @@ use crate::number::Operand;
 use crate::summation::Total;
 use crate::{Dependencies, Engine, Evaluated, EvaluationContext, Expression, ParseScope, SortPattern, made};
 pub(crate) use argument::{INPUT_AND_COUNT, RANKED_INPUT_AND_COUNT, read_count};
-use bunko_bson::{ArrayRef, Element, Value, ValueRef};
+use bunko_bson::{ArrayRef, DocumentBuf, Element, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 pub use kind::{Accumulator, Removal};
 use kind::{Custom, Form, Kind, Settings};
@@ -47,9 +46,9 @@ static KINDS: &[Kind] = &[
     count::KIND,
     custom::ACCUMULATOR,
     custom::REDUCE,
-    first::KIND,
+    first_or_last::FIRST,
     first_n::KIND,
-    last::KIND,
+    first_or_last::LAST,
     last_n::KIND,
     max::KIND,
     max_n::KIND,
@@ -93,6 +92,14 @@ pub struct AccumulatorExpression {
     custom: Option<Arc<Custom>>,
     /// The result to take from a [`Total`], if the accumulator keeps nothing else of a group.
     asked: Option<Statistic>,
+}
+
+/// An order in which the first documents of a group decide an accumulator's result.
+pub struct FirstInOrder {
+    /// The order.
+    pub order: SortPattern,
+    /// Whether documents with null at the only path of the order decide nothing but that there is a group.
+    pub needs_value: bool,
 }
 
 /// The result to take from a total.
@@ -159,7 +166,7 @@ impl AccumulatorExpression {
     /// Makes an accumulator for a new group. The document of `group` is the group's `_id`, the only document that `n`
     /// may read.
     /// # Errors
-    /// If `n` is no count: 7548606 in the slot-based engine; 5787902, 5787903 or 5787908 in the classic one.
+    /// If `n` is not a count: 7548606 in the slot-based engine; 5787902, 5787903 or 5787908 in the classic one.
     pub fn make(&self, group: &EvaluationContext<'_>) -> Result<Box<dyn Accumulator>> {
         let mut count = 0;
         if !self.count.is_absent() {
@@ -187,6 +194,37 @@ impl AccumulatorExpression {
     /// With its `$`.
     pub fn name(&self) -> &'static str {
         self.kind.name
+    }
+
+    /// The dotted path of the field that it is fed, if its expression is a field.
+    pub fn fed_field(&self) -> Option<String> {
+        self.input.as_field()
+    }
+
+    /// The order in which the first documents of a group, as many as [`Self::kept`], decide the result; `None` if others
+    /// may matter. Of documents with equal keys any may decide.
+    pub fn needs_first_in_order(&self) -> Option<FirstInOrder> {
+        let by_value = |sign: i32| {
+            let path = self.fed_field()?;
+            let order = SortPattern::parse(DocumentBuf::new().with(&path, sign).as_ref()).ok()?;
+            Some(FirstInOrder { order, needs_value: true })
+        };
+        match (self.kind.name, &self.order) {
+            ("$top" | "$topN", Some(order)) => Some(FirstInOrder { order: order.clone(), needs_value: false }),
+            ("$bottom" | "$bottomN", Some(order)) => Some(FirstInOrder { order: order.reversed(), needs_value: false }),
+            ("$min" | "$minN", _) => by_value(1),
+            ("$max" | "$maxN", _) => by_value(-1),
+            _ => None,
+        }
+    }
+
+    /// The number of values that it keeps: `n` where it has one, else 1. `None` if `n` is no constant, or no count.
+    pub fn kept(&self) -> Option<usize> {
+        if self.count.is_absent() {
+            return Some(1);
+        }
+        let count = bunko_bson::number::as_i64_exact(self.count.as_literal()?)?;
+        usize::try_from(count).ok().filter(|count| *count > 0)
     }
 
     /// Whether it is fed by its expression alone and does not need the document itself.

@@ -1,7 +1,6 @@
 //! `$allElementsTrue`: whether all elements of an array are true.
 
-use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
-use bunko_bson::ValueRef;
+use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings, any_element_true};
 
 pub(super) const OPERATOR: Operator = Operator {
     name: "$allElementsTrue",
@@ -11,15 +10,5 @@ pub(super) const OPERATOR: Operator = Operator {
 };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
-    let value = call.argument(0, context)?;
-    let Some(ValueRef::Array(array)) = value.get() else {
-        return Err(call.failure(17040, &format!("'s argument must be an array, but is {}", value.type_name())));
-    };
-    for element in array.iter() {
-        context.operation().work(1)?;
-        if !Evaluated::Ref(element).is_true() {
-            return Ok(false.into());
-        }
-    }
-    Ok(true.into())
+    Ok((!any_element_true::holds_element(call, context, 17040, false)?).into())
 }

@@ -11,15 +11,25 @@ pub(super) const OPERATOR: Operator = Operator {
 };
 
 fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
+    Ok(holds_element(call, context, 17041, true)?.into())
+}
+
+/// Whether the array holds an element with this truth; `not_an_array` is the code for another argument.
+pub(super) fn holds_element<'a>(
+    call: &'a Call,
+    context: &EvaluationContext<'a>,
+    not_an_array: i32,
+    truth: bool,
+) -> Result<bool> {
     let value = call.argument(0, context)?;
     let Some(ValueRef::Array(array)) = value.get() else {
-        return Err(call.failure(17041, &format!("'s argument must be an array, but is {}", value.type_name())));
+        return Err(call.failure(not_an_array, &format!("'s argument must be an array, but is {}", value.type_name())));
     };
     for element in array.iter() {
         context.operation().work(1)?;
-        if Evaluated::Ref(element).is_true() {
-            return Ok(true.into());
+        if Evaluated::Ref(element).is_true() == truth {
+            return Ok(true);
         }
     }
-    Ok(false.into())
+    Ok(false)
 }

@@ -144,7 +144,7 @@ fn read_subtype(target: &Evaluated<'_>) -> Result<u8> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ConversionTarget {
     Type(Type),
-    /// The number 0, which is no type: every conversion to it fails.
+    /// The number 0, which is not a type: every conversion to it fails.
     Nothing,
 }
 

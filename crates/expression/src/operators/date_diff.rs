@@ -55,7 +55,7 @@ fn begun(unit: Unit, zone: &Zone, first_day: i64, utc_ms: i64) -> i128 {
         // Day 0 was a Thursday.
         Unit::Days(7) => (local_days() + 4 - i128::from(first_day)).div_euclid(7),
         Unit::Days(days) => local_days().div_euclid(i128::from(days)),
-        // Where a clock is put forward, no hour begins that is not there.
+        // When a clock is put forward, the hour that it skips does not begin.
         Unit::Milliseconds(length) => {
             let length = i128::from(length);
             local_ms().div_euclid(length) - i128::from(zone.offset_ms(utc_ms)).div_euclid(length)

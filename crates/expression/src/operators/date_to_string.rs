@@ -56,7 +56,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     made::string(formatted(format, civil, offset / calendar::MS_PER_MINUTE, context)?, context)
 }
 
-/// Formats with a checked format.
+/// Writes a date in a format whose specifiers were checked when it was parsed.
 fn formatted(format: &str, civil: Civil, offset_minutes: i64, context: &EvaluationContext<'_>) -> Result<String> {
     let mut text = String::new();
     let mut characters = format.chars();

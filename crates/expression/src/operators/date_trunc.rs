@@ -22,7 +22,7 @@ const PARAMETERS: Parameters = Parameters {
 const START_OF_WEEK: i64 = 7;
 /// The year from which bins are counted.
 const REFERENCE_YEAR: i64 = 2000;
-/// So many days, weeks, months, quarters or years a bin may have.
+/// Maximum length of a bin in days, weeks, months, quarters or years.
 const CALENDAR_BIN_MAX: i64 = 100_000_000_000;
 const TOO_LARGE: &str = " requires a 'binSize' that fits into the range of dates";
 
@@ -67,7 +67,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     Ok(Value::DateTime(zone.utc_ms(local)).into())
 }
 
-/// How many days or longer units a bin begins after the first one; `since` is how many passed up to the date.
+/// The distance from the first bin to the bin of a date, in days or a longer unit. `since` is the distance to the date.
 /// # Errors
 /// 5439006 for too large a bin, 5976500 for one that begins before all dates.
 fn begin_of_bin(call: &Call, unit: Unit, size: i64, since: i64) -> Result<i64> {
@@ -82,7 +82,7 @@ fn begin_of_bin(call: &Call, unit: Unit, size: i64, since: i64) -> Result<i64> {
 }
 
 /// # Errors
-/// 5439017 for a value that is no whole number, 5439018 for a number below 1.
+/// 5439017 for a value that is not a whole number, 5439018 for a number below 1.
 fn bin_size(call: &Call, size: &Evaluated<'_>) -> Result<i64> {
     let Some(size) = size.get().and_then(number::as_i64_exact) else {
         let message = format!(" requires 'binSize' to be a 64-bit integer, but got {}", size.type_name());

@@ -19,7 +19,8 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     context.operation().work(made::text_steps(text) + made::text_steps(wanted))?;
     let (from, to) = search_range(call, context, text.chars().count(), STRING_RANGE)?;
     if from >= to {
-        // Behind the last character nothing is found, not even nothing, but for nothing in nothing.
+        // Nothing is found after the last character, not even an empty string, except for an empty string in an empty
+        // string.
         let is_found = text.is_empty() && wanted.is_empty() && from == 0;
         return Ok((if is_found { 0 } else { -1 }).into());
     }

@@ -126,7 +126,7 @@ fn is_variable(node: &Node, slot: u32) -> bool {
     matches!(node, Node::Path { variable: Variable::Local(found), path, .. } if *found == slot && path.is_empty())
 }
 
-/// The elements that `$concatArrays` appends to its first argument; `None` if another argument is no array.
+/// The elements that `$concatArrays` appends to its first argument; `None` if another argument is not an array.
 fn elements_behind<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Option<Addition>> {
     let mut elements = MadeArray::new(call.name(), context);
     for index in 1..call.arguments.len() {
@@ -137,7 +137,7 @@ fn elements_behind<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Resul
     Ok(Some(Addition::Elements(elements.into_array())))
 }
 
-/// The text that `$concat` appends to its first argument; `None` if another argument is no string.
+/// The text that `$concat` appends to its first argument; `None` if another argument is not a string.
 fn text_behind<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Option<Addition>> {
     let mut text = String::new();
     for index in 1..call.arguments.len() {

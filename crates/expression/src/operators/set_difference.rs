@@ -34,7 +34,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
             kept.push((position, element));
         }
     }
-    // Equal ones stand together, the first of the input in front; then back into the input's order.
+    // Sorts equal elements together, keeps the first one of each, and restores the input's order.
     let mut kept = context.operation().sort_by(kept, |(_, a), (_, b)| context.strings().compare(*a, *b))?;
     kept.dedup_by(|(_, a), (_, b)| context.strings().equal(*a, *b));
     let kept = context.operation().sort_by(kept, |(a, _), (b, _)| a.cmp(b))?;

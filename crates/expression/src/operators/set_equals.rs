@@ -35,7 +35,7 @@ fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -
         let found = arguments.len().to_string();
         return Err(refuse((17045, "$setEquals needs at least two arguments had: {}"), &found));
     }
-    // MongoDB looks at constants before it evaluates anything, and has a code of its own for that.
+    // MongoDB checks constant arguments before it evaluates anything, and has a code of its own for them.
     let constants = arguments.iter().map(Expression::as_literal).enumerate();
     for (index, constant) in constants.filter_map(|(index, constant)| Some((index, constant?))) {
         if constant.as_array().is_none() {

@@ -1,4 +1,4 @@
-//! `$sigmoid`: `1 / (1 + e^-x)`, put together of the operators that say so, whose types and errors are its own.
+//! `$sigmoid`: `1 / (1 + e^-x)`, built from the operators of this formula, whose types and errors it has.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings, parse as parse_operator};
 use crate::ParseScope;
@@ -11,7 +11,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     call.argument(0, context)
 }
 
-/// An array is no list of arguments here, but a value of the wrong type.
+/// An array is not a list of arguments here, but a value of the wrong type.
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
     let negated = DocumentBuf::new().with("$multiply", &ArrayBuf::from_iter([ValueRef::Int32(-1), value]));
     let power = DocumentBuf::new().with("$exp", &negated);

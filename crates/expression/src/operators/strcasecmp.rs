@@ -1,4 +1,5 @@
-//! `$strcasecmp`: -1, 0 or 1 as one string sorts below, with or above another, ASCII letters in one case.
+//! `$strcasecmp`: -1, 0 or 1 if the first string sorts before, equal to or after the second. Case of ASCII letters is
+//! ignored.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::made;

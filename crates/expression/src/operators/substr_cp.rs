@@ -25,7 +25,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     made::string(text.chars().skip(start).take(length).collect(), context)
 }
 
-/// A number without fraction: the codes are those for no number and for one that does not fit.
+/// A number without fraction. `codes` are the errors for a value that is not a number, and for a number that does not fit.
 fn whole(call: &Call, value: &Evaluated<'_>, codes: [i32; 2], what: &str) -> Result<i32> {
     if !value.get().is_some_and(ValueRef::is_number) {
         let message = format!(": {what} must be a numeric type (is BSON type {})", value.type_name());

@@ -37,7 +37,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     Err(Failure::new(context.engine().code(40066, 7_158_303), message))
 }
 
-/// Arguments are case and value of each branch, and the default behind them.
+/// Arguments are case and value of each branch, and the default after them.
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
     let given = PARAMETERS.read(value)?;
     let mut arguments = Vec::new();

@@ -1,4 +1,4 @@
-//! `$toHashedIndexKey`: the hash of a value that a hashed index would go by; a missing one is null.
+//! `$toHashedIndexKey`: the hash that a hashed index has for a value; a missing value counts as null.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::made;

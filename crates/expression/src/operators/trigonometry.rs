@@ -146,7 +146,7 @@ impl Domain {
     }
 }
 
-/// Not through a double: a large decimal would become infinite.
+/// The decimal is not converted to a double: a large one would become infinite.
 fn is_infinite(number: Number) -> bool {
     match number {
         Number::Decimal(decimal) => decimal.is_infinite(),

@@ -1,4 +1,4 @@
-//! `$trunc`: cuts off behind a number of places.
+//! `$trunc`: cuts a number off after a number of decimal places.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::rounding;

@@ -154,7 +154,7 @@ impl Application<'_, '_> {
         Ok(Written::Done)
     }
 
-    /// Writes an array after its operator. A value that is no array is copied, but `$elemMatch` leaves it out.
+    /// Writes an array after its operator. A value that is not an array is copied, but `$elemMatch` leaves it out.
     fn array(&mut self, name: &str, value: ValueRef<'_>, operator: &ArrayOperator) -> Result<()> {
         let stays = match operator {
             ArrayOperator::Slice { .. } => self.is_in_nested_array,
@@ -214,7 +214,7 @@ impl Application<'_, '_> {
                 self.document(node, DocumentRef::EMPTY)?;
                 self.writer.end();
             }
-            // A computed field inside replaces a value that is no document, and comes after the included fields.
+            // A computed field inside replaces a value that is not a document, and comes after the included fields.
             _ if self.mode == Mode::Inclusion => return Ok(Written::NotYet),
             other => self.copy(name, other)?,
         }

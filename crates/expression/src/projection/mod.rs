@@ -5,7 +5,7 @@ mod array_operator;
 mod parse;
 mod path_changes;
 
-use crate::{Dependencies, Expression, PathSlots};
+use crate::{Dependencies, Expression, PathSlots, check_depth};
 use array_operator::ArrayOperator;
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::Result;
@@ -37,11 +37,11 @@ pub trait ElementPredicate: Send + Sync {
 /// Treatment of fields that no path names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Mode {
-    /// They are left out; computed fields come after the included ones.
+    /// Other fields are left out; computed fields come after the included ones.
     Inclusion,
-    /// They stay.
+    /// Other fields stay.
     Exclusion,
-    /// They stay; a computed field keeps the position of the field that it replaces.
+    /// Other fields stay; a computed field keeps the position of the field that it replaces.
     Addition,
 }
 
@@ -113,9 +113,34 @@ impl Projection {
         self.root.computes
     }
 
+    /// Whether it fails for no document, whatever is in it. Fields are only kept or left out, or top-level fields get the
+    /// value of a path or a constant: these are nowhere deeper than they were. The limit on a document's bytes between
+    /// stages protects memory, and is no matter of a document that is not made.
+    pub fn cannot_fail(&self) -> bool {
+        self.positional.is_none()
+            && self.root.children.iter().all(|(_, child)| match child {
+                Child::Computed(expression) => {
+                    let fits = |value| check_depth(value, 1).is_ok();
+                    expression.as_field().is_some() || expression.as_literal().is_some_and(fits)
+                }
+                child => child.keeps_or_drops(),
+            })
+    }
+
     /// Whether the result has only the named fields, so that nothing else of the document is needed.
     pub fn is_inclusion(&self) -> bool {
         self.mode == Mode::Inclusion
+    }
+}
+
+impl Child {
+    /// Whether fields are only kept or left out.
+    fn keeps_or_drops(&self) -> bool {
+        match self {
+            Self::Include | Self::Exclude => true,
+            Self::Nested(node) => !node.computes && node.children.iter().all(|(_, child)| child.keeps_or_drops()),
+            Self::Computed(_) | Self::Array(_) => false,
+        }
     }
 }
 

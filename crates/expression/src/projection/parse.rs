@@ -184,7 +184,7 @@ impl Reader<'_, '_> {
         }
         match (self.kind, first.name) {
             (_, "$meta") => {
-                // It is allowed in inclusions and in exclusions.
+                // Metadata is allowed in inclusions and in exclusions.
                 self.shows_metadata = true;
                 self.insert_expression(path, document)
             }

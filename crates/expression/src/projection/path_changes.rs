@@ -18,9 +18,9 @@ pub enum PathChange {
     Kept,
     /// Its value is left out.
     Dropped,
-    /// It gets the value of this dotted path of the input, as an expression finds it.
+    /// The path gets the value of this dotted path of the input, as an expression finds it.
     CopyOf(String),
-    /// It gets any other value.
+    /// The path gets any other value.
     Computed,
 }
 

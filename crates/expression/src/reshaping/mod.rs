@@ -56,7 +56,7 @@ impl Reshaping {
 
     /// Applies the stage to the context's document.
     /// # Errors
-    /// Errors of the expressions; 40228 for a new root that is no document.
+    /// Errors of the expressions; 40228 for a new root that is not a document.
     pub fn apply(&self, context: &EvaluationContext<'_>) -> Result<DocumentBuf> {
         match &self.change {
             Change::Fields(projection) => {
@@ -111,6 +111,14 @@ impl Reshaping {
         match &self.change {
             Change::Fields(_) => None,
             Change::Root(root) => root.path(),
+        }
+    }
+
+    /// Whether it fails for no document. False if that is not known.
+    pub fn cannot_fail(&self) -> bool {
+        match &self.change {
+            Change::Fields(projection) => projection.cannot_fail(),
+            Change::Root(_) => false,
         }
     }
 

@@ -15,12 +15,10 @@ pub(super) fn parse(_: &'static str, value: ValueRef<'_>, scope: &ParseScope) ->
         return Err(Failure::new(ErrorCode(40229), message));
     };
     if let Some(unknown) = specification.iter().find(|element| element.name != "newRoot") {
-        let message = format!("BSON field '$replaceRoot.{}' is an unknown field.", unknown.name);
-        return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+        return Err(Failure::unknown_field(format_args!("$replaceRoot.{}", unknown.name)));
     }
     let Some(new_root) = specification.get("newRoot") else {
-        let message = "BSON field '$replaceRoot.newRoot' is missing but a required field";
-        return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
+        return Err(Failure::missing_field("$replaceRoot.newRoot"));
     };
     Ok(Change::Root(NewRoot(Expression::parse(new_root, scope)?)))
 }

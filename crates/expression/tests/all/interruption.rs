@@ -47,7 +47,7 @@ fn large() -> DocumentBuf {
         .with("binary", ValueRef::Binary { subtype: 0, bytes: &vec![7; 100_000] })
 }
 
-/// Expressions that take a while over them.
+/// Expressions that take a while with these fields.
 const LONG: &[&str] = &[
     "{$allElementsTrue: ['$pairs']}",
     "{$anyElementTrue: ['$zeros']}",

@@ -32,7 +32,7 @@ fn code(source: &str) -> Option<i32> {
 }
 
 #[test]
-fn what_is_nested_too_deep_is_refused_where_it_is_made() {
+fn values_nested_too_deep_are_refused_where_they_are_made() {
     let deep = |levels: usize, body: &str| {
         format!("{{$reduce: {{input: {{$range: [0, {levels}]}}, initialValue: {{}}, in: {body}}}}}")
     };

@@ -91,7 +91,7 @@ fn made_values_are_as_mongodb_makes_them() {
 }
 
 #[test]
-fn what_scripts_throw_is_told() {
+fn exceptions_of_scripts_are_reported() {
     let cases = [
         ("function() { nobody.x }", "ReferenceError: nobody is not defined"),
         ("function() { throw 'words' }", "uncaught exception: words"),

@@ -155,7 +155,7 @@ fn an_operation_that_waits_for_a_place_can_be_stopped() {
 }
 
 #[test]
-fn what_a_script_holds_is_its_operations() {
+fn memory_of_a_script_counts_for_its_operation() {
     const LIMIT: u64 = 32 << 20;
     let server = ServerMemory::new(1 << 30);
     let limits = MemoryLimits { operation_bytes_max: LIMIT, server: Arc::clone(&server), ..MemoryLimits::none() };
@@ -182,7 +182,7 @@ fn a_process_that_fails_fails_its_operation_alone() {
         ("/nonexistent", "", "cannot start a process for scripts: No such file"),
         ("/bin/sh", "exit 1", "the process that ran the script has ended: exit status: 1"),
         // `cat` sends each request back as its answer.
-        ("/bin/sh", "exec /bin/cat >&0", "the process that ran the script answered nothing that makes sense"),
+        ("/bin/sh", "exec /bin/cat >&0", "the process that ran the script gave an answer that makes no sense"),
     ];
     for (program, command, expected) in cases {
         let scripts = Scripts::new(&unlimited(&Workers::new(program.into(), vec!["-c".into(), command.into()], 2)));

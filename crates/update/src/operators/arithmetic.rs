@@ -88,7 +88,7 @@ impl Modifier for Arithmetic {
     }
 }
 
-/// The effect of a result. Numbers are compared by value: decimal 1.00 in place of 1.0 is no change, and `NaN` differs
+/// The effect of a result. Numbers are compared by value: decimal 1.00 in place of 1.0 is not a change, and `NaN` differs
 /// from itself.
 fn became(current: ValueRef<'_>, result: Value) -> Effect<'static> {
     let number = result.as_ref();
