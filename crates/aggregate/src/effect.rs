@@ -47,6 +47,33 @@ pub enum Effect {
     Unites,
 }
 
+/// Number of a stage's paths that are compared with one path in one step of a rewrite.
+const PATHS_PER_STEP: usize = 16;
+
+impl Effect {
+    /// Number of steps that finding the origin of one path takes.
+    pub(crate) fn steps_of_path(&self) -> usize {
+        1 + self.paths() / PATHS_PER_STEP
+    }
+
+    /// Number of paths that it names.
+    fn paths(&self) -> usize {
+        match self {
+            Self::Reshapes(changes) | Self::Unwinds(changes) | Self::Searches(changes) => changes.named.len(),
+            Self::Joins(joined) => joined.changes.named.len(),
+            Self::Groups { keys } => keys.len(),
+            Self::Windows { by, changes } | Self::Densifies { by, changes } => by.len() + changes.named.len(),
+            Self::Opaque
+            | Self::Filters
+            | Self::Cuts
+            | Self::Orders
+            | Self::ReplacesBy(_)
+            | Self::Prunes
+            | Self::Unites => 0,
+        }
+    }
+}
+
 /// A join.
 pub struct Joined {
     /// How documents of the input change.
@@ -57,7 +84,7 @@ pub struct Joined {
 
 /// The documents that a join unwinds.
 pub struct JoinedSide {
-    /// The top-level field that they are in.
+    /// The top-level field that holds the joined documents.
     pub field: String,
     /// Whether documents of the input stay that have no joined documents.
     pub keeps_unmatched: bool,

@@ -1,8 +1,8 @@
 //! Finds documents of another collection whose path equals one of several values.
 //!
 //! [`Sources`](crate::Sources) makes the [`Lookups`] once for a stage: by `_id` (`IdJoin` of `query`), or by an index
-//! that begins with the path (`EqualityLookup`). Several values, nulls, arrays, and pipelines behind an index get a
-//! plan for each document. Without an index, one table of the whole collection is built.
+//! that begins with the path (`EqualityLookup`). Several values, nulls and arrays, and a pipeline where an index
+//! serves, get a plan for each document. Without an index, one table of the whole collection is built.
 
 use crate::join_table::JoinTable;
 use crate::joined_path::matched_values;
@@ -150,7 +150,7 @@ impl EqualityJoin {
         environment.sources.open(&self.source, stages.as_ref(), environment)
     }
 
-    /// The documents of one value, if no plan is needed. With a pipeline behind, a plan may choose a better index.
+    /// The documents of one value, if no plan is needed. If a pipeline follows, a plan may choose a better index.
     fn look_up(
         &mut self,
         value: ValueRef<'_>,
@@ -229,7 +229,7 @@ impl EqualityJoin {
 fn find(table: &mut JoinTable, values: &[ValueRef<'_>], environment: &Environment) -> Result<Vec<DocumentBuf>> {
     let (mut found, mut key) = (Vec::new(), Vec::new());
     for value in values {
-        if matches!(value, ValueRef::Null | ValueRef::Undefined) {
+        if matches!(value, ValueRef::Null) {
             table.add_positions(KEY_OF_NULL, &mut found);
             continue;
         }
@@ -260,16 +260,23 @@ pub(crate) fn match_any(path: &FieldPath, values: &[ValueRef<'_>]) -> DocumentBu
     DocumentBuf::new().with("$match", &filter(&path.dotted(), values))
 }
 
-/// A filter for equality with one of the values. `$in` would treat a regex as a pattern.
+/// A filter for equality with one of the values. In a list, a regex would be a pattern, and a document with a field like an
+/// operator is refused. No comparison takes undefined, which equals undefined alone.
 fn filter(path: &str, values: &[ValueRef<'_>]) -> DocumentBuf {
-    if values.iter().any(|value| matches!(value, ValueRef::Regex { .. })) {
-        let alternatives: ArrayBuf = values
-            .iter()
-            .map(|value| DocumentBuf::new().with(path, &DocumentBuf::new().with("$eq", *value)))
-            .fold(ArrayBuf::new(), |mut all, one| {
-                all.push(&one);
-                all
-            });
+    let is_listed = |value: &ValueRef<'_>| match value {
+        ValueRef::Regex { .. } | ValueRef::Undefined => false,
+        ValueRef::Document(document) => document.first().is_none_or(|first| !first.name.starts_with('$')),
+        _ => true,
+    };
+    if !values.iter().all(is_listed) {
+        let mut alternatives = ArrayBuf::new();
+        for value in values {
+            let condition = match value {
+                ValueRef::Undefined => DocumentBuf::new().with("$type", "undefined"),
+                value => DocumentBuf::new().with("$eq", *value),
+            };
+            alternatives.push(&DocumentBuf::new().with(path, &condition));
+        }
         return DocumentBuf::new().with("$or", &alternatives);
     }
     let condition = match values {

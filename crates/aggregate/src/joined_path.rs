@@ -2,10 +2,21 @@
 
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 
+/// How a path comes to its last value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reached {
+    ByName,
+    /// As the element of an array that the last component names.
+    ByPosition,
+}
+
+/// Takes the values at a path.
+type Visit<'v, 'd> = dyn FnMut(ValueRef<'d>, Reached) + 'v;
+
 /// The values that a local field joins on: an array at the end of the path stands for its elements.
 pub(crate) fn local_values<'d>(document: DocumentRef<'d>, path: &[Box<str>]) -> Vec<ValueRef<'d>> {
     let mut values = Vec::new();
-    walk(document, path, &mut |value| match value {
+    walk(document, path, &mut |value, _| match value {
         ValueRef::Array(array) => values.extend(array.iter()),
         other => values.push(other),
     });
@@ -13,32 +24,32 @@ pub(crate) fn local_values<'d>(document: DocumentRef<'d>, path: &[Box<str>]) -> 
 }
 
 /// The values by which an equality filter would find a document: an array at the end of the path stands for itself and
-/// for its elements.
+/// for its elements, but only for itself if the path names its position in another array.
 pub(crate) fn matched_values<'d>(document: DocumentRef<'d>, path: &[Box<str>]) -> Vec<ValueRef<'d>> {
     let mut values = Vec::new();
-    walk(document, path, &mut |value| {
+    walk(document, path, &mut |value, reached| {
         values.push(value);
-        if let ValueRef::Array(array) = value {
+        if let (ValueRef::Array(array), Reached::ByName) = (value, reached) {
             values.extend(array.iter());
         }
     });
     values
 }
 
-fn walk<'d>(document: DocumentRef<'d>, path: &[Box<str>], visit: &mut dyn FnMut(ValueRef<'d>)) {
+fn walk<'d>(document: DocumentRef<'d>, path: &[Box<str>], visit: &mut Visit<'_, 'd>) {
     let Some((name, rest)) = path.split_first() else { return };
     if let Some(value) = document.get(name) {
-        walk_value(value, rest, visit);
+        walk_value((value, Reached::ByName), rest, visit);
     }
 }
 
-fn walk_value<'d>(value: ValueRef<'d>, rest: &[Box<str>], visit: &mut dyn FnMut(ValueRef<'d>)) {
+fn walk_value<'d>((value, reached): (ValueRef<'d>, Reached), rest: &[Box<str>], visit: &mut Visit<'_, 'd>) {
     match value {
-        _ if rest.is_empty() => visit(value),
+        _ if rest.is_empty() => visit(value, reached),
         ValueRef::Document(document) => walk(document, rest, visit),
         ValueRef::Array(array) => {
             if let Some(element) = at_position(array, &rest[0]) {
-                walk_value(element, &rest[1..], visit);
+                walk_value((element, Reached::ByPosition), &rest[1..], visit);
             }
             for element in array.iter().filter_map(ValueRef::as_document) {
                 walk(element, rest, visit);
@@ -73,6 +84,8 @@ mod tests {
         assert_eq!(both("a", "{a: [1, [2]]}"), "1 [2] | [1, [2]] 1 [2]");
         assert_eq!(both("a.b", "{a: [{b: 1}, {c: 2}, {b: [3]}]}"), "1 3 | 1 [3] 3");
         assert_eq!(both("a.1", "{a: [5, 6]}"), "6 | 6");
+        assert_eq!(both("a.1", "{a: [5, [6]]}"), "6 | [6]");
+        assert_eq!(both("a.1.b", "{a: [5, {b: [6]}]}"), "6 | [6] 6");
         assert_eq!(both("a.01", "{a: [5, 6]}"), " | ");
     }
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// A parsed pipeline.
 pub struct Pipeline {
     stages: Vec<Arc<dyn Stage>>,
-    /// Numbers of each stage: of the stages as parsed whose work it does.
+    /// For each stage, the numbers of the parsed stages whose work it does.
     numbers: Vec<Vec<usize>>,
     /// For each stage as sent, the number of the stage that does the last of its work.
     sent: Vec<usize>,
@@ -102,6 +102,11 @@ impl Pipeline {
     pub fn sample_size(&self) -> Option<u64> {
         let first = self.stages.first().filter(|_| self.environment.rewrites.are_applied());
         first?.sample_size()
+    }
+
+    /// Whether the first stage asks only for the number of documents.
+    pub fn counts_alone(&self) -> bool {
+        self.environment.rewrites.are_applied() && self.stages.first().is_some_and(|first| first.counts_alone())
     }
 
     /// Input fields that the result depends on.

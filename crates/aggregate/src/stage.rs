@@ -65,7 +65,12 @@ pub trait Stage: Send + Sync {
         false
     }
 
-    /// The way metadata passes this stage.
+    /// Whether it makes exactly one document of each, in their order, and fails for none.
+    fn only_changes_documents(&self) -> bool {
+        false
+    }
+
+    /// How the stage treats the metadata of documents.
     fn metadata(&self) -> Carried {
         Carried::Along
     }

@@ -17,8 +17,7 @@ impl<'a> StageFields<'a> {
     pub fn new(stage: &'static str, body: DocumentRef<'a>, known: &[&str]) -> Result<Self> {
         for (position, field) in body.iter().enumerate() {
             if !known.contains(&field.name) {
-                let message = format!("BSON field '{stage}.{}' is an unknown field.", field.name);
-                return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+                return Err(Failure::unknown_field(format_args!("{stage}.{}", field.name)));
             }
             if body.iter().take(position).any(|earlier| earlier.name == field.name) {
                 let message = format!("BSON field '{stage}.{}' is a duplicate field", field.name);
@@ -37,10 +36,7 @@ impl<'a> StageFields<'a> {
     /// # Errors
     /// `IDLFailedToParse`.
     pub fn required<T>(&self, name: &str, value: Option<T>) -> Result<T> {
-        value.ok_or_else(|| {
-            let message = format!("BSON field '{}.{name}' is missing but a required field", self.stage);
-            Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
-        })
+        value.ok_or_else(|| Failure::missing_field(format_args!("{}.{name}", self.stage)))
     }
 
     /// A field that must be a string.
@@ -99,9 +95,6 @@ impl<'a> StageFields<'a> {
 
     /// The failure for a field of the wrong type.
     pub fn mismatch(&self, name: &str, value: ValueRef<'_>, expected: &str) -> Failure {
-        let kind = value.kind().alias();
-        let message =
-            format!("BSON field '{}.{name}' is the wrong type '{kind}', expected type '{expected}'", self.stage);
-        Failure::type_mismatch(message)
+        Failure::wrong_type(format_args!("{}.{name}", self.stage), value, format_args!("type '{expected}'"))
     }
 }

@@ -54,6 +54,12 @@ impl DocumentStream for Counted {
         self.run.returned.fetch_add(u64::from(document.is_some()), Ordering::Relaxed);
         Ok(document)
     }
+
+    fn take_count(&mut self) -> Option<u64> {
+        let count = self.input.take_count()?;
+        self.run.returned.fetch_add(count, Ordering::Relaxed);
+        Some(count)
+    }
 }
 
 impl Drop for Counted {

@@ -45,6 +45,12 @@ pub trait DocumentStream: Send {
         Ok(())
     }
 
+    /// Takes the number of the remaining documents if the source knows it without reading them; none remains then. Only for
+    /// a reader to which all documents are alike.
+    fn take_count(&mut self) -> Option<u64> {
+        None
+    }
+
     /// Whether [`Self::visit_part`] lends documents without copying each.
     fn lends_parts(&self) -> bool {
         false

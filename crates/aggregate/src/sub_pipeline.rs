@@ -38,7 +38,7 @@ impl SubPipeline {
         Ok(Self { source, stages: stages.iter().collect() })
     }
 
-    /// Adds a filter behind the stages.
+    /// Adds a filter after the stages.
     pub fn add_filter(&mut self, filter: DocumentRef<'_>) {
         self.stages.push(&DocumentBuf::new().with(bunko_stages::MATCH.name, filter));
     }

@@ -11,7 +11,7 @@ use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Namespace;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::Offered;
-use bunko_query::{Execution, FindQuery, Footing, PlanReport, QueryScope, Standing, plan};
+use bunko_query::{Execution, FindQuery, Footing, Hint, PlanReport, QueryScope, Standing, plan};
 use bunko_session::cursors::CursorSource;
 use bunko_store::{Lsn, Snapshot};
 use std::sync::{Arc, Weak};
@@ -94,6 +94,25 @@ impl Aggregation {
             None => parsed.split_for_planner(),
         };
         Ok(Self { query: planner_query(part, &pipeline, scope)?, pipeline, resolved, sources })
+    }
+
+    /// Gives the query a hint. A hinted index serves the filter at the front of the pipeline, so the query takes the filter
+    /// even if the pipeline is not rewritten.
+    /// # Errors
+    /// Errors of the filter.
+    pub fn set_hint(&mut self, hint: Option<Hint>) -> Result<()> {
+        let names_index = matches!(hint, Some(Hint::Name(_) | Hint::KeyPattern(_)));
+        let is_stored = self.resolved.as_ref().is_some_and(|resolved| resolved.below.unstored().is_none());
+        let has_taken_none = self.query.near.is_none() && self.query.filter_document.as_ref().is_empty();
+        if names_index && is_stored && has_taken_none {
+            let filters = self.pipeline.take_unrewritten_filters();
+            if !filters.is_empty() {
+                let part = PlannerPart { filters, ..PlannerPart::default() };
+                self.query = planner_query(part, &self.pipeline, Arc::clone(&self.query.scope))?;
+            }
+        }
+        self.query.hint = hint;
+        Ok(())
     }
 
     /// Opens a pipeline. Also returns whether later batches may take long.

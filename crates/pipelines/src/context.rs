@@ -5,6 +5,7 @@ use crate::surroundings::Surroundings;
 use bunko_aggregate::Rewrites;
 use bunko_authority::Asker;
 use bunko_errors::{Failure, Result};
+use bunko_observe::query_statistics::QueryStatistics;
 use bunko_query::QueryScope;
 use bunko_request::Request;
 use bunko_request::deployment::Deployment;
@@ -54,6 +55,9 @@ pub trait StageClient: PipelineContext {
 
     /// The settings of query shapes.
     fn query_settings(&self) -> &AllQuerySettings;
+
+    /// The statistics of queries.
+    fn query_statistics(&self) -> &QueryStatistics;
 
     /// The facts about a command.
     fn facts_of(&self, command: &str) -> Option<&'static CommandFacts>;

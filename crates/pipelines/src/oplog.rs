@@ -87,7 +87,7 @@ pub fn validate(catalog: &Catalog, operation: &Arc<OperationContext>) -> Result<
 /// The behaviour of a `find` cursor at the end of the oplog.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtEnd {
-    /// It ends.
+    /// The cursor ends.
     Closes,
     /// The cursor is tailable.
     Stays,

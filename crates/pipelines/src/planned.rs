@@ -31,6 +31,7 @@ pub(crate) fn planner_query(part: PlannerPart, rest: &Pipeline, scope: Arc<Query
     if query.near.is_none() && query.skip == 0 && query.limit.is_none() {
         query.distinct = rest.distinct();
         query.sampled = rest.sample_size();
+        query.is_counted = rest.counts_alone();
     }
     if let Dependencies::Fields(fields) = rest.dependencies() {
         query.needed = Some(fields.into_iter().map(String::into_boxed_str).collect());
@@ -144,6 +145,13 @@ impl DocumentStream for Planned {
             self.end();
         }
         Ok(())
+    }
+
+    fn take_count(&mut self) -> Option<u64> {
+        let known = self.execution.take_count()?;
+        self.count();
+        self.end();
+        Some(known)
     }
 
     fn lends_parts(&self) -> bool {

@@ -120,7 +120,7 @@ fn resolve_by(
     }
 }
 
-/// A pipeline behind those of the views that it reads. A pipeline that begins with a fusion or a vector search applies
+/// A pipeline after those of the views that it reads. A pipeline that begins with a fusion or a vector search applies
 /// the views itself.
 pub fn behind_views(resolved: &Resolved, pipeline: ArrayRef<'_>) -> ArrayBuf {
     if reads_by_itself(pipeline) {

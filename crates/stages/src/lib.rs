@@ -152,27 +152,27 @@ pub enum Place {
 /// Whether a facet may contain a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FacetUse {
-    /// It may.
+    /// A facet may contain the stage.
     Allowed,
-    /// It may not, nor may a pipeline inside the facet's stages.
+    /// Neither a facet nor a pipeline inside its stages may contain the stage.
     Refused,
 }
 
 /// Whether pipelines inside other stages may contain a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nesting {
-    /// They may.
+    /// All such pipelines may contain the stage.
     Anywhere,
-    /// Only the pipeline of a `$lookup` may not.
+    /// The pipeline of a `$lookup` may not contain the stage; all others may.
     NotInLookup,
-    /// Only the pipeline that the client sent may.
+    /// Only the pipeline that the client sent may contain the stage.
     Outermost,
 }
 
 /// The pipelines and collections in a stage's specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inner {
-    /// None.
+    /// The specification has neither.
     None,
     /// Each field is a pipeline over the stage's input.
     Facets,
@@ -193,12 +193,12 @@ pub enum Inner {
 /// Whether updates may contain a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpdateUse {
-    /// They may.
+    /// Updates may contain the stage.
     Allowed,
-    /// They may not.
+    /// Updates may not contain the stage.
     Refused,
-    /// They may not, and MongoDB reports errors in its specification before that. Such errors do not depend on other
-    /// stages or collections.
+    /// Updates may not contain the stage, and MongoDB reports errors in its specification before that. Such errors do
+    /// not depend on other stages or collections.
     RefusedLate,
 }
 
@@ -206,18 +206,18 @@ pub enum UpdateUse {
 /// Source: MongoDB manual 8.2, "Modify Change Stream Output".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamUse {
-    /// It may not.
+    /// The stage may not follow a change stream.
     Refused,
-    /// It may.
+    /// The stage may follow a change stream.
     Allowed,
 }
 
 /// Whether transactions may run a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionUse {
-    /// They may.
+    /// Transactions may run the stage.
     Allowed,
-    /// They may not.
+    /// Transactions may not run the stage.
     Refused,
 }
 
@@ -238,13 +238,13 @@ pub enum ApiUse {
 /// The read concerns that a stage allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConcernUse {
-    /// All.
+    /// The stage allows every read concern.
     Any,
     /// `local`: it is about the state of the process.
     OnlyLocal,
     /// `majority`: it is about durable changes.
     OnlyMajority,
-    /// All but `snapshot` and `linearizable`: it reads the catalog, which keeps no past states.
+    /// All but `snapshot` and `linearizable`: the stage reads the catalog, which keeps no past states.
     NoPastStates,
     /// All but `linearizable`: it writes.
     NotLinearizable,
@@ -253,7 +253,7 @@ pub enum ConcernUse {
 /// Whether a stage may report on collections that are not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnstoredUse {
-    /// It may not.
+    /// The stage is refused on such collections.
     Refused,
     /// On the oplog.
     Oplog,
@@ -264,24 +264,24 @@ pub enum UnstoredUse {
 /// Whether the pipelines of a fusion may contain a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FusionUse {
-    /// They may not: it changes documents, or is none of the next two.
+    /// A fusion refuses the stage: it changes documents, or neither selects nor orders them.
     Refused,
-    /// They may: it selects or orders documents.
+    /// A fusion may contain the stage, which selects or orders documents.
     Selects,
-    /// They may: it finds documents in an order, or with a score, of its own.
+    /// A fusion may contain the stage, which finds documents in an order, or with a score, of its own.
     Searches,
 }
 
 /// The engine of MongoDB that runs a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StageEngine {
-    /// The classic one.
+    /// The classic engine.
     Classic,
-    /// At the start of a pipeline the slot-based one, or the planner before it.
+    /// At the start of a pipeline the slot-based engine, or the planner before it.
     SlotBased,
-    /// As above. If it is the last of them, it hands its documents to the classic engine.
+    /// As `SlotBased`. The last of these stages hands its documents to the classic engine.
     SlotBasedWithHandover,
-    /// It expands to a `$group`, with a `$sort` after it.
+    /// The stage expands to a `$group`, with a `$sort` after it.
     Grouping,
 }
 

@@ -93,6 +93,7 @@ pub const CHANGE_STREAM: Stage = Stage {
     nesting: Nesting::Outermost,
     transaction: TransactionUse::Refused,
     read_concern: ConcernUse::OnlyMajority,
+    shape: Shape::Parts,
     ..Stage::PLAIN
 };
 /// `$changeStreamSplitLargeEvent`.
@@ -278,6 +279,7 @@ pub const MERGE: Stage = Stage {
     nesting: Nesting::Outermost,
     transaction: TransactionUse::Refused,
     read_concern: ConcernUse::NotLinearizable,
+    shape: Shape::Parts,
     ..Stage::PLAIN
 };
 /// `$out`.
@@ -327,6 +329,7 @@ pub const QUERY_STATS: Stage = Stage {
     facet: FacetUse::Refused,
     transaction: TransactionUse::Refused,
     stable_api: ApiUse::Outside,
+    shape: Shape::Value,
     ..Stage::PLAIN
 };
 /// `$rankFusion`.
@@ -335,6 +338,7 @@ pub const RANK_FUSION: Stage = Stage {
     source: Source::Fusion,
     facet: FacetUse::Refused,
     stable_api: ApiUse::Outside,
+    shape: Shape::Value,
     ..Stage::PLAIN
 };
 /// `$redact`.
@@ -370,13 +374,14 @@ pub const SAMPLE: Stage = Stage {
     ..Stage::PLAIN
 };
 /// `$score`.
-pub const SCORE: Stage = Stage { name: "$score", ..Stage::PLAIN };
+pub const SCORE: Stage = Stage { name: "$score", shape: Shape::Expression, ..Stage::PLAIN };
 /// `$scoreFusion`.
 pub const SCORE_FUSION: Stage = Stage {
     name: "$scoreFusion",
     source: Source::Fusion,
     facet: FacetUse::Refused,
     stable_api: ApiUse::Outside,
+    shape: Shape::Value,
     ..Stage::PLAIN
 };
 /// `$search`.
@@ -387,6 +392,7 @@ pub const SEARCH: Stage = Stage {
     transaction: TransactionUse::Refused,
     stable_api: ApiUse::Outside,
     fusion: FusionUse::Searches,
+    shape: Shape::Value,
     ..Stage::PLAIN
 };
 /// `$searchBeta`.
@@ -396,6 +402,7 @@ pub const SEARCH_BETA: Stage = Stage {
     facet: FacetUse::Refused,
     transaction: TransactionUse::Refused,
     stable_api: ApiUse::Outside,
+    shape: Shape::Value,
     ..Stage::PLAIN
 };
 /// `$searchMeta`.
@@ -405,6 +412,7 @@ pub const SEARCH_META: Stage = Stage {
     facet: FacetUse::Refused,
     transaction: TransactionUse::Refused,
     stable_api: ApiUse::Outside,
+    shape: Shape::Value,
     ..Stage::PLAIN
 };
 /// `$set`.
@@ -472,5 +480,6 @@ pub const VECTOR_SEARCH: Stage = Stage {
     transaction: TransactionUse::Refused,
     stable_api: ApiUse::Outside,
     fusion: FusionUse::Searches,
+    shape: Shape::Value,
     ..Stage::PLAIN
 };

@@ -1,4 +1,4 @@
-//! Reading pipelines. This stands above the stages: those that hold pipelines read them by [`Pipeline::parse`].
+//! Reads pipelines. Stages that hold pipelines read them by [`Pipeline::parse`], which knows the table of stages.
 
 use super::{Pipeline, stage_field};
 use crate::Environment;
@@ -86,8 +86,8 @@ impl Pipeline {
     }
 }
 
-/// Rewrites stages, each with the position, as sent, of the one that it comes from. Also returns, for each stage as sent,
-/// the number of the stage that does the last of its work.
+/// Rewrites stages, each with the position, as sent, of the one that it comes from. Also returns, for each stage as
+/// sent, the number of the stage that does the last of its work.
 fn rewritten(
     stages: Vec<(usize, Box<dyn Stage>)>,
     count: usize,

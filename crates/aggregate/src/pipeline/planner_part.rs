@@ -26,7 +26,7 @@ pub struct PlannerPart {
 }
 
 impl PlannerPart {
-    /// Takes over the work of the stage behind this part, if the planner can do it there; returns whether it did.
+    /// Takes over the work of the stage after this part, if the planner can do it there; returns whether it did.
     /// `next` is the stage after that one.
     fn take(&mut self, stage: &Arc<dyn Stage>, next: Option<&Arc<dyn Stage>>) -> bool {
         match stage.plannable() {
@@ -107,12 +107,28 @@ impl Pipeline {
         (part, self)
     }
 
-    /// Filters on the buckets that the stage at `position` unpacks, made of the filters right behind it.
+    /// Takes the filters at the front of a pipeline that is not rewritten: a hinted index serves them only in the query.
+    /// Only valid if the planner has taken no stage before.
+    pub fn take_unrewritten_filters(&mut self) -> Vec<DocumentBuf> {
+        if self.environment.rewrites.are_applied() {
+            return Vec::new();
+        }
+        let front = self.stages.iter().map_while(|stage| match stage.plannable() {
+            Plannable::Filter(filter) => Some(filter.to_owned()),
+            _ => None,
+        });
+        let filters: Vec<_> = front.collect();
+        self.stages.drain(..filters.len());
+        self.numbers.drain(..filters.len());
+        filters
+    }
+
+    /// Filters on the buckets that the stage at `position` unpacks, made of the filters right after it.
     fn bucket_filters(&self, position: usize) -> impl Iterator<Item = DocumentBuf> {
-        let behind = self.stages[position + 1..].iter().map_while(|stage| match stage.plannable() {
+        let after = self.stages[position + 1..].iter().map_while(|stage| match stage.plannable() {
             Plannable::Filter(filter) => Some(filter),
             _ => None,
         });
-        behind.filter_map(move |filter| self.stages[position].bucket_filter(filter))
+        after.filter_map(move |filter| self.stages[position].bucket_filter(filter))
     }
 }

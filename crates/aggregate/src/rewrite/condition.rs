@@ -25,9 +25,9 @@ pub(super) struct Mapped {
 /// The strength of the proof about a mapped condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Proof {
-    /// A document behind the stage satisfies the condition only if its input satisfies the mapped one.
+    /// A document after the stage satisfies the condition only if its input satisfies the mapped one.
     Implied,
-    /// As `Implied`, and the reverse.
+    /// A document after the stage satisfies the condition if and only if its input satisfies the mapped one.
     Equivalent,
 }
 
@@ -49,7 +49,7 @@ impl Condition {
         Self { filter: DocumentBuf::new().with("$alwaysFalse", 1_i32) }
     }
 
-    /// A condition that all these make together.
+    /// The conjunction of these conditions.
     pub(super) fn all(conditions: &[Self]) -> Self {
         let mut names = HashSet::new();
         let are_distinct = conditions.iter().flat_map(|one| one.filter.as_ref()).all(|field| names.insert(field.name));
@@ -64,7 +64,7 @@ impl Condition {
         Self { filter }
     }
 
-    /// Steps of the work of mapping it.
+    /// Number of steps that mapping it takes.
     pub(super) fn steps(&self) -> usize {
         1 + self.filter.len_bytes() / 16
     }

@@ -1,7 +1,7 @@
 //! Moves `$skip` and `$limit` before stages that make exactly one document of each.
 //!
 //! **Proof.** The stage keeps the number and the order of documents and looks at one at a time, so the same positions are
-//! dropped before it as behind it. Errors on dropped documents are hidden, as MongoDB hides them.
+//! dropped before it as after it. Errors on dropped documents are hidden, as MongoDB hides them.
 
 use super::{Kind, Rule};
 use crate::Stage;

@@ -1,6 +1,6 @@
 //! Tells each `$sort` how many of its documents are read, so that it keeps no more.
 //!
-//! **Proof.** Behind the sort stand only `$skip` stages and then a `$limit`: documents behind their sum never leave the
+//! **Proof.** After the sort stand only `$skip` stages and then a `$limit`: documents after their sum never leave the
 //! pipeline. The `$limit` itself stays.
 
 use super::logical::LogicalStage;

@@ -1,19 +1,17 @@
 //! The logical pipeline: parsed stages in the order in which they run, while rules rewrite them.
 
+use super::steps::Steps;
 use super::{Condition, Effect, Kind, Passage, RULES, Rule, STOPPED, allows};
 use crate::stage::Plannable;
 use crate::{Environment, Stage, stages};
 use bunko_errors::Result;
 
-/// Maximum steps of all rules over one pipeline. A step maps 16 bytes of a condition, or tries a rule on a pair.
-pub(super) const STEPS_MAX: usize = 100_000;
-
 /// Stages that are being placed.
 pub(crate) struct LogicalPipeline<'e> {
-    stages: Vec<LogicalStage>,
-    environment: &'e Environment,
+    pub(super) stages: Vec<LogicalStage>,
+    pub(super) environment: &'e Environment,
     next_number: usize,
-    steps_left: usize,
+    steps: Steps<'e>,
     /// Names of the rules that fired, in order, each once.
     fired: Vec<&'static str>,
 }
@@ -23,7 +21,7 @@ pub(super) struct LogicalStage {
     pub(super) stage: Box<dyn Stage>,
     /// Numbers of the stages whose work it does. They stay with it wherever it goes.
     pub(super) numbers: Vec<usize>,
-    effect: Option<Effect>,
+    pub(super) effect: Option<Effect>,
 }
 
 /// Stages that have their places.
@@ -49,6 +47,11 @@ impl LogicalStage {
         Self { stage, numbers: vec![number], effect: None }
     }
 
+    /// A stage that does no work of a stage that was sent.
+    pub(super) fn added(stage: Box<dyn Stage>) -> Self {
+        Self { stage, numbers: Vec::new(), effect: None }
+    }
+
     pub(super) fn effect(&mut self) -> &Effect {
         self.effect.get_or_insert_with(|| self.stage.effect())
     }
@@ -60,7 +63,8 @@ impl LogicalStage {
 
 impl<'e> LogicalPipeline<'e> {
     pub(crate) fn new(environment: &'e Environment) -> Self {
-        Self { stages: Vec::new(), environment, next_number: 0, steps_left: STEPS_MAX, fired: Vec::new() }
+        let steps = Steps::new(environment.operation());
+        Self { stages: Vec::new(), environment, next_number: 0, steps, fired: Vec::new() }
     }
 
     /// Adds the next stage. Returns the number of the stage that does its work.
@@ -72,7 +76,7 @@ impl<'e> LogicalPipeline<'e> {
             return Ok(self.insert(place, stage));
         }
         match stage.plannable() {
-            // A filter behind filters alone is where it should be.
+            // A filter with nothing but filters before it is where it should be.
             Plannable::Filter(_) if self.stages.iter().any(|stage| !stage.is_filter()) => self.push_filter(stage),
             Plannable::Skip(_) | Plannable::Limit(_) => {
                 let place = self.place_of_cut()?;
@@ -90,9 +94,10 @@ impl<'e> LogicalPipeline<'e> {
     /// Errors of counting work.
     pub(crate) fn finish(mut self) -> Result<Rewritten> {
         if self.environment.rewrites.are_applied() {
+            self.move_sorts()?;
             for rule in self.allowed() {
                 let has_fired = match &rule.kind {
-                    Kind::Whole(change) => change(&mut self.stages, self.environment)?,
+                    Kind::Whole(change) => change(&mut self.stages, self.environment, &mut self.steps)?,
                     Kind::Tell(tell) => tell(&mut self.stages),
                     _ => false,
                 };
@@ -101,32 +106,25 @@ impl<'e> LogicalPipeline<'e> {
                 }
             }
         }
+        if self.steps.are_used_up() {
+            self.note(STOPPED);
+        }
         let (numbers, stages) = self.stages.into_iter().map(|one| (one.numbers, one.stage)).unzip();
         Ok(Rewritten { stages, numbers, fired: self.fired })
     }
 
-    fn note(&mut self, name: &'static str) {
+    pub(super) fn note(&mut self, name: &'static str) {
         if !self.fired.contains(&name) {
             self.fired.push(name);
         }
     }
 
     /// Takes steps; returns whether there were enough.
-    fn takes(&mut self, steps: usize) -> Result<bool> {
-        self.environment.operation().work(steps)?;
-        match self.steps_left.checked_sub(steps) {
-            Some(left) => {
-                self.steps_left = left;
-                Ok(true)
-            }
-            None => {
-                self.note(STOPPED);
-                Ok(false)
-            }
-        }
+    pub(super) fn takes(&mut self, steps: usize) -> Result<bool> {
+        self.steps.takes(steps)
     }
 
-    fn allowed(&self) -> impl Iterator<Item = &'static Rule> + use<> {
+    pub(super) fn allowed(&self) -> impl Iterator<Item = &'static Rule> + use<> {
         let rewrites = self.environment.rewrites;
         RULES.iter().copied().filter(move |rule| allows(rewrites, rule))
     }
@@ -138,7 +136,7 @@ impl<'e> LogicalPipeline<'e> {
         number
     }
 
-    /// Inserts a stage, unless it and the one before become one.
+    /// Inserts a stage, or merges it with the one before.
     fn join(&mut self, place: usize, stage: Box<dyn Stage>) -> usize {
         let Some(before) = place.checked_sub(1) else { return self.insert(place, stage) };
         for rule in self.allowed() {
@@ -207,11 +205,14 @@ impl<'e> LogicalPipeline<'e> {
 
     /// Finds the places of a condition and of its copies.
     fn settle(&mut self, mut condition: Condition, settled: &mut Vec<Settled>) -> Result<()> {
-        let mut is_as_sent = true;
+        let (mut is_as_sent, mut is_copy) = (true, false);
         let mut place = self.stages.len();
         while place > 0 {
             if self.stages[place - 1].is_filter() {
                 // Filters may change places: a condition that moves cannot fail.
+                if !self.takes(1)? {
+                    break;
+                }
                 place -= 1;
                 continue;
             }
@@ -222,25 +223,29 @@ impl<'e> LogicalPipeline<'e> {
                 before.stage.take_inside(inside.filter.as_ref())?;
                 before.effect = None;
             }
-            if passage.stays {
-                settled.push(Settled { place: self.behind_filters(place), condition: condition.clone(), is_as_sent });
+            // The exact condition stays after the first stage that it cannot pass. A copy need not stay anywhere on its way:
+            // many stages and many conditions would make a copy for each pair of them.
+            if passage.stays && !is_copy {
+                settled.push(Settled { place: self.after_filters(place), condition: condition.clone(), is_as_sent });
             }
             let Some(before) = passage.before else { return Ok(()) };
+            is_copy |= passage.stays;
             is_as_sent &= !passage.stays && before.filter == condition.filter;
             (condition, place) = (before, place - 1);
         }
-        settled.push(Settled { place: self.behind_filters(place), condition, is_as_sent });
+        settled.push(Settled { place: self.after_filters(place), condition, is_as_sent });
         Ok(())
     }
 
-    /// The place behind the filters at a place: filters that need not change their order keep it.
-    fn behind_filters(&self, place: usize) -> usize {
+    /// The place after the filters at a place: filters that need not change their order keep it.
+    fn after_filters(&self, place: usize) -> usize {
         place + self.stages[place..].iter().take_while(|stage| stage.is_filter()).count()
     }
 
     /// How a condition passes the stage before it.
     fn passage(&mut self, before: usize, condition: &Condition) -> Result<Option<(Passage, &'static Rule)>> {
-        if !self.takes(condition.steps())? {
+        let steps = condition.steps() * self.stages[before].effect().steps_of_path();
+        if !self.takes(steps)? {
             return Ok(None);
         }
         let (allowed, environment) = (self.allowed(), self.environment);

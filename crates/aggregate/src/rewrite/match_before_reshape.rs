@@ -3,16 +3,18 @@
 //!
 //! **Proof.** The stage makes one document of each, and looks at no other document. Let `p` be a path of the condition.
 //!
-//! - A top-level field that stays has the same value before and behind, so every condition on it and below it does.
+//! - A top-level field that stays has the same value before and after the stage, so every condition on it or on a path
+//!   below it has the same answer.
 //! - `{b: '$k'}` gives `b` the value of `k`, and no `b` where `k` is missing: the condition is the same one on `k`. A
-//!   path behind it (`b.c`) becomes one behind `k`; an array lies at the same place.
+//!   path below it (`b.c`) becomes one below `k`; an array lies at the same place.
 //! - `{b: '$k.m'}` gathers the `m` of all documents of an array `k` into an array `b`. A value that is found at `b`
-//!   exists at `k.m`, so a condition that only a value without elements satisfies is implied. It is copied, and the exact
-//!   one stays.
-//! - Beside a nested path that is set or included (`a.b`, and the condition is on `a.c` or on `a.b` itself), values that
-//!   are no documents are replaced or dropped. They have no `a.c`, so conditions that need a value have the same answer.
+//!   exists at `k.m`, so a condition that only a value without elements satisfies is implied. It is copied, and the
+//!   exact one stays.
+//! - Beside a nested path that is set or included (`a.b`, and the condition is on `a.c` or on `a.b` itself), values
+//!   that are not documents are replaced or dropped. They have no `a.c`, so conditions that need a value have the same
+//!   answer.
 //! - A path that is computed, dropped, or contains a changed path has no origin.
-//! - A number in a path behind such a nested change may be an index, which drops may shift. It has no origin.
+//! - A number below such a nested path may be an index, which dropped values may shift. It has no origin.
 //!
 //! An expression of the stage that fails on documents that the condition excludes no longer does, as on MongoDB.
 

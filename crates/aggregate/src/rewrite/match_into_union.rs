@@ -1,4 +1,4 @@
-//! Moves a condition behind `$unionWith` into both of its inputs.
+//! Moves a condition that follows `$unionWith` into both of its inputs.
 //!
 //! **Proof.** The stage returns the documents of one input and then those of the other, unchanged. A condition looks at
 //! one document at a time. Both pipelines have the same variables and the same string order. Metadata is read by

@@ -1,4 +1,4 @@
-//! Merges adjacent `$match` stages behind the first other stage into one.
+//! Merges adjacent `$match` stages after the first other stage into one.
 //!
 //! **Proof.** A document passes both if it satisfies the filter `$and` of both. Filters with operators that may fail, or
 //! that have metadata, are not merged, so no order of evaluation can be told apart. The filters that begin a pipeline are
@@ -6,6 +6,7 @@
 
 use super::logical::LogicalStage;
 use super::origin::Origin;
+use super::steps::Steps;
 use super::{Condition, Kind, Rule};
 use crate::Environment;
 use crate::stage::Plannable;
@@ -14,7 +15,7 @@ use bunko_errors::Result;
 
 pub(super) const RULE: Rule = Rule { name: "mergeMatches", kind: Kind::Whole(merge) };
 
-fn merge(stages: &mut Vec<LogicalStage>, environment: &Environment) -> Result<bool> {
+fn merge(stages: &mut Vec<LogicalStage>, environment: &Environment, _: &mut Steps<'_>) -> Result<bool> {
     let leading = stages.iter().take_while(|stage| stage.is_filter()).count();
     let mut merged = Vec::with_capacity(stages.len());
     let mut rest = stages.drain(..).peekable();

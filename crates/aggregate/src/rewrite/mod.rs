@@ -5,12 +5,12 @@
 //! that states when the rewritten pipeline has the same results.
 //!
 //! - **Conditions move alone.** A `$match` is split into its conjuncts; each moves forward past stage after stage until
-//!   no rule can prove the next step. Its paths change on the way: behind `{$project: {b: '$k'}}` a condition on `b`
+//!   no rule can prove the next step. Its paths change on the way: after `{$project: {b: '$k'}}` a condition on `b`
 //!   becomes one on `k`.
 //! - **Some conditions are copied.** Where a rule can only prove that the results need a condition on the input, the
 //!   weaker condition goes to the front and the exact one stays.
 //! - **Termination.** A stage is placed once, and a condition only moves forward. A pipeline has
-//!   [`STEPS_MAX`](logical::STEPS_MAX) steps; stages that enter later stay where the client put them, and `explain`
+//!   a limited number of [steps]; stages that enter later stay where the client put them, and `explain`
 //!   shows [`STOPPED`].
 //! - **Errors.** A rewrite may hide an error: an expression is not evaluated on documents that a later filter excludes,
 //!   as on MongoDB. It never makes one: only conditions that cannot fail move (see [`Condition`]).
@@ -20,6 +20,7 @@
 
 mod condition;
 mod cut_before_reshape;
+mod drop_before_count;
 mod drop_given_sort;
 mod drop_unread_sort;
 mod expr_paths;
@@ -40,9 +41,13 @@ mod match_into_union;
 mod merge_cuts;
 mod merge_matches;
 mod move_never_matching;
+mod moving_sort;
 mod operand;
 mod origin;
+mod sort_before_reshape;
+mod sort_before_unwind;
 mod split_match;
+mod steps;
 mod unwind_into_lookup;
 
 pub(crate) use logical::{LogicalPipeline, Rewritten};
@@ -52,12 +57,14 @@ use crate::rule_set::{Rewrites, RuleSet};
 use crate::{Environment, Stage};
 use condition::Condition;
 use logical::LogicalStage;
+use moving_sort::{MovingSort, Passed};
+use steps::Steps;
 
 /// Shown by `explain` after the rules of a pipeline that used up its steps.
 pub(crate) const STOPPED: &str = "stopped";
 
 /// All rules. A rule of the same kind that comes earlier is tried first.
-static RULES: [&Rule; 21] = [
+static RULES: [&Rule; 24] = [
     &split_match::RULE,
     &match_before_reshape::RULE,
     &match_before_new_root::RULE,
@@ -75,8 +82,11 @@ static RULES: [&Rule; 21] = [
     &cut_before_reshape::RULE,
     &merge_cuts::RULE,
     &unwind_into_lookup::RULE,
+    &sort_before_reshape::RULE,
+    &sort_before_unwind::RULE,
     &drop_given_sort::RULE,
     &drop_unread_sort::RULE,
+    &drop_before_count::RULE,
     &merge_matches::RULE,
     &limit_sort::RULE,
 ];
@@ -96,12 +106,14 @@ enum Kind {
     Passage(fn(&Effect, &Condition, &Environment) -> Option<Passage>),
     /// Whether a `$skip` or `$limit` goes before a stage.
     Cut(fn(&dyn Stage) -> bool),
-    /// Lets a stage do the work of the one behind it too; returns whether it does.
+    /// How a `$sort` passes the stage before it; `None` if the rule does not know.
+    Order(fn(&mut LogicalStage, &MovingSort) -> Option<Passed>),
+    /// Lets a stage do the work of the stage after it too; returns whether it does.
     Pair(fn(&mut dyn Stage, &dyn Stage) -> bool),
-    /// Tells stages, once all have their places, about those behind them; returns whether it did.
+    /// Tells stages, once all have their places, about the stages after them; returns whether it did.
     Tell(fn(&mut [LogicalStage]) -> bool),
     /// Changes the stages once all have their places; returns whether it did.
-    Whole(fn(&mut Vec<LogicalStage>, &Environment) -> bunko_errors::Result<bool>),
+    Whole(fn(&mut Vec<LogicalStage>, &Environment, &mut Steps<'_>) -> bunko_errors::Result<bool>),
 }
 
 /// The way of a condition past the stage before it.
@@ -111,7 +123,7 @@ struct Passage {
     before: Option<Condition>,
     /// The condition that the stage applies to documents that it gets elsewhere.
     inside: Option<Condition>,
-    /// Whether the exact condition stays behind the stage.
+    /// Whether the exact condition stays after the stage.
     stays: bool,
 }
 

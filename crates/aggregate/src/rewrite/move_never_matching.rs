@@ -1,6 +1,6 @@
 //! Moves a condition that no document satisfies to the front, so that nothing is read.
 //!
-//! **Proof.** Nothing leaves the pipeline behind such a condition. A stage that makes no documents of an empty input has
+//! **Proof.** Nothing leaves the pipeline after such a condition. A stage that makes no documents of an empty input has
 //! the same result if the condition stands before it. Stages that make documents of nothing (`$facet`, `$densify`) and
 //! stages with documents of their own have no effect that passes here; `$unionWith` gets the condition in both inputs.
 //! Errors on documents that would be dropped are hidden, as MongoDB hides them.

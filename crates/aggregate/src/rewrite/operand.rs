@@ -38,8 +38,8 @@ pub(super) fn needs_a_value(condition: ValueRef<'_>) -> bool {
     })
 }
 
-/// Whether only values without elements or fields satisfy the condition, each on its own: the element of an array does
-/// as well as the value alone.
+/// Whether only values without elements or fields satisfy the condition, each on its own. The value may also be an
+/// element of an array.
 pub(super) fn needs_a_scalar(condition: ValueRef<'_>) -> bool {
     let Some(operators) = operators(condition) else { return is_scalar(condition) };
     operators.iter().all(|operator| match operator.name {

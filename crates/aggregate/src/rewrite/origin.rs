@@ -1,4 +1,4 @@
-//! Where the value at a path behind a stage comes from.
+//! Where the value at a path after a stage comes from.
 
 use crate::effect::top;
 use bunko_expression::{OtherFields, PathChange, PathChanges};
@@ -15,7 +15,7 @@ pub(super) enum Origin {
     /// As `Exact` for values that exist. Values without fields below an array, or in the place of a document, may be
     /// missing on one side.
     Found(String),
-    /// Each value, or element of an array, that exists behind the stage exists in the input too.
+    /// Each value, or element of an array, that exists after the stage exists in the input too.
     Implied(String),
     Unknown,
 }
@@ -25,13 +25,19 @@ pub(super) fn below<'p>(path: &'p str, above: &str) -> Option<&'p str> {
     path.strip_prefix(above).filter(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Whether a component behind the first is a number, which a filter also takes as an array's index.
+/// Whether a component after the first is a number, which a filter also takes as an array's index.
 pub(super) fn may_index(path: &str) -> bool {
     !active(Fault::PositionsKept)
         && path.split('.').skip(1).any(|name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The origin of a path behind a stage that changes paths.
+/// Whether one of two paths leads to a copy of a field to which the other leads too. If the field is an array, a sort by
+/// both paths fails, since they lead through different arrays. A sort by their origins does not.
+pub(super) fn is_copy_of_other(paths: [&str; 2], origins: [&str; 2]) -> bool {
+    (top(origins[0]) == top(origins[1])) != (top(paths[0]) == top(paths[1]))
+}
+
+/// The origin of a path after a stage that changes paths.
 pub(super) fn of_path(path: &str, changes: &PathChanges) -> Origin {
     let mut beside = Vec::new();
     for (name, change) in &changes.named {
@@ -54,7 +60,7 @@ pub(super) fn of_path(path: &str, changes: &PathChanges) -> Origin {
         OtherFields::Kept if beside.iter().all(|change| **change == PathChange::Dropped) => {
             Origin::Exact(path.to_owned())
         }
-        // Setting a field replaces values on the way that are no documents. They have no other fields.
+        // Setting a field replaces values on the way that are not documents. They have no other fields.
         OtherFields::Kept if active(Fault::BesideNestedKept) => Origin::Exact(path.to_owned()),
         OtherFields::Kept => Origin::Found(path.to_owned()),
     }
@@ -65,7 +71,7 @@ fn at_or_below(path: &str, name: &str, rest: &str, change: &PathChange) -> Origi
     let is_nested = name.contains('.');
     match change {
         PathChange::Kept if !is_nested => Origin::Exact(path.to_owned()),
-        // An inclusion drops values on the way that are no documents.
+        // An inclusion drops values on the way that are not documents.
         PathChange::Kept if !may_index(path) => Origin::Found(path.to_owned()),
         PathChange::CopyOf(source) if !is_nested && !source.contains('.') => Origin::Exact(format!("{source}{rest}")),
         PathChange::CopyOf(source) if active(Fault::NestedCopyExact) => Origin::Exact(format!("{source}{rest}")),

@@ -1,8 +1,9 @@
 //! Splits a `$match` into its conjuncts, so that each moves on its own.
 //!
 //! **Proof.** A document satisfies a filter if it satisfies all fields of the filter, and all clauses of its `$and`. No
-//! part of a filter depends on another one: those that do (`$text` with its metadata) are not split, because such a
-//! `$match` stays the first stage. The parts that stay behind the same stage become one filter again, in their order.
+//! part of the filter depends on another part: a filter with `$text`, on whose metadata other parts depend, is not
+//! split, because its `$match` stays the first stage. The parts that stay after the same stage become one filter
+//! again, in their order.
 
 use super::{Kind, Rule};
 

@@ -1,8 +1,8 @@
 //! Lets a `$lookup` do the `$unwind` of its own array, so that the array is never made.
 //!
 //! **Proof.** The stage checks that the `$unwind` is of the field `as`, which holds nothing but the array of joined
-//! documents. Unwinding them one by one returns the same documents in the same order. Only the limit on the size of the
-//! array no longer fails.
+//! documents. Unwinding them one by one returns the same documents in the same order. The one difference: an array
+//! above the size limit no longer fails.
 
 use super::{Kind, Rule};
 use crate::Stage;

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_reads_is_left_out() {
+    fn unread_fields_are_left_out() {
         let nested = "{x: 1, a: {y: 2, b: [1, 2], z: 3}, w: 4}";
         let only = |fields: &[&str]| put(nested, "a.b", Some(fields));
         assert_eq!(only(&["a.b", "w"]), put("{a: {b: 0}, w: 4}", "a.b", None));

@@ -134,7 +134,7 @@ fn key(value: ValueRef<'_>) -> Result<String> {
         return Err(Failure::bad_value("$geoNear parameter 'key' cannot be the empty string"));
     }
     FieldPath::parse(key)?;
-    // It becomes the path of a filter, whose length is limited.
+    // The key becomes the path of a filter, whose length is limited.
     Path::parse(key)?;
     Ok(key.to_owned())
 }

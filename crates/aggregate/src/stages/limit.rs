@@ -13,6 +13,11 @@ pub(super) const DEFINITION: Definition =
 
 struct Limit(u64);
 
+/// A stage that passes on this many documents at most; not 0.
+pub(crate) fn limiting(count: u64) -> Box<dyn Stage> {
+    Box::new(Limit(count))
+}
+
 fn parse(value: ValueRef<'_>, _: &Environment) -> Result<Stages> {
     let refusal = |what: &str| {
         let message = format!("invalid argument to $limit stage: {what}");

@@ -47,7 +47,9 @@ use bunko_bson::Element;
 use bunko_errors::{ErrorCode, Failure, Result};
 
 pub(crate) use geo_near::OverMeasurements;
+pub(crate) use limit::limiting;
 pub(crate) use match_filter::filtering;
+pub(crate) use sort::sorting;
 
 static DEFINITIONS: &[Definition] = &[
     reshaped::ADD_FIELDS,

@@ -13,7 +13,7 @@ pub(super) enum Granularity {
     PowersOf2,
 }
 
-/// Every `step`-th number of a table.
+/// A series of preferred numbers: every `step`-th number of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Series {
     table: &'static [f64],

@@ -75,6 +75,10 @@ impl Stage for Reshaped {
         true
     }
 
+    fn only_changes_documents(&self) -> bool {
+        self.reshaping.cannot_fail()
+    }
+
     fn plannable(&self) -> Plannable<'_> {
         self.inclusion.as_ref().map_or(Plannable::Nothing, Plannable::Projection)
     }

@@ -23,7 +23,15 @@ pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<St
     let ValueRef::Document(pattern) = value else {
         return Err(Failure::new(ErrorCode(15973), "the $sort key specification must be an object"));
     };
-    Ok(vec![Box::new(Sort { pattern: SortPattern::parse_in(pattern, &environment.scope.parse_scope())?, limit: None })])
+    Ok(vec![sorting(pattern, environment)?])
+}
+
+/// A stage that sorts by a pattern.
+/// # Errors
+/// As [`SortPattern::parse_in`].
+pub(crate) fn sorting(pattern: DocumentRef<'_>, environment: &Environment) -> Result<Box<dyn Stage>> {
+    let pattern = SortPattern::parse_in(pattern, &environment.scope.parse_scope())?;
+    Ok(Box::new(Sort { pattern, limit: None }))
 }
 
 impl Stage for Sort {

@@ -4,7 +4,7 @@ use crate::Environment;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::Gatherer;
 
-/// Bytes kept, within a stage's limit.
+/// Counts the bytes that a stage keeps, up to the stage's limit.
 pub(super) struct StageMemory {
     stage: &'static str,
     bytes: usize,

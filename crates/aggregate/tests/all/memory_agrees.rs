@@ -154,7 +154,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
     #[test]
-    fn little_memory_gives_what_much_gives(
+    fn results_do_not_depend_on_the_memory(
         numbers in prop::collection::vec(any::<(u8, i16, u8, u8)>(), 1..600),
         stages in prop::collection::vec(stage(), 1..4),
     ) {
@@ -175,7 +175,7 @@ fn many() -> Vec<DocumentBuf> {
 }
 
 #[test]
-fn what_went_on_disk_is_told() {
+fn spilled_data_is_reported() {
     let world = World::with_memory(LITTLE_BYTES);
     for stage in [
         "{$sort: {n: 1}}",

@@ -41,7 +41,7 @@ fn gathering_stops_at_the_limit() {
 }
 
 #[test]
-fn what_a_limit_drops_takes_no_memory() {
+fn documents_that_a_limit_drops_take_no_memory() {
     let last = first("[{$sort: {_id: -1}}, {$limit: 3}]").expect("within the limit").expect("a document");
     assert_eq!(last, DocumentBuf::new().with("_id", 999).with("text", "some text"));
     assert!(first("[{$group: {_id: null, n: {$sum: 1}}}]").is_ok());

@@ -166,8 +166,7 @@ fn check(section: &str, options: DocumentRef<'_>) -> Result<()> {
 }
 
 fn unknown_field(fields: &Fields<'_>, name: &str) -> Failure {
-    let message = format!("BSON field '{}.{name}' is an unknown field.", fields.command);
-    Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message)
+    Failure::unknown_field(format_args!("{}.{name}", fields.command))
 }
 
 /// Finds the source of documents that a section describes.

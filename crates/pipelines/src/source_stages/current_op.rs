@@ -115,8 +115,7 @@ impl Shown {
         for option in options {
             let place = || format!("$currentOp.{}", option.name);
             if !OPTIONS.contains(&option.name) {
-                let message = format!("BSON field '{}' is an unknown field.", place());
-                return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+                return Err(Failure::unknown_field(place()));
             }
             let ValueRef::Boolean(value) = option.value else {
                 return Err(wrong_type(&place(), option.value, "bool"));

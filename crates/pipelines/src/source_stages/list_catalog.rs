@@ -69,7 +69,7 @@ fn documents(surroundings: &Surroundings, namespace: &Namespace, _: ValueRef<'_>
         return Ok(vec![oplog]);
     }
     match catalog.collection(namespace) {
-        Some(collection) => Ok(vec![describe_collection(&collection)]),
+        Some(collection) => Ok(vec![describe_collection(&collection.namespace(), &collection)]),
         None if catalog.view(namespace)?.is_some() => {
             let message = "$listCatalog is only valid as the first stage in a pipeline.";
             Err(Failure::new(ErrorCode(40602), message))
@@ -79,7 +79,8 @@ fn documents(surroundings: &Surroundings, namespace: &Namespace, _: ValueRef<'_>
 }
 
 fn describe_database(catalog: &Catalog, database: &str, described: &mut Vec<DocumentBuf>) -> Result<()> {
-    described.extend(catalog.collections(database).iter().map(|collection| describe_collection(collection)));
+    let named = catalog.named_collections(database);
+    described.extend(named.iter().map(|(name, collection)| describe_collection(name, collection)));
     for (namespace, view) in catalog.views(database)? {
         let is_series = bunko_series::find(catalog, &namespace)?.is_some();
         described.push(describe_view(&namespace, &view, if is_series { "timeseries" } else { "view" }));
@@ -97,8 +98,7 @@ fn names(namespace: &Namespace, kind: &str) -> DocumentBuf {
     DocumentBuf::new().with("db", namespace.database()).with("name", namespace.collection()).with("type", kind)
 }
 
-fn describe_collection(collection: &Collection) -> DocumentBuf {
-    let namespace = collection.namespace();
+fn describe_collection(namespace: &Namespace, collection: &Collection) -> DocumentBuf {
     let uuid = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid };
     let mut options = DocumentBuf::new().with("uuid", uuid);
     options.extend(collection.options().as_ref().as_ref());
@@ -109,7 +109,7 @@ fn describe_collection(collection: &Collection) -> DocumentBuf {
     }
     let metadata =
         DocumentBuf::new().with("ns", namespace.as_str()).with("options", &options).with("indexes", &indexes);
-    names(&namespace, "collection")
+    names(namespace, "collection")
         .with("md", &metadata)
         .with("idxIdent", &identifiers)
         .with("ns", namespace.as_str())

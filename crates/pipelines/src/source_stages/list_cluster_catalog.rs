@@ -48,7 +48,8 @@ fn documents(client: &dyn StageClient, namespace: &Namespace, specification: Val
     };
     let mut described = Vec::new();
     for database in &databases {
-        described.extend(catalog.collections(database).iter().map(|collection| describe(collection, shards)));
+        let named = catalog.named_collections(database);
+        described.extend(named.iter().map(|(name, collection)| describe(name, collection, shards)));
         for (namespace, view) in catalog.views(database)? {
             let series = bunko_series::described_options(catalog, &namespace)?;
             let (kind, options) = series.map_or_else(|| ("view", view.options()), |options| ("timeseries", options));
@@ -95,8 +96,7 @@ fn parse(specification: ValueRef<'_>) -> Result<Shards> {
     let mut shards = Shards::Omitted;
     for option in given {
         if !matches!(option.name, "shards" | "balancingConfiguration") {
-            let message = format!("BSON field '$listClusterCatalog.{}' is an unknown field.", option.name);
-            return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+            return Err(Failure::unknown_field(format_args!("$listClusterCatalog.{}", option.name)));
         }
         let ValueRef::Boolean(is_wanted) = option.value else {
             return Err(wrong_type(&format!("$listClusterCatalog.{}", option.name), option.value, "bool"));
@@ -108,8 +108,7 @@ fn parse(specification: ValueRef<'_>) -> Result<Shards> {
     Ok(shards)
 }
 
-fn describe(collection: &Collection, shards: Shards) -> DocumentBuf {
-    let namespace = collection.namespace();
+fn describe(namespace: &Namespace, collection: &Collection, shards: Shards) -> DocumentBuf {
     let uuid = ValueRef::Binary { subtype: BinarySubtype::UUID, bytes: &collection.uuid };
     let info = DocumentBuf::new().with("readOnly", false).with("uuid", uuid);
     let mut described =

@@ -39,8 +39,7 @@ fn documents(client: &dyn StageClient, _: &Namespace, specification: ValueRef<'_
     };
     for option in specification {
         if option.name != "namespace" {
-            let message = format!("BSON field '{NAME}.{}' is an unknown field.", option.name);
-            return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+            return Err(Failure::unknown_field(format_args!("{NAME}.{}", option.name)));
         }
         let namespace = option.value.as_str();
         let namespace = namespace.ok_or_else(|| wrong_type(&format!("{NAME}.namespace"), option.value, "string"))?;

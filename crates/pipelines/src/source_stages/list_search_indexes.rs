@@ -25,16 +25,13 @@ fn check(specification: ValueRef<'_>) -> Result<()> {
         match (field.name, field.value) {
             ("id" | "name", ValueRef::String(_) | ValueRef::Null | ValueRef::Undefined) => {}
             ("id" | "name", other) => {
-                return Err(Failure::type_mismatch(format!(
-                    "BSON field '$listSearchIndexes.{}' is the wrong type '{}', expected type 'string'",
-                    field.name,
-                    other.kind().alias()
-                )));
+                return Err(Failure::wrong_type(
+                    format_args!("$listSearchIndexes.{}", field.name),
+                    other,
+                    "type 'string'",
+                ));
             }
-            (name, _) => {
-                let message = format!("BSON field '$listSearchIndexes.{name}' is an unknown field.");
-                return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
-            }
+            (name, _) => return Err(Failure::unknown_field(format_args!("$listSearchIndexes.{name}"))),
         }
     }
     let is_given = |name: &str| specification.get(name).is_some_and(|value| !value.is_nullish());

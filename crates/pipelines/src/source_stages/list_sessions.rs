@@ -1,7 +1,7 @@
 //! `$listLocalSessions` and `$listSessions`: the sessions that the server knows. No other server could know more, so
 //! both show all of them.
 
-use super::{Source, SourceStage};
+use super::{Source, SourceStage, check_known};
 use crate::context::StageClient;
 use crate::session_collections::describe_session;
 use bunko_access::{Action, Name};
@@ -108,20 +108,7 @@ fn user_of(place: &str, user: DocumentRef<'_>) -> Result<Name> {
     let part = |name: &str| match user.get(name).filter(|value| !value.is_nullish()) {
         Some(ValueRef::String(part)) => Ok(part),
         Some(other) => Err(wrong_type(&format!("{place}.{name}"), other, "string")),
-        None => {
-            let message = format!("BSON field '{place}.{name}' is missing but a required field");
-            Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message))
-        }
+        None => Err(Failure::missing_field(format_args!("{place}.{name}"))),
     };
     Ok(Name::new(part("user")?, part("db")?))
-}
-
-fn check_known(place: &str, document: DocumentRef<'_>, known: &[&str]) -> Result<()> {
-    match document.iter().find(|field| !known.contains(&field.name)) {
-        None => Ok(()),
-        Some(unknown) => {
-            let message = format!("BSON field '{place}.{}' is an unknown field.", unknown.name);
-            Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message))
-        }
-    }
 }

@@ -18,7 +18,7 @@ use crate::context::StageClient;
 use crate::surroundings::Surroundings;
 use crate::unstored::Unstored;
 use bunko_authority::privileges::pipelines::StagePrivileges;
-use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, Element, ValueRef};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, Element, ValueRef};
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_stages::Subject;
@@ -190,6 +190,16 @@ fn source_stage(stage: ValueRef<'_>) -> Option<(&'static SourceStage, ValueRef<'
     let stage = stage.as_document().filter(|stage| stage.count() == 1)?.first()?;
     let entry = find(stage.name)?;
     Some((entry, stage.value))
+}
+
+/// Refuses fields that are not in `known`.
+/// # Errors
+/// `IDLUnknownField`.
+fn check_known(place: &str, document: DocumentRef<'_>, known: &[&str]) -> Result<()> {
+    match document.iter().find(|field| !known.contains(&field.name)) {
+        None => Ok(()),
+        Some(unknown) => Err(Failure::unknown_field(format_args!("{place}.{}", unknown.name))),
+    }
 }
 
 #[cfg(test)]

@@ -27,8 +27,7 @@ fn documents(client: &dyn StageClient, namespace: &Namespace, specification: Val
     let mut shows_shapes = false;
     for option in options {
         if option.name != "showDebugQueryShape" {
-            let message = format!("BSON field '$querySettings.{}' is an unknown field.", option.name);
-            return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+            return Err(Failure::unknown_field(format_args!("$querySettings.{}", option.name)));
         }
         let ValueRef::Boolean(shows) = option.value else {
             return Err(wrong_type("$querySettings.showDebugQueryShape", option.value, "bool"));

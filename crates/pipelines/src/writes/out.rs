@@ -47,7 +47,7 @@ impl OutputTarget {
             (None, Some(asked)) => {
                 if catalog.collection(name).is_some() || catalog.view(name)?.is_some() {
                     let message =
-                        format!("$out with time series options into {name}, which is no time series collection");
+                        format!("$out with time series options into {name}, which is not a time series collection");
                     return Err(Failure::new(ErrorCode(7_268_700), message));
                 }
                 Ok(Self::Series(asked.clone(), None))

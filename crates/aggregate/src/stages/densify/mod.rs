@@ -107,7 +107,8 @@ impl Stage for Densify {
         if !matches!(self.range.bounds, Bounds::Partition) {
             return Effect::Opaque;
         }
-        // A path of several components leads through documents only, which a condition does not.
+        // The stage follows a path of several components through documents only; a condition follows it through arrays
+        // too.
         let single = self.partition_by.iter().filter(|path| path.components().len() == 1);
         let by = single.map(FieldPath::dotted).collect();
         let changed = self.field.components().first().map(|name| &**name);

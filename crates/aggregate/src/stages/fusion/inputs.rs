@@ -16,7 +16,7 @@ pub(super) struct Rules {
     pub(super) also: &'static [&'static str],
     /// Whether a pipeline gives each document a value to combine; its stages are documents with one field.
     pub(super) is_enough: fn(ArrayRef<'_>) -> bool,
-    /// Error code and end of the message for a pipeline that does not.
+    /// Error code and end of the message for a pipeline that gives no such value.
     pub(super) refusal: (i32, &'static str),
 }
 

@@ -11,8 +11,8 @@ use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, StringUse, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{
-    AccumulatorExpression, Dependencies, Engine, EvaluationContext, Expression, FieldPath, PathSlots, StandIn,
-    check_depth,
+    AccumulatorExpression, Dependencies, Engine, EvaluationContext, Expression, FieldPath, FirstInOrder, PathSlots,
+    SortPattern, StandIn, check_depth,
 };
 use bunko_query::{Distinct, DistinctOf, append_spilled};
 use bunko_scratch::Spilled;
@@ -87,6 +87,48 @@ fn check_id(id: ValueRef<'_>) -> Result<()> {
     Ok(())
 }
 
+impl Group {
+    /// The extreme value of one field, if all accumulators ask for that.
+    fn extreme(&self) -> Option<Distinct> {
+        let (_, first) = self.fields.first()?;
+        let of = match first.name() {
+            "$min" => DistinctOf::Least,
+            "$max" => DistinctOf::Greatest,
+            _ => return None,
+        };
+        let path = first.fed_field()?;
+        let is_alike =
+            |other: &AccumulatorExpression| other.name() == first.name() && other.fed_field().as_ref() == Some(&path);
+        let order = None;
+        let path = self.fields.iter().all(|(_, other)| is_alike(other)).then_some(path)?;
+        Some(Distinct { path: path.as_str().into(), of, order, count: 1 })
+    }
+
+    /// The order in which the first documents of each group are enough, if all accumulators ask for the same end of the same
+    /// order.
+    fn order_in_groups(&self) -> Option<(DistinctOf, SortPattern)> {
+        let asked = |(_, accumulator): &(String, AccumulatorExpression)| accumulator.needs_first_in_order();
+        let (first, others) = self.fields.split_first()?;
+        let needed = asked(first)?;
+        let is_same = |other: FirstInOrder| {
+            other.needs_value == needed.needs_value && other.order.parts().eq(needed.order.parts())
+        };
+        let of = if needed.needs_value { DistinctOf::FirstWithValue } else { DistinctOf::FirstOfGroups };
+        others.iter().all(|other| asked(other).is_some_and(is_same)).then_some((of, needed.order))
+    }
+}
+
+/// Maximum number of documents that are read of each group; for more, all of them are.
+const KEPT_MAX: usize = 16;
+
+impl Group {
+    /// The number of documents of each group that the accumulators keep; `None` if it depends on the group or is large.
+    fn kept(&self) -> Option<usize> {
+        let mut kept = self.fields.iter().map(|(_, accumulator)| accumulator.kept());
+        kept.try_fold(1, |most, kept| Some(most.max(kept?))).filter(|most| *most <= KEPT_MAX)
+    }
+}
+
 impl Stage for Group {
     fn name(&self) -> &'static str {
         DEFINITION.facts.name
@@ -130,15 +172,20 @@ impl Stage for Group {
     }
 
     fn distinct(&self) -> Option<Distinct> {
+        if self.id.is_constant() {
+            return self.extreme();
+        }
         let path = self.id.as_field()?.into_boxed_str();
-        let take = |name| self.fields.iter().all(|(_, accumulator)| accumulator.name() == name);
-        let of = match self.fields.as_slice() {
-            [] => DistinctOf::Groups,
-            _ if take("$first") => DistinctOf::FirstOfGroups,
-            _ if take("$last") => DistinctOf::LastOfGroups,
-            _ => return None,
+        let take = |names: [&str; 2]| self.fields.iter().all(|(_, accumulator)| names.contains(&accumulator.name()));
+        let count = self.kept()?;
+        let (of, order) = match self.fields.as_slice() {
+            [] => (DistinctOf::Groups, None),
+            _ if take(["$first", "$firstN"]) => (DistinctOf::FirstOfGroups, None),
+            // The scan goes against the order, so several documents would come in the wrong one.
+            _ if take(["$last", "$lastN"]) && count == 1 => (DistinctOf::LastOfGroups, None),
+            _ => self.order_in_groups().map(|(of, order)| (of, Some(order)))?,
         };
-        Some(Distinct { path, of })
+        Some(Distinct { path, of, order, count })
     }
 
     fn hand_over(&mut self) {
@@ -228,6 +275,12 @@ impl Group {
     /// Groups all of the input.
     fn gather(self: &Arc<Self>, input: &mut dyn DocumentStream, environment: &Arc<Environment>) -> Result<Groups> {
         let mut groups = Groups::new(Arc::clone(self), Arc::clone(environment));
+        if self.counts_alone()
+            && let Some(count) = input.take_count()
+        {
+            groups.add_alike(self, environment, count)?;
+            return Ok(groups);
+        }
         let Some(path) = input.stand_in_path().filter(|path| self.takes_stand_in(path)) else {
             input.visit(&mut |document| {
                 let found = self.slots.read(document);

@@ -170,6 +170,21 @@ impl Groups {
         Ok(())
     }
 
+    /// Adds `count` documents that are alike to the stage, which reads nothing of them.
+    pub fn add_alike(&mut self, stage: &Group, environment: &Environment, count: u64) -> Result<()> {
+        for done in 0..count {
+            let context = stage.context(DocumentRef::EMPTY, environment)?;
+            self.add(stage, environment, &context)?;
+            let is_one_group = done == 0 && self.totals.len() == stage.fields.len();
+            let all = || self.totals.iter().map(|total| total.times(count)).collect::<Option<Vec<_>>>();
+            if let Some(totals) = is_one_group.then(all).flatten() {
+                self.totals = totals;
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Adds a document to the group of the current key. Evaluates `_id` if `id` is `None`. Returns the group's
     /// position; `None` if the document has to go to disk.
     fn take(

@@ -1,4 +1,16 @@
 //! `$lookup`: adds to each document an array of its matches in another collection.
+//!
+//! `Joining::joined` chooses how the matches of a document are found:
+//!
+//! | The stage has | Matches come from |
+//! |---|---|
+//! | `localField`, and no pipeline, or one that begins with an ordinary stage | `EqualityJoin`: `_id`, an index, or a table made once (`equality_join.rs`) |
+//! | `localField`, and a pipeline that begins by finding documents, as by `$geoNear` | the pipeline with a `$match`, planned for each document |
+//! | `let`, and an `$expr` with an equality at the start of the pipeline | `CorrelatedJoin`: an index, or a table made once (`correlated.rs`) |
+//! | `let` otherwise | the pipeline, planned for each document |
+//! | neither | the pipeline, run once; its documents are kept (`Constant`) |
+//!
+//! `Sources` opens the other collection and knows its indexes; `pipelines` implements it.
 
 mod correlated;
 mod parse;
@@ -159,7 +171,7 @@ enum Constant {
     /// Nothing was joined yet.
     Unknown,
     Known(SpoolReader),
-    /// They exceed a stage's memory and the room on disk, so they are read again each time.
+    /// The documents exceed a stage's memory and the room on disk, so they are read again each time.
     TooLarge,
 }
 
@@ -383,7 +395,7 @@ impl DocumentStream for LookedUp {
     }
 }
 
-/// Joined documents that are the same for every document.
+/// The documents of a pipeline that gives the same ones for every joining document (`Constant::Known`).
 struct Kept {
     documents: SpoolReader,
     environment: Arc<Environment>,

@@ -175,13 +175,11 @@ pub(super) fn parse(value: ValueRef<'_>, environment: &Environment) -> Result<St
     };
     let known = ["partitionBy", "sortBy", "output"];
     if let Some(unknown) = specification.iter().find(|field| !known.contains(&field.name)) {
-        let message = format!("BSON field '$setWindowFields.{}' is an unknown field.", unknown.name);
-        return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+        return Err(Failure::unknown_field(format_args!("$setWindowFields.{}", unknown.name)));
     }
     let sort_by = optional_document(specification, "sortBy")?;
     let Some(output) = optional_document(specification, "output")? else {
-        let message = "BSON field '$setWindowFields.output' is missing but a required field";
-        return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
+        return Err(Failure::missing_field("$setWindowFields.output"));
     };
     // Expressions over kept documents cannot read metadata.
     let scope = environment.scope.offering(Offered::NONE).parse_scope();
@@ -216,12 +214,7 @@ fn optional_document<'d>(specification: DocumentRef<'d>, name: &str) -> Result<O
     match specification.get(name) {
         None | Some(ValueRef::Null | ValueRef::Undefined) => Ok(None),
         Some(ValueRef::Document(document)) => Ok(Some(document)),
-        Some(other) => {
-            let found = other.kind().alias();
-            let message =
-                format!("BSON field '$setWindowFields.{name}' is the wrong type '{found}', expected type 'object'");
-            Err(Failure::type_mismatch(message))
-        }
+        Some(other) => Err(Failure::wrong_type(format_args!("$setWindowFields.{name}"), other, "type 'object'")),
     }
 }
 

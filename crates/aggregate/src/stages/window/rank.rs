@@ -10,9 +10,9 @@ use std::sync::Arc;
 /// The ranking of documents with equal sort values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rank {
-    /// They share a rank, and the next rank skips as many.
+    /// Equal documents share a rank, and the next rank skips as many.
     Standard,
-    /// They share a rank, and the next rank follows.
+    /// Equal documents share a rank, and the next rank follows.
     Dense,
     /// Each document has its own rank.
     Number,

@@ -52,13 +52,9 @@ fn arguments<'a>(call: &'a Call<'_>) -> Result<(ValueRef<'a>, Option<ValueRef<'a
     };
     let known = ["input", "min", "max"];
     if let Some(unknown) = document.iter().find(|field| !known.contains(&field.name)) {
-        let message = format!("BSON field '$minMaxScaler.{}' is an unknown field.", unknown.name);
-        return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+        return Err(Failure::unknown_field(format_args!("$minMaxScaler.{}", unknown.name)));
     }
-    let input = document.get("input").ok_or_else(|| {
-        let message = "BSON field '$minMaxScaler.input' is missing but a required field";
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
-    })?;
+    let input = document.get("input").ok_or_else(|| Failure::missing_field("$minMaxScaler.input"))?;
     Ok((input, document.get("min"), document.get("max")))
 }
 

@@ -1,9 +1,9 @@
-//! Documents and pipelines that follow from a seed. Every stage that a rule knows is drawn, mostly with a `$match` behind
+//! Documents and pipelines that follow from a seed. Every stage that a rule knows is drawn, mostly with a `$match` after
 //! it, on fields that the stage keeps, renames, computes, joins or groups by.
 
 use bunko_testkit::random::Random;
 
-/// No MinKey, MaxKey and code: whether a group hands them on unchanged depends on the stages behind it.
+/// No MinKey, MaxKey and code: whether a group hands them on unchanged depends on the stages after it.
 const VALUES: [&str; 20] = [
     "1",
     "1.0",
@@ -53,7 +53,7 @@ const SCALARS: [&str; 20] = [
 /// Fields that documents have.
 const FIELDS: [&str; 14] = ["k", "k", "k", "b", "b.e", "d", "d.e", "d.f", "d.0.e", "k.e", "k.0", "l", "n", "_id"];
 
-/// Fields that documents have behind a stage.
+/// Fields that documents have after a stage.
 fn fields_behind(stage: &str) -> &'static [&'static str] {
     let knows = |text: &str| stage.contains(text);
     match () {
@@ -281,7 +281,73 @@ fn sorted_twice(random: &mut Random) -> Vec<String> {
     stages
 }
 
-/// A pipeline. Positions count only where the order of documents is defined: right behind a sort by `_id`, if no stage has
+/// Stages that may keep the number, the order and the sorted values of documents, and then a sort of which the first
+/// documents are read.
+pub fn sorted_behind(random: &mut Random) -> Vec<String> {
+    let between = [
+        "{$lookup: {from: 'other', localField: 'n', foreignField: 'n', as: 'j'}}",
+        "{$lookup: {from: 'other', localField: 'n', foreignField: 'n', as: 'k'}}",
+        "{$lookup: {from: 'other', localField: 'n', foreignField: '_id', as: 'k.j'}}",
+        "{$graphLookup: {from: 'other', startWith: '$n', connectFromField: 'n', connectToField: '_id', as: 'b', maxDepth: 1}}",
+        "{$unwind: {path: '$l', preserveNullAndEmptyArrays: true}}",
+        "{$unwind: {path: '$k', preserveNullAndEmptyArrays: true}}",
+        "{$unwind: {path: '$l', preserveNullAndEmptyArrays: true, includeArrayIndex: 'n'}}",
+        "{$unwind: '$l'}",
+        "{$unwind: '$j'}",
+        "{$unwind: {path: '$j', preserveNullAndEmptyArrays: true}}",
+        "{$set: {b: '$k', k: '$n'}}",
+        "{$set: {'d.e': '$n'}}",
+        "{$project: {b: '$k', n: 1, d: 1, l: 1}}",
+        "{$project: {k: 1, n: 1, l: 1}}",
+        "{$replaceWith: '$$ROOT'}",
+        "{$match: {j: {$ne: []}}}",
+    ];
+    let mut stages: Vec<_> = (0..=random.below(3)).map(|_| random.pick(&between).to_owned()).collect();
+    let path = random.pick(&["k", "n", "b", "d", "d.f", "l", "k.j"]);
+    let sort = match random.below(4) {
+        0 => "{_id: -1}".to_owned(),
+        1 => "{_id: 1}".to_owned(),
+        sign => format!("{{'{path}': {}, _id: 1}}", if sign == 2 { 1 } else { -1 }),
+    };
+    stages.push(format!("{{$sort: {sort}}}"));
+    stages.extend(random.one_in(3).then(|| format!("{{$skip: {}}}", 1 + random.below(4))));
+    stages.extend((!random.one_in(4)).then(|| format!("{{$limit: {}}}", 1 + random.below(12))));
+    // Several documents may be made of one, and then one of them is read or another. They have their `_id` in common.
+    stages.push("{$project: {_id: 1}}".to_owned());
+    stages
+}
+
+/// Stages that change, drop or add documents, and then a stage that may only count them.
+pub fn counted(random: &mut Random) -> Vec<String> {
+    let between = [
+        "{$set: {k: '$n', w: 1}}",
+        "{$skip: 3}",
+        "{$limit: 30}",
+        "{$match: {k: {$gte: 2}}}",
+        "{$match: {d: {$exists: false}}}",
+        "{$unionWith: 'other'}",
+        "{$sort: {n: 1}}",
+    ];
+    let mut stages = Vec::new();
+    for _ in 0..=random.below(4) {
+        stages.push(match random.below(4) {
+            0 => random.pick(&PROJECTIONS).to_owned(),
+            1 => random.pick(&ADDITIONS).to_owned(),
+            2 => random.pick(&between).to_owned(),
+            _ => random.pick(&[UNWINDS[0], UNWINDS[1], NEW_ROOTS[6]]).to_owned(),
+        });
+    }
+    let last = [
+        "{$count: 'n'}",
+        "{$group: {_id: null, n: {$sum: 1}}}",
+        "{$group: {_id: null, n: {$sum: '$k'}}}",
+        "{$group: {_id: '$k', n: {$sum: 1}}}",
+    ];
+    stages.push(random.pick(&last).to_owned());
+    stages
+}
+
+/// A pipeline. Positions count only where the order of documents is defined: right after a sort by `_id`, if no stage has
 /// made several documents with one `_id` or put other values there.
 pub fn pipeline(random: &mut Random) -> Vec<String> {
     let mut stages = Vec::new();

@@ -8,7 +8,7 @@ mod generator;
 mod planted;
 
 use crate::scripts::Collections;
-use bunko_aggregate::{Documents, Environment, Pipeline, Rewrites, RuleSet};
+use bunko_aggregate::{Documents, Environment, Pipeline, Plannable, Rewrites, RuleSet, Stage};
 use bunko_bson::{DocumentBuf, StringOrder, ValueRef};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::OperationContext;
@@ -93,7 +93,7 @@ fn agree(results: &Result<Vec<String>, Failure>, expected: &Result<Vec<String>, 
 
 /// The results of a pipeline in all ways.
 struct Seen {
-    /// The results as it was sent.
+    /// The results of the pipeline as it was sent.
     sent: Result<Vec<String>, Failure>,
     /// The rules that fired.
     fired: Vec<&'static str>,
@@ -138,6 +138,7 @@ fn pipelines_give_the_same_with_each_rule_on_and_off() {
     let (seed, count) = (setting("BUNKO_SEED", 37), setting("BUNKO_RULES_PIPELINES", PIPELINES));
     let mut random = Random(seed);
     let mut world = World::new(&mut random);
+    let (mut of_counts, mut of_sorts) = (Random(seed + 1), Random(seed + 2));
     let (mut fired, mut empty, mut failed) = (BTreeSet::new(), 0, 0);
     for number in 0..count {
         if number % 20 == 0 {
@@ -146,6 +147,20 @@ fn pipelines_give_the_same_with_each_rule_on_and_off() {
         let seen = world.compare(&generator::pipeline(&mut random).join(",\n "));
         assert!(seen.difference.is_none(), "pipeline {number} of seed {seed}, {}", seen.difference.unwrap_or_default());
         fired.extend(seen.fired);
+        let special = match number % 8 {
+            0 => Some(generator::counted(&mut of_counts)),
+            4 => Some(generator::sorted_behind(&mut of_sorts)),
+            _ => None,
+        };
+        if let Some(stages) = special {
+            let seen = world.compare(&stages.join(",\n "));
+            assert!(
+                seen.difference.is_none(),
+                "special pipeline {number} of seed {seed}, {}",
+                seen.difference.unwrap_or_default()
+            );
+            fired.extend(seen.fired);
+        }
         empty += u64::from(seen.sent.as_ref().is_ok_and(Vec::is_empty));
         failed += u64::from(seen.sent.is_err());
     }
@@ -168,7 +183,15 @@ fn no_rule_hides_errors_that_mongodb_reports() {
         ("{$sort: {k: 1, l: 1}}, {$unwind: '$k'}, {$sort: {_id: 1}}", arrays),
         ("{$sort: {k: 1, l: 1}}, {$sort: {_id: 1}}", None),
         ("{$sort: {k: 1, l: 1}}, {$match: {k: {$size: 0}}}, {$count: 'n'}", None),
+        ("{$unwind: '$x'}, {$sort: {k: 1, l: 1}}", None),
+        ("{$unwind: {path: '$x', preserveNullAndEmptyArrays: true}}, {$sort: {k: 1, l: 1}}", arrays),
+        ("{$set: {w: 1}}, {$sort: {k: 1, l: 1}}, {$limit: 1}", arrays),
+        ("{$set: {w: '$k'}}, {$sort: {'k.e': 1, 'w.f': 1}}, {$limit: 1}", arrays),
+        ("{$sort: {'k.e': 1, 'k.f': 1}}, {$set: {w: '$k'}}, {$sort: {'k.e': 1, 'w.f': 1}}", arrays),
         ("{$replaceRoot: {newRoot: '$d'}}, {$match: {e: 1}}", Some(ErrorCode(40228))),
+        ("{$set: {w: {$add: ['$k', 1]}}}, {$count: 'n'}", Some(ErrorCode::TYPE_MISMATCH)),
+        ("{$replaceWith: '$d'}, {$count: 'n'}", Some(ErrorCode(40228))),
+        ("{$set: {w: '$k'}}, {$project: {w: 1}}, {$count: 'n'}", None),
     ] {
         let (results, _) = world.run(stages, Rewrites::Applied);
         assert_eq!(results.err().map(|failure| failure.code()), expected, "{stages}");
@@ -186,4 +209,20 @@ fn rewriting_a_huge_pipeline_stops_and_says_so() {
     let (results, rules) = world.run(&stages, Rewrites::Applied);
     assert_eq!(rules, ["matchBeforeReshape", "stopped"]);
     assert_eq!(results.ok(), world.run(&stages, Rewrites::Off).0.ok());
+}
+
+/// A condition is copied before the first of all stages that copy it, and not after each of them.
+#[test]
+fn copies_of_conditions_do_not_multiply() {
+    let pair = |number: usize| format!("{{$redact: '$$KEEP'}}, {{$match: {{n: {{$gte: -{number}}}}}}}");
+    let written = parsed(&format!("{{p: [{}]}}", (0..300).map(pair).collect::<Vec<_>>().join(", ")));
+    let stages = written.as_ref().get("p").and_then(ValueRef::as_array).expect("an array");
+    let scope = Arc::new(QueryScope::new(0, OperationContext::unlimited()));
+    let pipeline = Pipeline::parse(stages, Environment::new(scope)).expect("parsed");
+    let bytes_of_filter = |stage: &dyn Stage| match stage.plannable() {
+        Plannable::Filter(filter) => filter.len_bytes(),
+        _ => 0,
+    };
+    let bytes: usize = pipeline.stages().map(bytes_of_filter).sum();
+    assert!((10_000..50_000).contains(&bytes), "{bytes} bytes of filters");
 }

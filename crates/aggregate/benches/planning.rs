@@ -1,0 +1,31 @@
+//! Measures the processor time of parsing and rewriting pipelines of a thousand stages:
+//! `cargo bench -p bunko-aggregate --bench planning`. `ONLY` selects pipelines by a part of their name.
+
+#![forbid(unsafe_code)]
+
+#[path = "../tests/all/huge_pipelines/hostile.rs"]
+mod hostile;
+
+use bunko_aggregate::Rewrites;
+use bunko_testkit::cpu_time::CpuTime;
+
+/// Times that each pipeline is planned; the fastest counts.
+const ROUNDS: usize = 5;
+
+fn main() {
+    let only = std::env::var("ONLY").unwrap_or_default();
+    for (name, stages) in hostile::pipelines().into_iter().filter(|(name, _)| name.contains(&only)) {
+        let fastest = |rewrites| {
+            let rounds = (0..ROUNDS).map(|_| {
+                let began = CpuTime::now();
+                let pipeline = hostile::planned(&stages, rewrites);
+                (began.elapsed(), pipeline.rewrites().contains(&"stopped"))
+            });
+            rounds.min().expect("some rounds")
+        };
+        let ((parsing, _), (planning, is_stopped)) = (fastest(Rewrites::Off), fastest(Rewrites::Applied));
+        let ms = |time: std::time::Duration| time.as_secs_f64() * 1_000.0;
+        let end = if is_stopped { ", stopped" } else { "" };
+        println!("{name}: {:.1} ms to parse, {:.1} ms to rewrite{end}", ms(parsing), ms(planning) - ms(parsing));
+    }
+}
