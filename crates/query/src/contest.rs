@@ -6,14 +6,14 @@
 //! is replaced after another trial, and one whose estimate has changed by a factor with a new sample of its index gets
 //! another trial.
 
-use crate::estimates::{self, PlanEstimate};
-use crate::execution::{Execution, ExecutionStatistics};
-use crate::explain::{self, Facts, Room};
+use crate::cached_way;
+use crate::estimates;
+use crate::execution::Execution;
+use crate::explain::{Facts, Room, all_trials, sort_document, tree_of};
 use crate::find_query::FindQuery;
-use crate::plan::Plan;
-use crate::plan_report::PlanChoice;
-use crate::planner::{self, Chosen};
-use crate::run::StageStatistics;
+use crate::plan::{Asked, Chosen, Contender, Contest, DecidedBy, Plan, PlanChoice, PlanEstimate, Trial};
+use crate::planner;
+use crate::run::ExecutionStatistics;
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_catalog::{CachedEstimate, CachedPlan, Index, PlanCache};
 use bunko_errors::Result;
@@ -29,31 +29,6 @@ const RESULTS_MAX: u64 = 101;
 const WORKS_FACTOR: u64 = 10;
 /// A cached plan has another trial if its estimate has changed by this factor.
 const ESTIMATE_FACTOR: f64 = 10.0;
-
-/// One candidate's run.
-pub(crate) struct Trial {
-    pub plan: Plan,
-    pub stages: Vec<StageStatistics>,
-    pub totals: ExecutionStatistics,
-    pub works: u64,
-    pub score: f64,
-    is_enough: bool,
-}
-
-/// Candidates that ran against each other or were estimated, winner first.
-pub(crate) struct Contest {
-    pub trials: Vec<Trial>,
-    pub decided_by: DecidedBy,
-    /// Whether the winner is the plan that the cache uses for this shape.
-    pub is_cached: bool,
-}
-
-/// How a contest was decided.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DecidedBy {
-    Estimates,
-    Trial,
-}
 
 /// Memory for building the shape of a filter, as a multiple of the filter document's size.
 const SHAPE_PARTS: usize = 6;
@@ -85,7 +60,7 @@ fn with_collation(shape: &[u8], query: &FindQuery) -> Vec<u8> {
     whole
 }
 
-/// The plan to run instead of one with rivals, and the works that it may do before its first result.
+/// Chooses among a plan and its rivals. Returns the plan to run, and the works that it may do before its first result.
 /// # Errors
 /// Errors of the operation.
 pub(crate) fn settle(plan: Plan, snapshot: &Arc<Snapshot>) -> Result<(Plan, u64, PlanChoice)> {
@@ -100,9 +75,13 @@ pub(crate) fn settle(plan: Plan, snapshot: &Arc<Snapshot>) -> Result<(Plan, u64,
     }
     let key = Key::of(plan.query())?;
     let cache = plan.collection().plan_cache();
-    let known = cache.get(&key.whole).filter(|known| !has_moved(cache, &key, known, &estimates));
+    let predicates = plan.query().filter.root().conjuncts();
+    let known = cache.get(&key.whole);
+    let way = known.as_ref().and_then(|known| cached_way::chosen(known.way, predicates));
+    let known = known.filter(|known| !way.is_some_and(|way| has_moved((cache, &key), (known, way), &estimates)));
     if let Some(known) = known.as_ref().filter(|known| known.is_active)
-        && let Some(kept) = by_chosen(&plan, Chosen::One(known.index))?
+        && let Some(way) = way
+        && let Some(kept) = by_chosen(&plan, way)?
     {
         return Ok((kept.kept_for(plan), known.works.saturating_mul(WORKS_FACTOR), PlanChoice::Cache));
     }
@@ -114,8 +93,14 @@ pub(crate) fn settle(plan: Plan, snapshot: &Arc<Snapshot>) -> Result<(Plan, u64,
 
 /// Whether a new sample of a cached plan's index has changed the plan's estimate by a factor. Otherwise the cache notes
 /// the estimate by the new sample.
-fn has_moved(cache: &PlanCache, key: &Key, known: &CachedPlan, estimates: &[PlanEstimate]) -> bool {
-    let (Some(then), Some(now)) = (known.estimate, cached_estimate(known.index, estimates)) else { return false };
+fn has_moved(
+    (cache, key): (&PlanCache, &Key),
+    (known, way): (&CachedPlan, Chosen),
+    estimates: &[PlanEstimate],
+) -> bool {
+    let (Some(then), Some(now)) = (known.estimate, cached_estimate(way, estimates)) else {
+        return false;
+    };
     if then.version == now.version {
         return false;
     }
@@ -127,8 +112,8 @@ fn has_moved(cache: &PlanCache, key: &Key, known: &CachedPlan, estimates: &[Plan
     has_moved
 }
 
-fn cached_estimate(index: KeyspaceId, estimates: &[PlanEstimate]) -> Option<CachedEstimate> {
-    let own = estimates.iter().find(|estimate| estimate.chosen == Chosen::One(index))?;
+fn cached_estimate(chosen: Chosen, estimates: &[PlanEstimate]) -> Option<CachedEstimate> {
+    let own = estimates.iter().find(|estimate| estimate.chosen == chosen)?;
     Some(CachedEstimate { version: own.version, cost: own.cost.likely })
 }
 
@@ -149,32 +134,62 @@ pub(crate) fn settle_anew(plan: &Plan, snapshot: &Arc<Snapshot>) -> Result<Plan>
     Ok(trials[0].plan.clone())
 }
 
-/// Estimates the candidates for explain, and runs them if no estimate is clear. The cache is neither used nor changed.
-/// # Errors
-/// As [`settle`].
-pub(crate) fn explained(plan: &Plan) -> Result<Plan> {
-    if plan.parts().contenders.is_empty() {
-        return Ok(plan.clone());
-    }
-    let estimates = estimates::of_contenders(plan)?.unwrap_or_default();
-    let clear = estimates::clear_choice_of(plan, &estimates).filter(|_| estimates::may_choose(plan.collection()));
-    let chosen = clear.map(|clear| by_chosen(plan, clear.chosen)).transpose()?.flatten();
-    let (mut trials, decided_by) = match chosen {
-        Some(chosen) => (untried(plan, chosen)?, DecidedBy::Estimates),
-        None => {
-            let snapshot = Arc::new(plan.collection().snapshot_for(&*plan.query().scope.operation)?);
-            (run(plan, &snapshot)?, DecidedBy::Trial)
+impl Plan {
+    /// The plan for explain: if neither rules nor estimates prove the best index, the candidates run against each other.
+    /// The cache is neither used nor changed.
+    /// # Errors
+    /// Errors of the operation.
+    pub fn contested(&self) -> Result<Self> {
+        if self.parts().contenders.is_empty() {
+            return Ok(self.clone());
         }
-    };
-    for trial in &mut trials {
-        let estimate = estimates.iter().chain(&clear).find(|estimate| trial.plan.chosen() == Some(estimate.chosen));
-        trial.plan = trial.plan.clone().estimated(estimate.copied());
+        let estimates = estimates::of_contenders(self)?.unwrap_or_default();
+        let clear = estimates::clear_choice_of(self, &estimates).filter(|_| estimates::may_choose(self.collection()));
+        let chosen = clear.map(|clear| by_chosen(self, clear.chosen)).transpose()?.flatten();
+        let (mut trials, decided_by) = match chosen {
+            Some(chosen) => (untried(self, chosen)?, DecidedBy::Estimates),
+            None => {
+                let snapshot = Arc::new(self.collection().snapshot_for(&*self.query().scope.operation)?);
+                (run(self, &snapshot)?, DecidedBy::Trial)
+            }
+        };
+        for trial in &mut trials {
+            let estimate = estimates.iter().chain(&clear).find(|estimate| trial.plan.chosen() == Some(estimate.chosen));
+            trial.plan = trial.plan.clone().estimated(estimate.copied());
+        }
+        let winner = trials[0].plan.clone();
+        let known = self.collection().plan_cache().get(&Key::of(self.query())?.whole);
+        let is_cached = decided_by == DecidedBy::Trial
+            && known.is_some_and(|known| {
+                let predicates = self.query().filter.root().conjuncts();
+                known.is_active && winner.chosen() == cached_way::chosen(known.way, predicates)
+            });
+        Ok(winner.after(Contest { trials, decided_by, is_cached }))
     }
-    let winner = trials[0].plan.clone();
-    let known = plan.collection().plan_cache().get(&Key::of(plan.query())?.whole);
-    let is_cached = decided_by == DecidedBy::Trial
-        && known.is_some_and(|known| known.is_active && winner.index() == Some(known.index));
-    Ok(winner.after(Contest { trials, decided_by, is_cached }))
+
+    /// A plan for each candidate, whatever it costs: other ways to the same answer.
+    /// # Errors
+    /// As [`crate::plan`].
+    pub fn rivals(&self) -> Result<Vec<Self>> {
+        candidates(self)
+    }
+
+    /// A plan for each pair of candidates whose intersection can be read, whatever it costs: another way to the same
+    /// answer.
+    /// # Errors
+    /// As [`crate::plan`].
+    pub fn intersections(&self) -> Result<Vec<Self>> {
+        let bounds = self.parts().contenders.iter().filter_map(Contender::bounds);
+        let contenders: Vec<KeyspaceId> = bounds.map(|bounds| bounds.index.keyspace).collect();
+        let mut found = Vec::new();
+        for (position, one) in contenders.iter().enumerate() {
+            for other in &contenders[..position] {
+                let asked = Asked { chosen: Chosen::Both(*one, *other), union: None };
+                found.extend(planner::plan_by(self.collection(), self.query(), asked)?);
+            }
+        }
+        Ok(found)
+    }
 }
 
 /// The chosen plan and the other candidates, without a run.
@@ -194,40 +209,28 @@ fn untried(plan: &Plan, chosen: Plan) -> Result<Vec<Trial>> {
         .collect())
 }
 
-/// The plan by a candidate, or by two.
+/// The plan that reads the chosen index, or the chosen two indexes.
 fn by_chosen(plan: &Plan, chosen: Chosen) -> Result<Option<Plan>> {
     if plan.chosen() == Some(chosen) {
         return Ok(Some(plan.clone()));
     }
-    if let Chosen::One(index) = chosen
-        && !plan.parts().contenders.iter().any(|contender| contender.bounds.index.keyspace == index)
-    {
-        return Ok(None);
+    let contender = plan.parts().contenders.iter().find(|contender| contender.chosen == chosen);
+    match contender {
+        Some(contender) => planner::plan_by(plan.collection(), plan.query(), contender.asked()),
+        None if matches!(chosen, Chosen::Both(..)) => {
+            planner::plan_by(plan.collection(), plan.query(), Asked { chosen, union: None })
+        }
+        None => Ok(None),
     }
-    planner::plan_by(plan.collection(), plan.query(), chosen)
 }
 
-/// A plan by each candidate, the one that the rules prefer first.
+/// A plan for each candidate. The first one is the plan that the rules prefer.
 fn candidates(plan: &Plan) -> Result<Vec<Plan>> {
     let mut candidates = vec![plan.clone()];
     for rival in plan.parts().contenders.iter().skip(1) {
-        let rival = Chosen::One(rival.bounds.index.keyspace);
-        candidates.extend(planner::plan_by(plan.collection(), plan.query(), rival)?);
+        candidates.extend(planner::plan_by(plan.collection(), plan.query(), rival.asked())?);
     }
     Ok(candidates)
-}
-
-/// A plan by each two candidates whose intersection can be read.
-pub(crate) fn intersections(plan: &Plan) -> Result<Vec<Plan>> {
-    let contenders: Vec<KeyspaceId> =
-        plan.parts().contenders.iter().map(|contender| contender.bounds.index.keyspace).collect();
-    let mut found = Vec::new();
-    for (position, one) in contenders.iter().enumerate() {
-        for other in &contenders[..position] {
-            found.extend(planner::plan_by(plan.collection(), plan.query(), Chosen::Both(*one, *other))?);
-        }
-    }
-    Ok(found)
 }
 
 /// Runs all candidates; winner first. On a tie the candidate that the rules prefer wins.
@@ -295,7 +298,7 @@ const FACTS_BYTES_MAX: usize = 64 * 1024;
 fn entry(key: &Key, trials: &[Trial], estimates: &[PlanEstimate]) -> CachedPlan {
     let winner = &trials[0];
     let query = winner.plan.query();
-    let sort = query.sort.as_ref().map(explain::sort_document).unwrap_or_default();
+    let sort = query.sort.as_ref().map(sort_document).unwrap_or_default();
     let room = Room::new(FACTS_BYTES_MAX);
     let mut created_from = Facts::new(DocumentBuf::new(), &room);
     created_from.append_large("query", &query.filter_document);
@@ -309,14 +312,14 @@ fn entry(key: &Key, trials: &[Trial], estimates: &[PlanEstimate]) -> CachedPlan 
     append_hashes(&mut facts, &winner.plan);
     facts
         .append("createdFromQuery", &created_from)
-        .append("cachedPlan", &explain::tree_of(&winner.plan, &room))
-        .append("creationExecStats", &explain::all_trials(trials, &room))
+        .append("cachedPlan", &tree_of(&winner.plan, &room))
+        .append("creationExecStats", &all_trials(trials, &room))
         .append("candidatePlanScores", &scores)
         .append("indexFilterSet", winner.plan.is_filtered());
-    let index = winner.plan.index().unwrap_or(KeyspaceId(0));
+    let chosen = winner.plan.chosen().unwrap_or(Chosen::One(KeyspaceId(0)));
     CachedPlan {
-        index,
-        estimate: cached_estimate(index, estimates),
+        way: cached_way::of(chosen, query.filter.root().conjuncts()),
+        estimate: cached_estimate(chosen, estimates),
         works: winner.works,
         is_active: false,
         created_ms: query.scope.now_ms,
@@ -351,7 +354,7 @@ fn hash(start: u32, bytes: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bunko_catalog::Estimate;
+    use bunko_catalog::{CachedWay, Estimate};
 
     const INDEX: KeyspaceId = KeyspaceId(7);
 
@@ -372,7 +375,7 @@ mod tests {
         let (cache, shape) = (PlanCache::default(), Arc::from(*b"shape"));
         let key = Key { shape: Arc::clone(&shape), whole: b"whole".to_vec() };
         let known = CachedPlan {
-            index: INDEX,
+            way: CachedWay::Index(INDEX),
             works: 1,
             estimate: Some(CachedEstimate { version: 1, cost: 100.0 }),
             is_active: true,
@@ -380,15 +383,18 @@ mod tests {
             shape,
             facts: Arc::default(),
         };
+        let moves = |known: &CachedPlan, estimates: &[PlanEstimate]| {
+            has_moved((&cache, &key), (known, Chosen::One(INDEX)), estimates)
+        };
         // With the same sample, only the values in the query can have changed the estimate.
-        assert!(!has_moved(&cache, &key, &known, &[estimate(1, 90_000.0)]));
-        assert!(!has_moved(&cache, &key, &known, &[]));
-        assert!(!has_moved(&cache, &key, &CachedPlan { estimate: None, ..known.clone() }, &[estimate(2, 1.0)]));
+        assert!(!moves(&known, &[estimate(1, 90_000.0)]));
+        assert!(!moves(&known, &[]));
+        assert!(!moves(&CachedPlan { estimate: None, ..known.clone() }, &[estimate(2, 1.0)]));
         assert!(cache.all().is_empty());
 
-        assert!(!has_moved(&cache, &key, &known, &[estimate(2, 900.0)]));
+        assert!(!moves(&known, &[estimate(2, 900.0)]));
         assert_eq!(cache.all()[0].estimate.map(|noted| noted.version), Some(2), "the new sample is noted");
-        assert!(has_moved(&cache, &key, &known, &[estimate(2, 1_100.0)]));
-        assert!(has_moved(&cache, &key, &known, &[estimate(2, 9.0)]));
+        assert!(moves(&known, &[estimate(2, 1_100.0)]));
+        assert!(moves(&known, &[estimate(2, 9.0)]));
     }
 }

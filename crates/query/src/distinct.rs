@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// A query for the distinct values at `path` in its matches.
 pub fn distinct_query(query: FindQuery, path: &str) -> FindQuery {
-    let distinct = Distinct { path: path.into(), of: DistinctOf::Elements };
+    let distinct = Distinct { path: path.into(), of: DistinctOf::Elements, order: None, count: 1 };
     FindQuery { sort: None, projection: None, distinct: Some(distinct), ..query }
 }
 

@@ -2,26 +2,14 @@
 
 use crate::contest;
 use crate::footing::Footing;
-use crate::plan::Plan;
-use crate::plan_report::{FinishedRun, PlanChoice, PlanReport};
-use crate::run::{Output, Run, StageStatistics};
+use crate::plan::{Plan, PlanChoice};
+use crate::run::{ExecutionStatistics, Output, Run, StageStatistics};
 use crate::stages::Documents;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::Result;
 use bunko_store::{Location, RecordId, Snapshot};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-
-/// Work done by a running plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ExecutionStatistics {
-    /// Index keys looked at.
-    pub keys_examined: u64,
-    /// Documents read.
-    pub docs_examined: u64,
-    /// Documents returned.
-    pub returned: u64,
-}
 
 /// A plan running over one snapshot. It owns all its data and can wait in a cursor between batches.
 pub struct Execution {
@@ -183,6 +171,14 @@ impl Execution {
         Ok(self.returned)
     }
 
+    /// Takes the number of remaining documents if it is known without reading them; none remains then.
+    pub fn take_count(&mut self) -> Option<u64> {
+        let known = self.root.take_count(&mut self.run).filter(|_| !self.is_at_end)?;
+        self.is_at_end = true;
+        self.returned += known;
+        Some(known)
+    }
+
     /// Shows the remaining documents to the visitor, as [`Self::next`] lends them, until the visitor breaks.
     /// # Errors
     /// As [`Self::next`], and errors of the visitor.
@@ -258,21 +254,10 @@ impl Execution {
     pub fn statistics(&self) -> ExecutionStatistics {
         let sum = |of: fn(&StageStatistics) -> u64| self.run.statistics.iter().map(of).sum();
         ExecutionStatistics {
-            keys_examined: sum(|stage| stage.keys_examined) - self.run.keys_ahead,
+            keys_examined: self.run.keys_examined - self.run.keys_ahead,
             docs_examined: sum(|stage| stage.docs_examined),
             returned: self.returned,
         }
-    }
-
-    /// The plan's report up to now, for the profiler.
-    pub fn report(&self) -> PlanReport {
-        PlanReport::of(self.plan(), Some(&self.run.statistics), self.choice)
-    }
-
-    /// Takes the statistics, for a report that may be wanted later. The caller requests no more documents afterwards.
-    pub fn finish(&mut self) -> FinishedRun {
-        let statistics = std::mem::take(&mut self.run.statistics);
-        FinishedRun::new(self.plan().clone(), statistics, self.choice)
     }
 
     /// The reason for the choice of the plan.
@@ -283,5 +268,11 @@ impl Execution {
     /// The statistics of all stages, indexed by stage number.
     pub(crate) fn all_statistics(&self) -> &[StageStatistics] {
         &self.run.statistics
+    }
+
+    /// Takes the statistics of all stages. The caller requests no more documents afterwards.
+    pub(crate) fn take_statistics(&mut self) -> Vec<StageStatistics> {
+        (self.run.keys_examined, self.run.keys_ahead) = (0, 0);
+        std::mem::take(&mut self.run.statistics)
     }
 }

@@ -44,6 +44,11 @@ pub struct Distinct {
     pub path: Box<str>,
     /// The definition of a document's values.
     pub of: DistinctOf,
+    /// The order of the documents with one value, if the query has no sort; only for `FirstOfGroups` and
+    /// `FirstWithValue`.
+    pub order: Option<SortPattern>,
+    /// Number of documents needed of each value, if there are as many; only for these two it may be more than 1.
+    pub count: usize,
 }
 
 /// Defines the values of a document, and says which of the documents with a value are needed.
@@ -53,10 +58,17 @@ pub enum DistinctOf {
     Elements,
     /// The whole field is one value, and a missing field counts as null. Only the values are needed.
     Groups,
-    /// As `Groups`, and for each value the first document in the query's sort order is needed too.
+    /// As `Groups`, and for each value the first documents in the query's sort order are needed too.
     FirstOfGroups,
     /// As `Groups`, and for each value the last document in the query's sort order is needed too.
     LastOfGroups,
+    /// As `FirstOfGroups`, but the first documents whose value in the order is not null are needed; if all are null, any of
+    /// them. The order has one path.
+    FirstWithValue,
+    /// As `Groups`, but of the values that are not null only the least is needed.
+    Least,
+    /// As `Least`, for the greatest value.
+    Greatest,
 }
 
 /// A parsed find. The command's parser fills it in; the planner only reads it.
@@ -95,9 +107,11 @@ pub struct FindQuery {
     /// The distinct values asked for. Each value has to be in at least one document that the plan yields; the plan need
     /// not yield all documents that match.
     pub distinct: Option<Distinct>,
-    /// Number of documents that a `$sample` right behind the query wants. The plan may yield all documents, or a sample
+    /// Number of documents that a `$sample` right after the query wants. The plan may yield all documents, or a sample
     /// of this size in which each document is as likely as every other.
     pub sampled: Option<u64>,
+    /// Whether a stage right after the query asks only for the number of documents.
+    pub is_counted: bool,
     /// The dotted paths that the query's caller reads; documents may lack all other fields. `None` if the caller reads
     /// more.
     pub needed: Option<Arc<[Box<str>]>>,
@@ -130,6 +144,7 @@ impl FindQuery {
             resumed: None,
             distinct: None,
             sampled: None,
+            is_counted: false,
             needed: None,
             scope,
         })
@@ -385,7 +400,7 @@ impl FindQuery {
 
     /// Whether every document matches.
     pub(crate) fn has_no_filter(&self) -> bool {
-        matches!(self.filter.root(), bunko_matcher::Expression::And(children) if children.is_empty())
+        self.filter.root().is_empty()
     }
 
     /// Number of documents that satisfies skip and limit together.
@@ -407,10 +422,7 @@ impl ElementPredicate for Element {
 /// `TypeMismatch` if it is not a number, `BadValue` if it is negative.
 pub fn parse_count(field: &str, value: ValueRef<'_>) -> Result<u64> {
     let Some(count) = number::clamp_to_i64(value) else {
-        return Err(Failure::type_mismatch(format!(
-            "BSON field '{field}' is the wrong type '{}', expected types '[long, int, decimal, double]'",
-            value.kind().alias()
-        )));
+        return Err(Failure::wrong_type(field, value, "types '[long, int, decimal, double]'"));
     };
     u64::try_from(count)
         .map_err(|_| Failure::bad_value(format!("BSON field '{field}' value must be >= 0, actual value '{count}'")))

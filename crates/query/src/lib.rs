@@ -11,6 +11,7 @@
 //! `crates/cli/tests/all/pipelines_agree`).
 #![forbid(unsafe_code)]
 
+mod cached_way;
 mod contest;
 mod count;
 mod distinct;
@@ -29,6 +30,7 @@ mod id_lookup;
 mod inclusion;
 mod lookup_table;
 mod near;
+mod opening;
 mod plan;
 mod plan_report;
 mod planner;
@@ -47,7 +49,7 @@ pub mod write;
 pub use count::{CountPlan, count};
 pub use distinct::{DistinctValues, distinct, distinct_of_plan, distinct_query};
 pub use equality_lookup::EqualityLookup;
-pub use execution::{Execution, ExecutionStatistics};
+pub use execution::Execution;
 pub use explain::{
     Explained, LogRead, LogRun, Origin, Verbosity, append_spilled, explain_count, explain_log_read, explain_plan,
     failed_run,
@@ -60,12 +62,13 @@ pub use id_join::IdJoin;
 pub use id_lookup::{fetch_by_id, id_lookup};
 pub use inclusion::Inclusion;
 pub use near::{NearAsked, NearOutput, NearSearch};
-pub use plan::Plan;
-pub use plan_report::{FinishedRun, PlanChoice, PlanReport};
+pub use plan::{Plan, PlanChoice};
+pub use plan_report::{FinishedRun, PlanReport};
 pub use planner::plan;
 pub use query_settings::{AllowedIndexes, QuerySettings};
 pub use query_shape::{QueryShape, is_constant_expression};
 pub use resumable::ResumableScan;
+pub use run::ExecutionStatistics;
 pub use scan_start::ScanStart;
 pub use stored_functions::SystemFunctions;
 pub use tail::Tail;

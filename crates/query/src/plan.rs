@@ -1,15 +1,12 @@
-//! A plan: stages and their order, ready to be opened on snapshots repeatedly.
+//! A plan: stages and their order, ready to be opened on snapshots repeatedly, and how it was chosen among others.
 
-use crate::contest::{self, Contest};
 use crate::effort::Effort;
-use crate::estimates::PlanEstimate;
-use crate::execution::Execution;
 use crate::find_query::FindQuery;
-use crate::planner::{self, Chosen, IndexBounds};
+use crate::planner::{BranchScan, IndexBounds, OrBounds, Order};
+use crate::run::{ExecutionStatistics, StageStatistics};
 use crate::stages::{DocumentStage, Stage};
-use bunko_catalog::{Collection, Index, Multikey};
-use bunko_errors::Result;
-use bunko_store::{KeyspaceId, Snapshot};
+use bunko_catalog::{Collection, Estimate, Index, Multikey};
+use bunko_store::KeyspaceId;
 use std::sync::Arc;
 
 /// Plans over more documents than this may take long.
@@ -34,6 +31,8 @@ pub(crate) struct Parts {
     /// Number of stages; stage numbers are smaller.
     pub stages: usize,
     pub used: Vec<UsedIndex>,
+    /// The choice among the candidates that the plan is.
+    pub chosen: Option<Chosen>,
     /// The candidates of which estimates or a trial choose one, first this plan's own; none if rules prove it the best.
     pub contenders: Vec<Contender>,
     /// Whether an index filter restricted the indexes.
@@ -42,9 +41,23 @@ pub(crate) struct Parts {
     pub is_stopped: bool,
 }
 
-/// A way to use an index that may be the best for the query.
+/// A choice of indexes, with the scans of an `$or`'s branches if these are known.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'u> {
+    pub chosen: Chosen,
+    pub union: Option<&'u OrBounds>,
+}
+
+/// A way to use indexes that may be the best for the query.
 pub(crate) struct Contender {
-    pub bounds: IndexBounds,
+    pub chosen: Chosen,
+    /// Its scans: one, or those of the branches of an `$or`. If there are very many, some of them.
+    pub scans: Vec<BranchScan>,
+    /// Number of all scans.
+    pub scans_count: usize,
+    /// All scans of an `$or`'s branches, so that a plan of them need not look for them again while they hold; `None` for a
+    /// large filter, whose scans are not kept twice.
+    pub union: Option<Arc<OrBounds>>,
     /// Whether its keys come in the query's order.
     pub is_sorted: bool,
     pub reads_documents: bool,
@@ -52,11 +65,101 @@ pub(crate) struct Contender {
     pub decides_all: bool,
 }
 
+impl Contender {
+    /// The request for a plan of it.
+    pub fn asked(&self) -> Asked<'_> {
+        Asked { chosen: self.chosen, union: self.union.as_deref() }
+    }
+
+    /// The bounds, if it is one scan of an index.
+    pub fn bounds(&self) -> Option<&IndexBounds> {
+        match (self.chosen, self.scans.as_slice()) {
+            (Chosen::One(_), [BranchScan::Keys(bounds, _)]) => Some(bounds),
+            _ => None,
+        }
+    }
+}
+
 /// An index that the plan uses, with the assumption that the plan makes about it.
 pub(crate) struct UsedIndex {
     pub index: Arc<Index>,
     /// The paths on which documents had arrays at planning. More such paths invalidate the plan.
     pub multikey: Arc<Multikey>,
+}
+
+/// The reason for the choice of the executed plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PlanChoice {
+    /// By the planner's rules.
+    #[default]
+    Rules,
+    /// By estimates: it was clearly the cheapest.
+    Estimates,
+    /// By a trial against its rivals.
+    Trial,
+    /// From the plan cache: it won an earlier trial for the shape.
+    Cache,
+    /// By another trial, after the cached plan had examined `works` entries without a result.
+    Replanned {
+        /// Entries that the cached plan examined.
+        works: u64,
+    },
+}
+
+/// The indexes of a plan that was chosen among others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chosen {
+    One(KeyspaceId),
+    /// The intersection of two.
+    Both(KeyspaceId, KeyspaceId),
+    /// A geospatial index, by the keys of a region.
+    Region(KeyspaceId),
+    /// The indexes of the branches of the `$or` at a position among the conditions.
+    Branches {
+        position: usize,
+        order: Order,
+    },
+}
+
+/// The estimate of one candidate, or of the intersection of two.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlanEstimate {
+    pub chosen: Chosen,
+    /// Keys read, without a limit.
+    pub keys: Estimate,
+    /// Documents read, without a limit.
+    pub documents: Estimate,
+    /// Results of the query.
+    pub results: Estimate,
+    pub cost: Estimate,
+    /// Version of the sample.
+    pub version: u64,
+}
+
+/// One candidate's run.
+pub(crate) struct Trial {
+    pub plan: Plan,
+    pub stages: Vec<StageStatistics>,
+    pub totals: ExecutionStatistics,
+    pub works: u64,
+    pub score: f64,
+    /// Whether it reached its end, or enough results.
+    pub is_enough: bool,
+}
+
+/// Candidates that ran against each other or were estimated, winner first.
+pub(crate) struct Contest {
+    pub trials: Vec<Trial>,
+    pub decided_by: DecidedBy,
+    /// Whether the winner is the plan that the cache uses for this shape.
+    pub is_cached: bool,
+}
+
+/// How a contest was decided.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DecidedBy {
+    Estimates,
+    Trial,
 }
 
 impl Plan {
@@ -93,20 +196,6 @@ impl Plan {
         self.contest.as_deref()
     }
 
-    /// The plan for explain: if neither rules nor estimates prove the best index, the candidates run against each other.
-    /// # Errors
-    /// Errors of the operation.
-    pub fn contested(&self) -> Result<Self> {
-        contest::explained(self)
-    }
-
-    /// The intersections of each two candidates, whatever they cost: another way to the same answer.
-    /// # Errors
-    /// As [`crate::plan`].
-    pub fn intersections(&self) -> Result<Vec<Self>> {
-        contest::intersections(self)
-    }
-
     /// Whether estimates or a trial have to decide between indexes.
     pub fn is_contested(&self) -> bool {
         !self.parts.contenders.is_empty()
@@ -122,13 +211,14 @@ impl Plan {
         self.parts.used.first().map(|used| used.index.keyspace)
     }
 
-    /// The indexes that the plan uses, if it is one that is chosen among others.
+    /// The choice that the plan is, if it is one that is made among others.
     pub(crate) fn chosen(&self) -> Option<Chosen> {
-        match self.parts.used.as_slice() {
-            [only] => Some(Chosen::One(only.index.keyspace)),
-            [one, other] => Some(Chosen::Both(one.index.keyspace, other.index.keyspace)),
-            _ => None,
-        }
+        self.parts.chosen
+    }
+
+    /// Whether the plan uses an index.
+    pub(crate) fn uses(&self, index: &Index) -> bool {
+        self.parts.used.iter().any(|used| used.index.keyspace == index.keyspace)
     }
 
     /// Whether the plan has a sort stage.
@@ -151,7 +241,7 @@ impl Plan {
     }
 
     /// Whether planning took too many steps.
-    pub(crate) fn is_stopped(&self) -> bool {
+    pub fn is_stopped(&self) -> bool {
         self.parts.is_stopped
     }
 
@@ -160,48 +250,8 @@ impl Plan {
         &self.parts.collection
     }
 
-    /// Starts the plan on the snapshot of its operation: the present state, or the transaction's. If an index was
-    /// dropped or met its first array since planning, plans the query again, on a newer snapshot.
-    /// # Errors
-    /// As [`crate::plan`] if it has to plan again; errors of the transaction.
-    pub fn open(&self) -> Result<Execution> {
-        let mut plan = self.clone();
-        let snapshot = |plan: &Self| plan.parts.collection.snapshot_for(&*plan.parts.query.scope.operation);
-        let mut opened = snapshot(&plan)?;
-        while !plan.holds() {
-            plan.parts.collection.wait_for_indexes(|| plan.parts.query.scope.operation.check())?;
-            plan = planner::plan(&plan.parts.collection, Arc::clone(&plan.parts.query))?;
-            // An index may have become ready after the old snapshot was taken.
-            opened = snapshot(&plan)?;
-        }
-        plan.begin(Arc::new(opened))
-    }
-
-    /// As [`Self::open`], on a shared snapshot that it keeps even if it plans again. The query's `among` must list the
-    /// indexes that were ready when the snapshot was taken.
-    /// # Errors
-    /// As [`Self::open`].
-    pub fn open_shared(&self, snapshot: &Arc<Snapshot>) -> Result<Execution> {
-        debug_assert!(self.parts.query.among.is_some());
-        let mut plan = self.clone();
-        while !plan.holds() {
-            plan.parts.collection.wait_for_indexes(|| plan.parts.query.scope.operation.check())?;
-            plan = planner::plan(&plan.parts.collection, Arc::clone(&plan.parts.query))?;
-        }
-        plan.begin(Arc::clone(snapshot))
-    }
-
-    fn begin(self, snapshot: Arc<Snapshot>) -> Result<Execution> {
-        let (plan, works_max, choice) = contest::settle(self, &snapshot)?;
-        plan.parts.used.iter().for_each(|used| used.index.note_use());
-        let mut execution = Execution::new(plan, snapshot);
-        execution.note_choice(choice);
-        execution.watch(works_max);
-        Ok(execution)
-    }
-
     /// Whether the plan's assumptions about its indexes still hold, so that an earlier snapshot can be read by them.
-    fn holds(&self) -> bool {
+    pub(crate) fn holds(&self) -> bool {
         (self.parts.used.is_empty() || !self.parts.collection.are_indexes_changing())
             && self.dropped_index().is_none()
             && self.parts.used.iter().all(|used| used.multikey.covers(&used.index.multikey()))

@@ -5,7 +5,7 @@ use crate::contest;
 use crate::count::CountPlan;
 use crate::execution::Execution;
 use crate::explain::{self, Room};
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanChoice};
 use crate::run::StageStatistics;
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, number};
@@ -13,25 +13,6 @@ use std::fmt::Write as _;
 
 /// Maximum size in bytes of a stage tree in the profiler: large parts are left out.
 const STAGES_BYTES_MAX: usize = 50 * 1024;
-
-/// The reason for the choice of the executed plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum PlanChoice {
-    /// By the planner's rules.
-    #[default]
-    Rules,
-    /// By estimates: it was clearly the cheapest.
-    Estimates,
-    /// By a trial against its rivals.
-    Trial,
-    /// From the plan cache: it won an earlier trial for the shape.
-    Cache,
-    /// By another trial, after the cached plan had examined `works` entries without a result.
-    Replanned {
-        /// Entries that the cached plan examined.
-        works: u64,
-    },
-}
 
 /// The report of an executed plan.
 #[derive(Clone, Debug, Default)]
@@ -58,10 +39,6 @@ pub struct FinishedRun {
 }
 
 impl FinishedRun {
-    pub(crate) fn new(plan: Plan, statistics: Vec<StageStatistics>, choice: PlanChoice) -> Self {
-        Self { plan, statistics, choice }
-    }
-
     /// The report of the run.
     pub fn report(&self) -> PlanReport {
         PlanReport::of(&self.plan, Some(&self.statistics), self.choice)
@@ -121,6 +98,19 @@ impl PlanReport {
             summary.push_str(name);
             append_pattern(summary, stage.get("keyPattern"));
         }
+    }
+}
+
+impl Execution {
+    /// The plan's report up to now, for the profiler.
+    pub fn report(&self) -> PlanReport {
+        PlanReport::of(self.plan(), Some(self.all_statistics()), self.choice())
+    }
+
+    /// Takes the statistics, for a report that may be wanted later. The caller requests no more documents afterwards.
+    pub fn finish(&mut self) -> FinishedRun {
+        let statistics = self.take_statistics();
+        FinishedRun { plan: self.plan().clone(), statistics, choice: self.choice() }
     }
 }
 

@@ -15,13 +15,24 @@ const ENTRIES_PER_POLL: u32 = 16;
 const ENTRIES_PER_POLL_MAX: u32 = 128;
 /// A longer time between two checks halves the number of entries up to the next check.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// A run longer than this fails if its collection is dropped. MongoDB's plans yield for the first time after as long.
-/// Source: MongoDB manual 8.2, `internalQueryExecYieldPeriodMS`.
+/// A run longer than this fails if its collection is dropped. MongoDB's plans yield for the first time after this
+/// duration. Source: MongoDB manual 8.2, `internalQueryExecYieldPeriodMS`.
 const LONG_RUN: Duration = Duration::from_millis(10);
 
 /// A stage's number in its plan: the index of its statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StageNumber(pub usize);
+
+/// Work done by a running plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExecutionStatistics {
+    /// Index keys looked at.
+    pub keys_examined: u64,
+    /// Documents read.
+    pub docs_examined: u64,
+    /// Documents returned.
+    pub returned: u64,
+}
 
 /// Work done by one stage, for explain.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,8 +45,8 @@ pub(crate) struct StageStatistics {
     pub seeks: u64,
     pub duplicates_tested: u64,
     pub duplicates_dropped: u64,
-    /// Documents sorted, in bytes.
-    pub sorted_bytes: u64,
+    /// Documents sorted or records held, in bytes.
+    pub gathered_bytes: u64,
     /// Data that the stage put on disk.
     pub spilled: Spilled,
     pub is_at_end: bool,
@@ -81,6 +92,8 @@ pub(crate) struct Run {
     pub holds_metadata: bool,
     /// The last record that a scan found as it is stored, and the location of its document.
     pub place: Option<(RecordId, Location)>,
+    /// Keys examined by all stages.
+    pub keys_examined: u64,
     /// Keys examined ahead of documents that are not requested yet.
     pub keys_ahead: u64,
     pub statistics: Vec<StageStatistics>,
@@ -96,7 +109,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// A run of a plan with so many stages, without a limit on its works.
+    /// A run of a plan with this many stages, without a limit on its works.
     pub fn new(snapshot: Arc<Snapshot>, collection: &Arc<Collection>, query: &Arc<FindQuery>, stages: usize) -> Self {
         let now = query.scope.operation.clock().now();
         Self {
@@ -106,6 +119,7 @@ impl Run {
             output: Output::Projected,
             holds_metadata: query.holds_metadata(),
             place: None,
+            keys_examined: 0,
             keys_ahead: 0,
             statistics: vec![StageStatistics::default(); stages],
             entries_per_poll: ENTRIES_PER_POLL,
@@ -125,6 +139,13 @@ impl Run {
 
     pub fn at(&mut self, stage: StageNumber) -> &mut StageStatistics {
         &mut self.statistics[stage.0]
+    }
+
+    /// Counts one key that a stage examined.
+    #[inline]
+    pub fn note_key(&mut self, stage: StageNumber) {
+        self.keys_examined += 1;
+        self.at(stage).keys_examined += 1;
     }
 
     /// Counts one examined entry.

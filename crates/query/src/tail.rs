@@ -94,7 +94,7 @@ impl Tail {
     #[allow(clippy::should_implement_trait, reason = "what is lent until the next call cannot be an iterator's item")]
     pub fn next(&mut self) -> Result<Option<DocumentRef<'_>>> {
         if self.scan.is_over() {
-            // It still has a position, so the cursor stays open, as on MongoDB.
+            // The scan still has a position, so the cursor stays open, as on MongoDB.
             return Ok(None);
         }
         if self.open.is_none() {

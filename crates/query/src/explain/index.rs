@@ -29,7 +29,7 @@ pub(crate) fn describe_index(bounds: &IndexBounds, direction: Direction, facts: 
     facts.append_counted("indexBounds", &printed);
 }
 
-/// Adds the fields of a stage that scans spans of keys, which are no bounds of the index's fields.
+/// Adds the fields of a stage that scans spans of keys, which are not bounds of the index's fields.
 pub(crate) fn describe_spans(index: &Index, direction: Direction, facts: &mut DocumentBuf) {
     let is_multikey = index.kind.text().is_some() || !index.multikey().is_empty();
     append_properties(index, &index.key_pattern().to_owned(), is_multikey, None, facts);
@@ -88,7 +88,7 @@ fn append_properties(
 /// The key pattern of the index; for an index that answers by path, with the searched path.
 fn key_pattern(bounds: &IndexBounds) -> DocumentBuf {
     let index = &bounds.index;
-    if index.kind.answers() == Answers::ByField {
+    if !matches!(index.kind.answers(), Answers::ByPath { .. }) {
         return index.key_pattern().to_owned();
     }
     bounds.pattern.iter().fold(DocumentBuf::new(), |pattern, field| {

@@ -1,22 +1,25 @@
 //! The output of explain, in the shape of MongoDB 8.0.
 
+mod counts;
 mod index;
 mod room;
 mod stages;
 mod values;
 
+pub(crate) use counts::counted;
 pub(crate) use index::{describe_count, describe_index, describe_index_run, describe_spans};
 pub(crate) use room::{Facts, Room};
-pub(crate) use stages::{all_trials, counted, run_tree, tree_of};
+pub(crate) use stages::{all_trials, run_tree, tree_of};
 pub use values::append_spilled;
 pub(crate) use values::{append_count, sort_document};
 
-use crate::contest::{self, DecidedBy};
+use crate::contest;
 use crate::count::CountPlan;
-use crate::execution::{Execution, ExecutionStatistics};
+use crate::execution::Execution;
 use crate::find_query::FindQuery;
-use crate::plan::Plan;
+use crate::plan::{DecidedBy, Plan};
 use crate::planner;
+use crate::run::ExecutionStatistics;
 use bunko_bson::{DocumentBuf, Timestamp};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_store::Direction as LogDirection;
@@ -86,7 +89,7 @@ pub fn explain_plan(explained: Explained<'_>, plan: Option<&Plan>, execution: Op
         with_query_planner(explained, plan, &room, |room| stages::winning_plan(explained.query, plan, room));
     if explained.verbosity.runs() {
         let statistics = execution.map(Execution::statistics).unwrap_or_default();
-        let run = stages::executed(explained.query, plan, execution, &room);
+        let run = stages::executed(explained.query, plan, execution.map(Execution::all_statistics), &room);
         append_execution(&mut reply, explained, statistics, &run, (plan, &room));
     }
     reply
@@ -99,13 +102,13 @@ pub fn explain_count(
     counted: Option<&(u64, Option<Execution>)>,
 ) -> DocumentBuf {
     let room = Room::of_reply();
-    let winning = |room: &Room| stages::winning_count(explained.query, plan, room);
+    let winning = |room: &Room| counts::winning_count(explained.query, plan, room);
     let mut reply = with_query_planner(explained, plan.and_then(CountPlan::plan), &room, winning);
     if explained.verbosity.runs() {
         let execution = counted.and_then(|(_, execution)| execution.as_ref());
         let statistics = execution.map(Execution::statistics).unwrap_or_default();
         let count = counted.map_or(0, |(count, _)| *count);
-        let run = stages::executed_count(explained.query, plan, (execution, count), &room);
+        let run = counts::executed_count(explained.query, plan, (execution, count), &room);
         append_execution(
             &mut reply,
             explained,
@@ -154,7 +157,7 @@ pub fn explain_log_read(explained: Explained<'_>, read: LogRead) -> DocumentBuf 
 }
 
 /// `planningStopped` of a filter with very many conditions.
-const STOPPED: &str = "the filter has too many conditions for the indexes, so the collection is scanned";
+const STOPPED: &str = "the filter has too many conditions for the indexes, so not all ways to use them were compared";
 
 fn with_query_planner(
     explained: Explained<'_>,

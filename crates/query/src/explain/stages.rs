@@ -1,28 +1,23 @@
 //! The tree of stages in explain, planned and executed.
 
-use super::index::describe_count;
 use super::{Facts, LogRead, Room};
-use crate::contest::Trial;
-use crate::count::CountPlan;
-use crate::estimates::PlanEstimate;
-use crate::execution::Execution;
 use crate::find_query::FindQuery;
-use crate::plan::Plan;
+use crate::plan::{Plan, PlanEstimate, Trial};
 use crate::run::StageStatistics;
-use crate::stages::{IndexScan, Stage, StageNumber};
+use crate::stages::{Stage, StageNumber};
 use bunko_bson::{ArrayBuf, DocumentBuf};
 use bunko_matcher::Expression;
 use bunko_store::Direction;
 
 /// Details shown beside a stage's description.
 #[derive(Clone, Copy)]
-enum Detail<'a> {
+pub(super) enum Detail<'a> {
     Plan,
     Run(&'a [StageStatistics]),
 }
 
 /// The estimate of a plan, and the stage at its top.
-type Estimated<'a> = Option<(&'a PlanEstimate, StageNumber)>;
+pub(super) type Estimated<'a> = Option<(&'a PlanEstimate, StageNumber)>;
 
 pub(super) fn winning_plan(query: &FindQuery, plan: Option<&Plan>, room: &Room) -> DocumentBuf {
     let is_cached = plan.and_then(Plan::contest).is_some_and(|contest| contest.is_cached);
@@ -73,72 +68,15 @@ pub(crate) fn all_trials(trials: &[Trial], room: &Room) -> ArrayBuf {
 pub(super) fn executed(
     query: &FindQuery,
     plan: Option<&Plan>,
-    execution: Option<&Execution>,
+    run: Option<&[StageStatistics]>,
     room: &Room,
 ) -> DocumentBuf {
-    let tree = match (plan, execution) {
-        (Some(plan), Some(execution)) => whole(query, plan, Detail::Run(execution.all_statistics()), room),
+    let tree = match (plan, run) {
+        (Some(plan), Some(run)) => whole(query, plan, Detail::Run(run), room),
         (Some(plan), None) => whole(query, plan, Detail::Plan, room),
         (None, _) => counters(missing_collection(), &StageStatistics { is_at_end: true, ..Default::default() }),
     };
     cached(false).with_tree(tree)
-}
-
-pub(super) fn winning_count(query: &FindQuery, plan: Option<&CountPlan>, room: &Room) -> DocumentBuf {
-    let tree = match plan {
-        None => with_input(stage("COUNT"), &missing_collection()),
-        Some(count) => match count.plan() {
-            None => stage("RECORD_STORE_FAST_COUNT"),
-            Some(plan) => with_input(stage("COUNT"), &counted_tree(query, plan, Detail::Plan, room)),
-        },
-    };
-    cached(false).with_tree(tree)
-}
-
-pub(super) fn executed_count(
-    query: &FindQuery,
-    plan: Option<&CountPlan>,
-    counted: (Option<&Execution>, u64),
-    room: &Room,
-) -> DocumentBuf {
-    cached(false).with_tree(counted_stages(query, plan, counted, room))
-}
-
-/// The stage tree of a count with its statistics.
-pub(crate) fn counted(plan: &CountPlan, execution: Option<&Execution>, count: u64, room: &Room) -> DocumentBuf {
-    match execution {
-        Some(execution) => counted_stages(execution.plan().query(), Some(plan), (Some(execution), count), room),
-        // Without an execution no stage reads the collection, so the query is not needed.
-        None => count_stage(Some(plan), count),
-    }
-}
-
-fn counted_stages(
-    query: &FindQuery,
-    plan: Option<&CountPlan>,
-    (execution, count): (Option<&Execution>, u64),
-    room: &Room,
-) -> DocumentBuf {
-    let at_end = StageStatistics { is_at_end: true, ..StageStatistics::default() };
-    let tree = count_stage(plan, count);
-    match execution {
-        Some(execution) => {
-            let detail = Detail::Run(execution.all_statistics());
-            with_input(tree, &counted_tree(query, execution.plan(), detail, room))
-        }
-        None if plan.is_none() => with_input(tree, &counters(missing_collection(), &at_end)),
-        None => tree,
-    }
-}
-
-/// The stage that counts.
-fn count_stage(plan: Option<&CountPlan>, count: u64) -> DocumentBuf {
-    let at_end = StageStatistics { is_at_end: true, ..StageStatistics::default() };
-    let name = if plan.is_some_and(|count| count.plan().is_none()) { "RECORD_STORE_FAST_COUNT" } else { "COUNT" };
-    let mut tree = counters(stage(name), &at_end);
-    super::append_count(&mut tree, "nCounted", count);
-    super::append_count(&mut tree, "nSkipped", plan.map_or(0, CountPlan::skip));
-    tree
 }
 
 /// A read of the log, with counts once it has run.
@@ -164,11 +102,11 @@ pub(super) fn log_read(query: &FindQuery, read: LogRead, room: &Room) -> Documen
 }
 
 /// The `isCached` field, which comes first in each plan.
-fn cached(is_cached: bool) -> DocumentBuf {
+pub(super) fn cached(is_cached: bool) -> DocumentBuf {
     DocumentBuf::new().with("isCached", is_cached)
 }
 
-trait WithTree {
+pub(super) trait WithTree {
     fn with_tree(self, tree: DocumentBuf) -> Self;
 }
 
@@ -179,21 +117,21 @@ impl WithTree for DocumentBuf {
     }
 }
 
-fn stage(name: &str) -> DocumentBuf {
+pub(super) fn stage(name: &str) -> DocumentBuf {
     DocumentBuf::new().with("stage", name)
 }
 
-fn missing_collection() -> DocumentBuf {
+pub(super) fn missing_collection() -> DocumentBuf {
     stage("EOF").with("type", "nonExistentNamespace")
 }
 
-fn with_input(mut stage: DocumentBuf, input: &DocumentBuf) -> DocumentBuf {
+pub(super) fn with_input(mut stage: DocumentBuf, input: &DocumentBuf) -> DocumentBuf {
     stage.append("inputStage", input);
     stage
 }
 
 /// The whole tree. An `$or` at the top is planned branch by branch, which MongoDB shows as a stage.
-fn whole(query: &FindQuery, plan: &Plan, detail: Detail<'_>, room: &Room) -> DocumentBuf {
+pub(super) fn whole(query: &FindQuery, plan: &Plan, detail: Detail<'_>, room: &Room) -> DocumentBuf {
     let root: &dyn Stage = plan.parts().root.as_ref();
     let tree = tree((query, estimated(plan)), root, detail, room);
     let is_or = matches!(query.filter.root(), Expression::Or(_)) && query.hint.is_none();
@@ -211,11 +149,11 @@ fn any_stage(query: &FindQuery, root: &dyn Stage, is_sought: &impl Fn(&str) -> b
     is_sought(root.name(query)) || root.inputs().into_iter().any(|input| any_stage(query, input, is_sought))
 }
 
-fn estimated(plan: &Plan) -> Estimated<'_> {
+pub(super) fn estimated(plan: &Plan) -> Estimated<'_> {
     plan.estimate().map(|estimate| (estimate, plan.parts().root.number()))
 }
 
-fn tree(
+pub(super) fn tree(
     (query, estimated): (&FindQuery, Estimated<'_>),
     root: &dyn Stage,
     detail: Detail<'_>,
@@ -229,8 +167,9 @@ fn tree(
             inputs.push(DocumentBuf::new().with("warning", warning));
             break;
         }
-        // Keys of an intersection are estimated together.
-        let of_input = estimated.filter(|_| root.name(query) != "AND_SORTED");
+        // Keys of several scans are estimated together.
+        let are_together = |name| matches!(name, "AND_SORTED" | "AND_HASH" | "OR" | "SORT_MERGE");
+        let of_input = estimated.filter(|_| !are_together(root.name(query)));
         inputs.push(tree((query, of_input), input, detail, room));
     }
     match inputs.as_slice() {
@@ -279,19 +218,21 @@ fn add_estimates(facts: &mut DocumentBuf, name: &str, number: StageNumber, estim
             .append("estimatesMetadata", &DocumentBuf::new().with("ceSource", "Histogram"));
     }
     match name {
-        "IXSCAN" | "AND_SORTED" => facts.append("numKeysEstimate", rounded(estimate.keys.likely)),
+        "IXSCAN" | "AND_SORTED" | "AND_HASH" | "OR" | "SORT_MERGE" => {
+            facts.append("numKeysEstimate", rounded(estimate.keys.likely))
+        }
         "FETCH" | "CLUSTERED_IXSCAN" => facts.append("numDocsEstimate", rounded(estimate.documents.likely)),
         _ => return,
     };
 }
 
-/// A number of which only the first digits mean something.
+/// Rounds an estimate to the digits that are significant.
 fn rounded(estimate: f64) -> f64 {
     if estimate < 10.0 { (estimate * 10.0).round() / 10.0 } else { estimate.round() }
 }
 
 /// A stage with the counters that every stage has.
-fn counters(mut stage: DocumentBuf, statistics: &StageStatistics) -> DocumentBuf {
+pub(super) fn counters(mut stage: DocumentBuf, statistics: &StageStatistics) -> DocumentBuf {
     add_counters(&mut stage, statistics);
     stage
 }
@@ -308,25 +249,4 @@ fn add_counters(stage: &mut DocumentBuf, statistics: &StageStatistics) {
         .append("saveState", 0_i32)
         .append("restoreState", 0_i32)
         .append("isEOF", i32::from(statistics.is_at_end));
-}
-
-/// The stages that a count runs: keys alone if they decide the filter.
-fn counted_tree(query: &FindQuery, plan: &Plan, detail: Detail<'_>, room: &Room) -> DocumentBuf {
-    let root = plan.parts().root.as_ref();
-    let Some(keys) = root.decided_by_keys() else { return whole(query, plan, detail, room) };
-    match keys.as_index_scan() {
-        Some(scan) if scan.is_one_range() => count_scan(scan, detail),
-        _ => tree((query, estimated(plan)), keys, detail, room),
-    }
-}
-
-fn count_scan(scan: &IndexScan, detail: Detail<'_>) -> DocumentBuf {
-    let mut described = stage("COUNT_SCAN");
-    if let Detail::Run(run) = detail {
-        let statistics = &run[scan.number().0];
-        described = counters(described, statistics);
-        described.append("keysExamined", statistics.keys_examined as i32);
-    }
-    describe_count(scan.bounds(), &mut described);
-    described
 }

@@ -11,7 +11,7 @@ use super::predicates::{Bounds, Keys, bounds};
 use bunko_bson::{Type, Value, order};
 use bunko_catalog::{Index, IndexField};
 use bunko_matcher::planted::{Fault, active};
-use bunko_matcher::{Comparison, Expression};
+use bunko_matcher::{Comparison, Condition, Expression};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -30,11 +30,7 @@ pub(super) fn derive(index: &Arc<Index>, before: usize, predicates: &[Expression
     full.spans_paths = before > 0;
     let keys = if full.is_multikey_at(before + 1) { Keys::Several } else { Keys::One };
     let mut best: Option<(usize, &str, Bounds)> = None;
-    // One path may have thousands of conditions; they are examined together, once.
-    let mut seen = HashSet::new();
-    let paths = predicates.iter().flat_map(paths).filter(|path| seen.insert(*path));
-    let asked = paths.filter(|path| index.kind.covers(path) && !names_array_index(path));
-    for path in asked.take(PATHS_MAX) {
+    for path in paths_to_compare(index, predicates) {
         let found = predicates.iter().filter_map(|predicate| bounds(predicate, path, keys, orders));
         let found = found.filter(|bounds| bounds.intervals.iter().all(has_keys));
         if let Some(tightest) = found.min_by_key(Bounds::looseness) {
@@ -66,6 +62,13 @@ pub(super) fn derive(index: &Arc<Index>, before: usize, predicates: &[Expression
     IndexBounds { spans_paths: true, ..bounds }
 }
 
+/// The paths of conditions that an index holds, each once: one path may have thousands of conditions.
+pub(super) fn paths_to_compare<'p>(index: &Index, predicates: &'p [Expression]) -> impl Iterator<Item = &'p str> {
+    let mut seen = HashSet::new();
+    let paths = predicates.iter().flat_map(paths).filter(move |path| seen.insert(*path));
+    paths.filter(|path| index.kind.covers(path) && !names_array_index(path)).take(PATHS_MAX)
+}
+
 fn with(full: IndexBounds, before: usize, path: &str, [paths, values]: [Intervals; 2]) -> IndexBounds {
     let mut pattern = full.index.fields.to_vec();
     pattern[before + 1] = IndexField { path: path.to_owned(), ..pattern[before + 1].clone() };
@@ -88,12 +91,18 @@ fn paths(expression: &Expression) -> Vec<&str> {
 fn place_of_presence(predicate: &Expression, keys: Keys) -> Option<String> {
     let path = match predicate {
         Expression::And(children) => return children.iter().find_map(|child| place_of_presence(child, keys)),
-        Expression::Exists { path } | Expression::Type { path, .. } => path,
-        Expression::Regex { path, .. } | Expression::Mod { path, .. } => path,
-        Expression::Compare { path, op, value } if is_answered(*op, value) => path,
-        Expression::In { path, values, .. } if values.iter().all(|value| is_answered(Comparison::Eq, value)) => path,
-        Expression::ElemMatchObject { path, filter } if place_of_presence(filter, keys).is_some() => path,
-        Expression::ElemMatchValue { path, condition } if place_of_presence(condition, keys).is_some() => path,
+        Expression::OnPath(path, condition) => {
+            let is_present = match condition {
+                Condition::Exists | Condition::Type(_) | Condition::Regex(_) | Condition::Mod { .. } => true,
+                Condition::Compare(op, value) => is_answered(*op, value),
+                Condition::In { values, .. } => values.iter().all(|value| is_answered(Comparison::Eq, value)),
+                Condition::ElemMatchObject(inner) | Condition::ElemMatchValue(inner) => {
+                    place_of_presence(inner, keys).is_some()
+                }
+                _ => false,
+            };
+            is_present.then_some(path)?
+        }
         // An empty array on the way is not null, and has no key for the path.
         Expression::Not(child)
             if keys == Keys::One || child.path().is_some_and(|path| !path.as_str().contains('.')) =>
@@ -106,15 +115,13 @@ fn place_of_presence(predicate: &Expression, keys: Keys) -> Option<String> {
 }
 
 fn negated_null(predicate: &Expression) -> Option<&bunko_matcher::Path> {
-    match predicate {
-        Expression::Compare { path, op: Comparison::Eq | Comparison::Gte | Comparison::Lte, value: Value::Null } => {
-            Some(path)
-        }
-        Expression::In { path, values, regexes } if regexes.is_empty() && matches!(values[..], [Value::Null]) => {
-            Some(path)
-        }
-        _ => None,
-    }
+    let Expression::OnPath(path, condition) = predicate else { return None };
+    let asks_for_null = match condition {
+        Condition::Compare(op, Value::Null) => op.includes_equality(),
+        Condition::In { values, regexes } => regexes.is_empty() && matches!(values[..], [Value::Null]),
+        _ => false,
+    };
+    asks_for_null.then_some(path)
 }
 
 fn is_answered(op: Comparison, value: &Value) -> bool {

@@ -8,10 +8,11 @@
 //! (`implication.rs` of `matcher`), and a sparse one only if the bounds of some field exclude null. A hint takes a
 //! partial or sparse index anyway, and finds only the documents that it holds.
 
+use super::asked_paths::asks_for;
 use super::index_bounds::IndexBounds;
 use super::intervals::Intervals;
 use super::sort_order::{GivenOrder, given_order};
-use super::steps::{Steps, asks_for};
+use super::steps::{Steps, conditions};
 use bunko_bson::StringOrder;
 use bunko_catalog::{Answers, Index};
 use bunko_expression::SortPattern;
@@ -53,9 +54,7 @@ impl Candidate {
 
     /// How much the bounds narrow the index; greater is better.
     pub fn reach(&self) -> impl Ord + use<> {
-        let points = self.bounds.leading_points();
-        let has_range = self.bounds.fields.get(points).is_some_and(|intervals| !intervals.is_full());
-        (self.bounds.is_unique_lookup(), points, has_range)
+        reach(&self.bounds)
     }
 
     /// Greater is better; for the rules see the module.
@@ -73,7 +72,7 @@ impl Candidate {
     }
 
     /// Whether no other index can be better: it looks up few keys, or every key that it reads leads to a result.
-    fn is_proven(&self, predicates: &[Expression], sort: Option<&SortPattern>) -> bool {
+    pub fn is_proven(&self, predicates: &[Expression], sort: Option<&SortPattern>) -> bool {
         let bounds = &self.bounds;
         let points = bounds.leading_points();
         let reads_only_matches = bounds.decided.len() == predicates.len()
@@ -84,8 +83,8 @@ impl Candidate {
             || !bounds.index.ends_with_record() && points == bounds.fields.len() && lookups() <= LOOKUPS_MAX
     }
 
-    /// Whether it reads no more than a candidate ranked after it: it has that one's bounds as a prefix of its own, and
-    /// gives the order if that one does.
+    /// Whether it reads no more than a candidate ranked after it: it has the other candidate's bounds as a prefix of
+    /// its own, and gives the order if the other one does.
     fn is_as_good_as(&self, other: &Self) -> bool {
         fn narrowed(bounds: &IndexBounds) -> impl Iterator<Item = &str> {
             let fields = bounds.pattern.iter().zip(&bounds.fields);
@@ -102,6 +101,13 @@ impl Candidate {
     }
 }
 
+/// As [`Candidate::reach`].
+pub(super) fn reach(bounds: &IndexBounds) -> impl Ord + use<> {
+    let points = bounds.leading_points();
+    let has_range = bounds.fields.get(points).is_some_and(|intervals| !intervals.is_full());
+    (bounds.is_unique_lookup(), points, has_range)
+}
+
 /// Whether an index is a candidate for documents that satisfy all of `predicates`.
 pub(super) fn is_open(index: &Index, predicates: &[Expression], strings: &StringOrder) -> bool {
     !index.is_hidden && index.kind.answers() != Answers::ByItself && takes_all(index, predicates, strings)
@@ -113,24 +119,13 @@ pub(super) fn takes_all(index: &Index, predicates: &[Expression], strings: &Stri
         || active(Fault::PartialServesAll)
 }
 
-/// The best index for documents that satisfy all of `predicates`; `None` if none is useful. On a tie the oldest wins.
-pub(crate) fn best(
-    indexes: &[Arc<Index>],
-    predicates: &[Expression],
-    sort: Option<&SortPattern>,
-    strings: &StringOrder,
-    steps: &Steps,
-) -> Option<Candidate> {
-    useful(indexes, predicates, sort, strings, steps).rev().max_by(|a, b| a.score().cmp(&b.score()))
-}
-
 /// All useful candidates, best first; on a tie the oldest comes first.
 pub(crate) fn ranked(
     indexes: &[Arc<Index>],
     predicates: &[Expression],
     sort: Option<&SortPattern>,
     strings: &StringOrder,
-    steps: &Steps,
+    steps: &Steps<'_>,
 ) -> Vec<Candidate> {
     let mut ranked: Vec<_> = useful(indexes, predicates, sort, strings, steps).collect();
     if ranked.len() > 1 {
@@ -139,7 +134,8 @@ pub(crate) fn ranked(
     ranked
 }
 
-/// Whether an index may be useful: the filter or the sort asks for its first field. This drops most of many indexes early.
+/// Whether an index may be useful: the filter or the sort asks for its first field. This drops most of many indexes
+/// early.
 fn may_serve(index: &Index, predicates: &[Expression], sort: Option<&SortPattern>) -> bool {
     let first = index.fields.first().map_or("", |field| field.path.as_str());
     matches!(index.kind.answers(), Answers::ByPath { .. })
@@ -152,15 +148,46 @@ fn useful<'a>(
     predicates: &'a [Expression],
     sort: Option<&'a SortPattern>,
     strings: &'a StringOrder,
-    steps: &'a Steps,
-) -> impl DoubleEndedIterator<Item = Candidate> + 'a {
+    steps: &'a Steps<'_>,
+) -> impl Iterator<Item = Candidate> + 'a {
+    let compared: usize = predicates.iter().map(conditions).sum();
     indexes
         .iter()
         .filter(move |index| {
-            may_serve(index, predicates, sort) && steps.take(index, predicates) && is_open(index, predicates, strings)
+            steps.look(compared)
+                && may_serve(index, predicates, sort)
+                && steps.take(index, predicates)
+                && is_open(index, predicates, strings)
         })
         .map(move |index| Candidate::new(index, predicates, sort, strings))
         .filter(Candidate::is_useful)
+}
+
+/// Maximum number of indexes without a condition on their first field that are compared.
+const UNLED_MAX: usize = 4;
+
+/// Candidates without bounds on their first field that have bounds on a later one.
+pub(crate) fn unled<'a>(
+    indexes: &'a [Arc<Index>],
+    predicates: &'a [Expression],
+    strings: &'a StringOrder,
+    steps: &'a Steps<'_>,
+) -> impl Iterator<Item = Candidate> + 'a {
+    let asks_later = |index: &Index| {
+        let later = index.fields.iter().skip(1);
+        later.into_iter().any(|field| predicates.iter().any(|predicate| asks_for(predicate, &field.path)))
+    };
+    let is_bounded = |candidate: &Candidate| {
+        let bounds = &candidate.bounds;
+        bounds.is_complete() && !bounds.has_long_keys() && bounds.fields.iter().any(|field| !field.is_full())
+    };
+    indexes
+        .iter()
+        .filter(move |index| index.kind.answers() == Answers::ByField && steps.look_at(index) && asks_later(index))
+        .filter(move |index| steps.take(index, predicates) && is_open(index, predicates, strings))
+        .map(move |index| Candidate::new(index, predicates, None, strings))
+        .filter(is_bounded)
+        .take(UNLED_MAX)
 }
 
 /// The candidates that may be better than `best` and than all ranked before them.

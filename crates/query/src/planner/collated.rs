@@ -4,9 +4,10 @@
 //! planner needs no knowledge of collations. An index whose order is not the query's only serves conditions without
 //! strings.
 
+use super::asked_paths::asks_for;
 use bunko_bson::{StringOrder, Value, order};
 use bunko_matcher::planted::{Fault, active};
-use bunko_matcher::{Comparison, ExprComparison, Expression};
+use bunko_matcher::{Comparison, Condition, ExprComparison, Expression};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -17,13 +18,15 @@ pub(crate) struct Orders<'o> {
     pub query: &'o StringOrder,
 }
 
-/// The expression with values in the form of the index's keys; `None` if the index's order cannot serve it at `path`.
+/// The expression with values in the form of the index's keys; `None` if it has no condition on `path`, or if the index's
+/// order cannot serve it there.
 pub(super) fn in_keys<'e>(expression: &'e Expression, path: &str, orders: Orders<'_>) -> Option<Cow<'e, Expression>> {
     let Orders { index, query } = orders;
     if index.is_bytes() && query.is_bytes() {
         return Some(Cow::Borrowed(expression));
     }
-    if !serves(expression, path, orders) {
+    // A long list is not translated for each of the fields that it is not on.
+    if !asks_for(expression, path) || !serves(expression, path, orders) {
         return None;
     }
     Some(if index.is_bytes() { Cow::Borrowed(expression) } else { Cow::Owned(translated(expression, index)) })
@@ -35,15 +38,11 @@ fn serves(expression: &Expression, path: &str, orders: Orders<'_>) -> bool {
         index == orders.query || active(Fault::OrderOfStringsIgnored) || !StringOrder::holds_strings(value.as_ref())
     };
     match expression {
-        Expression::Compare { value, .. } => fits(value),
-        Expression::In { values, regexes, .. } => values.iter().all(fits) && (regexes.is_empty() || index.is_bytes()),
-        Expression::Regex { .. } => index.is_bytes() || active(Fault::PatternsCollated),
-        Expression::And(children) | Expression::Or(children) | Expression::Nor(children) => {
-            children.iter().all(|child| serves(child, path, orders))
+        Expression::OnPath(_, Condition::Compare(_, value)) => fits(value),
+        Expression::OnPath(_, Condition::In { values, regexes }) => {
+            values.iter().all(fits) && (regexes.is_empty() || index.is_bytes())
         }
-        Expression::Not(child)
-        | Expression::ElemMatchObject { filter: child, .. }
-        | Expression::ElemMatchValue { condition: child, .. } => serves(child, path, orders),
+        Expression::OnPath(_, Condition::Regex(_)) => index.is_bytes() || active(Fault::PatternsCollated),
         Expression::Expr(expr) => {
             // The strings inside a document need not be in the order of their keys.
             let is_ordered = |own: &ExprComparison| {
@@ -52,7 +51,7 @@ fn serves(expression: &Expression, path: &str, orders: Orders<'_>) -> bool {
             let mut own = expr.implied().iter().filter(|implied| implied.path == path);
             own.all(|own| fits(&own.value) && is_ordered(own))
         }
-        _ => true,
+        other => other.parts().iter().all(|part| serves(part, path, orders)),
     }
 }
 
@@ -68,24 +67,23 @@ fn translated(expression: &Expression, index: &StringOrder) -> Expression {
     let all = |children: &[Expression]| children.iter().map(|child| translated(child, index)).collect();
     let one = |child: &Expression| Box::new(translated(child, index));
     match expression {
-        Expression::Compare { path, op, value } => {
-            Expression::Compare { path: path.clone(), op: *op, value: index.in_keys(value.as_ref()) }
+        Expression::OnPath(path, condition) => {
+            let condition = match condition {
+                Condition::Compare(op, value) => Condition::Compare(*op, index.in_keys(value.as_ref())),
+                Condition::In { values, regexes } => Condition::In {
+                    values: Arc::new(in_order(values.iter().map(|value| index.in_keys(value.as_ref())).collect())),
+                    regexes: regexes.clone(),
+                },
+                Condition::ElemMatchObject(filter) => Condition::ElemMatchObject(one(filter)),
+                Condition::ElemMatchValue(condition) => Condition::ElemMatchValue(one(condition)),
+                other => other.clone(),
+            };
+            Expression::OnPath(path.clone(), condition)
         }
-        Expression::In { path, values, regexes } => Expression::In {
-            path: path.clone(),
-            values: Arc::new(in_order(values.iter().map(|value| index.in_keys(value.as_ref())).collect())),
-            regexes: regexes.clone(),
-        },
         Expression::And(children) => Expression::And(all(children)),
         Expression::Or(children) => Expression::Or(all(children)),
         Expression::Nor(children) => Expression::Nor(all(children)),
         Expression::Not(child) => Expression::Not(one(child)),
-        Expression::ElemMatchObject { path, filter } => {
-            Expression::ElemMatchObject { path: path.clone(), filter: one(filter) }
-        }
-        Expression::ElemMatchValue { path, condition } => {
-            Expression::ElemMatchValue { path: path.clone(), condition: one(condition) }
-        }
         Expression::Expr(expr) => Expression::Expr(expr.with_implied_values(|value| index.in_keys(value.as_ref()))),
         other => other.clone(),
     }

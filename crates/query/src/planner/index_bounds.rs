@@ -2,13 +2,15 @@
 
 use super::by_path;
 use super::collated::Orders;
+use super::elements::is_told_by_element;
 use super::intervals::{Interval, Intervals};
 use super::key_window::KeyWindow;
+use super::positions;
 use super::predicates::{Bounds, Exactness, Keys, bounds};
 use bunko_bson::{StringOrder, Value, hashed_keys_of_equals};
 use bunko_catalog::{Answers, Index, IndexField, KeyForm, Multikey};
-use bunko_matcher::Expression;
 use bunko_matcher::planted::{Fault, active};
+use bunko_matcher::{Condition, Expression};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -38,7 +40,8 @@ pub(crate) struct IndexBounds {
     pub spans_paths: bool,
 }
 
-/// Whether a path contains an array position. The index's keys and the filter see different values there.
+/// Whether a path contains a name of digits, which may be the position of an element in an array. There a filter sees
+/// more than the keys hold: see [`positions`].
 pub(crate) fn names_array_index(path: &str) -> bool {
     path.split('.').any(|component| component.bytes().all(|byte| byte.is_ascii_digit()))
 }
@@ -88,42 +91,52 @@ impl IndexBounds {
     /// Whether the predicates require the field at `position` to exist, with any value.
     fn is_required_at(&self, position: usize, predicates: &[Expression]) -> bool {
         let own = &self.pattern[position].path;
-        let asks = |predicate: &Expression| matches!(predicate, Expression::Exists { path } if path.as_str() == own);
-        !names_array_index(own) && predicates.iter().any(asks)
+        predicates.iter().any(|predicate| asks_presence(predicate, own))
     }
 
     /// Narrows the bounds of fields whose keys hold their values.
     pub(super) fn narrow(&mut self, positions: Range<usize>, predicates: &[Expression], orders: Orders<'_>) {
         let index = Arc::clone(&self.index);
+        // The predicate that bounds each field with arrays.
+        let mut bounded_by = vec![None; index.fields.len()];
         for position in positions {
             let path = &index.fields[position].path;
-            let is_position = names_array_index(path) && !active(Fault::PositionHasBounds);
-            if is_position || self.shares_array_with_bounded_field(position) {
-                continue;
-            }
+            let may_be_position = names_array_index(path) && !active(Fault::PositionHasBounds);
+            let Some(usable) = self.usable_at(position, predicates, &bounded_by) else { continue };
             let keys = if self.is_multikey_at(position) { Keys::Several } else { Keys::One };
+            let is_served = |asked: &Expression| !may_be_position || positions::is_served(asked, path, keys);
+            let is_inexact = may_be_position && keys == Keys::Several && !active(Fault::PositionsDecide);
             let found: Vec<(usize, Bounds)> = predicates
                 .iter()
                 .enumerate()
+                .filter(|(number, predicate)| usable.contains(number) && is_served(predicate))
                 .filter_map(|(number, predicate)| {
                     let of_presence = self.bounds_of_presence(position, predicate);
                     Some((number, of_presence.or_else(|| bounds(predicate, path, keys, orders))?))
                 })
                 .map(|(number, found)| (number, self.form_of(position, found)))
+                .map(|(number, found)| (number, if is_inexact { found.inexact() } else { found }))
                 .collect();
-            let are_bytes = orders.index.is_bytes() && orders.query.is_bytes();
-            let decides_on_keys = (keys == Keys::One || active(Fault::ArraysChecked))
-                && (index.fields[position].form == KeyForm::Value || active(Fault::HashesChecked))
-                && (are_bytes || active(Fault::CollatedKeysChecked));
-            if decides_on_keys {
-                let asked = predicates.iter().filter(|asked| asked.is_on_value_at(path) && needs_value(asked));
-                self.on_keys.extend(asked.map(|asked| (position, asked.clone())));
-            }
             match keys {
                 keys if keys == Keys::One || active(Fault::ElementsNarrowTogether) => {
                     self.narrow_by_all(position, found);
                 }
-                _ => self.narrow_by_tightest(position, found),
+                _ => bounded_by[position] = self.narrow_by_tightest(position, found),
+            }
+            let are_bytes = orders.index.is_bytes() && orders.query.is_bytes();
+            let decides_on_keys = (index.fields[position].form == KeyForm::Value || active(Fault::HashesChecked))
+                && (are_bytes || active(Fault::CollatedKeysChecked));
+            if decides_on_keys {
+                // A document has several keys of a field with arrays. Only one condition may choose among them, and an
+                // element must satisfy it alone.
+                let is_checked = |(number, asked): &(usize, &Expression)| match keys {
+                    Keys::Several if !active(Fault::ArraysChecked) => {
+                        bounded_by[position] == Some(*number) && is_told_by_element(asked, path)
+                    }
+                    _ => asked.is_on_value_at(path) && is_served(asked),
+                };
+                let asked = predicates.iter().enumerate().filter(|(_, asked)| needs_value(asked)).filter(is_checked);
+                self.on_keys.extend(asked.map(|(_, asked)| (position, asked.clone())));
             }
             self.excludes_missing |= !self.fields[position].contains(&Value::Null);
             if index.fields[position].form == KeyForm::Hash {
@@ -139,8 +152,7 @@ impl IndexBounds {
             Expression::Not(child) => &**child,
             predicate => predicate,
         };
-        let own = &self.pattern[position].path;
-        if !matches!(asked, Expression::Exists { path } if !path.is_itself() && path.as_str() == own) {
+        if !asks_presence(asked, &self.pattern[position].path) {
             return None;
         }
         let is_told = self.index.tells_types
@@ -171,39 +183,55 @@ impl IndexBounds {
     }
 
     fn narrow_by_all(&mut self, position: usize, found: Vec<(usize, Bounds)>) {
-        for (number, bounds) in found {
-            self.fields[position] = if self.fields[position].is_full() {
-                bounds.intervals
-            } else {
-                self.fields[position].intersection(&bounds.intervals)
-            };
-            if bounds.exactness == Exactness::Exact {
-                self.decided.push(number);
-            }
+        let exact = found.iter().filter(|(_, bounds)| bounds.exactness == Exactness::Exact);
+        self.decided.extend(exact.map(|(number, _)| *number));
+        if let Some(all) = Intervals::in_all(found.into_iter().map(|(_, bounds)| bounds.intervals).collect()) {
+            self.fields[position] = all;
         }
     }
 
-    /// Different elements of an array may satisfy two predicates, so only one predicate can choose the keys.
-    fn narrow_by_tightest(&mut self, position: usize, found: Vec<(usize, Bounds)>) {
-        let Some((number, tightest)) = found.into_iter().min_by_key(|(_, bounds)| bounds.looseness()) else { return };
+    /// Different elements of an array may satisfy two predicates, so only one predicate can choose the keys. Returns its
+    /// number.
+    fn narrow_by_tightest(&mut self, position: usize, found: Vec<(usize, Bounds)>) -> Option<usize> {
+        let (number, tightest) = found.into_iter().min_by_key(|(_, bounds)| bounds.looseness())?;
         if tightest.exactness == Exactness::Exact {
             self.decided.push(number);
         }
         self.fields[position] = tightest.intervals;
+        Some(number)
     }
 
-    /// Whether an earlier bounded field may lead through the same array. Then different elements may satisfy the two
-    /// predicates, and their values are in different keys.
-    fn shares_array_with_bounded_field(&self, position: usize) -> bool {
-        (0..position).any(|earlier| self.share_array(earlier, position) && !self.fields[earlier].is_full())
-            && !active(Fault::FieldsOfArrayBothBound)
+    /// The predicates that may bound a field beside the earlier fields: all if no bounded field leads through an array
+    /// with it; `None` if different elements of such an array may satisfy the predicates, since their values are in
+    /// different keys.
+    ///
+    /// One element satisfies all conditions within an `$elemMatch`. So the one that bounds the earlier field may bound
+    /// this field too, unless the two lead through another array inside the element.
+    fn usable_at(
+        &self,
+        position: usize,
+        predicates: &[Expression],
+        bounded_by: &[Option<usize>],
+    ) -> Option<Range<usize>> {
+        let all = 0..predicates.len();
+        let is_sharing = |earlier: &usize| !self.fields[*earlier].is_full() && self.share_array(*earlier, position, 0);
+        let mut sharing = (0..position).filter(is_sharing).peekable();
+        let Some(first) = sharing.peek().filter(|_| !active(Fault::FieldsOfArrayBothBound)) else { return Some(all) };
+        let common = bounded_by[*first]?;
+        let components = components_to_element(&predicates[common])?;
+        let is_same_element = |earlier: usize| {
+            bounded_by[earlier] == Some(common)
+                && (!self.share_array(earlier, position, components) || active(Fault::ArraysOfElementBothBound))
+        };
+        let usable = if active(Fault::ElementsBoundTogether) { all } else { common..common + 1 };
+        sharing.all(is_same_element).then_some(usable)
     }
 
-    /// Whether some document may have an array on the common part of two fields' paths.
-    fn share_array(&self, one: usize, other: usize) -> bool {
+    /// Whether some document may have an array on the common part of two fields' paths, from a component on.
+    fn share_array(&self, one: usize, other: usize, from: usize) -> bool {
         let components = |field: usize| self.pattern[field].path.split('.');
         let common = components(one).zip(components(other)).take_while(|(one, other)| one == other).count();
-        (0..common)
+        (from..common)
             .any(|component| self.multikey.has_array_at(one, component) && self.multikey.has_array_at(other, component))
     }
 
@@ -244,6 +272,18 @@ impl IndexBounds {
             && self.fields.iter().zip(&other.fields).all(|(own, other)| own.are_same(other))
     }
 
+    /// Whether a scan within the bounds reads all keys that a scan within other bounds reads: it has the other bounds, up
+    /// to a field without bounds of its own.
+    pub fn reads_all_keys_of(&self, other: &Self) -> bool {
+        let narrowed = self.fields.iter().filter(|field| !field.is_full()).count();
+        let own = self.pattern.iter().zip(&self.fields).take(narrowed);
+        self.index.keyspace == other.index.keyspace
+            && self.window.is_none()
+            && own.zip(other.pattern.iter().zip(&other.fields)).all(|((field, own), (other_field, other))| {
+                field.path == other_field.path && !own.is_full() && own.are_same(other)
+            })
+    }
+
     /// Whether the bounds exclude anything.
     pub fn is_narrowed(&self) -> bool {
         !self.fields[0].is_full() || self.leaves_out_others
@@ -269,25 +309,59 @@ impl IndexBounds {
             && self.fields.iter().all(Intervals::is_single_point)
     }
 
+    /// Whether a scan within the bounds finds records that can be compared with the records of another index. A clustered
+    /// collection has its documents in the index.
+    pub fn can_be_intersected(&self) -> bool {
+        !self.index.is_clustered && self.window.is_none() && self.is_narrowed()
+    }
+
     /// Whether all values of a field are equal within the bounds.
     pub fn is_constant_at(&self, position: usize) -> bool {
         self.fields[position].is_single_point()
     }
 
-    /// Whether the field's keys are in the order of a sort by its path.
-    pub fn sorts_at(&self, position: usize) -> bool {
-        let field = &self.pattern[position];
+    /// Whether a document has one value in the field, so that equal bounds mean equal keys of a sort by its path.
+    pub fn has_one_value_at(&self, position: usize) -> bool {
         let is_single = !self.is_multikey_at(position) || active(Fault::ArraysSort);
-        is_single && !names_array_index(&field.path) && field.form == KeyForm::Value
+        is_single && self.pattern[position].form == KeyForm::Value
     }
+
+    /// Whether a scan meets documents first at the keys by which a sort by the field's path orders them.
+    ///
+    /// A sort takes the least element of an array, or the greatest. That is the first of the document's keys in the
+    /// direction of the scan, if all of its keys are within the bounds. So the field has no bounds, and no bounds are on a
+    /// field below the same array, whose elements would choose among the keys.
+    pub fn sorts_at(&self, position: usize) -> bool {
+        if self.has_one_value_at(position) {
+            return true;
+        }
+        let chooses =
+            |other: usize| other != position && !self.fields[other].is_full() && self.share_array(other, position, 0);
+        self.pattern[position].form == KeyForm::Value
+            && self.index.kind.answers() == Answers::ByField
+            && self.window.is_none()
+            && (self.fields[position].is_full() || active(Fault::ElementsOutsideSort))
+            && (!(0..self.fields.len()).any(chooses) || active(Fault::NeighboursOutsideSort))
+    }
+}
+
+/// The number of components of the path to the element that satisfies all of a predicate, if it is an `$elemMatch`.
+fn components_to_element(predicate: &Expression) -> Option<usize> {
+    let Expression::OnPath(path, Condition::ElemMatchObject(filter)) = predicate else { return None };
+    Some(path.as_str().split('.').count() + components_to_element(filter).unwrap_or(0))
+}
+
+/// Whether a predicate is that the field exists, with any value.
+fn asks_presence(predicate: &Expression, field: &str) -> bool {
+    matches!(predicate, Expression::OnPath(path, Condition::Exists) if path.is(field))
 }
 
 /// Whether bounds alone do not decide a condition on one value.
 fn needs_value(condition: &Expression) -> bool {
     match condition {
         Expression::And(children) | Expression::Or(children) => children.iter().any(needs_value),
-        Expression::Regex { .. } | Expression::Mod { .. } => true,
-        Expression::In { regexes, .. } => !regexes.is_empty(),
+        Expression::OnPath(_, Condition::Regex(_) | Condition::Mod { .. }) => true,
+        Expression::OnPath(_, Condition::In { regexes, .. }) => !regexes.is_empty(),
         _ => false,
     }
 }

@@ -199,6 +199,23 @@ impl Intervals {
         Self::of(both)
     }
 
+    /// The values that are in all of these; `None` if there are none of these. Pairs are intersected, then pairs of the
+    /// results: one after the other, the gaps between ten thousand excluded values would be copied ten thousand times.
+    pub fn in_all(mut all: Vec<Self>) -> Option<Self> {
+        while all.len() > 1 {
+            let mut rest = all.into_iter();
+            let mut joined = Vec::with_capacity(rest.len().div_ceil(2));
+            while let Some(one) = rest.next() {
+                joined.push(match rest.next() {
+                    Some(other) => one.intersection(&other),
+                    None => one,
+                });
+            }
+            all = joined;
+        }
+        all.pop()
+    }
+
     /// All values that these intervals do not contain.
     pub fn complement(&self) -> Self {
         let opposite = |edge| if edge == Edge::Inclusive { Edge::Exclusive } else { Edge::Inclusive };
@@ -242,8 +259,37 @@ impl Intervals {
         }
     }
 
+    /// The first interval that starts above a value that they do not contain.
+    pub fn above(&self, value: &Value) -> Option<IntervalRef<'_>> {
+        self.get(self.number_below(value))
+    }
+
+    /// The last interval that ends below a value that they do not contain.
+    pub fn below(&self, value: &Value) -> Option<IntervalRef<'_>> {
+        self.get(self.number_below(value).checked_sub(1)?)
+    }
+
+    /// Number of intervals below a value that they do not contain.
+    fn number_below(&self, value: &Value) -> usize {
+        let is_below = |end: &Value, edge| match order::compare(end.as_ref(), value.as_ref()) {
+            Ordering::Less => true,
+            Ordering::Equal => edge == Edge::Exclusive,
+            Ordering::Greater => false,
+        };
+        match &self.0 {
+            Held::Points(values) => values.partition_point(|point| is_below(point, Edge::Inclusive)),
+            Held::Any(intervals) => intervals.partition_point(|interval| is_below(&interval.end, interval.end_edge)),
+        }
+    }
+
     /// Whether they contain the same values.
     pub fn are_same(&self, other: &Self) -> bool {
+        // Branches of an `$or` share a list beside it.
+        if let (Held::Points(own), Held::Points(others)) = (&self.0, &other.0)
+            && Arc::ptr_eq(own, others)
+        {
+            return true;
+        }
         let equal = |one: &Value, other: &Value| order::equal(one.as_ref(), other.as_ref());
         self.len() == other.len()
             && self.iter().zip(other.iter()).all(|(one, other)| {
@@ -342,6 +388,39 @@ mod tests {
         assert!(!union.contains(&Value::Int32(5)));
         assert!(union.contains(&Value::Double(4.5)) && union.contains(&Value::Int64(9)));
         assert!(!union.contains(&Value::Int32(10)) && !union.contains(&Value::MinKey));
+    }
+
+    #[test]
+    fn several_are_intersected_in_pairs() {
+        let excluded = |value: i32| Intervals::points(Arc::new(vec![Value::Int32(value)])).complement();
+        let range = Intervals::union(vec![interval(0, Edge::Inclusive, 4, Edge::Exclusive)]);
+        let all = vec![excluded(3), excluded(1), range, excluded(9), excluded(2)];
+        assert_eq!(Intervals::in_all(all).map(|all| print(&all)).as_deref(), Some("[0, 1) (1, 2) (2, 3) (3, 4)"));
+        assert!(Intervals::in_all(Vec::new()).is_none());
+    }
+
+    #[test]
+    fn a_value_outside_has_neighbours() {
+        let union = Intervals::union(vec![
+            interval(1, Edge::Inclusive, 3, Edge::Exclusive),
+            interval(3, Edge::Exclusive, 5, Edge::Inclusive),
+            Interval::point(Value::Int32(8)),
+        ]);
+        let points = Intervals::points(Arc::new([2, 4].map(Value::Int32).to_vec()));
+        let cases = [
+            (&union, 0, "", "[1, 3)"),
+            (&union, 3, "[1, 3)", "(3, 5]"),
+            (&union, 6, "(3, 5]", "[8, 8]"),
+            (&union, 9, "[8, 8]", ""),
+            (&points, 3, "[2, 2]", "[4, 4]"),
+            (&points, 5, "[4, 4]", ""),
+        ];
+        for (intervals, value, below, above) in cases {
+            let said = |found: Option<IntervalRef<'_>>| found.map_or_else(String::new, |interval| interval.to_string());
+            let value = Value::Int32(value);
+            assert_eq!(said(intervals.below(&value)), below, "below {value:?}");
+            assert_eq!(said(intervals.above(&value)), above, "above {value:?}");
+        }
     }
 
     #[test]

@@ -230,7 +230,7 @@ fn behind(mut prefix: Vec<u8>) -> Vec<u8> {
             return prefix;
         }
     }
-    // There is none. No key begins with this byte, so it serves as the end.
+    // There is no such string. No key begins with this byte, so it serves as the end.
     vec![MAX_BYTE]
 }
 
@@ -241,12 +241,13 @@ fn extended(prefix: &[u8], value: &Value, direction: Direction) -> Vec<u8> {
 }
 
 /// A bound after all keys that begin with `prefix`.
-fn past(mut prefix: Vec<u8>) -> Vec<u8> {
+pub(super) fn past(mut prefix: Vec<u8>) -> Vec<u8> {
     prefix.push(MAX_BYTE);
     prefix
 }
 
-fn between(prefix: &[u8], interval: IntervalRef<'_>, direction: Direction) -> (Vec<u8>, Vec<u8>) {
+/// The range of the keys that continue `prefix` with a value of the interval.
+pub(super) fn between(prefix: &[u8], interval: IntervalRef<'_>, direction: Direction) -> (Vec<u8>, Vec<u8>) {
     let IntervalRef { start: first, start_edge: first_edge, end: last, end_edge: last_edge } = match direction {
         Direction::Ascending => interval,
         Direction::Descending => interval.reversed(),

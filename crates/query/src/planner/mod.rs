@@ -4,6 +4,8 @@
 //! branch of an `$or`, or the whole collection. The filter is evaluated after the fetch unless the keys alone decide
 //! it.
 
+mod asked_paths;
+mod branch_scan;
 mod by_path;
 mod candidates;
 mod choose;
@@ -11,12 +13,16 @@ mod collated;
 mod contenders;
 mod covered_plan;
 mod distinct_plan;
+mod elements;
+mod geo_bounds;
 mod index_bounds;
 mod intervals;
+mod key_check;
 mod key_ranges;
 mod key_window;
 mod near_plan;
 mod or_plan;
+mod positions;
 mod predicates;
 mod rejection;
 mod room;
@@ -24,14 +30,21 @@ mod scans;
 mod sort_order;
 mod steps;
 mod text_plan;
+mod text_suffix;
 mod whole_scan;
 
+pub(crate) use branch_scan::BranchScan;
+pub(crate) use geo_bounds::with_numbers;
 pub(crate) use index_bounds::{IndexBounds, names_array_index};
 pub(crate) use intervals::{Edge, IntervalRef, Intervals};
+pub(crate) use key_check::{KEYS_BEFORE_SEEK, KeyCheck, Outside};
 pub(crate) use key_ranges::{KeyRanges, RangeRef};
 pub(crate) use key_window::KeyWindow;
 use near_plan::is_near;
+pub(crate) use or_plan::OrBounds;
 pub(crate) use rejection::{has_too_many_scans_to_merge, rejections};
+pub(crate) use sort_order::Order;
+pub(crate) use text_suffix::TextSuffix;
 
 use crate::AllowedIndexes;
 use crate::effort::Effort;
@@ -39,17 +52,14 @@ use crate::expr_filter::CollectionScans;
 use crate::find_query::{DistinctOf, FindQuery, KeyBounds};
 use crate::hint::Hint;
 use crate::id_lookup::{can_look_up, is_plain_id};
-use crate::near::{Measure, NearSearch};
-use crate::plan::{Contender, Parts, Plan, UsedIndex};
-use crate::stages::{
-    DistinctScan, DocumentStage, Eof, GeoNear, Limit, ProjectionStage, ReturnKey, Skip, Sort, StageNumber,
-};
+use crate::plan::{Asked, Chosen, Contender, Parts, Plan, UsedIndex};
+use crate::stages::{DistinctScan, DocumentStage, Eof, Limit, ProjectionStage, ReturnKey, Skip, Sort, StageNumber};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, StringOrder, Value, ValueRef, order};
-use bunko_catalog::{Answers, Collection, GeoField, Index, IndexFilter, Surface};
+use bunko_catalog::{Answers, Collection, GeoField, Index, IndexFilter};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_matcher::{Comparison, Expression};
-use bunko_store::{Direction, KeyspaceId};
+use bunko_matcher::{Comparison, Condition, Expression};
+use bunko_store::Direction;
 use choose::Candidate;
 use std::sync::Arc;
 use steps::Steps;
@@ -66,23 +76,15 @@ pub fn plan(collection: &Arc<Collection>, query: impl Into<Arc<FindQuery>>) -> R
     build(collection, &query.into(), None)
 }
 
-/// The indexes of a plan that was chosen among others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Chosen {
-    One(KeyspaceId),
-    /// The intersection of two.
-    Both(KeyspaceId, KeyspaceId),
-}
-
 /// Plans the query by these indexes; `None` if they do not serve it.
 /// # Errors
 /// As [`plan`].
-pub(crate) fn plan_by(collection: &Arc<Collection>, query: &Arc<FindQuery>, chosen: Chosen) -> Result<Option<Plan>> {
-    let plan = build(collection, query, Some(chosen))?;
-    Ok((plan.chosen() == Some(chosen)).then_some(plan))
+pub(crate) fn plan_by(collection: &Arc<Collection>, query: &Arc<FindQuery>, asked: Asked<'_>) -> Result<Option<Plan>> {
+    let plan = build(collection, query, Some(asked))?;
+    Ok((plan.chosen() == Some(asked.chosen)).then_some(plan))
 }
 
-fn build(collection: &Arc<Collection>, query: &Arc<FindQuery>, chosen: Option<Chosen>) -> Result<Plan> {
+fn build(collection: &Arc<Collection>, query: &Arc<FindQuery>, chosen: Option<Asked<'_>>) -> Result<Plan> {
     let settings = query.scope.settings.as_deref();
     let allowed = settings.and_then(|settings| settings.allowed_in(collection.namespace().as_str()));
     match build_among(collection, query, chosen, allowed) {
@@ -97,11 +99,12 @@ fn build(collection: &Arc<Collection>, query: &Arc<FindQuery>, chosen: Option<Ch
 fn build_among(
     collection: &Arc<Collection>,
     query: &Arc<FindQuery>,
-    chosen: Option<Chosen>,
+    chosen: Option<Asked<'_>>,
     allowed: Option<&AllowedIndexes>,
 ) -> Result<Plan> {
     let operation = &query.scope.operation;
-    let is_large = query.filter_document.as_ref().len_bytes() > LARGE_FILTER_BYTES;
+    let filter_bytes = query.filter_document.as_ref().len_bytes();
+    let is_large = filter_bytes > LARGE_FILTER_BYTES;
     if is_large {
         operation.will_take(room::of_plan(query.filter.root(), &query.scope.strings))?;
     }
@@ -109,17 +112,18 @@ fn build_among(
     let index_filter = if allowed.is_none() { index_filter(collection, query) } else { None };
     let is_filtered = index_filter.is_some();
     let (used, contenders) = (Vec::new(), Vec::new());
-    let (stages, is_covered, steps) = (0, false, Steps::new());
+    let (stages, is_covered, made, steps) = (0, false, None, Steps::new(operation, filter_bytes));
     let mut builder =
-        Builder { collection, query, index_filter, allowed, chosen, stages, is_covered, used, contenders, steps };
-    let root = builder.root()?;
-    operation.work(builder.steps.used())?;
+        Builder { collection, query, index_filter, allowed, chosen, stages, is_covered, used, made, contenders, steps };
+    let root = builder.root();
+    builder.steps.check()?;
+    let root = root?;
     if is_large {
         operation.check()?;
     }
-    let Builder { stages, used, contenders, steps, .. } = builder;
-    let (collection, query, is_stopped) = (Arc::clone(collection), Arc::clone(query), steps.are_used_up());
-    Ok(Plan::new(Parts { collection, query, root, stages, used, contenders, is_filtered, is_stopped }))
+    let Builder { stages, used, made, contenders, steps, .. } = builder;
+    let (collection, query, is_stopped) = (Arc::clone(collection), Arc::clone(query), steps.have_stopped());
+    Ok(Plan::new(Parts { collection, query, root, stages, used, chosen: made, contenders, is_filtered, is_stopped }))
 }
 
 /// The index filter for queries of this shape, if an administrator set one.
@@ -131,24 +135,10 @@ fn index_filter(collection: &Collection, query: &FindQuery) -> Option<Arc<IndexF
     filters.get(query.shape().as_bytes()).cloned()
 }
 
-/// The conjuncts of an expression.
-fn predicates_of(expression: &Expression) -> &[Expression] {
-    match expression {
-        Expression::And(children) => children,
-        other => std::slice::from_ref(other),
-    }
-}
-
 /// A stage that yields documents, and whether they come in the query's order.
 struct AccessPath {
     stage: Box<dyn DocumentStage>,
     order: Order,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Order {
-    AsAsked,
-    Any,
 }
 
 /// Builds one plan, bottom up; stages are numbered as they are made.
@@ -160,14 +150,16 @@ struct Builder<'q> {
     /// Restricts the indexes by the settings of the query's shape.
     allowed: Option<&'q AllowedIndexes>,
     /// The indexes to use, if estimates or a trial chose them among rivals.
-    chosen: Option<Chosen>,
+    chosen: Option<Asked<'q>>,
     stages: usize,
     /// Whether the documents found are projected already.
     is_covered: bool,
     used: Vec<UsedIndex>,
+    /// The choice that the plan is, if others may be chosen instead.
+    made: Option<Chosen>,
     /// The candidates of which one is chosen later.
     contenders: Vec<Contender>,
-    steps: Steps,
+    steps: Steps<'q>,
 }
 
 impl<'q> Builder<'q> {
@@ -241,8 +233,8 @@ impl<'q> Builder<'q> {
         if matches!(root, Expression::AlwaysFalse) {
             return Ok(AccessPath { stage: Box::new(Eof { number: self.number() }), order: Order::AsAsked });
         }
-        if let Some(sample) = self.sample() {
-            return Ok(sample);
+        if let Some(known) = self.sample().or_else(|| self.stored_count()) {
+            return Ok(known);
         }
         if let Some(hint) = self.hint() {
             return self.hinted_scan(hint);
@@ -254,33 +246,41 @@ impl<'q> Builder<'q> {
             return Ok(self.express(id));
         }
         let indexes = self.allowed_indexes();
-        if let Some(chosen) = self.chosen.and_then(|chosen| self.by_chosen(&indexes, chosen)) {
-            return Ok(chosen);
+        if let Some(chosen) = self.chosen {
+            // A plan that is not the chosen one is dropped.
+            let nothing = |builder: &mut Self| AccessPath {
+                stage: Box::new(Eof { number: builder.number() }),
+                order: Order::Any,
+            };
+            return Ok(self.by_chosen(&indexes, chosen)?.unwrap_or_else(|| nothing(self)));
         }
-        let best = if self.chosen.is_none() { self.best(self.ranked(&indexes)) } else { None };
+        let best = self.best(self.ranked(&indexes));
         if self.steps.are_used_up() {
             self.contenders.clear();
-            return self.last_resort();
+            return match best {
+                Some(best) => Ok(self.index_scan(best)),
+                None => self.last_resort(),
+            };
         }
         if let Some(distinct) = self.distinct(&indexes, best.as_ref()) {
             self.contenders.clear();
             return Ok(distinct);
         }
-        let (narrowing, sorting): (Vec<_>, Vec<_>) = best.into_iter().partition(|best| best.bounds.is_narrowed());
-        if let Some(best) = narrowing.into_iter().next() {
-            return Ok(self.index_scan(best));
-        }
-        if let Some((index, spans)) = near_plan::region(&indexes, predicates_of(root), strings) {
-            return Ok(self.geo_scan(index, spans));
-        }
-        let alternatives = self.alternatives(&indexes, predicates_of(root), self.query.sort.as_ref())?;
+        let union = self.union_before(&indexes, best.as_ref())?;
+        let region = self.region_before(&indexes, best.as_ref(), union.as_ref());
         if self.steps.are_used_up() {
-            return self.last_resort();
+            self.contenders.clear();
         }
-        match (alternatives, sorting.into_iter().next()) {
-            (Some(alternatives), _) => Ok(self.or_scan(alternatives)),
-            (None, Some(sorting)) => Ok(self.index_scan(sorting)),
-            (None, None) => self.last_resort(),
+        if let Some(region) = region {
+            return Ok(self.geo_scan(region));
+        }
+        match (union, best) {
+            (Some((chosen, union)), _) => Ok(self.or_scan(Arc::unwrap_or_clone(union), Some(chosen))),
+            (None, Some(best)) => Ok(self.index_scan(best)),
+            (None, None) => match self.skipping(&indexes)? {
+                Some(skipping) => Ok(self.index_scan(skipping)),
+                None => self.last_resort(),
+            },
         }
     }
 
@@ -315,24 +315,43 @@ impl<'q> Builder<'q> {
         }
         let index = self.hinted(hint)?;
         if GeoField::is_in(index.document.as_ref()) {
-            let spans = near_plan::spans(&index, predicates_of(root)).unwrap_or_else(GeoField::all_keys);
-            return Ok(self.geo_scan(index, spans));
+            let is_planned = self.steps.take(&index, root.conjuncts());
+            let asked = is_planned.then(|| near_plan::scan_of_region(&index, root.conjuncts(), strings)).flatten();
+            let whole = || BranchScan::Region(Arc::clone(&index), GeoField::all_keys());
+            return Ok(self.geo_scan(asked.unwrap_or_else(whole)));
         }
         if let Some(distinct) = self.distinct(std::slice::from_ref(&index), None) {
             return Ok(distinct);
         }
-        let candidate = Candidate::new(&index, predicates_of(root), self.query.sort.as_ref(), strings);
+        if !self.steps.take(&index, root.conjuncts()) {
+            return self.whole_index(&index);
+        }
+        let candidate = Candidate::new(&index, root.conjuncts(), self.query.sort.as_ref(), strings);
         // Other indexes are scanned whole if the query has no bounds in them, or asks for documents that a
         // partial index omits. MongoDB refuses this for wildcard indexes, whose keys belong to several paths.
-        let is_served = candidate.bounds.is_narrowed() && choose::takes_all(&index, predicates_of(root), strings);
+        let is_served = candidate.bounds.is_narrowed() && choose::takes_all(&index, root.conjuncts(), strings);
         if matches!(index.kind.answers(), Answers::ByPath { .. }) && !is_served {
-            let alternatives = self.alternatives(&[index], predicates_of(root), self.query.sort.as_ref())?;
+            let only = std::slice::from_ref(&index);
+            let alternatives = self.alternatives(only, root.conjuncts(), self.query.sort.as_ref())?;
             if let Some(alternatives) = alternatives {
-                return Ok(self.or_scan(alternatives));
+                return Ok(self.or_scan(alternatives, None));
+            }
+            if self.steps.are_used_up() {
+                return self.whole_index(&index);
             }
             return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, "No query solutions"));
         }
         Ok(self.index_scan(candidate))
+    }
+
+    /// The scan of a hinted index without bounds, once the steps of planning are used up. An index that holds the values
+    /// of many paths has no keys of some documents, so the collection is scanned instead.
+    fn whole_index(&mut self, index: &Arc<Index>) -> Result<AccessPath> {
+        if matches!(index.kind.answers(), Answers::ByPath { .. }) {
+            return self.last_resort();
+        }
+        let (sort, strings) = (self.query.sort.as_ref(), &self.query.scope.strings);
+        Ok(self.index_scan(Candidate::of_bounds(IndexBounds::full(index), sort, strings)))
     }
 
     /// The collection scan, if no index serves.
@@ -352,7 +371,7 @@ impl<'q> Builder<'q> {
     fn check_scan(&self, reason: &str) -> Result<()> {
         let namespace = self.collection.namespace();
         if self.query.scope.scans == CollectionScans::Allowed
-            || matches!(self.query.filter.root(), Expression::And(children) if children.is_empty())
+            || self.query.filter.root().is_empty()
             || namespace.collection().starts_with("system.")
             || namespace.is_in_server_database()
         {
@@ -383,38 +402,19 @@ impl<'q> Builder<'q> {
         if asked.of != DistinctOf::Elements && query.holds_metadata() {
             return None;
         }
-        let predicates = predicates_of(query.filter.root());
-        let distinct = distinct_plan::best(indexes, predicates, asked, query.sort.as_ref(), &query.scope.strings)?;
+        let predicates = query.filter.root().conjuncts();
+        let asked_in_order = distinct_plan::Asked { distinct: asked, sort: query.sort.as_ref() };
+        let strings = &query.scope.strings;
+        let distinct = distinct_plan::best(indexes, predicates, asked_in_order, strings, &self.steps)?;
         if best.is_some_and(|best| best.reach() > distinct.candidate.reach()) {
             return None;
         }
         let scan = self.scan(distinct.candidate.bounds, distinct.direction);
-        let stage = DistinctScan::new(scan, distinct.position, asked.of);
+        let stage = DistinctScan::new(scan, (distinct.position, distinct.valued), asked);
         // For the last documents the scan goes against the order. It may give several documents of a group, of which the
         // last in the order counts: undefined and null are one group with two keys, for example.
         let order = if asked.of == DistinctOf::FirstOfGroups { Order::AsAsked } else { Order::Any };
         Some(AccessPath { stage: Box::new(stage), order })
-    }
-
-    /// The documents of a search by distance.
-    fn near(&mut self) -> Result<AccessPath> {
-        let indexes = match self.hint() {
-            None => self.allowed_indexes(),
-            Some(hint) => vec![self.hinted(hint)?],
-        };
-        let search = near_plan::search(self.query, self.collection, &indexes)
-            .map_err(|failure| self.of_hidden(failure, |index| GeoField::is_in(index.document.as_ref())))?;
-        let Some((index, field)) = near_plan::index_for(&search, self.query, indexes) else {
-            let code = ErrorCode::NO_QUERY_EXECUTION_PLANS;
-            return Err(self.planner_error(code, "unable to find index for $geoNear query"));
-        };
-        let search = match field.surface {
-            Surface::Plane(_) => Arc::new(NearSearch { measure: Measure::Chord, ..NearSearch::clone(&search) }),
-            Surface::Sphere => search,
-        };
-        self.note(&index, index.multikey());
-        let stage = GeoNear { number: self.number(), index, field, search };
-        Ok(AccessPath { stage: Box::new(stage), order: Order::Any })
     }
 
     fn allowed_indexes(&self) -> Vec<Arc<Index>> {
@@ -476,7 +476,7 @@ const TOLD_BYTES_MAX: usize = 64 << 10;
 /// The `_id` that the filter demands, if that is its only condition.
 fn looked_up_id(expression: &Expression) -> Option<&Value> {
     match expression {
-        Expression::Compare { path, op: Comparison::Eq, value }
+        Expression::OnPath(path, Condition::Compare(Comparison::Eq, value))
             if path.as_str() == "_id" && is_plain_id(value.as_ref()) =>
         {
             Some(value)

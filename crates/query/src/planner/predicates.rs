@@ -5,10 +5,11 @@
 //! after the fetch.
 
 use super::collated::{self, Orders};
+use super::elements::{have_own_keys, is_told_by_element};
 use super::intervals::{Edge, Interval, Intervals};
 use bunko_bson::{ObjectId, Timestamp, Type, Value, ValueRef, order};
 use bunko_matcher::planted::{Fault, active};
-use bunko_matcher::{Comparison, Expr, ExprComparison, Expression, Path, Regex, TypeSet};
+use bunko_matcher::{Comparison, Condition, Expr, ExprComparison, Expression, Path, Regex, TypeSet};
 use std::sync::Arc;
 
 /// Whether each key within the bounds means a match.
@@ -36,7 +37,7 @@ pub(crate) enum Keys {
 /// The path of an expression that the index field stands for.
 #[derive(Clone, Copy)]
 enum IndexedPath<'p> {
-    Named(&'p str),
+    Named(&'p str, Breadth),
     /// The element itself, inside `{$elemMatch: {$gt: 1}}`.
     Itself,
 }
@@ -44,23 +45,23 @@ enum IndexedPath<'p> {
 /// How wide the bounds of a pattern may be.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Breadth {
-    /// All values of a type: the pattern is checked on each key, before documents are read.
+    /// All values of a type: the condition is checked on each key, before documents are read.
     Type,
     /// Fewer: documents are read for all keys within the bounds.
     Part,
 }
 
 impl IndexedPath<'_> {
-    fn breadth(self, keys: Keys) -> Breadth {
-        match (self, keys) {
-            (Self::Named(_), Keys::One) => Breadth::Type,
-            _ => Breadth::Part,
+    fn breadth(self) -> Breadth {
+        match self {
+            Self::Named(_, breadth) => breadth,
+            Self::Itself => Breadth::Part,
         }
     }
 
     fn is(self, path: &Path) -> bool {
         match self {
-            Self::Named(name) => !path.is_itself() && path.as_str() == name,
+            Self::Named(name, _) => path.is(name),
             Self::Itself => path.is_itself(),
         }
     }
@@ -78,7 +79,8 @@ impl Bounds {
         Self { intervals: Intervals::union(intervals), exactness }
     }
 
-    fn inexact(self) -> Self {
+    /// The same intervals, which the filter still decides.
+    pub fn inexact(self) -> Self {
         Self { exactness: Exactness::Inexact, ..self }
     }
 
@@ -90,39 +92,49 @@ impl Bounds {
 
 /// Bounds that `expression` implies on the keys at `path`, if any, with values in the form of the keys.
 ///
-/// The path must contain no array position: an index on `a.0` holds other values than a filter on `a.0` reads.
+/// If the path has a name of digits, the expression must be one that [`positions`](super::positions) serves.
 pub(crate) fn bounds(expression: &Expression, path: &str, keys: Keys, orders: Orders<'_>) -> Option<Bounds> {
+    let is_checked = keys == Keys::One || is_told_by_element(expression, path);
+    let breadth = if is_checked { Breadth::Type } else { Breadth::Part };
     let expression = collated::in_keys(expression, path, orders)?;
-    derive(&expression, IndexedPath::Named(path), keys)
+    derive(&expression, IndexedPath::Named(path, breadth), keys)
 }
 
 fn derive(expression: &Expression, target: IndexedPath<'_>, keys: Keys) -> Option<Bounds> {
     match expression {
-        Expression::Compare { path, op, value } if target.is(path) => comparison(*op, value, of_null(path, keys)),
-        Expression::In { path, values, regexes } if target.is(path) => {
-            list(values, regexes, target.breadth(keys), of_null(path, keys))
-        }
-        Expression::Regex { path, regex } if target.is(path) => {
-            let (intervals, exactness) = regex_intervals(regex, target.breadth(keys))?;
-            Some(Bounds::new(intervals, exactness))
-        }
-        Expression::Mod { path, .. } if target.is(path) && target.breadth(keys) == Breadth::Type => {
-            Some(Bounds::new(vec![numbers()], Exactness::Inexact))
-        }
+        Expression::OnPath(path, Condition::ElemMatchObject(filter)) => below_element(path, filter, target),
+        Expression::OnPath(path, condition) if target.is(path) => on_path(path, condition, target, keys),
         Expression::Not(child) => negation(child, target, keys),
         Expression::Nor(children) => none_of(children, target, keys),
         Expression::Expr(expr) if keys == Keys::One || active(Fault::ExprBelowArrays) => {
             comparisons_of_expr(expr, target)
         }
-        Expression::Type { path, types } if target.is(path) => of_types(types),
         Expression::Or(children) => any(children, target, keys),
         Expression::And(children) => all(children, target, keys),
-        Expression::ElemMatchValue { path, condition } if target.is(path) => {
+        _ => None,
+    }
+}
+
+/// As `derive`, for a condition on the target's path.
+fn on_path(path: &Path, condition: &Condition, target: IndexedPath<'_>, keys: Keys) -> Option<Bounds> {
+    match condition {
+        Condition::Compare(op, value) => comparison(*op, value, of_null(path, keys)),
+        Condition::In { values, regexes } => list(values, regexes, target.breadth(), of_null(path, keys)),
+        Condition::Regex(regex) => {
+            let (intervals, exactness) = regex_intervals(regex, target.breadth())?;
+            Some(Bounds::new(intervals, exactness))
+        }
+        Condition::Mod { .. } if target.breadth() == Breadth::Type => {
+            Some(Bounds::new(vec![numbers()], Exactness::Inexact))
+        }
+        Condition::Type(types) => of_types(types),
+        // An array inside an array is a key itself, and its elements have none.
+        Condition::ElemMatchValue(_) if matches!(target, IndexedPath::Itself) => None,
+        Condition::ElemMatchValue(condition) => {
             // One element satisfies the whole condition, and it has one key.
             let bounds = derive(condition, IndexedPath::Itself, Keys::One);
             if active(Fault::ElementIsExact) { bounds } else { bounds.map(Bounds::inexact) }
         }
-        Expression::ElemMatchObject { path, filter } => below_element(path, filter, target),
         _ => None,
     }
 }
@@ -146,13 +158,14 @@ fn all(children: &[Expression], target: IndexedPath<'_>, keys: Keys) -> Option<B
 fn together(derived: Vec<Option<Bounds>>, keys: Keys) -> Option<Bounds> {
     let (is_whole, is_several) = (derived.iter().all(Option::is_some), derived.len() > 1);
     let mut bounds = derived.into_iter().flatten();
-    let first = bounds.next()?;
     let combined = match keys {
-        keys if keys == Keys::One || active(Fault::RangesOfElementsJoined) => bounds.fold(first, |both, next| Bounds {
-            intervals: both.intervals.intersection(&next.intervals),
-            exactness: both.exactness.and(next.exactness),
-        }),
+        keys if keys == Keys::One || active(Fault::RangesOfElementsJoined) => {
+            let (intervals, exactness): (_, Vec<_>) = bounds.map(|one| (one.intervals, one.exactness)).unzip();
+            let exactness = exactness.into_iter().fold(Exactness::Exact, Exactness::and);
+            Bounds { intervals: Intervals::in_all(intervals)?, exactness }
+        }
         _ => {
+            let first = bounds.next()?;
             let tightest = bounds.fold(first, |a, b| if b.looseness() < a.looseness() { b } else { a });
             if is_several && !active(Fault::OneOfSeveralDecides) { tightest.inexact() } else { tightest }
         }
@@ -164,26 +177,23 @@ fn together(derived: Vec<Option<Bounds>>, keys: Keys) -> Option<Bounds> {
 /// keys in inexact ones may not satisfy the condition. An array whose elements are all outside the bounds has some key
 /// outside; that an element is outside does not decide.
 fn negation(child: &Expression, target: IndexedPath<'_>, keys: Keys) -> Option<Bounds> {
-    match child {
-        // Below an array, a missing field may have no key.
-        Expression::Exists { path }
-            if target.is(path) && (keys == Keys::One || active(Fault::MissingHasKeyBelowArrays)) =>
-        {
+    let negated = match child {
+        Expression::OnPath(path, Condition::Exists) if target.is(path) => {
             return Some(Bounds::new(vec![Interval::point(Value::Null)], Exactness::Inexact));
         }
-        Expression::Compare { .. } | Expression::In { .. } | Expression::And(_) | Expression::Or(_) => {}
-        _ => return None,
-    }
-    let negated = match child {
         // MongoDB has no bounds for a negated pattern.
-        Expression::In { regexes, .. } if !regexes.is_empty() => return None,
-        Expression::Compare { value: Value::Regex { .. }, .. } => return None,
-        Expression::In { path, values, .. } if target.is(path) && of_null(path, keys) == Exactness::Exact => {
+        Expression::OnPath(_, Condition::In { regexes, .. }) if !regexes.is_empty() => return None,
+        Expression::OnPath(_, Condition::Compare(_, Value::Regex { .. })) => return None,
+        Expression::OnPath(path, Condition::In { values, .. })
+            if target.is(path) && of_null(path, keys) == Exactness::Exact =>
+        {
             let is_array = values.iter().any(|value| matches!(value, Value::Array(_)));
             (!is_array)
                 .then(|| Bounds { intervals: Intervals::points(Arc::clone(values)), exactness: Exactness::Exact })
         }
-        child => derive(child, target, keys),
+        Expression::OnPath(_, Condition::Compare(..) | Condition::In { .. }) => derive(child, target, keys),
+        Expression::And(_) | Expression::Or(_) => derive(child, target, keys),
+        _ => return None,
     }?;
     let exactness = if keys == Keys::One { Exactness::Exact } else { Exactness::Inexact };
     let intervals = negated.intervals.complement();
@@ -207,7 +217,7 @@ fn none_of(children: &[Expression], target: IndexedPath<'_>, keys: Keys) -> Opti
 /// Bounds for the comparisons that an `$expr` implies, in an index without arrays on the path. The filter still decides:
 /// the key of null does not tell a missing field from null.
 fn comparisons_of_expr(expr: &Expr, target: IndexedPath<'_>) -> Option<Bounds> {
-    let IndexedPath::Named(name) = target else { return None };
+    let IndexedPath::Named(name, _) = target else { return None };
     let own = expr.implied().iter().filter(|implied| implied.path == name);
     let intervals = own.map(|ExprComparison { op, value, .. }| {
         let (value, edge) = (|| value.clone(), if op.includes_equality() { Edge::Inclusive } else { Edge::Exclusive });
@@ -257,12 +267,8 @@ fn of_types(types: &TypeSet) -> Option<Bounds> {
 
 /// Bounds for `a.b` from `{a: {$elemMatch: {b: ...}}}`.
 fn below_element(path: &Path, filter: &Expression, target: IndexedPath<'_>) -> Option<Bounds> {
-    let IndexedPath::Named(name) = target else { return None };
-    let below = name.strip_prefix(path.as_str())?.strip_prefix('.')?;
-    let bounds = derive(filter, IndexedPath::Named(below), Keys::Several)?.inexact();
-    // An element that is an array lacks the field, so it matches a condition on null. The index has no null for it, but
-    // the keys of its own elements.
-    (!bounds.intervals.contains(&Value::Null) || active(Fault::ElementHasNull)).then_some(bounds)
+    let IndexedPath::Named(name, _) = target else { return None };
+    Some(derive(filter, IndexedPath::Named(path.below(name)?, Breadth::Part), Keys::Several)?.inexact())
 }
 
 fn comparison(op: Comparison, value: &Value, of_null: Exactness) -> Option<Bounds> {
@@ -304,8 +310,7 @@ fn equality(value: &Value, of_null: Exactness, intervals: &mut Vec<Interval>) ->
 }
 
 fn list(values: &Arc<Vec<Value>>, regexes: &[Regex], breadth: Breadth, of_null: Exactness) -> Option<Bounds> {
-    let has_own_key = |value: &Value| !matches!(value, Value::Null | Value::Array(_));
-    if regexes.is_empty() && values.iter().all(has_own_key) {
+    if regexes.is_empty() && have_own_keys(values) {
         return Some(Bounds { intervals: Intervals::points(Arc::clone(values)), exactness: Exactness::Exact });
     }
     let mut intervals = Vec::with_capacity(values.len() + 2 * regexes.len());
@@ -435,10 +440,10 @@ mod tests {
         assert_eq!(of("{'a.b': {$in: [null, 3]}}", "a.b", Keys::Several), "Inexact [null, null] [3, 3]");
         assert_eq!(of("{a: {$lte: null}}", "a", Keys::One), "Exact [null, null]");
         assert_eq!(of("{a: {$exists: false}}", "a", Keys::One), "Inexact [null, null]");
-        assert_eq!(of("{a: {$exists: false}}", "a", Keys::Several), "none");
+        assert_eq!(of("{a: {$exists: false}}", "a", Keys::Several), "Inexact [null, null]");
         assert_eq!(of("{a: {$gt: [1]}}", "a", Keys::One), "none");
         assert_eq!(of("{a: {$elemMatch: {b: 1, c: null}}}", "a.b", Keys::Several), "Inexact [1, 1]");
-        assert_eq!(of("{a: {$elemMatch: {b: 1, c: null}}}", "a.c", Keys::Several), "none");
+        assert_eq!(of("{a: {$elemMatch: {b: 1, c: null}}}", "a.c", Keys::Several), "Inexact [null, null]");
     }
 
     #[test]

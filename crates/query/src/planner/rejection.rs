@@ -3,18 +3,21 @@
 //! The planner drops an index without a note of the reason. Explain asks afterwards, and the same bounds and scores are
 //! derived again: planning itself pays nothing for it.
 
+use super::asked_paths::asks_for;
 use super::choose::{Candidate, takes_all};
 use super::collated::Orders;
+use super::index_bounds::names_array_index;
+use super::index_filter;
+use super::near_plan::scan_of_region;
+use super::positions;
 use super::predicates::{Keys, bounds};
 use super::sort_order::{Split, split};
-use super::steps::asks_for;
-use super::{index_filter, predicates_of};
-use crate::contest::{DecidedBy, Trial};
+use super::steps::Steps;
 use crate::hint::Hint;
-use crate::plan::Plan;
+use crate::plan::{Chosen, DecidedBy, Plan, Trial};
 use bunko_bson::StringOrder;
 use bunko_catalog::{Answers, Index, IndexState};
-use bunko_matcher::Expression;
+use bunko_matcher::{Condition, Expression};
 use std::fmt;
 use std::sync::Arc;
 
@@ -56,6 +59,8 @@ pub(crate) enum Rejection {
     OrderWithArrays {
         path: String,
     },
+    /// The first field of the sort is that of the index, and the order is another one.
+    OtherOrder,
     Sparse,
     LostTrial {
         results: u64,
@@ -74,6 +79,8 @@ pub(crate) enum Rejection {
     },
     /// The plan is of another kind: a lookup, a search, or scans for the branches of an `$or`.
     OtherPlan,
+    /// The steps of looking for reasons were used up.
+    Unexamined,
 }
 
 /// The rule of `choose` that prefers one index to another.
@@ -113,6 +120,7 @@ impl fmt::Display for Rejection {
             Self::OrderWithArrays { path } => {
                 write!(f, "the keys are not in the sort's order, since '{path}' holds arrays (multikey)")
             }
+            Self::OtherOrder => f.write_str("the keys are not in the sort's order"),
             Self::Sparse => f.write_str("the index is sparse, and documents that it leaves out may match"),
             Self::LostTrial { results, works, winner_results, winner_works } => write!(
                 f,
@@ -131,6 +139,7 @@ impl fmt::Display for Rejection {
                 Merit::Age => write!(f, "'{winner}' is as good, and older"),
             },
             Self::OtherPlan => f.write_str("the plan finds the documents without it"),
+            Self::Unexamined => f.write_str("the filter has too many conditions to look for the reason"),
         }
     }
 }
@@ -143,12 +152,13 @@ pub(crate) fn rejections(plan: &Plan) -> Vec<(Arc<Index>, Rejection)> {
     }
     let used = &plan.parts().used;
     let query = plan.query();
-    let asks_for_id = predicates_of(query.filter.root()).iter().any(|predicate| asks_for(predicate, "_id"))
+    let asks_for_id = query.filter.root().conjuncts().iter().any(|predicate| asks_for(predicate, "_id"))
         || query.sort.as_ref().is_some_and(|sort| sort.parts().any(|(path, _)| path.dotted() == "_id"));
     let is_told = |index: &&Arc<Index>| {
         (asks_for_id || index.name != "_id_") && !used.iter().any(|used| used.index.keyspace == index.keyspace)
     };
-    let reason = |index: &Arc<Index>| (Arc::clone(index), reason(plan, index));
+    let steps = Steps::new(&query.scope.operation, query.filter_document.as_ref().len_bytes());
+    let reason = |index: &Arc<Index>| (Arc::clone(index), reason(plan, index, &steps));
     plan.collection().indexes().iter().filter(is_told).map(reason).collect()
 }
 
@@ -156,18 +166,27 @@ pub(crate) fn rejections(plan: &Plan) -> Vec<(Arc<Index>, Rejection)> {
 pub(crate) fn has_too_many_scans_to_merge(plan: &Plan) -> bool {
     let query = plan.query();
     let Some(sort) = query.sort.as_ref().filter(|_| plan.sorts() && !plan.is_stopped()) else { return false };
-    let (predicates, strings) = (predicates_of(query.filter.root()), &query.scope.strings);
+    let (predicates, strings) = (query.filter.root().conjuncts(), &query.scope.strings);
+    let steps = Steps::new(&query.scope.operation, query.filter_document.as_ref().len_bytes());
     plan.collection().ready_indexes().iter().any(|index| {
-        excluded(plan, index).is_none()
+        index.kind.answers() != Answers::ByItself
+            && steps.take(index, predicates)
+            && excluded(plan, index).is_none()
             && split(&Candidate::new(index, predicates, Some(sort), strings).bounds, sort) == Split::TooMany
     })
 }
 
-fn reason(plan: &Plan, index: &Arc<Index>) -> Rejection {
+fn reason(plan: &Plan, index: &Arc<Index>, steps: &Steps<'_>) -> Rejection {
+    let query = plan.query();
+    let (predicates, sort, strings) = (query.filter.root().conjuncts(), query.sort.as_ref(), &query.scope.strings);
+    // The bounds of the index, and those of the plan's own index beside them.
+    if !steps.look_at(index) || !steps.take(index, predicates) || !steps.take(index, predicates) {
+        return Rejection::Unexamined;
+    }
     excluded(plan, index).or_else(|| lost(plan, index)).unwrap_or_else(|| {
-        let query = plan.query();
-        let (predicates, sort, strings) =
-            (predicates_of(query.filter.root()), query.sort.as_ref(), &query.scope.strings);
+        if index.kind.answers() == Answers::ByItself {
+            return Rejection::OtherPlan;
+        }
         let candidate = Candidate::new(index, predicates, sort, strings);
         if !candidate.bounds.is_narrowed() && candidate.sorted.is_none() {
             return without_use(plan, &candidate);
@@ -179,8 +198,8 @@ fn reason(plan: &Plan, index: &Arc<Index>) -> Rejection {
     })
 }
 
-/// The reason that an index is no candidate, whatever its bounds.
-fn excluded(plan: &Plan, index: &Index) -> Option<Rejection> {
+/// The reason that an index is not a candidate, whatever its bounds.
+fn excluded(plan: &Plan, index: &Arc<Index>) -> Option<Rejection> {
     let (query, collection) = (plan.query(), plan.collection());
     let settings = query.scope.settings.as_deref();
     let allowed = settings.and_then(|settings| settings.allowed_in(collection.namespace().as_str()));
@@ -207,11 +226,13 @@ fn excluded(plan: &Plan, index: &Index) -> Option<Rejection> {
     if allowed.is_none() && filter.is_none() && query.hint.as_ref().is_some_and(|hint| !is_hinted(hint)) {
         return Some(Rejection::NotHinted);
     }
-    if index.kind.answers() == Answers::ByItself {
+    let predicates = query.filter.root().conjuncts();
+    let is_searched = scan_of_region(index, predicates, &query.scope.strings).is_some();
+    if index.kind.answers() == Answers::ByItself && !is_searched {
         return Some(Rejection::OfOneOperator);
     }
-    let predicates = predicates_of(query.filter.root());
-    let asks_for_it = index.fields.first().is_some_and(|first| predicates.iter().any(|one| asks_for(one, &first.path)));
+    let asks_for_it = is_searched
+        || index.fields.first().is_some_and(|first| predicates.iter().any(|one| asks_for(one, &first.path)));
     let is_partial = !takes_all(index, predicates, &query.scope.strings);
     (is_partial && asks_for_it).then_some(Rejection::PartialFilter)
 }
@@ -220,7 +241,10 @@ fn excluded(plan: &Plan, index: &Index) -> Option<Rejection> {
 fn lost(plan: &Plan, index: &Index) -> Option<Rejection> {
     let contest = plan.contest()?;
     let trials = &contest.trials;
-    let own = trials.iter().skip(1).find(|trial| trial.plan.index() == Some(index.keyspace))?;
+    let others = || trials.iter().skip(1).filter(|trial| trial.plan.uses(index));
+    let alone = others().find(|trial| trial.plan.chosen() == Some(Chosen::One(index.keyspace)));
+    // Otherwise it serves a branch of an `$or` whose plan lost.
+    let own = alone.or_else(|| others().next())?;
     if contest.decided_by == DecidedBy::Estimates {
         let cost = |trial: &Trial| trial.plan.estimate().map(|estimate| estimate.cost.likely);
         return Some(Rejection::Costs { cost: cost(own)?, winner_cost: cost(&trials[0])? });
@@ -233,7 +257,7 @@ fn lost(plan: &Plan, index: &Index) -> Option<Rejection> {
 /// The reason that an index neither narrows the search nor gives the order.
 fn without_use(plan: &Plan, candidate: &Candidate) -> Rejection {
     let query = plan.query();
-    let (bounds_of_index, predicates) = (&candidate.bounds, predicates_of(query.filter.root()));
+    let (bounds_of_index, predicates) = (&candidate.bounds, query.filter.root().conjuncts());
     let (index, strings) = (&bounds_of_index.index, &query.scope.strings);
     // Fields of a wildcard index have names of their own, which no client knows.
     let name = |position| index.key_pattern().iter().nth(position).map(|field| field.name.to_owned());
@@ -255,7 +279,9 @@ fn without_use(plan: &Plan, candidate: &Candidate) -> Rejection {
     }
     if is_asked(0) {
         let orders = Orders { index: &index.strings, query: strings };
-        let is_bounded = |predicate| bounds(predicate, &index.fields[0].path, Keys::One, orders).is_some();
+        let first = &index.fields[0].path;
+        let may_serve = |predicate| !names_array_index(first) || positions::is_served(predicate, first, Keys::One);
+        let is_bounded = |predicate| may_serve(predicate) && bounds(predicate, first, Keys::One, orders).is_some();
         let is_for_arrays = bounds_of_index.is_multikey_at(0) && predicates.iter().any(is_bounded);
         return if is_for_arrays {
             Rejection::BoundsWithArrays { path: path(0) }
@@ -263,11 +289,12 @@ fn without_use(plan: &Plan, candidate: &Candidate) -> Rejection {
             Rejection::NoBounds { path: path(0) }
         };
     }
-    if is_sorted_by_first && bounds_of_index.is_multikey_at(0) {
+    if is_sorted_by_first && bounds_of_index.is_multikey_at(0) && !bounds_of_index.sorts_at(0) {
         return Rejection::OrderWithArrays { path: path(0) };
     }
     match (1..index.fields.len()).find(|position| is_asked(*position)) {
         Some(later) => Rejection::NoPrefix { first: path(0), later: path(later) },
+        None if is_sorted_by_first => Rejection::OtherOrder,
         None => Rejection::NoCondition { first: path(0) },
     }
 }
@@ -275,20 +302,19 @@ fn without_use(plan: &Plan, candidate: &Candidate) -> Rejection {
 /// Whether a condition compares values with strings, so that a collation matters.
 fn holds_strings(predicate: &Expression) -> bool {
     match predicate {
-        Expression::Compare { value, .. } => StringOrder::holds_strings(value.as_ref()),
-        Expression::In { values, .. } => values.iter().any(|value| StringOrder::holds_strings(value.as_ref())),
-        Expression::Not(child) => holds_strings(child),
-        Expression::And(children) | Expression::Or(children) | Expression::Nor(children) => {
-            children.iter().any(holds_strings)
+        Expression::OnPath(_, Condition::Compare(_, value)) => StringOrder::holds_strings(value.as_ref()),
+        Expression::OnPath(_, Condition::In { values, .. }) => {
+            values.iter().any(|value| StringOrder::holds_strings(value.as_ref()))
         }
-        _ => false,
+        Expression::OnPath(..) => false,
+        other => other.parts().iter().any(holds_strings),
     }
 }
 
 /// The rule by which the plan's own index comes before a candidate.
 fn behind(plan: &Plan, candidate: &Candidate) -> Rejection {
     let query = plan.query();
-    let (predicates, sort, strings) = (predicates_of(query.filter.root()), query.sort.as_ref(), &query.scope.strings);
+    let (predicates, sort, strings) = (query.filter.root().conjuncts(), query.sort.as_ref(), &query.scope.strings);
     let [used] = plan.parts().used.as_slice() else { return Rejection::OtherPlan };
     let winner = Candidate::new(&used.index, predicates, sort, strings);
     if !winner.bounds.is_narrowed() && winner.sorted.is_none() {

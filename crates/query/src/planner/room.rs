@@ -1,7 +1,7 @@
 //! Memory of a plan, requested before the plan is made: bounds may be many times larger than their filter.
 
 use bunko_bson::{StringOrder, Value};
-use bunko_matcher::Expression;
+use bunko_matcher::{Condition, Expression};
 
 /// Bytes for a filter node without bounds of its own.
 const NODE_BYTES: usize = 128;
@@ -14,27 +14,21 @@ const COLLATED_POINT_BYTES: usize = 256;
 
 /// Bytes that making a plan for the filter takes.
 pub(super) fn of_plan(filter: &Expression, strings: &StringOrder) -> usize {
-    let all = |children: &[Expression]| children.iter().map(|child| of_plan(child, strings)).sum::<usize>();
+    let of_comparison = |value: &Value| BRANCH_BYTES + 2 * of_key(value);
     NODE_BYTES
         + match filter {
-            Expression::And(children) | Expression::Or(children) | Expression::Nor(children) => all(children),
             // The complement of a list has one interval more than the list has values.
             Expression::Not(child) => match &**child {
-                Expression::In { values, .. } => {
-                    values.iter().map(|value| BRANCH_BYTES + 2 * of_key(value)).sum::<usize>()
-                }
+                Expression::OnPath(_, Condition::In { values, .. }) => values.iter().map(of_comparison).sum(),
                 child => of_plan(child, strings),
             },
-            Expression::ElemMatchObject { filter: child, .. } | Expression::ElemMatchValue { condition: child, .. } => {
-                of_plan(child, strings)
-            }
-            Expression::In { values, regexes, .. } => {
+            Expression::OnPath(_, Condition::In { values, regexes }) => {
                 let point_bytes = if strings.is_bytes() { POINT_BYTES } else { COLLATED_POINT_BYTES };
                 values.iter().map(|value| point_bytes + of_key(value)).sum::<usize>() + regexes.len() * BRANCH_BYTES
             }
-            Expression::Compare { value, .. } => BRANCH_BYTES + 2 * of_key(value),
-            Expression::Regex { .. } => BRANCH_BYTES,
-            _ => 0,
+            Expression::OnPath(_, Condition::Compare(_, value)) => of_comparison(value),
+            Expression::OnPath(_, Condition::Regex(_)) => BRANCH_BYTES,
+            other => other.parts().iter().map(|part| of_plan(part, strings)).sum(),
         }
 }
 

@@ -1,28 +1,31 @@
 //! The lowest stages of a plan: scans of records or keys, and fetches.
 
+use super::branch_scan::BranchScan;
+use super::or_plan::{self, OrBounds};
 use super::sort_order::GivenOrder;
-use super::{AccessPath, Builder, Candidate, IndexBounds, Order, covered_plan, or_plan, predicates_of};
-use crate::plan::UsedIndex;
+use super::{AccessPath, Builder, Candidate, IndexBounds, Order, covered_plan};
+use crate::plan::{Chosen, UsedIndex};
 use crate::stages::{
-    AndScan, ClusteredScan, CollectionScan, Covered, DecidedByKeys, DocumentStage, Express, Fetch, GeoScan, IndexScan,
-    KeysAlone, MergeScan, OrScan, Overlap, RandomScan, RecordStage, Residual, Shown,
+    AndScan, ClusteredScan, CollectionScan, Covered, DecidedByKeys, DocumentStage, Express, Fetch, GeoScan, HashScan,
+    IndexScan, KeysAlone, MergeScan, OrScan, Overlap, RandomScan, RecordStage, Residual, Shown, StoredCount,
 };
 use bunko_bson::Value;
-use bunko_catalog::{Index, KeySpan, Multikey};
-use bunko_matcher::Expression;
+use bunko_catalog::{Index, KeySpan, Multikey, Reading};
 use bunko_matcher::planted::{Fault, active};
 use bunko_store::Direction;
 use std::borrow::Cow;
 use std::sync::Arc;
 
 impl Builder<'_> {
-    pub(super) fn geo_scan(&mut self, index: Arc<Index>, spans: Vec<KeySpan>) -> AccessPath {
-        let scan = Box::new(self.region(index, spans));
+    /// The documents that the scan of a region finds.
+    pub(super) fn geo_scan(&mut self, region: BranchScan) -> AccessPath {
+        self.made = Some(Chosen::Region(region.index().keyspace));
+        let scan = self.branch_scan(region);
         self.fetch(scan, Residual::whole(), Order::Any)
     }
 
     /// A scan of the keys of a region.
-    pub(super) fn region(&mut self, index: Arc<Index>, spans: Vec<KeySpan>) -> GeoScan {
+    fn region(&mut self, index: Arc<Index>, spans: Vec<KeySpan>) -> GeoScan {
         self.note(&index, index.multikey());
         GeoScan { number: self.number(), index, spans: spans.into() }
     }
@@ -37,7 +40,7 @@ impl Builder<'_> {
         AccessPath { stage: Box::new(stage), order: Order::Any }
     }
 
-    /// Documents at random places, if a `$sample` behind the query wants few of all documents.
+    /// Documents at random places, if a `$sample` after the query wants few of all documents.
     pub(super) fn sample(&mut self) -> Option<AccessPath> {
         let query = self.query;
         let size = query.sampled.filter(|size| RandomScan::pays(*size, self.collection.count()))?;
@@ -49,6 +52,19 @@ impl Builder<'_> {
         Some(AccessPath { stage: Box::new(stage), order: Order::Any })
     }
 
+    /// The number of documents that the store keeps, if the query asks for the number of all. It is that of the present
+    /// state, which a shared snapshot may not show.
+    pub(super) fn stored_count(&mut self) -> Option<AccessPath> {
+        let query = self.query;
+        let is_of_all = query.has_no_filter() && query.sort.is_none() && query.hint.is_none() && query.among.is_none();
+        let is_present = || Reading::of(&*query.scope.operation).is_present();
+        if !query.is_counted || !is_of_all || query.holds_metadata() || !is_present() {
+            return None;
+        }
+        let stage = StoredCount { number: self.number() };
+        Some(AccessPath { stage: Box::new(stage), order: Order::Any })
+    }
+
     pub(super) fn express(&mut self, id: &Value) -> AccessPath {
         let index = self.collection.id_index();
         self.note(&index, index.multikey());
@@ -56,7 +72,8 @@ impl Builder<'_> {
     }
 
     pub(super) fn index_scan(&mut self, candidate: Candidate) -> AccessPath {
-        let predicates = predicates_of(self.query.filter.root());
+        self.made = Some(Chosen::One(candidate.bounds.index.keyspace));
+        let predicates = self.query.filter.root().conjuncts();
         let residual = Residual::without(&candidate.bounds.decided, predicates.len());
         let order = if candidate.sorted.is_some() { Order::AsAsked } else { Order::Any };
         let GivenOrder { direction, split_fields } =
@@ -124,21 +141,36 @@ impl Builder<'_> {
         AccessPath { stage: Box::new(stage), order }
     }
 
-    pub(super) fn or_scan(&mut self, mut or: or_plan::OrBounds) -> AccessPath {
-        let is_all = matches!(self.query.filter.root(), Expression::Or(_));
-        let residual = if is_all && or.is_decided { Residual::none() } else { Residual::whole() };
+    /// The documents that the scans of an `$or`'s branches find; `chosen` if other ways may be chosen instead.
+    pub(super) fn or_scan(&mut self, mut or: OrBounds, chosen: Option<Chosen>) -> AccessPath {
+        self.made = chosen;
+        let residual = or_plan::residual(&or);
         if or.branches.len() == 1
-            && let Some((bounds, direction)) = or.branches.pop()
+            && let Some(only) = or.branches.pop()
         {
-            let scan = self.scan(bounds, direction);
-            return self.fetch(Box::new(scan), residual, or.order);
+            let scan = self.branch_scan(only);
+            return self.fetch(scan, residual, or.order);
         }
         match or.order {
-            Order::AsAsked => self.merged(or.branches, residual, Overlap::Possible),
+            Order::AsAsked => {
+                let scans = or.branches.into_iter().filter_map(|branch| match branch {
+                    BranchScan::Keys(bounds, direction) => Some((bounds, direction)),
+                    // A region gives no order.
+                    BranchScan::Region(..) => None,
+                });
+                self.merged(scans.collect(), residual, Overlap::Possible)
+            }
             Order::Any => {
                 let scans = Box::new(self.several_scans(or.branches));
                 self.fetch(scans, residual, Order::Any)
             }
+        }
+    }
+
+    pub(super) fn branch_scan(&mut self, branch: BranchScan) -> Box<dyn RecordStage> {
+        match branch {
+            BranchScan::Keys(bounds, direction) => Box::new(self.scan(bounds, direction)),
+            BranchScan::Region(index, spans) => Box::new(self.region(index, spans)),
         }
     }
 
@@ -149,21 +181,28 @@ impl Builder<'_> {
         self.fetch(Box::new(merged), residual, Order::AsAsked)
     }
 
-    /// The records that two scans find, both in the order of records.
+    /// The records that two scans find. They are walked side by side if both are in the order of records; otherwise those
+    /// of the first are held in memory.
     pub(super) fn intersection(&mut self, one: IndexBounds, other: IndexBounds) -> AccessPath {
+        self.made = Some(Chosen::Both(one.index.keyspace, other.index.keyspace));
         let mut decided = [one.decided.as_slice(), &other.decided].concat();
         decided.sort_unstable();
         decided.dedup();
-        let residual = Residual::without(&decided, predicates_of(self.query.filter.root()).len());
+        let residual = Residual::without(&decided, self.query.filter.root().conjuncts().len());
+        let are_ordered = one.are_in_record_order() && other.are_in_record_order();
         let scans = [one, other].map(|bounds| self.scan(bounds, Direction::Forward));
-        let scan = Box::new(AndScan { number: self.number(), scans });
+        let number = self.number();
+        let scan: Box<dyn RecordStage> = if are_ordered {
+            Box::new(AndScan { number, scans })
+        } else {
+            Box::new(HashScan { number, scans: scans.map(Arc::new) })
+        };
         self.fetch(scan, residual, Order::Any)
     }
 
     /// A scan of the records that any of several scans finds.
-    pub(super) fn several_scans(&mut self, branches: Vec<(IndexBounds, Direction)>) -> OrScan {
-        let scan = |(bounds, direction)| Box::new(self.scan(bounds, direction)) as Box<dyn RecordStage>;
-        let branches = branches.into_iter().map(scan).collect();
+    pub(super) fn several_scans(&mut self, branches: Vec<BranchScan>) -> OrScan {
+        let branches = branches.into_iter().map(|branch| self.branch_scan(branch)).collect();
         OrScan { number: self.number(), branches }
     }
 

@@ -15,6 +15,13 @@ use bunko_store::Direction;
 /// Maximum number of scans that are merged. Source: MongoDB 8.2, parameter `internalQueryMaxScansToExplode`.
 pub(super) const MERGED_SCANS_MAX: usize = 200;
 
+/// The order in which documents come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    AsAsked,
+    Any,
+}
+
 /// How an index gives the order of a sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GivenOrder {
@@ -74,8 +81,8 @@ pub(super) fn split(bounds: &IndexBounds, sort: &SortPattern) -> Split {
 /// `split_fields` fields has one value.
 ///
 /// The sort's fields must be adjacent in the index. Fields bound to one value may come between and before them, and are
-/// ignored in the sort. A field with arrays gives no order, since a document's position depends on which of its keys
-/// are within the bounds. Shortened keys give no order either.
+/// ignored in the sort. A field with arrays gives the order if all keys of a document are within the bounds: see
+/// [`IndexBounds::sorts_at`]. Shortened keys give no order.
 fn scan_direction(bounds: &IndexBounds, sort: &SortPattern, split_fields: usize) -> Option<Direction> {
     if sort.reads_metadata() || bounds.has_long_keys() {
         return None;
@@ -86,14 +93,19 @@ fn scan_direction(bounds: &IndexBounds, sort: &SortPattern, split_fields: usize)
     let has_one_value = |position: usize| position < split_fields || bounds.is_constant_at(position);
     for (path, wanted) in sort.parts() {
         let path = path.dotted();
-        let is_constant = |position: usize| has_one_value(position) && bounds.sorts_at(position);
+        let is_constant = |position: usize| has_one_value(position) && bounds.has_one_value_at(position);
         if (0..fields.len()).any(|position| fields[position].path == path && is_constant(position)) {
             continue;
         }
         while next < fields.len() && fields[next].path != path && (has_one_value(next) || active(Fault::GapsSort)) {
             next += 1;
         }
-        let field = fields.get(next).filter(|field| field.path == path && bounds.sorts_at(next))?;
+        let gives_order = |position: usize| match split_fields {
+            0 => bounds.sorts_at(position),
+            // A document may be in several of the scans, with other keys in each.
+            _ => bounds.has_one_value_at(position),
+        };
+        let field = fields.get(next).filter(|field| field.path == path && gives_order(next))?;
         let needed = scan_towards(field.direction, wanted);
         if direction.is_some_and(|direction| direction != needed) && !active(Fault::DirectionsIgnored) {
             return None;

@@ -5,14 +5,16 @@
 //! the newest version. `TextOr` walks the keys of the terms, which hold the scores; `TextMatch` checks phrases and
 //! negations on the documents.
 
-use super::{AccessPath, Builder, IndexBounds, Order, choose, near_plan, predicates_of, whole_scan};
+use super::asked_paths::asks_for;
+use super::steps::steps_of_copy;
+use super::{AccessPath, Builder, IndexBounds, Order, TextSuffix, choose, near_plan, whole_scan};
 use crate::find_query::FindQuery;
 use crate::hint::Hint;
 use crate::stages::{KeysAlone, OrScan, RecordStage, Residual, ScoreUse, TermScan, TextInput, TextMatch, TextOr};
 use bunko_bson::{StringOrder, Value};
 use bunko_catalog::{Index, KeySpan, TextIndex};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_matcher::{AskedText, Comparison, Expression, TextSearch};
+use bunko_matcher::{AskedText, Comparison, Condition, Expression, TextSearch};
 use bunko_store::Direction;
 use bunko_text::{Search, TextFields};
 use std::sync::Arc;
@@ -22,10 +24,20 @@ const PREFIX_MISSING: &str = "failed to use text index to satisfy $text query (i
 const NOT_INDEXED: &str = "Failed to produce a solution for TEXT under OR - other non-TEXT clauses under OR have \
                            to be indexed as well.";
 
+const TOO_MANY: &str = "the filter has too many alternatives beside $text";
+
 /// The text index of a collection.
 struct Texts {
     index: Arc<Index>,
     fields: Arc<TextFields>,
+}
+
+/// Facts about the documents that a text search finds.
+struct Found<'f> {
+    /// The values of the fields before the texts.
+    prefix: &'f [Value],
+    /// Conditions that all of them satisfy.
+    beside: &'f [Expression],
 }
 
 /// Refuses options that cannot be combined with `$text`.
@@ -57,7 +69,7 @@ fn index(indexes: &[Arc<Index>]) -> Result<Texts> {
 
 /// Whether an alternative of an `$or` is a text search, or contains one in a conjunction.
 fn holds_text(alternative: &Expression) -> bool {
-    predicates_of(alternative).iter().any(|predicate| matches!(predicate, Expression::Text(_)))
+    alternative.conjuncts().iter().any(|predicate| matches!(predicate, Expression::Text(_)))
 }
 
 impl Texts {
@@ -73,7 +85,7 @@ impl Texts {
         }
         let named = |path: &str| {
             predicates.iter().find_map(|predicate| match predicate {
-                Expression::Compare { path: own, op: Comparison::Eq, value }
+                Expression::OnPath(own, Condition::Compare(Comparison::Eq, value))
                     if own.as_str() == path && is_comparable(value, strings) =>
                 {
                     Some(value.clone())
@@ -100,13 +112,14 @@ impl Builder<'_> {
         let indexes = self.usable_indexes();
         let index = index(&indexes).map_err(|failure| self.of_hidden(failure, |index| index.kind.text().is_some()))?;
         let asked = text.ask(&index.fields)?;
-        let predicates = predicates_of(query.filter.root());
+        let predicates = query.filter.root().conjuncts();
         let score = if query.holds_metadata() { ScoreUse::Wanted } else { ScoreUse::Ignored };
         if let Some(position) = predicates.iter().position(|predicate| matches!(predicate, Expression::Text(_))) {
             let Some(prefix) = index.prefix(predicates, &query.scope.strings) else {
                 return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, PREFIX_MISSING));
             };
-            let terms = Box::new(self.text_or(&index, &prefix, &asked, score));
+            let found = Found { prefix: &prefix, beside: predicates };
+            let terms = Box::new(self.text_or(&index, &found, &asked, score));
             let mut residual = Residual::without(&[position], predicates.len());
             if !asked.search.is_decided_by_terms() {
                 residual = residual.and_above();
@@ -124,26 +137,36 @@ impl Builder<'_> {
     /// Finds documents by a text search or other alternatives of an `$or`, each of which an index must serve.
     fn text_beside_others(&mut self, index: &Texts, asked: &AskedText, score: ScoreUse) -> Result<AccessPath> {
         let (query, strings) = (self.query, &self.query.scope.strings);
-        let predicates = predicates_of(query.filter.root());
+        let predicates = query.filter.root().conjuncts();
         let alternatives = predicates.iter().find_map(|predicate| match predicate {
             Expression::Or(alternatives) if alternatives.iter().any(holds_text) => Some(alternatives),
             _ => None,
         });
         let indexes = self.allowed_indexes();
         let mut branches: Vec<Box<dyn RecordStage>> = Vec::new();
+        let is_beside = |predicate: &&Expression| !matches!(predicate, Expression::Or(_));
+        let beside: Vec<Expression> = predicates.iter().filter(is_beside).cloned().collect();
+        let copied: usize = beside.iter().map(steps_of_copy).sum();
         for alternative in alternatives.into_iter().flatten() {
-            let own = predicates_of(alternative);
+            if !self.steps.spend(copied) {
+                return self.text_or_all(index, asked, score);
+            }
+            let own = alternative.conjuncts();
+            let all: Vec<Expression> = own.iter().chain(&beside).cloned().collect();
             let branch: Option<Box<dyn RecordStage>> = if holds_text(alternative) {
-                let all: Vec<Expression> = own.iter().chain(predicates).cloned().collect();
                 let prefix = index.prefix(&all, strings);
-                prefix.map(|prefix| Box::new(self.text_or(index, &prefix, asked, score)) as _)
+                prefix.map(|prefix| {
+                    let found = Found { prefix: &prefix, beside: &all };
+                    Box::new(self.text_or(index, &found, asked, score)) as _
+                })
             } else {
-                self.beside_text(&indexes, own)?
+                self.beside_text(&indexes, own, &all)?
             };
             match branch {
                 // The text search comes first, so that documents it finds have a score.
                 Some(branch) if holds_text(alternative) => branches.insert(0, branch),
                 Some(branch) => branches.push(branch),
+                None if self.steps.are_used_up() => return self.text_or_all(index, asked, score),
                 None => {
                     return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, NOT_INDEXED));
                 }
@@ -156,35 +179,74 @@ impl Builder<'_> {
         Ok(self.fetch(Box::new(or), Residual::whole(), Order::Any))
     }
 
-    /// The records for an alternative without text search, by one or several indexes.
+    /// Finds documents by a text search or other alternatives of an `$or`, once the steps of planning are used up: the
+    /// alternatives beside the search have all records of the collection, each of which is tested.
+    fn text_or_all(&mut self, index: &Texts, asked: &AskedText, score: ScoreUse) -> Result<AccessPath> {
+        let prefix = index.prefix(self.query.filter.root().conjuncts(), &self.query.scope.strings);
+        let ids = self.collection.id_index();
+        let Some(prefix) = prefix.filter(|_| !ids.is_clustered) else {
+            return Err(self.planner_error(ErrorCode::NO_QUERY_EXECUTION_PLANS, TOO_MANY));
+        };
+        let found = Found { prefix: &prefix, beside: &[] };
+        let text: Box<dyn RecordStage> = Box::new(self.text_or(index, &found, asked, score));
+        let all: Box<dyn RecordStage> = Box::new(self.scan(IndexBounds::full(&ids), Direction::Forward));
+        let or = OrScan { number: self.number(), branches: vec![text, all] };
+        Ok(self.fetch(Box::new(or), Residual::whole(), Order::Any))
+    }
+
+    /// The records for an alternative without text search, by one or several indexes. As on MongoDB, an index must serve
+    /// its own conditions; those beside the `$or` narrow the scan too.
     fn beside_text(
         &mut self,
         indexes: &[Arc<Index>],
-        predicates: &[Expression],
+        own: &[Expression],
+        all: &[Expression],
     ) -> Result<Option<Box<dyn RecordStage>>> {
         let strings = &self.query.scope.strings;
-        let best = choose::best(indexes, predicates, None, strings, &self.steps).map(|best| best.bounds);
-        if let Some(bounds) = best.filter(IndexBounds::is_narrowed) {
+        let ranked = choose::ranked(indexes, all, None, strings, &self.steps);
+        let mut narrowed = ranked.into_iter().map(|candidate| candidate.bounds).filter(IndexBounds::is_narrowed);
+        if let Some(bounds) = narrowed.find(|bounds| serves_any(bounds, own)) {
             return Ok(Some(Box::new(self.scan(bounds, Direction::Forward))));
         }
-        if let Some((index, spans)) = near_plan::region(indexes, predicates, strings) {
-            return Ok(Some(Box::new(self.region(index, spans))));
+        if !self.steps.look(indexes.len() * all.len()) {
+            return Ok(None);
         }
-        let several = self.alternatives(indexes, predicates, None)?;
-        if let Some(several) = several {
+        if let Some(region) = near_plan::region(indexes, own, strings, &self.steps) {
+            return Ok(Some(self.branch_scan(region)));
+        }
+        if let Some(several) = self.alternatives(indexes, own, None)? {
+            let beside = if all.len() > own.len() { self.alternatives(indexes, all, None)? } else { None };
+            let several = beside.unwrap_or(several);
             return Ok(Some(Box::new(self.several_scans(several.branches))));
         }
-        let whole = whole_scan::bounds(indexes, predicates, strings);
+        if !self.steps.look(indexes.len() * own.len()) {
+            return Ok(None);
+        }
+        let whole = whole_scan::bounds(indexes, own, strings);
         Ok(whole.map(|whole| Box::new(self.scan(whole, Direction::Forward)) as Box<dyn RecordStage>))
     }
 
-    fn text_or(&mut self, texts: &Texts, prefix: &[Value], asked: &AskedText, score: ScoreUse) -> TextOr {
-        self.note(&texts.index, Arc::default());
-        let spans = texts.spans(prefix, &asked.search);
-        let scan = |span| TermScan { number: self.number(), index: Arc::clone(&texts.index), span };
+    fn text_or(&mut self, texts: &Texts, found: &Found<'_>, asked: &AskedText, score: ScoreUse) -> TextOr {
+        self.note(&texts.index, texts.index.multikey());
+        let spans = texts.spans(found.prefix, &asked.search);
+        let beside = if self.steps.take(&texts.index, found.beside) { found.beside } else { &[] };
+        let suffix = Arc::new(TextSuffix::new(&texts.index, beside, &self.query.scope.strings));
+        let scan = |span| TermScan {
+            number: self.number(),
+            index: Arc::clone(&texts.index),
+            span,
+            suffix: Arc::clone(&suffix),
+        };
         let terms = spans.into_iter().map(scan).collect();
         TextOr { number: self.number(), terms, score }
     }
+}
+
+/// Whether the bounds are those of one of these conditions, among others.
+fn serves_any(bounds: &IndexBounds, predicates: &[Expression]) -> bool {
+    let fields = bounds.pattern.iter().zip(&bounds.fields).enumerate();
+    let mut narrowed = fields.filter(|(position, (_, intervals))| !intervals.is_full() || *position == 0);
+    narrowed.any(|(_, (field, _))| predicates.iter().any(|predicate| asks_for(predicate, &field.path)))
 }
 
 /// Whether a value equals one in a key exactly if their bytes are equal. No key holds an array.

@@ -3,10 +3,9 @@
 
 use super::choose::is_open;
 use super::index_bounds::IndexBounds;
-use super::predicates_of;
 use bunko_bson::StringOrder;
 use bunko_catalog::{Answers, Index, KeyForm};
-use bunko_matcher::Expression;
+use bunko_matcher::{Condition, Expression};
 use std::sync::Arc;
 
 /// The documents that a condition on the first index field may match.
@@ -35,27 +34,24 @@ pub(super) fn bounds(indexes: &[Arc<Index>], predicates: &[Expression], strings:
 /// The documents that an expression on a path may match; `None` if MongoDB would not use an index on the path.
 /// Source: MongoDB manual 8.2, "$text", and explain output of MongoDB 8.2 for each operator.
 fn asked_at(expression: &Expression, path: &str) -> Option<MatchedDocuments> {
-    let is_on = |own: &bunko_matcher::Path| !own.is_itself() && own.as_str() == path;
     match expression {
-        Expression::Regex { path: own, .. }
-        | Expression::Exists { path: own }
-        | Expression::Type { path: own, .. }
-        | Expression::Mod { path: own, .. }
-        | Expression::ElemMatchValue { path: own, .. } => is_on(own).then_some(MatchedDocuments::WithField),
-        Expression::Compare { path: own, .. } | Expression::In { path: own, .. } => {
-            is_on(own).then_some(MatchedDocuments::Any)
+        Expression::OnPath(own, Condition::ElemMatchObject(filter)) => {
+            let below = own.below(path)?;
+            filter.conjuncts().iter().find_map(|inner| asked_at(inner, below))
         }
-        Expression::Not(child) => match &**child {
-            Expression::In { regexes, .. } if !regexes.is_empty() => None,
-            Expression::Compare { path: own, .. }
-            | Expression::In { path: own, .. }
-            | Expression::Exists { path: own } => is_on(own).then_some(MatchedDocuments::Any),
+        Expression::OnPath(own, condition) if own.is(path) => match condition {
+            Condition::Compare(..) | Condition::In { .. } => Some(MatchedDocuments::Any),
+            Condition::Regex(_) | Condition::Exists | Condition::Type(_) => Some(MatchedDocuments::WithField),
+            Condition::Mod { .. } | Condition::ElemMatchValue(_) => Some(MatchedDocuments::WithField),
             _ => None,
         },
-        Expression::ElemMatchObject { path: own, filter } => {
-            let below = path.strip_prefix(own.as_str())?.strip_prefix('.')?;
-            predicates_of(filter).iter().find_map(|inner| asked_at(inner, below))
-        }
+        Expression::Not(child) => match &**child {
+            Expression::OnPath(_, Condition::In { regexes, .. }) if !regexes.is_empty() => None,
+            Expression::OnPath(own, Condition::Compare(..) | Condition::In { .. } | Condition::Exists) => {
+                own.is(path).then_some(MatchedDocuments::Any)
+            }
+            _ => None,
+        },
         Expression::And(children) => children.iter().find_map(|child| asked_at(child, path)),
         Expression::Or(children) => {
             let asked: Option<Vec<_>> = children.iter().map(|child| asked_at(child, path)).collect();

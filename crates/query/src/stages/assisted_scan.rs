@@ -93,7 +93,7 @@ pub(super) struct AssistedScan {
 }
 
 impl AssistedScan {
-    /// The scan behind `record`, if it is worth two threads and a helper is available.
+    /// The scan after `record`, if it is worth two threads and a helper is available.
     pub(super) fn behind(record: RecordId, number: StageNumber, run: &Run) -> Option<Self> {
         let first = record.0.checked_add(1)?;
         let end = run.collection.record_ids_end().0;

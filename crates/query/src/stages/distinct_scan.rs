@@ -1,4 +1,4 @@
-//! DISTINCT_SCAN: one document for each value of an index field.
+//! DISTINCT_SCAN: one document for each value of an index field, or for an extreme value.
 //!
 //! If the index records value types, most values can be decoded from keys without reading documents. Otherwise the
 //! document is read, since keys do not distinguish equal numbers of different types, or null from a missing field.
@@ -9,7 +9,7 @@ use super::{DocumentStage, Documents, IndexScan, Row, Stage, StageNumber};
 use crate::distinct_values::visit_values;
 use crate::effort::Effort;
 use crate::explain::Facts;
-use crate::find_query::{DistinctOf, FindQuery};
+use crate::find_query::{Distinct, DistinctOf, FindQuery};
 use crate::run::{Run, StageStatistics};
 use bunko_bson::key_string::{Direction, decode, leading_bytes};
 use bunko_bson::{DocumentBuf, DocumentRef, Value, Writer};
@@ -33,22 +33,27 @@ pub(crate) struct DistinctScan {
     scan: IndexScan,
     /// Position of the field in the index.
     position: usize,
+    /// Position of a later field: keys with null there do not end the search for a group's document.
+    valued: Option<usize>,
     of: DistinctOf,
+    /// Documents needed of each value.
+    count: usize,
     /// Types that the keys record; set if only values are needed and keys may decode to them.
     types: Option<KeyTypes>,
 }
 
 impl DistinctScan {
-    /// A scan for the values of the field at `position`.
-    pub fn new(scan: IndexScan, position: usize, of: DistinctOf) -> Self {
+    /// A scan for the values of the field at `position`. See [`Self::valued`].
+    pub fn new(scan: IndexScan, (position, valued): (usize, Option<usize>), asked: &Distinct) -> Self {
+        let of = asked.of;
         let bounds = scan.bounds();
         let index = &bounds.index;
         let types = bounds.multikey.types();
         let is_told = index.tells_types
             && index.strings.is_bytes()
-            && matches!(of, DistinctOf::Elements | DistinctOf::Groups)
+            && !matches!(of, DistinctOf::FirstOfGroups | DistinctOf::LastOfGroups | DistinctOf::FirstWithValue)
             && !bounds.is_multikey_at(position);
-        Self { scan, position, of, types: is_told.then_some(types) }
+        Self { scan, position, valued, of, count: asked.count, types: is_told.then_some(types) }
     }
 
     /// Whether the scan reads documents, as far as that is known beforehand.
@@ -95,16 +100,23 @@ impl DocumentStage for DistinctScan {
             number: self.scan.number(),
             scan: self.scan.open_scan().keeping_keys(),
             directions: bounds.pattern[..=self.position].iter().map(|field| field.direction).collect(),
+            to_valued: self
+                .valued
+                .map(|valued| bounds.pattern[..=valued].iter().map(|field| field.direction).collect()),
             path: Arc::from(bounds.pattern[self.position].path.as_str()),
             given: bounds.is_multikey_at(self.position).then(HashSet::new),
             position: self.position,
             of: self.of,
+            count: self.count,
+            value: Vec::new(),
+            taken: 0,
             types: self.types,
             found: Vec::new(),
             steps: 0,
             steps_max: 1,
             values: 0,
             is_new: false,
+            is_over: false,
             document: Vec::new(),
         })
     }
@@ -115,11 +127,18 @@ struct Scanning {
     scan: Scan,
     /// Directions of the fields up to the distinct one.
     directions: Vec<Direction>,
+    /// Directions of the fields up to the one that must not be null, if there is one.
+    to_valued: Option<Vec<Direction>>,
     path: Arc<str>,
     /// Records already returned with all of their values; set if a record may have several.
     given: Option<HashSet<RecordId>>,
     position: usize,
     of: DistinctOf,
+    /// Documents needed of each value.
+    count: usize,
+    /// If more than one is needed: the leading key bytes of the last document's value, and how many it has had.
+    value: Vec<u8>,
+    taken: usize,
     /// See [`DistinctScan`].
     types: Option<KeyTypes>,
     /// The leading key bytes whose entries need not be examined any more.
@@ -131,6 +150,8 @@ struct Scanning {
     values: usize,
     /// Whether a value was found since the last entry.
     is_new: bool,
+    /// Whether the extreme value that is asked for was found.
+    is_over: bool,
     document: Vec<u8>,
 }
 
@@ -151,7 +172,8 @@ impl Scanning {
                 self.steps_max = STEPS_MAX;
             }
             if self.given.as_ref().is_some_and(|given| given.contains(&record)) {
-                // Returned for this value already. If the key is ambiguous, another document may still have the value.
+                // The record was returned for this value already. If the key is ambiguous, another document may still
+                // have the value.
                 if self.ambiguous_value().is_none() {
                     self.note_found();
                 }
@@ -188,7 +210,7 @@ impl Scanning {
         Ok(None)
     }
 
-    /// The next entry, behind the keys of the current value if values have many keys.
+    /// The next entry, after the keys of the current value if values have many keys.
     fn next_entry(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
         if self.is_new && self.steps_max == 0 {
             if self.values.is_multiple_of(VALUES_PER_PROBE) {
@@ -211,7 +233,7 @@ impl Scanning {
             ReadBack::Value(value) => Some(value),
             ReadBack::Missing => None,
             // Null and missing form one group.
-            ReadBack::Unknown if is_null && self.of == DistinctOf::Groups => None,
+            ReadBack::Unknown if is_null && self.of != DistinctOf::Elements => None,
             ReadBack::Unknown => return None,
         };
         self.document.clear();
@@ -220,17 +242,31 @@ impl Scanning {
             append(&mut writer, &self.path, value);
         }
         writer.end();
-        Some(value.is_some() || self.of == DistinctOf::Groups)
+        Some(value.is_some() || self.of != DistinctOf::Elements)
     }
 
     fn note_found(&mut self) {
         let key = self.scan.key();
+        // A later key of the group may have a value where this one has null.
+        let nulls = self.to_valued.as_ref().filter(|all| is_ambiguous(key, all));
+        // For a key that cannot be decoded, only this key is skipped.
+        let leading = leading_bytes(key, nulls.unwrap_or(&self.directions)).unwrap_or(key.len());
+        if self.count > 1 && nulls.is_none() {
+            if self.value != key[..leading] {
+                self.value.clear();
+                self.value.extend_from_slice(&key[..leading]);
+                self.taken = 0;
+            }
+            self.taken += 1;
+            if self.taken < self.count && !active(Fault::FirstIsEnough) {
+                return;
+            }
+        }
         self.found.clear();
+        self.found.extend_from_slice(&key[..leading]);
         self.steps = 0;
         self.values += 1;
         self.is_new = true;
-        // For a key that cannot be decoded, only this key is skipped.
-        self.found.extend_from_slice(&key[..leading_bytes(key, &self.directions).unwrap_or(key.len())]);
     }
 
     /// The value of a key that documents without the value may have too: a missing field has the key of null, an empty
@@ -255,7 +291,17 @@ impl Scanning {
 
 impl Documents for Scanning {
     fn next<'s>(&'s mut self, run: &mut Run) -> Result<Option<Row<'s>>> {
-        let found = self.search(run)?;
+        let found = if self.is_over { None } else { self.search(run)? };
+        if matches!(self.of, DistinctOf::Least | DistinctOf::Greatest) {
+            // Nulls come first, and a group of nothing else has null.
+            self.is_over = found.is_some() && (self.ambiguous_value().is_none() || active(Fault::NullIsLeast));
+        }
         Ok(Row::found(run, self.number, found, &self.document))
     }
+}
+
+/// Whether the last of the values that a key begins with is null or undefined.
+fn is_ambiguous(key: &[u8], directions: &[Direction]) -> bool {
+    let value = decode(key, directions).and_then(|mut values| values.pop());
+    matches!(value, Some(Value::Null | Value::Undefined)) && !active(Fault::NullIsLeast)
 }

@@ -43,7 +43,7 @@ impl Stage for Express {
     }
 
     fn describe(&self, _query: &FindQuery, facts: &mut Facts<'_>) {
-        // A string here, unlike in all other stages.
+        // This stage shows the key pattern as a string; the other stages show a document.
         let pattern = ValueText(ValueRef::Document(self.index.key_pattern())).to_string();
         facts.append("keyPattern", &pattern).append("indexName", &self.index.name);
     }
@@ -87,8 +87,8 @@ impl Documents for Lookup {
         };
         let keyspace = run.collection.records();
         let location = run.snapshot.record(keyspace, record, &mut self.document).map_err(from_storage)?;
+        run.note_key(self.number);
         let statistics = run.at(self.number);
-        statistics.keys_examined += 1;
         if location.is_none() {
             return Ok(None);
         }

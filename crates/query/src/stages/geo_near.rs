@@ -2,21 +2,21 @@
 //!
 //! Looks up the documents within some distance and sorts them. Once these are returned, it looks further away.
 
-use super::{DocumentStage, Documents, Row, Stage, StageNumber};
+use super::{DocumentStage, Documents, IndexScan, Row, Stage, StageNumber};
 use crate::effort::Effort;
 use crate::explain::Facts;
 use crate::find_query::FindQuery;
 use crate::near::NearSearch;
+use crate::planner::{IndexBounds, with_numbers};
 use crate::run::{Run, StageStatistics};
 use bunko_bson::{DocumentBuf, DocumentRef};
-use bunko_catalog::{GeoField, Index, KeySpan, Reach, Surface, from_storage};
+use bunko_catalog::{GeoField, Reach, Surface, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::held;
 use bunko_geometry::FlatPoint;
-use bunko_store::{Direction, KeyCursor, KeyRange, RecordId, View};
+use bunko_store::{Direction, RecordId, View};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashSet};
-use std::ops::Bound;
 use std::sync::Arc;
 
 /// Factors by which the distance grows if documents were found, and if none were found.
@@ -33,7 +33,8 @@ const BYTES_MAX: usize = 256 << 10;
 /// Searches an index by distance.
 pub(crate) struct GeoNear {
     pub number: StageNumber,
-    pub index: Arc<Index>,
+    /// The bounds of the index's other fields.
+    pub beside: IndexBounds,
     pub field: GeoField,
     pub search: Arc<NearSearch>,
 }
@@ -55,8 +56,9 @@ impl Stage for GeoNear {
     }
 
     fn describe(&self, query: &FindQuery, facts: &mut Facts<'_>) {
+        let index = &self.beside.index;
         facts.append_filter("filter", &query.filter);
-        facts.append("keyPattern", self.index.key_pattern()).append("indexName", self.index.name.as_str());
+        facts.append("keyPattern", index.key_pattern()).append("indexName", index.name.as_str());
         facts.append("indexVersion", 2_i32);
     }
 
@@ -76,7 +78,7 @@ impl DocumentStage for GeoNear {
         let centre = self.search.near.centre;
         Box::new(Nearing {
             number: self.number,
-            index: Arc::clone(&self.index),
+            beside: self.beside.clone(),
             field: self.field,
             search: Arc::clone(&self.search),
             within: -1.0,
@@ -118,7 +120,7 @@ impl Eq for NearRecord {}
 
 struct Nearing {
     number: StageNumber,
-    index: Arc<Index>,
+    beside: IndexBounds,
     field: GeoField,
     search: Arc<NearSearch>,
     /// All documents within this distance have been found.
@@ -163,10 +165,18 @@ impl Nearing {
             return Err(Failure::new(ErrorCode(16433), message));
         }
         let distance = self.next.min(near.max);
-        let (spans, reach) = self.field.keys_around(near.centre, near.point, distance);
-        let (mut cursor, mut fresh) = (None, Vec::new());
-        for span in spans {
-            self.look(&span, &mut cursor, run, &mut fresh)?;
+        let (numbers, reach) = self.field.numbers_around(near.centre, near.point, distance);
+        let bounds = with_numbers(self.beside.clone(), &self.search.path, numbers);
+        let mut around = IndexScan::new(self.number, bounds, Direction::Forward).open_scan();
+        let mut fresh = Vec::new();
+        while let Some(record) = around.next_entry(run)? {
+            if self.seen.insert(record) {
+                fresh.push(record);
+                if fresh.len() == RECORDS_MAX {
+                    self.judge_all(&fresh, run)?;
+                    fresh.clear();
+                }
+            }
         }
         self.judge_all(&fresh, run)?;
         // The last search covers everything, so that rounding excludes no document.
@@ -174,33 +184,6 @@ impl Nearing {
         (self.within, self.reach) = (distance, if is_last { Reach::Everything } else { reach });
         self.next = distance * further(self.matched, run.query.wanted());
         Ok(())
-    }
-
-    /// Finds the records of keys that follow those the cursor has shown, and examines the records not seen before.
-    fn look(
-        &mut self,
-        (start, end): &KeySpan,
-        cursor: &mut Option<Box<dyn KeyCursor>>,
-        run: &mut Run,
-        fresh: &mut Vec<RecordId>,
-    ) -> Result<()> {
-        if !cursor.as_mut().is_some_and(|cursor| cursor.go_to(start, end)) {
-            let range = KeyRange { start: Bound::Included(start.clone()), end: Bound::Excluded(end.clone()) };
-            *cursor = Some(run.snapshot.keys(self.index.keyspace, range, Direction::Forward));
-        }
-        let Some(cursor) = cursor else { return Ok(()) };
-        loop {
-            run.tick()?;
-            let Some((_, record)) = cursor.next().map_err(from_storage)? else { return Ok(()) };
-            run.at(self.number).keys_examined += 1;
-            if self.seen.insert(record) {
-                fresh.push(record);
-                if fresh.len() == RECORDS_MAX {
-                    self.judge_all(fresh, run)?;
-                    fresh.clear();
-                }
-            }
-        }
     }
 
     /// Examines the documents of records.

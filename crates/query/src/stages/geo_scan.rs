@@ -95,9 +95,8 @@ impl Records for Scan {
                 self.is_within = false;
                 continue;
             };
-            let statistics = run.at(self.number);
-            statistics.keys_examined += 1;
-            if statistics.admits(record, Some(&mut self.seen)) {
+            run.note_key(self.number);
+            if run.at(self.number).admits(record, Some(&mut self.seen)) {
                 return Ok(Some(record));
             }
         }

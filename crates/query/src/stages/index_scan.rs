@@ -4,15 +4,13 @@ use super::{RecordStage, Records, Stage, StageNumber};
 use crate::effort::Effort;
 use crate::explain::{Facts, describe_index, describe_index_run};
 use crate::find_query::{FindQuery, INDEX_KEY};
-use crate::planner::{IndexBounds, Intervals, KeyRanges, RangeRef};
+use crate::planner::{IndexBounds, KeyCheck, KeyRanges, Outside, RangeRef};
 use crate::run::{Run, StageStatistics};
 use bunko_bson::DocumentBuf;
-use bunko_bson::key_string::{self, MAX_BYTE, decode};
+use bunko_bson::key_string::{MAX_BYTE, decode};
 use bunko_catalog::{Index, from_storage, is_shortened};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_matcher::Expression;
 use bunko_matcher::planted::{Fault, active};
-use bunko_operation::OperationContext;
 use bunko_store::{Direction, KeyCursor, KeyRange, KeyspaceId, RecordId, View};
 use std::collections::HashSet;
 use std::ops::Bound;
@@ -64,6 +62,7 @@ impl IndexScan {
             is_within: false,
             kept_key: None,
             check: KeyCheck::new(&self.bounds, &self.ranges),
+            outside: Outside::default(),
             seen: (!self.bounds.multikey.is_empty() || self.bounds.spans_paths)
                 .then(HashSet::new)
                 .filter(|_| !active(Fault::RecordsRepeat)),
@@ -131,58 +130,10 @@ pub(crate) struct Scan {
     /// The key of the last record, if a stage reads it.
     kept_key: Option<Vec<u8>>,
     check: KeyCheck,
+    /// The last keys that the check rejected.
+    outside: Outside,
     /// Records found so far; set if a record may have several keys.
     seen: Option<HashSet<RecordId>>,
-}
-
-/// Checks keys against bounds that the ranges do not express.
-pub(crate) struct KeyCheck {
-    index: Arc<Index>,
-    directions: Vec<key_string::Direction>,
-    fields: Vec<(usize, Intervals)>,
-    conditions: Vec<(usize, Expression)>,
-}
-
-impl KeyCheck {
-    pub fn new(bounds: &IndexBounds, ranges: &KeyRanges) -> Self {
-        let (checked, conditions) = (&ranges.checked, bounds.on_keys.clone());
-        let last =
-            checked.iter().chain(conditions.iter().map(|(position, _)| position)).max().map_or(0, |last| last + 1);
-        Self {
-            index: Arc::clone(&bounds.index),
-            directions: bounds.pattern[..last].iter().map(|field| field.direction).collect(),
-            fields: checked.iter().map(|&position| (position, bounds.fields[position].clone())).collect(),
-            conditions,
-        }
-    }
-
-    /// Whether there is nothing to check: the ranges hold exactly the keys that are within the bounds.
-    pub fn is_empty(&self) -> bool {
-        self.fields.is_empty() && self.conditions.is_empty()
-    }
-
-    /// Whether a key of the ranges is within the bounds.
-    /// # Errors
-    /// Errors of the operation.
-    pub fn holds(&self, key: &[u8], operation: &OperationContext) -> Result<bool> {
-        if self.is_empty() {
-            return Ok(true);
-        }
-        // A key that cannot be decoded passes; the filter decides.
-        if is_shortened(&self.index, key) {
-            return Ok(true);
-        }
-        let Some(values) = decode(key, &self.directions) else { return Ok(true) };
-        if !self.fields.iter().all(|(position, intervals)| intervals.contains(&values[*position])) {
-            return Ok(false);
-        }
-        for (position, condition) in &self.conditions {
-            if !condition.holds_for(values[*position].as_ref(), operation)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
 }
 
 impl Scan {
@@ -214,14 +165,19 @@ impl Scan {
 
     /// Skips all keys that begin with `prefix`.
     pub(super) fn skip(&mut self, prefix: &[u8], run: &mut Run) {
+        let next = match self.direction {
+            Direction::Forward => [prefix, &[MAX_BYTE]].concat(),
+            Direction::Backward => prefix.to_vec(),
+        };
+        self.seek_key(&next, run);
+    }
+
+    /// Goes on from a key in the present range: with it, or backward with the one before it.
+    fn seek_key(&mut self, next: &[u8], run: &mut Run) {
         let Some(RangeRef::Between { start, end }) = self.range.map(|range| self.ranges.get(range)) else { return };
-        let past;
         let left = match self.direction {
-            Direction::Forward => {
-                past = [prefix, &[MAX_BYTE]].concat();
-                (past.as_slice(), &*end)
-            }
-            Direction::Backward => (start, prefix),
+            Direction::Forward => (next, &*end),
+            Direction::Backward => (start, next),
         };
         run.at(self.number).seeks += 1;
         Self::walk(&mut self.cursor, run, self.bounds.index.keyspace, left, self.direction);
@@ -276,10 +232,9 @@ impl Scan {
 
     /// Goes to the key of a record, or to the next one, in the present range.
     fn seek(&mut self, record: RecordId, run: &mut Run) {
-        let Some(RangeRef::Between { start, end }) = self.range.map(|range| self.ranges.get(range)) else { return };
-        run.at(self.number).seeks += 1;
-        let start = [start, &record.0.to_be_bytes()].concat();
-        Self::walk(&mut self.cursor, run, self.bounds.index.keyspace, (&start, &end), self.direction);
+        let Some(RangeRef::Between { start, .. }) = self.range.map(|range| self.ranges.get(range)) else { return };
+        let next = [start, &record.0.to_be_bytes()].concat();
+        self.seek_key(&next, run);
     }
 
     /// The next entry within the bounds; a record comes once for each of its keys.
@@ -288,13 +243,16 @@ impl Scan {
             if let Some(cursor) = self.cursor.as_mut().filter(|_| self.is_within) {
                 run.tick()?;
                 if let Some((key, record)) = cursor.next().map_err(from_storage)? {
-                    run.at(self.number).keys_examined += 1;
-                    if self.check.holds(key, &run.query.scope.operation)? {
+                    run.note_key(self.number);
+                    let Some(failing) = self.check.first_failing(key, &run.query.scope.operation)? else {
                         hold_key(&self.bounds, key, run)?;
                         Self::keep_key(&mut self.kept_key, key);
                         return Ok(Some(record));
-                    }
+                    };
                     run.at(self.number).rejected += 1;
+                    if let Some(next) = self.outside.add(key, failing, &self.check, self.direction) {
+                        self.seek_key(&next, run);
+                    }
                     continue;
                 }
                 self.is_within = false;
@@ -306,7 +264,7 @@ impl Scan {
                 RangeRef::Key(key) => {
                     run.tick()?;
                     if let Some(record) = run.snapshot.key(self.index().keyspace, key).map_err(from_storage)? {
-                        run.at(self.number).keys_examined += 1;
+                        run.note_key(self.number);
                         hold_key(&self.bounds, key, run)?;
                         Self::keep_key(&mut self.kept_key, key);
                         return Ok(Some(record));
@@ -322,8 +280,8 @@ impl Scan {
     }
 }
 
-/// Puts the key of the next record at hand, if it is read. A clustered collection is its own index, and its key does
-/// not count.
+/// Holds the key of the next record for expressions, if they read it. A clustered collection is its own index, and its
+/// key does not count.
 fn hold_key(bounds: &IndexBounds, key: &[u8], run: &Run) -> Result<()> {
     if !run.query.reads_keys() {
         return Ok(());

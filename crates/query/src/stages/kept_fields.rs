@@ -48,7 +48,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn only_what_is_needed_is_kept_and_whole_at_the_top() {
+    fn only_needed_fields_are_kept_and_whole_at_the_top() {
         let scope = QueryScope::new(0, OperationContext::unlimited());
         let mut query = FindQuery::new(DocumentRef::EMPTY, Arc::new(scope)).expect("a query");
         assert!(KeptFields::behind_sort(&query).is_none());

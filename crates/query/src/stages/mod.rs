@@ -12,6 +12,7 @@ mod express;
 mod fetch;
 mod geo_near;
 mod geo_scan;
+mod hash_scan;
 mod index_scan;
 mod kept_fields;
 mod keys_alone;
@@ -23,6 +24,7 @@ mod residual;
 mod return_key;
 mod skip;
 mod sort;
+mod stored_count;
 mod text_match;
 mod text_or;
 mod union_scan;
@@ -38,7 +40,8 @@ pub(crate) use express::Express;
 pub(crate) use fetch::Fetch;
 pub(crate) use geo_near::GeoNear;
 pub(crate) use geo_scan::GeoScan;
-pub(crate) use index_scan::{IndexScan, KeyCheck};
+pub(crate) use hash_scan::HashScan;
+pub(crate) use index_scan::IndexScan;
 pub(crate) use keys_alone::KeysAlone;
 pub(crate) use limit::Limit;
 pub(crate) use projection::ProjectionStage;
@@ -47,6 +50,7 @@ pub(crate) use residual::{DecidedByKeys, Residual};
 pub(crate) use return_key::ReturnKey;
 pub(crate) use skip::Skip;
 pub(crate) use sort::Sort;
+pub(crate) use stored_count::StoredCount;
 pub(crate) use text_match::{TextInput, TextMatch};
 pub(crate) use text_or::{ScoreUse, TermScan, TextOr};
 pub(crate) use union_scan::{MergeScan, OrScan, Overlap};
@@ -129,6 +133,11 @@ pub(crate) trait Documents: Send {
             }
         }
         Ok(())
+    }
+
+    /// The number of remaining rows if it is known without a search; the stage has ended then.
+    fn take_count(&mut self, _run: &mut Run) -> Option<u64> {
+        None
     }
 
     /// Whether the stage has ended for certain; does not search for another row.

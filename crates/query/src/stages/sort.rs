@@ -46,7 +46,7 @@ impl Stage for Sort {
     }
 
     fn describe_run(&self, statistics: &StageStatistics, facts: &mut DocumentBuf) {
-        facts.append("totalDataSizeSorted", statistics.sorted_bytes as i64);
+        facts.append("totalDataSizeSorted", statistics.gathered_bytes as i64);
         crate::explain::append_spilled(facts, statistics.spilled);
     }
 
@@ -103,7 +103,7 @@ impl Sorting {
         let sorted_bytes = sorter.sorted_bytes();
         let sorted = sorter.finish(operation)?;
         let statistics = run.at(self.number);
-        (statistics.sorted_bytes, statistics.spilled) = (sorted_bytes, sorted.spilled());
+        (statistics.gathered_bytes, statistics.spilled) = (sorted_bytes, sorted.spilled());
         Ok(sorted)
     }
 }

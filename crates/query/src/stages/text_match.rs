@@ -1,6 +1,6 @@
 //! TEXT_MATCH: filters documents with some of the terms by the whole text search.
 
-use super::fetch::WholeDocuments;
+use super::fetch::Fetching;
 use super::{DocumentStage, Documents, Fetch, KeysAlone, RecordStage, Row, Stage, StageNumber};
 use crate::effort::Effort;
 use crate::explain::Facts;
@@ -105,7 +105,7 @@ impl DocumentStage for TextMatch {
 struct Matching {
     number: StageNumber,
     asked: Arc<AskedText>,
-    input: Box<dyn WholeDocuments>,
+    input: Fetching,
     document: Vec<u8>,
 }
 

@@ -7,6 +7,7 @@ use super::{RecordStage, Records, Stage, StageNumber};
 use crate::effort::Effort;
 use crate::explain::{Facts, describe_spans};
 use crate::find_query::FindQuery;
+use crate::planner::TextSuffix;
 use crate::run::{Run, StageStatistics};
 use bunko_bson::DocumentBuf;
 use bunko_catalog::{Index, KeySpan, TextIndex, from_storage};
@@ -33,6 +34,8 @@ pub(crate) struct TermScan {
     pub number: StageNumber,
     pub index: Arc<Index>,
     pub span: KeySpan,
+    /// The bounds of the fields after the texts.
+    pub suffix: Arc<TextSuffix>,
 }
 
 /// Searches records by several terms.
@@ -132,9 +135,12 @@ impl Terms {
             if let Some(cursor) = &mut self.cursor {
                 let scan = &self.scans[self.begun - 1];
                 if let Some((key, record)) = cursor.next().map_err(from_storage)? {
-                    let statistics = run.at(scan.number);
-                    statistics.keys_examined += 1;
-                    statistics.advanced += 1;
+                    run.note_key(scan.number);
+                    if !scan.suffix.admits(&scan.index, &scan.span, key) {
+                        run.at(scan.number).rejected += 1;
+                        continue;
+                    }
+                    run.at(scan.number).advanced += 1;
                     return Ok(Some((record, TextIndex::score(&scan.span, key))));
                 }
                 run.at(scan.number).is_at_end = true;

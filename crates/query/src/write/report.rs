@@ -1,8 +1,8 @@
 //! The search of a statement, for the profiler: kept as it is, and described only if the statement is recorded.
 
 use crate::Execution;
-use crate::execution::ExecutionStatistics;
 use crate::plan_report::PlanReport;
+use crate::run::ExecutionStatistics;
 use bunko_bson::DocumentBuf;
 use bunko_catalog::Collection;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use crate::{Execution, QueryScope, plan};
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_catalog::{Collection, Target, Verdict};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_matcher::{Comparison, Expression, Filter, MatchedPosition};
+use bunko_matcher::{Comparison, Condition, Expression, Filter, MatchedPosition};
 use bunko_store::{Location, RecordId};
 use bunko_update::Targets;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ pub(super) enum Sighting {
     Gone,
     /// Changed since the search, and no longer matches the filter.
     Unmatched,
-    /// It matches and stays as it is.
+    /// The record matches and stays as it is.
     Kept,
     Changed,
 }
@@ -143,11 +143,7 @@ impl<'a> Wanted<'a> {
             By::Id(id) => return vec![("_id", *id)],
             By::Query(query) => query,
         };
-        let parts = match query.filter.root() {
-            Expression::And(children) => children.as_slice(),
-            only => std::slice::from_ref(only),
-        };
-        let equalities: Option<Vec<_>> = parts.iter().map(equality).collect();
+        let equalities: Option<Vec<_>> = query.filter.root().conjuncts().iter().map(equality).collect();
         equalities.unwrap_or_default()
     }
 
@@ -163,11 +159,7 @@ impl<'a> Wanted<'a> {
             By::Query(query) => query,
         };
         let of_id = |part| equality(part).filter(|(path, value)| *path == "_id" && is_plain_id(*value));
-        match query.filter.root() {
-            Expression::And(children) => children.iter().find_map(of_id),
-            only => of_id(only),
-        }
-        .map(|(_, value)| value)
+        query.filter.root().conjuncts().iter().find_map(of_id).map(|(_, value)| value)
     }
 
     /// Prefixes a failure during execution with MongoDB's words.
@@ -200,15 +192,14 @@ impl<'a> Wanted<'a> {
 }
 
 fn equality(expression: &Expression) -> Option<(&str, ValueRef<'_>)> {
-    match expression {
-        Expression::Compare { path, op: Comparison::Eq, value } => Some((path.as_str(), value.as_ref())),
+    let Expression::OnPath(path, condition) = expression else { return None };
+    let value = match condition {
+        Condition::Compare(Comparison::Eq, value) => value,
         // `$in` with a single value is an equality.
-        Expression::In { path, values, regexes } if regexes.is_empty() => match &values[..] {
-            [value] => Some((path.as_str(), value.as_ref())),
-            _ => None,
-        },
-        _ => None,
-    }
+        Condition::In { values, regexes } if regexes.is_empty() && values.len() == 1 => &values[0],
+        _ => return None,
+    };
+    Some((path.as_str(), value.as_ref()))
 }
 
 /// Records that matched when the search began.

@@ -282,7 +282,7 @@ fn an_update_of_many_ends_at_the_document_that_refuses_it() {
             .iter()
             .filter(|document| matches!(document.as_ref().get("n"), Some(ValueRef::Int32(2))))
             .count();
-        assert_eq!(changed, 70, "those before it are changed, those behind it are not");
+        assert_eq!(changed, 70, "documents before it are changed, documents after it are not");
         database.assert_valid();
     }
 }

@@ -1,12 +1,12 @@
 //! Estimates choose among indexes without a trial where one is clearly cheaper, and never change an answer.
 
-use crate::temporary::{Database, document, find_query, namespace};
+use crate::found::{Found, found, scanned};
+use crate::temporary::{Database, document};
 use bunko_bson::DocumentBuf;
-use bunko_catalog::{Collection, Order};
+use bunko_catalog::Collection;
 use bunko_engines::ENGINES;
 use bunko_operation::OperationContext;
-use bunko_query::{PlanChoice, plan};
-use std::borrow::Cow;
+use bunko_query::PlanChoice;
 use std::sync::Arc;
 
 /// `kind` has two values, one in one of a hundred documents; `code` is different in nearly every document; `tags` has
@@ -31,29 +31,7 @@ fn add(database: &Database, name: &str, numbers: std::ops::Range<i32>) {
             .with("day", number % 365)
             .with("text", "some words that make the document longer than its keys")
     };
-    let documents: Vec<DocumentBuf> = numbers.map(document).collect();
-    for some in documents.chunks(1_000) {
-        let bytes: Vec<_> = some.iter().map(|document| Cow::Borrowed(document.as_ref().as_bytes())).collect();
-        let unlimited = OperationContext::unlimited();
-        let inserted = database.catalog.insert(&namespace(name), &bytes, Order::Ordered, &*unlimited);
-        assert!(inserted.expect("inserted").failures.is_empty());
-    }
-}
-
-/// The records that a find yields, how its plan was chosen, and the documents that it read.
-fn found(collection: &Arc<Collection>, find: &str) -> (Vec<u64>, PlanChoice, u64) {
-    let query = find_query(document(find).as_ref()).expect("a find");
-    let mut execution = plan(collection, query).expect("a plan").open().expect("opened");
-    let mut records = Vec::new();
-    while let Some((record, _)) = execution.next_record().expect("read") {
-        records.push(record.0);
-    }
-    records.sort_unstable();
-    (records, execution.choice(), execution.statistics().docs_examined)
-}
-
-fn scanned(collection: &Arc<Collection>, filter: &str) -> Vec<u64> {
-    found(collection, &format!("{{filter: {filter}, hint: {{$natural: 1}}}}")).0
+    database.insert_all(name, numbers.map(document));
 }
 
 const CLEAR: [&str; 5] = [
@@ -70,7 +48,7 @@ fn the_clearly_cheaper_index_needs_no_trial() {
         let database = Database::open(engine);
         let collection = filled(&database, "c", count);
         for filter in CLEAR {
-            let (records, choice, docs_examined) = found(&collection, &format!("{{filter: {filter}}}"));
+            let Found { records, choice, docs_examined, .. } = found(&collection, &format!("{{filter: {filter}}}"));
             assert_eq!(choice, PlanChoice::Estimates, "{filter} on {}", engine.name);
             assert_eq!(records, scanned(&collection, filter), "{filter} on {}", engine.name);
             assert!(docs_examined <= 20, "{filter} on {} read {docs_examined} documents", engine.name);
@@ -93,7 +71,7 @@ fn samples_are_made_for_a_choice_alone() {
     found(&collection, "{filter: {kind: 0, code: 7}}");
     assert_eq!(sampled(), 2);
     let small = filled(&database, "small", 500);
-    assert_eq!(found(&small, "{filter: {kind: 0, code: 7}}").1, PlanChoice::Trial);
+    assert_eq!(found(&small, "{filter: {kind: 0, code: 7}}").choice, PlanChoice::Trial);
     assert!(small.indexes().iter().all(|index| index.sample().is_none()));
 }
 
@@ -120,7 +98,8 @@ fn a_wrong_estimate_changes_no_answer() {
         [CLEAR[0], CLEAR[1], CLEAR[2], "{kind: 0, code: 0}", "{kind: 0, code: {$lt: 1}}", "{kind: 0, code: -1}"]
     {
         for rest in ["", ", limit: 2", ", sort: {day: 1}"] {
-            let (records, choice, docs_examined) = found(&collection, &format!("{{filter: {filter}{rest}}}"));
+            let Found { records, choice, docs_examined, .. } =
+                found(&collection, &format!("{{filter: {filter}{rest}}}"));
             let all = scanned(&collection, filter);
             if rest == ", limit: 2" {
                 assert!(records.len() == all.len().min(2) && records.iter().all(|record| all.contains(record)));

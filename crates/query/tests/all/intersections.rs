@@ -1,12 +1,13 @@
 //! Two indexes whose values have few documents in common are read together, and documents are read for these alone.
 
-use crate::temporary::{Database, document, find_query, namespace};
+use crate::found::{found, scanned};
+use crate::temporary::{Database, document, find_query, find_query_of};
 use bunko_bson::DocumentBuf;
-use bunko_catalog::{Collection, Order};
+use bunko_catalog::Collection;
 use bunko_engines::ENGINES;
-use bunko_operation::OperationContext;
-use bunko_query::{PlanChoice, count, plan};
-use std::borrow::Cow;
+use bunko_errors::Failure;
+use bunko_operation::{Gatherer, Interruption, MemoryLimits, OperationContext};
+use bunko_query::{PlanChoice, QueryScope, count, plan};
 use std::sync::Arc;
 
 const DOCUMENTS: i32 = 6_000;
@@ -30,44 +31,8 @@ fn filled(database: &Database) -> Arc<Collection> {
             .with("tags", &tags)
             .with("text", text.as_str())
     };
-    let documents: Vec<DocumentBuf> = (0..DOCUMENTS).map(document).collect();
-    for some in documents.chunks(1_000) {
-        let bytes: Vec<_> = some.iter().map(|document| Cow::Borrowed(document.as_ref().as_bytes())).collect();
-        let unlimited = OperationContext::unlimited();
-        database.catalog.insert(&namespace("c"), &bytes, Order::Ordered, &*unlimited).expect("inserted");
-    }
+    database.insert_all("c", (0..DOCUMENTS).map(document));
     collection
-}
-
-/// The records of a find, the choice of its plan, and the documents and keys that it read.
-struct Found {
-    records: Vec<u64>,
-    choice: PlanChoice,
-    summary: String,
-    docs_examined: u64,
-    keys_examined: u64,
-}
-
-fn found(collection: &Arc<Collection>, find: &str) -> Found {
-    let query = find_query(document(find).as_ref()).expect("a find");
-    let mut execution = plan(collection, query).expect("a plan").open().expect("opened");
-    let mut records = Vec::new();
-    while let Some((record, _)) = execution.next_record().expect("read") {
-        records.push(record.0);
-    }
-    records.sort_unstable();
-    let statistics = execution.statistics();
-    Found {
-        records,
-        choice: execution.choice(),
-        summary: execution.report().summary,
-        docs_examined: statistics.docs_examined,
-        keys_examined: statistics.keys_examined,
-    }
-}
-
-fn scanned(collection: &Arc<Collection>, filter: &str) -> Vec<u64> {
-    found(collection, &format!("{{filter: {filter}, hint: {{$natural: 1}}}}")).records
 }
 
 #[test]
@@ -80,6 +45,8 @@ fn documents_are_read_for_records_of_both_indexes() {
             "{a: 3, b: 4, text: {$exists: true}}",
             "{b: 4, tags: 3}",
             "{a: 3, $expr: {$eq: ['$b', 4]}}",
+            "{b: {$in: [4, 5]}, rare: {$gte: 40, $lt: 80}, a: {$lt: 10}}",
+            "{a: 3, rare: {$gte: 40, $lt: 65}}",
         ] {
             for rest in ["", ", sort: {rare: -1}", ", needed: []"] {
                 let both = found(&collection, &format!("{{filter: {filter}{rest}}}"));
@@ -125,7 +92,43 @@ fn dependent_values_change_no_answer() {
     assert!(found(&collection, "{filter: {a: 3, same: 4}}").records.is_empty());
 }
 
-/// Small documents cost no more than keys, and a range does not give its records in order.
+struct Unhurried;
+
+impl Interruption for Unhurried {
+    fn reason(&self) -> Option<Failure> {
+        None
+    }
+}
+
+/// Records that do not fit into memory are looked up part by part.
+#[test]
+fn records_of_ranges_are_held_in_parts() {
+    let database = Database::open(&ENGINES[0]);
+    let collection = filled(&database);
+    let filter = "{a: {$gte: 3, $lte: 6}, tags: {$lt: 6}, rare: {$gte: 100}}";
+    let mut keys = Vec::new();
+    for bytes_max in [1_000_000, 1_600] {
+        let mut limits = MemoryLimits::none();
+        limits.stages.set_bytes_max(Gatherer::Sort, bytes_max);
+        let scope = QueryScope::new(0, OperationContext::new(Arc::new(Unhurried), limits));
+        let query = find_query_of(document(&format!("{{filter: {filter}}}")).as_ref(), scope).expect("a find");
+        for intersection in plan(&collection, query).expect("a plan").intersections().expect("planned") {
+            let mut execution = intersection.open().expect("opened");
+            let mut records = Vec::new();
+            while let Some((record, _)) = execution.next_record().expect("read") {
+                records.push(record.0);
+            }
+            records.sort_unstable();
+            assert_eq!(records, scanned(&collection, filter), "{bytes_max} bytes");
+            keys.push(execution.statistics().keys_examined);
+        }
+    }
+    let (one_part, several) = keys.split_at(keys.len() / 2);
+    assert_eq!(one_part.len(), 3);
+    assert!(one_part.iter().zip(several).all(|(one, several)| one < several), "{one_part:?}, {several:?}");
+}
+
+/// Small documents cost no more than keys, and wide ranges have many records in common.
 #[test]
 fn other_queries_keep_one_index() {
     let database = Database::open(&ENGINES[0]);

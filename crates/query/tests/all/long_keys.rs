@@ -316,3 +316,24 @@ fn texts_and_places_answer_as_a_scan_does() {
         }
     }
 }
+
+/// Keys of a text index are long because of the fields after the texts.
+#[test]
+fn texts_before_long_values_answer_as_a_scan_does() {
+    for engine in ENGINES {
+        let database = Database::open(engine);
+        database.index("c", &document("{said: 'text', a: 1}"), &document("{}")).expect("built");
+        let values = ["1".to_owned(), long("m", 30_000, ""), long("m", 60_500, "a"), long("m", 60_500, "b")];
+        for (number, value) in values.iter().enumerate() {
+            database.insert("c", &format!("{{_id: {number}, said: 'words', a: {value}}}")).expect("inserted");
+        }
+        let collection = database.collection("c");
+        let ids = |filter: &str| sorted(told(&collection, &format!("{{filter: {filter}}}"), "_id"));
+        for value in &values {
+            for condition in [value.clone(), format!("{{$gt: {value}}}"), format!("{{$lte: {value}}}")] {
+                let searched = ids(&format!("{{a: {condition}, $text: {{$search: 'words'}}}}"));
+                assert_eq!(searched, ids(&format!("{{a: {condition}}}")), "on {}", engine.name);
+            }
+        }
+    }
+}

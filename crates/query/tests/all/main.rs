@@ -2,10 +2,13 @@
 
 mod concurrent_writes;
 mod estimates;
+mod found;
 mod intersections;
+mod later_states;
 mod long_keys;
 mod planning_steps;
 mod plans_agree;
+mod reading_ahead;
 mod samples;
 mod scripts;
 mod temporary;

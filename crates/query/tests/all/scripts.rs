@@ -360,7 +360,7 @@ fn a_kept_plan_is_given_up_where_it_does_too_much() {
 }
 
 #[test]
-fn what_may_take_long_is_known_before() {
+fn long_plans_are_known_before_they_run() {
     let database = Database::open(&ENGINES[0]);
     for number in 0..2_100 {
         database.insert("c", &format!("{{_id: {number}, k: {}}}", number % 7)).expect("inserted");

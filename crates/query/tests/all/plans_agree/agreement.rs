@@ -1,26 +1,31 @@
 //! Compares the answers of plans with those of collection scans.
 
+use crate::plans_agree::groups::{
+    check_distinct, check_ends_of_groups, check_extremes, check_firsts_in_groups, check_groups, check_several_in_groups,
+};
 use crate::plans_agree::reader::Reader;
 use crate::plans_agree::scenes::Find;
 use crate::plans_agree::values::braced;
 use crate::temporary::{document, find_query};
-use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, StringOrder, ValueRef};
 use bunko_catalog::{Index, index_keys};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_expression::FieldPath;
 use bunko_operation::OperationContext;
-use bunko_query::{Distinct, DistinctOf};
+use bunko_query::{Execution, FindQuery};
 use bunko_testkit::shell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The records that a find yields, each with its sort key.
 fn answer(reader: &Reader, find: &str) -> Result<Vec<(u64, Vec<u8>)>> {
     let said = |failure: Failure| failure.with_prefix(&format!("{find}: "));
-    let mut execution = reader.open(reader.query(find)).map_err(said)?;
-    let query = std::sync::Arc::clone(execution.plan().query());
+    rows(reader, reader.open(reader.query(find)).map_err(said)?).map_err(said)
+}
+
+/// The records that a run yields, each with its sort key.
+fn rows(reader: &Reader, mut execution: Execution) -> Result<Vec<(u64, Vec<u8>)>> {
+    let query = Arc::clone(execution.plan().query());
     let mut rows = Vec::new();
-    while let Some((record, document)) = execution.next_record().map_err(said)? {
+    while let Some((record, document)) = execution.next_record()? {
         let mut key = Vec::new();
         if let Some(sort) = &query.sort {
             sort.append_key(&mut key, document, &OperationContext::unlimited(), &reader.strings)?;
@@ -60,6 +65,18 @@ fn by_name(document: &DocumentBuf) -> String {
     text(&fields.iter().fold(DocumentBuf::new(), |all, field| all.with(field.name, field.value)))
 }
 
+/// The records that a find yields with their documents, in the order of records.
+fn found(reader: &Reader, find: &str) -> Result<Vec<(u64, DocumentBuf)>> {
+    let said = |failure: Failure| failure.with_prefix(&format!("{find}: "));
+    let mut execution = reader.open(reader.query(find)).map_err(said)?;
+    let mut rows = Vec::new();
+    while let Some((record, document)) = execution.next_record().map_err(said)? {
+        rows.push((record.0, document.to_owned()));
+    }
+    rows.sort_unstable_by_key(|(record, _)| *record);
+    Ok(rows)
+}
+
 /// The documents that a find returns.
 fn told(reader: &Reader, find: &str) -> Result<Vec<DocumentBuf>> {
     let mut execution = reader.open(reader.query(find))?;
@@ -82,7 +99,8 @@ fn check_told(reader: &Reader, filter: &str, wanted: &[u64]) -> Result<()> {
         .collect();
     numbers.sort_unstable();
     assert_eq!(numbers, wanted, "{filter} with record ids");
-    for index in reader.whole_indexes().into_iter().filter(|index| index.strings.is_bytes()) {
+    let tells = |index: &Arc<Index>| index.strings.is_bytes() && !index.multikey().types().has_long_keys();
+    for index in reader.whole_indexes().into_iter().filter(tells) {
         let find = format!("{{filter: {filter}, hint: '{}', sort: {{_id: 1}}, returnKey: true}}", index.name);
         let keys = told(reader, &find)?;
         let documents = told(reader, &format!("{{filter: {filter}, hint: '{}', sort: {{_id: 1}}}}", index.name))?;
@@ -100,172 +118,105 @@ fn check_told(reader: &Reader, filter: &str, wanted: &[u64]) -> Result<()> {
     Ok(())
 }
 
-/// The sort keys of the documents that a find returns, as far as these have the sort's fields.
-fn order_shown(reader: &Reader, find: &str) -> Result<Vec<Vec<u8>>> {
-    let sort = reader.query(find).sort.expect("a sort");
-    let key_of = |document: &DocumentBuf| {
-        let mut key = Vec::new();
-        sort.append_key(&mut key, document.as_ref(), &OperationContext::unlimited(), &reader.strings)?;
-        Ok(key)
-    };
-    told(reader, find)?.iter().map(key_of).collect()
+/// Some fields of an index, and the projection to them.
+struct Fields<'i> {
+    paths: Vec<&'i str>,
+    projection: String,
+    shape: FindQuery,
 }
 
-/// Covered fields equal those of the documents, whichever stage gives them.
-fn check_covered(reader: &Reader, filter: &str) -> Result<()> {
+/// All fields of an index, its last one, and its first one beside a field that it does not have. Paths may overlap, and
+/// `_id` may be among them: such a projection is left out.
+fn fields_of(index: &Index) -> Vec<Fields<'_>> {
+    let paths: Vec<&str> = index.fields.iter().map(|field| field.path.as_str()).collect();
+    let outside = ["s", "t", "d"].into_iter().find(|path| !paths.contains(path));
+    let half: Vec<&str> = paths[..1].iter().copied().chain(outside).collect();
+    let parts =
+        if paths.len() > 1 { vec![&paths[..], &paths[paths.len() - 1..], &half] } else { vec![&paths[..], &half] };
+    let mut found = Vec::new();
+    for some in parts {
+        let projection = braced(some.iter().map(|path| format!("'{path}': 1")).chain(["_id: 0".to_owned()]));
+        if let Ok(shape) = find_query(document(&format!("{{projection: {projection}}}")).as_ref()) {
+            found.push(Fields { paths: some.to_vec(), projection, shape });
+        }
+    }
+    found
+}
+
+impl Fields<'_> {
+    /// These fields of a document, by name.
+    fn of(&self, document: &DocumentBuf) -> String {
+        let mut buffer = Vec::new();
+        by_name(&self.shape.projected(document.as_ref(), &mut buffer).expect("a simple projection").to_owned())
+    }
+}
+
+/// The values that keys give back are those of the documents that a scan found.
+fn check_given_back(reader: &Reader, find: &Find, scanned: &[(u64, DocumentBuf)]) -> Result<()> {
+    let (filter, parts) = (&find.filter, if find.is_thorough { 2 } else { 1 });
+    for index in reader.whole_indexes().iter().filter(|index| index.kind.name().is_empty()) {
+        for fields in fields_of(index).into_iter().take(parts) {
+            let list = fields.paths.iter().map(|path| format!("'{path}'")).collect::<Vec<_>>().join(", ");
+            let rows = found(reader, &format!("{{filter: {filter}, hint: '{}', needed: [{list}]}}", index.name))?;
+            assert_eq!(rows.len(), scanned.len(), "{filter} with {} for {list}", index.name);
+            for ((record, told), (wanted, stored)) in rows.iter().zip(scanned) {
+                assert_eq!(
+                    (record, fields.of(told)),
+                    (wanted, fields.of(stored)),
+                    "{filter} with {} for {list}",
+                    index.name
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// As `check_covered`, for a filter alone.
+pub fn check_shown(reader: &Reader, filter: &str) -> Result<()> {
+    let scanned = found(reader, &format!("{{filter: {filter}, hint: {{$natural: 1}}}}"))?;
+    check_covered(reader, filter, &scanned)
+}
+
+/// Covered fields equal those of the documents in what a find shows, and in the order that it asks for.
+fn check_covered(reader: &Reader, filter: &str, scanned: &[(u64, DocumentBuf)]) -> Result<()> {
     for index in reader.whole_indexes().iter().filter(|index| index.kind.name().is_empty()) {
         let paths: Vec<&str> = index.fields.iter().map(|field| field.path.as_str()).collect();
-        for some in [&paths[..], &paths[paths.len() - 1..]] {
-            let projection = braced(some.iter().map(|path| format!("'{path}': 1")).chain(["_id: 0".to_owned()]));
-            // Paths may overlap, and `_id` may be among them.
-            let Ok(shape) = find_query(document(&format!("{{projection: {projection}}}")).as_ref()) else { continue };
-            let list = some.iter().map(|path| format!("'{path}'")).collect::<Vec<_>>().join(", ");
-            let shaped = |rest: &str| -> Result<Vec<(u64, String)>> {
-                let mut execution = reader.open(reader.query(&format!("{{filter: {filter}, {rest}}}")))?;
-                let mut found = Vec::new();
-                while let Some((record, document)) = execution.next_record()? {
-                    let mut buffer = Vec::new();
-                    let projected = shape.projected(document, &mut buffer).expect("a simple projection");
-                    found.push((record.0, by_name(&projected.to_owned())));
-                }
-                found.sort_unstable();
-                Ok(found)
-            };
-            let scanned = shaped("hint: {$natural: 1}")?;
-            let covered = shaped(&format!("hint: '{}', needed: [{list}]", index.name))?;
-            assert_eq!(covered, scanned, "{filter} with {} for {list}", index.name);
-            let shown = |hint: &str| -> Result<Vec<String>> {
-                let find =
-                    format!("{{filter: {filter}, projection: {projection}, projectionOnly: true, hint: {hint}}}");
-                let mut shown: Vec<_> = told(reader, &find)?.iter().map(by_name).collect();
-                shown.sort_unstable();
-                Ok(shown)
-            };
-            let by_index = shown(&format!("'{}'", index.name))?;
-            assert_eq!(by_index, shown("{$natural: 1}")?, "{filter} with {} shown for {list}", index.name);
-            if !index.multikey().is_empty() {
+        for fields in fields_of(index) {
+            let (list, projection) = (fields.paths.join(", "), &fields.projection);
+            let find =
+                format!("{{filter: {filter}, projection: {projection}, projectionOnly: true, hint: '{}'", index.name);
+            let mut shown: Vec<_> = told(reader, &format!("{find}}}"))?.iter().map(by_name).collect();
+            let mut wanted: Vec<_> = scanned.iter().map(|(_, stored)| fields.of(stored)).collect();
+            shown.sort_unstable();
+            wanted.sort_unstable();
+            assert_eq!(shown, wanted, "{filter} with {} shown for {list}", index.name);
+            let names_positions = paths.iter().any(|path| path.contains(".0") || path.contains(".1"));
+            if !index.multikey().is_empty() || names_positions {
                 // A projection takes values out of arrays, which then have another place in the order.
                 continue;
             }
             // The first field comes first in the sort, and is not shown in the second projection.
             let direction = |position| if position == 0 { -1 } else { 1 };
             let sort = braced(paths.iter().enumerate().map(|(at, path)| format!("'{path}': {}", direction(at))));
-            let find = format!("{{filter: {filter}, sort: {sort}, projection: {projection}, projectionOnly: true");
-            let scanned = match order_shown(reader, &format!("{find}, hint: {{$natural: 1}}}}")) {
-                // Parallel arrays cannot be sorted.
-                Err(failure) if failure.code() != ErrorCode::SNAPSHOT_UNAVAILABLE => continue,
-                scanned => scanned?,
+            let pattern = reader.query(&format!("{{sort: {sort}}}")).sort.expect("a sort");
+            let key_of = |document: &DocumentBuf| {
+                let mut key = Vec::new();
+                pattern.append_key(&mut key, document.as_ref(), &OperationContext::unlimited(), &reader.strings)?;
+                Ok(key)
             };
-            let by_index = order_shown(reader, &format!("{find}, hint: '{}'}}", index.name))?;
-            assert_eq!(by_index, scanned, "{filter} with {} sorted by {sort} for {list}", index.name);
+            let keyed = scanned.iter().map(|(_, stored)| Ok((key_of(stored)?, fields.of(stored))));
+            // Parallel arrays cannot be sorted.
+            let Ok(mut keyed) = keyed.collect::<Result<Vec<_>>>() else { continue };
+            keyed.sort_by(|(one, _), (other, _)| one.cmp(other));
+            let key_shown = |text: &String| key_of(&document(text));
+            let wanted = keyed.iter().map(|(_, text)| key_shown(text)).collect::<Result<Vec<_>>>()?;
+            let shown = told(reader, &format!("{find}, sort: {sort}}}"))?;
+            let shown = shown.iter().map(key_of).collect::<Result<Vec<_>>>()?;
+            assert_eq!(shown, wanted, "{filter} with {} sorted by {sort} for {list}", index.name);
         }
     }
     Ok(())
-}
-
-/// Distinct values equal those of a collection scan; of equal values any may be returned.
-pub fn check_distinct(reader: &Reader, filter: &str) -> Result<()> {
-    let told = |path: &str, hint: &str| -> Result<Vec<Vec<u8>>> {
-        let values = reader.distinct(path, &format!("{{filter: {filter}{hint}}}"))?;
-        Ok(values.as_ref().iter().map(|value| key_of(reader, value)).collect())
-    };
-    for path in ["a", "a.b", "a.c", "a.b.c", "d", "s", "t", "a.0"] {
-        let scanned = told(path, ", hint: {$natural: 1}")?;
-        assert_eq!(told(path, "")?, scanned, "distinct {path} of {filter}");
-        for index in reader.whole_indexes() {
-            let hinted = told(path, &format!(", hint: '{}'", index.name))?;
-            assert_eq!(hinted, scanned, "distinct {path} of {filter} with {}", index.name);
-        }
-    }
-    Ok(())
-}
-
-/// A plan yields a document of every group, and none of other groups; a group's documents share one value at a path.
-pub fn check_groups(reader: &Reader, filter: &str) -> Result<()> {
-    for path in ["a", "a.b", "d", "s", "t"] {
-        let field = FieldPath::parse(path).expect("a path");
-        let groups = |of: Option<DistinctOf>, hint: &str| -> Result<BTreeSet<Vec<u8>>> {
-            let mut query = reader.query(&format!("{{filter: {filter}{hint}}}"));
-            query.distinct = of.map(|of| Distinct { path: path.into(), of });
-            let mut execution = reader.open(query)?;
-            let mut groups = BTreeSet::new();
-            while let Some(document) = execution.next()? {
-                let value = field.follow(ValueRef::Document(document));
-                let value = value.or_null();
-                groups
-                    .insert(key_of(reader, if matches!(value, ValueRef::Undefined) { ValueRef::Null } else { value }));
-            }
-            Ok(groups)
-        };
-        let scanned = groups(None, ", hint: {$natural: 1}")?;
-        for of in [DistinctOf::Groups, DistinctOf::FirstOfGroups] {
-            assert_eq!(groups(Some(of), "")?, scanned, "groups by {path} of {filter}");
-            for index in reader.whole_indexes() {
-                let hinted = groups(Some(of), &format!(", hint: '{}'", index.name))?;
-                assert_eq!(hinted, scanned, "groups by {path} of {filter} with {}", index.name);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The sort key of the first or last document of each group, by the group's value. The plan yields at least that document
-/// of each group, and a group's documents in order if it yields several.
-fn ends_of_groups(reader: &Reader, find: &str, path: &str, of: DistinctOf, is_planned: bool) -> Result<Ends> {
-    let field = FieldPath::parse(path).expect("a path");
-    let mut query = reader.query(find);
-    query.distinct = is_planned.then(|| Distinct { path: path.into(), of });
-    let mut execution = reader.open(query)?;
-    let query = std::sync::Arc::clone(execution.plan().query());
-    let sort = query.sort.as_ref().expect("a sort");
-    let mut ends = Ends::new();
-    while let Some(document) = execution.next()? {
-        let value = field.follow(ValueRef::Document(document));
-        let value = value.or_null();
-        let group = key_of(reader, if matches!(value, ValueRef::Undefined) { ValueRef::Null } else { value });
-        let mut key = Vec::new();
-        sort.append_key(&mut key, document, &OperationContext::unlimited(), &reader.strings)?;
-        if of == DistinctOf::LastOfGroups {
-            ends.insert(group, key);
-        } else {
-            ends.entry(group).or_insert(key);
-        }
-    }
-    Ok(ends)
-}
-
-type Ends = BTreeMap<Vec<u8>, Vec<u8>>;
-
-/// The first and last documents of groups are those of a sorted scan, whatever the direction of the index.
-pub fn check_ends_of_groups(reader: &Reader, filter: &str) -> Result<()> {
-    for index in reader.whole_indexes().iter().filter(|index| index.kind.name().is_empty()) {
-        for is_reversed in [false, true] {
-            let sign = |direction| if (direction == Direction::Ascending) == is_reversed { -1 } else { 1 };
-            let sort = braced(index.fields.iter().map(|field| format!("'{}': {}", field.path, sign(field.direction))));
-            for path in index.fields.iter().map(|field| &field.path) {
-                for of in [DistinctOf::FirstOfGroups, DistinctOf::LastOfGroups] {
-                    let ends = |hint: &str, is_planned| {
-                        let find = format!("{{filter: {filter}, sort: {sort}, hint: {hint}}}");
-                        ends_of_groups(reader, &find, path, of, is_planned)
-                    };
-                    let scanned = match ends("{$natural: 1}", false) {
-                        // Parallel arrays cannot be sorted.
-                        Err(failure) if failure.code() != ErrorCode::SNAPSHOT_UNAVAILABLE => continue,
-                        scanned => scanned?,
-                    };
-                    let planned = ends(&format!("'{}'", index.name), true)?;
-                    assert_eq!(planned, scanned, "{of:?} by {path} of {filter} in the order {sort}");
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-fn key_of(reader: &Reader, value: ValueRef<'_>) -> Vec<u8> {
-    let mut key = Vec::new();
-    reader.strings.append_key(&mut key, value, Direction::Ascending);
-    key
 }
 
 /// A search by distance with an index finds the documents that a scan finds within that distance.
@@ -323,7 +274,23 @@ fn check_intersections(reader: &Reader, filter: &str, wanted: &[u64]) -> Result<
             while let Some((record, _)) = execution.next_record()? {
                 found.push(record.0);
             }
-            assert_eq!(found, wanted, "{filter}{needed} by two indexes, in the order of records");
+            found.sort_unstable();
+            assert_eq!(found, wanted, "{filter}{needed} by two indexes");
+        }
+    }
+    Ok(())
+}
+
+/// Each candidate finds the records of a scan, with and without documents.
+fn check_rivals(reader: &Reader, filter: &str, wanted: &[u64]) -> Result<()> {
+    for needed in ["", ", needed: []"] {
+        for mut execution in reader.open_rivals(reader.query(&format!("{{filter: {filter}{needed}}}")))? {
+            let mut found = Vec::new();
+            while let Some((record, _)) = execution.next_record()? {
+                found.push(record.0);
+            }
+            found.sort_unstable();
+            assert_eq!(found, wanted, "{filter}{needed} by one of several ways");
         }
     }
     Ok(())
@@ -351,7 +318,8 @@ pub fn check_pairs(reader: &Reader) -> Result<()> {
 /// Failures that make the state unreadable: see [`Reader::is_lost`].
 pub fn check(reader: &Reader, find: &Find, sort: Option<&str>) -> Result<()> {
     let filter = &find.filter;
-    let wanted = check_found(reader, find, sort)?;
+    let scanned = check_found(reader, find, sort)?;
+    let wanted: Vec<u64> = scanned.iter().map(|(record, _)| *record).collect();
     if !find.is_thorough {
         return Ok(());
     }
@@ -359,20 +327,25 @@ pub fn check(reader: &Reader, find: &Find, sort: Option<&str>) -> Result<()> {
         assert_eq!(in_two_windows(reader, filter, &index)?, wanted, "{filter} in two windows of {}", index.name);
     }
     check_told(reader, filter, &wanted)?;
-    check_covered(reader, filter)?;
+    check_covered(reader, filter, &scanned)?;
     check_distinct(reader, filter)?;
     check_groups(reader, filter)?;
     check_ends_of_groups(reader, filter)?;
+    check_extremes(reader, filter)?;
+    check_firsts_in_groups(reader, filter)?;
+    check_several_in_groups(reader, filter)?;
     check_within(reader, filter)?;
     check_near(reader, filter)
 }
 
-/// The documents found by each plan are those of the collection scan, and come in the order of `sort`. Returns them.
+/// The documents found by each plan are those of the collection scan, and come in the order of `sort`. Returns the
+/// scan's.
 /// # Errors
 /// As [`check`].
-pub fn check_found(reader: &Reader, find: &Find, sort: Option<&str>) -> Result<Vec<u64>> {
+pub fn check_found(reader: &Reader, find: &Find, sort: Option<&str>) -> Result<Vec<(u64, DocumentBuf)>> {
     let Find { filter, .. } = find;
-    let wanted = records(&answer(reader, &format!("{{filter: {filter}, hint: {{$natural: 1}}}}"))?);
+    let scanned = found(reader, &format!("{{filter: {filter}, hint: {{$natural: 1}}}}"))?;
+    let wanted: Vec<u64> = scanned.iter().map(|(record, _)| *record).collect();
     // By a trial, by a second trial that confirms it, and by the cached plan.
     for run in 0..3 {
         let found = answer(reader, &format!("{{filter: {filter}}}"))?;
@@ -382,15 +355,17 @@ pub fn check_found(reader: &Reader, find: &Find, sort: Option<&str>) -> Result<V
     let numbered = answer(reader, &format!("{{filter: {filter}, needed: []}}"))?;
     assert_eq!(records(&numbered), wanted, "{filter} where nothing is read");
     check_intersections(reader, filter, &wanted)?;
+    check_rivals(reader, filter, &wanted)?;
     for index in reader.whole_indexes() {
         let hinted = answer(reader, &format!("{{filter: {filter}, hint: '{}'}}", index.name))?;
         assert_eq!(records(&hinted), wanted, "{filter} with {}", index.name);
         let numbered = answer(reader, &format!("{{filter: {filter}, hint: '{}', needed: []}}", index.name))?;
         assert_eq!(records(&numbered), wanted, "{filter} by {} where nothing is read", index.name);
     }
+    check_given_back(reader, find, &scanned)?;
     check_hinted_wildcards(reader, filter)?;
     sort.map_or(Ok(()), |sort| check_sorted(reader, find, sort, &wanted))?;
-    Ok(wanted)
+    Ok(scanned)
 }
 
 /// Documents come in the requested order, whichever stage gives it.
@@ -403,6 +378,9 @@ fn check_sorted(reader: &Reader, find: &Find, sort: &str, wanted: &[u64]) -> Res
         Err(failure) if failure.code() != ErrorCode::SNAPSHOT_UNAVAILABLE => return Ok(()),
         sorted => sorted?,
     };
+    for rival in reader.open_rivals(reader.query(&format!("{{filter: {filter}, sort: {sort}, {window}}}")))? {
+        assert_eq!(keys(&rows(reader, rival)?), keys(&sorted), "{filter} by {sort}, {window} by one of several ways");
+    }
     let hints = reader.whole_indexes().into_iter().map(|index| format!(", hint: '{}'", index.name));
     for hint in hints.chain([String::new()]) {
         let by_plan = answer(reader, &format!("{{filter: {filter}, sort: {sort}, {window}{hint}}}"))?;

@@ -94,7 +94,7 @@ fn condition() -> impl Strategy<Value = String> {
     prop_oneof![10 => basic, 1 => element, 1 => object].boxed()
 }
 
-/// Tests that keys are checked for. Different elements of an array may satisfy the two.
+/// Pairs of conditions that a plan tests on keys. Different elements of an array may satisfy the two.
 pub fn tests_of_values() -> impl Strategy<Value = [&'static str; 2]> {
     prop::sample::select(vec![
         ["$mod: [2, 0]", "$mod: [3, 1]"],
@@ -123,10 +123,25 @@ pub fn predicate() -> impl Strategy<Value = String> {
         1 => (0..6_i32, 0..6_i32).prop_map(|(b, c)| format!("{{'a.b': {b}, 'a.c': {c}}}")),
         1 => (0..3_i32, 0..3_i32).prop_map(|(c, d)| format!("{{'a.b.c': {c}, 'a.b.d': {d}}}")),
         1 => (0..3_i32, 0..3_i32).prop_map(|(c, d)| format!("{{'a.b': {{$elemMatch: {{c: {c}, d: {{$lte: {d}}}}}}}}}")),
+        2 => element_of_a(),
     ]
 }
 
-/// Conditions at the ends of what bounds and keys decide.
+/// Conditions on fields of one element, or of an array or element inside it, that an index has side by side.
+pub fn element_of_a() -> impl Strategy<Value = String> {
+    (0..4_i32, 0..4_i32, 0..8_u8).prop_map(|(one, other, form)| match form {
+        0 => format!("{{a: {{$elemMatch: {{b: {one}, c: {other}}}}}}}"),
+        1 => format!("{{a: {{$elemMatch: {{b: {{$gte: {one}}}, c: {other}}}}}}}"),
+        2 => format!("{{a: {{$elemMatch: {{b: {one}, c: {{$ne: {other}}}}}}}}}"),
+        3 => format!("{{$and: [{{a: {{$elemMatch: {{b: {one}}}}}}}, {{a: {{$elemMatch: {{c: {other}}}}}}}]}}"),
+        4 => format!("{{a: {{$elemMatch: {{'b.c': {one}, 'b.d': {other}}}}}}}"),
+        5 => format!("{{a: {{$elemMatch: {{b: {{$elemMatch: {{c: {one}, d: {other}}}}}}}}}}}"),
+        6 => format!("{{a: {{$elemMatch: {{$or: [{{b: {one}}}, {{b: {other}}}], c: {{$lte: {other}}}}}}}}}"),
+        _ => format!("{{a: {{$elemMatch: {{b: {one}, c: null}}}}, 'a.c': {other}}}"),
+    })
+}
+
+/// Conditions whose operands are at the limits of bounds and keys: null, the ends of the order, NaN.
 pub fn pointed() -> impl Strategy<Value = String> {
     let conditions = vec![
         "null",
@@ -139,7 +154,9 @@ pub fn pointed() -> impl Strategy<Value = String> {
         "{$lt: NaN}",
         "{$type: 'number'}",
         "{$mod: [2, 0]}",
+        "{$type: 'double'}",
         "/^ab.*c/",
+        "{$in: [/^ab.*c/, 3]}",
         "/^ab/",
         "{$in: [/^ab/, 3]}",
         "{$nin: [null, 2]}",
@@ -147,6 +164,9 @@ pub fn pointed() -> impl Strategy<Value = String> {
         "'ab'",
         "'Ab'",
         "{$gte: 'ab'}",
+        "{$gt: 'ab'}",
+        "{$lte: 'ab'}",
+        "{$gte: 'B'}",
         "{$in: ['ab', 'B']}",
         "{$elemMatch: {b: null}}",
         "{$elemMatch: {c: {$exists: false}}}",
@@ -155,7 +175,9 @@ pub fn pointed() -> impl Strategy<Value = String> {
         "[]",
         "NumberDecimal('-1.5')",
         "-1.5",
+        "1.5",
         "NumberDecimal('2.5')",
+        "{$gte: 1, $lt: 2}",
         "{$not: {$gt: 1, $lt: 4}}",
         "{$gte: 2}",
         "{$lte: 2}",
@@ -172,7 +194,9 @@ pub fn pointed() -> impl Strategy<Value = String> {
         "a: {$elemMatch: {b: null}}",
         "a: {$elemMatch: {b: 1, c: null}}",
         "a: {$elemMatch: {b: {$gte: 1}, c: {$lte: 2}}}",
+        "a: {$elemMatch: {b: {$gt: 0, $lt: 2}}}",
         "'a.b': {$elemMatch: {c: 1, d: 1}}",
+        "$or: [{'@0': {$gte: 1, $lt: 2}}, {'@0': 5}]",
     ]);
     let some = prop_oneof![8 => one, 1 => expr, 1 => elements.prop_map(str::to_owned)].boxed();
     vec(some.prop_map(|condition| format!("{{{condition}}}")), 1..3).prop_map(|parts| match &parts[..] {

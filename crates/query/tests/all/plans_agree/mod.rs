@@ -2,33 +2,48 @@
 //! turn; also while other threads write, and while indexes are built and dropped.
 
 mod agreement;
+mod alternatives;
+mod arrays;
 mod filters;
+mod groups;
 mod meanwhile;
 #[cfg(debug_assertions)]
 mod planted;
 mod reader;
+mod regions;
 mod scenes;
 mod values;
 
 use crate::temporary::{self, Database, document};
-use agreement::{check, check_distinct, check_ends_of_groups, check_groups, check_pairs};
+use agreement::{check, check_pairs, check_shown};
+use alternatives::scene_of_alternatives;
+use arrays::scene_of_arrays;
 use bunko_catalog::Collection;
 use bunko_engines::ENGINES;
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use filters::filter;
+use groups::{
+    check_distinct, check_ends_of_groups, check_extremes, check_firsts_in_groups, check_groups, check_several_in_groups,
+};
+use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, TestRunner};
 use reader::Reader;
-use scenes::{Find, Scene, pattern, populate, scene};
+use regions::scene_of_regions;
+use scenes::{Find, Scene, pattern, populate, scene, scene_of_elements};
 use std::sync::Arc;
 use values::stored;
 
 fn check_scene(collection: &Arc<Collection>, scene: &Scene) -> Result<()> {
     let (plain, collated) = (Reader::of_present(collection), Reader::collated(collection));
     for reader in std::iter::once(&plain).chain(&collated) {
+        check_shown(reader, "{}")?;
         check_distinct(reader, "{}")?;
         check_groups(reader, "{}")?;
         check_ends_of_groups(reader, "{}")?;
+        check_extremes(reader, "{}")?;
+        check_firsts_in_groups(reader, "{}")?;
+        check_several_in_groups(reader, "{}")?;
         check_pairs(reader)?;
     }
     check_finds(collection, scene, check)
@@ -49,13 +64,38 @@ fn check_finds(
 
 #[test]
 fn indexed_plans_answer_as_collection_scans_do() {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(90);
+    check_scenes(scene(), 90);
+}
+
+#[test]
+fn conditions_on_elements_answer_as_collection_scans_do() {
+    check_scenes(scene_of_elements(), 40);
+}
+
+#[test]
+fn alternatives_beside_other_conditions_answer_as_collection_scans_do() {
+    check_scenes(scene_of_alternatives(), 40);
+}
+
+#[test]
+fn fields_with_arrays_and_positions_answer_and_sort_as_collection_scans_do() {
+    check_scenes(scene_of_arrays(), 60);
+}
+
+#[test]
+fn regions_beside_other_conditions_answer_as_collection_scans_do() {
+    check_scenes(scene_of_regions(), 60);
+}
+
+/// Checks generated scenes, as many as `PROPTEST_CASES` says.
+fn check_scenes(scenes: impl Strategy<Value = Scene>, cases: u32) {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(cases);
     let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
     let databases: Vec<_> = ENGINES.iter().map(Database::open).collect();
     let mut collections = 0;
     let numbers = std::cell::RefCell::new(&mut collections);
     runner
-        .run(&scene(), |scene| {
+        .run(&scenes, |scene| {
             let (name, database) = {
                 let mut number = numbers.borrow_mut();
                 **number += 1;

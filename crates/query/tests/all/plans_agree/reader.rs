@@ -34,7 +34,8 @@ impl Reader {
     /// Reads the state of this moment as operations at a read timestamp do, until an index is built or dropped.
     pub fn of_this_moment(catalog: &Catalog, collection: &Arc<Collection>) -> Self {
         let reader = Self::of_present(collection);
-        let (_, read) = catalog.read_past(StateAsked::Present).expect("the present state");
+        let (_, read) =
+            catalog.read_past(StateAsked::Present, &*OperationContext::unlimited()).expect("the present state");
         reader.operation.join(read);
         reader
     }
@@ -92,6 +93,17 @@ impl Reader {
                 let query = FindQuery { among: Some(Arc::clone(indexes)), ..query };
                 plan(&self.collection, query)?.open_shared(snapshot)
             }
+        }
+    }
+
+    /// Runs the candidates for a query.
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_rivals(&self, query: FindQuery) -> Result<Vec<Execution>> {
+        match &self.shared {
+            None => plan(&self.collection, query)?.rivals()?.iter().map(Plan::open).collect(),
+            // A shared snapshot shows the same documents, and the plans of rivals are the same.
+            Some(_) => Ok(Vec::new()),
         }
     }
 

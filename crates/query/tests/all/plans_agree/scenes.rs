@@ -1,7 +1,7 @@
 //! Random collections with indexes and queries.
 
-use crate::plans_agree::filters::{any_path, filter, pointed, predicate, tests_of_values};
-use crate::plans_agree::values::{braced, stored};
+use crate::plans_agree::filters::{any_path, element_of_a, filter, pointed, predicate, tests_of_values};
+use crate::plans_agree::values::{braced, fraction, stored, with_elements};
 use crate::temporary::{Database, document};
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_catalog::KEY_PREFIX_BYTES;
@@ -16,6 +16,9 @@ pub fn pattern() -> impl Strategy<Value = String> {
         "{'a.c': 1, 'a.b': -1}",
         "{'a.b.c': 1, 'a.b.d': 1}",
         "{'a.b.d': 1, 'a.c.d': 1, s: 1}",
+        "{'a.0': 1}",
+        "{a: 1, t: 1}",
+        "{a: -1, s: 1}",
         "{s: 1, t: 1}",
         "{s: 1, t: 1}",
         "{s: -1, t: 1}",
@@ -148,7 +151,7 @@ pub enum Sort {
     AsIndex(usize),
     /// By the reverse of an index's key pattern.
     AgainstIndex(usize),
-    /// By the fields of an index behind its first.
+    /// By the fields of an index after its first.
     BehindFirst(usize),
 }
 
@@ -189,8 +192,9 @@ fn sort() -> impl Strategy<Value = Sort> {
 }
 
 pub fn scene() -> impl Strategy<Value = Scene> {
-    let parts = (vec(stored(), 0..30), vec(index(), 1..5), 0..30_usize, vec(find(), 4..16));
-    (parts, prop::bool::weighted(0.1)).prop_map(|((documents, indexes, early, finds), is_long)| {
+    let parts = (vec(stored(), 0..30), indexes(), 0..30_usize, vec(find(), 4..16));
+    let (is_long, is_repeated) = (prop::bool::weighted(0.1), prop::bool::weighted(0.1));
+    (parts, is_long, is_repeated).prop_map(|((documents, indexes, early, finds), is_long, is_repeated)| {
         let (indexes, mut options): (Vec<_>, Vec<_>) = indexes.into_iter().unzip();
         for (options, index) in options.iter_mut().zip(&indexes) {
             settle(options, std::slice::from_ref(index));
@@ -199,18 +203,51 @@ pub fn scene() -> impl Strategy<Value = Scene> {
         if is_long {
             scene.lengthen();
         }
+        if is_repeated {
+            scene.repeat();
+        }
         scene.finds.iter_mut().for_each(|find| find.settle(&scene.indexes));
         scene
     })
 }
 
+/// Collections whose compound indexes lead through arrays, and conditions on single elements of these.
+pub fn scene_of_elements() -> impl Strategy<Value = Scene> {
+    let patterns =
+        ["{'a.b': 1, 'a.c': 1}", "{'a.c': -1, 'a.b': 1}", "{'a.b.c': 1, 'a.b.d': 1}", "{'a.b.d': 1, 'a.c': 1}"];
+    let indexes = prop::sample::subsequence(patterns.map(str::to_owned).to_vec(), 1..3);
+    let find = |filter| Find { filter, sort: Sort::None, skip: 0, limit: None, is_collated: false, is_thorough: false };
+    let finds = vec(element_of_a().prop_map(find), 4..12);
+    (vec(with_elements(), 4..20), indexes, 0..20_usize, finds).prop_map(|(documents, indexes, early, finds)| {
+        let options = vec!["{}".to_owned(); indexes.len()];
+        Scene { documents, indexes, options, early, finds }
+    })
+}
+
 impl Scene {
-    /// Makes strings so long that their keys are shortened. Some differ only behind the shortened part.
+    /// Makes strings so long that their keys are shortened. Some differ only after the part that is kept.
     fn lengthen(&mut self) {
-        let long = format!("'ab{}", "-".repeat(KEY_PREFIX_BYTES));
+        let long = format!("'ab{}", "-".repeat(KEY_PREFIX_BYTES + 64));
         let texts = self.documents.iter_mut().chain(self.finds.iter_mut().map(|find| &mut find.filter));
         texts.for_each(|text| *text = text.replace("'ab", &long));
     }
+
+    /// Makes documents so frequent that scans seek from value to value.
+    fn repeat(&mut self) {
+        self.documents.truncate(REPEATED);
+        self.documents = [self.documents.as_slice(); TIMES].concat();
+    }
+}
+
+/// Number of documents that are repeated, and how often.
+const REPEATED: usize = 5;
+const TIMES: usize = 10;
+
+/// Indexes of one collection. At times each of two alternatives has one.
+fn indexes() -> impl Strategy<Value = Vec<(String, String)>> {
+    let both = ["{s: 1, t: 1}", "{d: -1}"].map(|pattern| (pattern.to_owned(), "{}".to_owned()));
+    let added = vec(index(), 0..3).prop_map(move |others| [both.to_vec(), others].concat());
+    prop_oneof![9 => vec(index(), 1..5), 1 => added]
 }
 
 /// A key pattern and options.
@@ -220,7 +257,7 @@ pub fn index() -> impl Strategy<Value = (String, String)> {
 
 pub fn find() -> impl Strategy<Value = Find> {
     let asked =
-        prop_oneof![3 => (filter(), sort()), 3 => (predicate(), sort()), 4 => (pointed(), sort()), 1 => telling_find()];
+        prop_oneof![3 => (filter(), sort()), 3 => (predicate(), sort()), 4 => (pointed(), sort()), 2 => telling_find()];
     let window = (0..3_u8, prop::option::weighted(0.3, 1..5_u8));
     let kind = (prop::bool::weighted(0.25), prop::bool::weighted(0.25));
     (asked, window, kind).prop_map(|((filter, sort), (skip, limit), (is_collated, is_thorough))| Find {
@@ -237,12 +274,16 @@ pub fn find() -> impl Strategy<Value = Find> {
 /// and conditions that keys are checked for.
 fn telling_find() -> impl Strategy<Value = (String, Sort)> {
     let order = prop::sample::select(vec!["{t: 1}", "{t: -1}", "{t: -1, s: 1}"]);
-    let lists = (vec(0..6_i32, 2..4), order.clone())
-        .prop_map(|(list, order)| (format!("{{s: {{$in: {list:?}}}}}"), Sort::By(order.to_owned())));
-    let test = || prop::sample::select(vec!["{$mod: [2, 0]}", "{$mod: [3, 1]}", "{$gte: 1}", "{$in: [1, 2]}", "2"]);
+    let by_index = (0..4_usize).prop_map(Sort::BehindFirst);
+    let sorts = prop_oneof![order.clone().prop_map(|order| Sort::By(order.to_owned())), by_index];
+    let lists = (prop::sample::select(vec!["s", "@0", "@0"]), vec(0..4_i32, 2..4), sorts)
+        .prop_map(|(path, list, sort)| (format!("{{'{path}': {{$in: {list:?}}}}}"), sort));
+    let test = || prop::sample::select(vec!["{$mod: [2, 0]}", "{$mod: [2, 1]}", "{$mod: [3, 1]}", "{$gte: 1}", "2"]);
+    let between = prop::sample::select(vec!["t", "d", "d"]);
     let alternatives =
-        (0..3_i32, test(), 0..6_i32, 0..3_i32, test(), order).prop_map(|(s, one, t, again, other, order)| {
-            let filter = format!("{{$or: [{{s: {s}, t: {one}}}, {{t: {t}}}, {{s: {again}, t: {other}}}]}}");
+        (0..3_i32, test(), between, 0..2_i32, test(), order).prop_map(|(s, one, between, beside, other, order)| {
+            let again = s + beside;
+            let filter = format!("{{$or: [{{s: {s}, t: {one}}}, {{{between}: 2}}, {{s: {again}, t: {other}}}]}}");
             (filter, Sort::By(order.to_owned()))
         });
     let checked = (prop::sample::select(vec!["a", "s", "t"]), tests_of_values()).prop_map(|(path, [one, other])| {
@@ -250,7 +291,9 @@ fn telling_find() -> impl Strategy<Value = (String, Sort)> {
     });
     let missing = prop::sample::select(vec!["a.b", "a.b", "a.c", "s", "t"]);
     let absent = missing.prop_map(|path| (format!("{{'{path}': {{$exists: false}}}}"), Sort::None));
-    prop_oneof![2 => lists, 2 => alternatives, 2 => checked, 1 => absent]
+    let fractions = (prop::sample::select(vec!["s", "t", "@0"]), fraction())
+        .prop_map(|(path, number)| (format!("{{'{path}': {number}}}"), Sort::None));
+    prop_oneof![3 => lists, 3 => alternatives, 2 => checked, 1 => absent, 2 => fractions]
 }
 
 /// A document with an `_id` before its fields.

@@ -17,11 +17,12 @@ pub fn scalar() -> impl Strategy<Value = String> {
 }
 
 /// Numbers whose types lose their fractions in different ways, and equal numbers of other types.
-fn fraction() -> impl Strategy<Value = &'static str> {
+pub fn fraction() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "2.5",
         "NumberDecimal('2.5')",
         "1.5",
+        "NumberDecimal('1.5')",
         "NumberDecimal('1.5')",
         "-1.5",
         "NumberDecimal('-1.5')",
@@ -86,11 +87,51 @@ fn square(x: f64, y: f64, width: f64) -> String {
     format!("[[{x}, {y}], [{right}, {y}], [{right}, {top}], [{x}, {top}], [{x}, {y}]]")
 }
 
+/// Values of fields without arrays.
+fn single() -> impl Strategy<Value = String> {
+    prop_oneof![
+        12 => (0..4_i32).prop_map(|number| number.to_string()),
+        3 => fraction().prop_map(str::to_owned),
+        4 => prop::sample::select(vec!["'a'", "'ab'", "'ab'", "'abc'", "'Ab'", "'B'"]).prop_map(str::to_owned),
+        3 => prop::sample::select(vec!["null", "null", "NaN", "NaN", "/^ab/", "ISODate('2020-01-01T00:00:00Z')", "true",
+            "NumberLong('5000000000')", "5000000000.0"]).prop_map(str::to_owned),
+    ]
+}
+
+/// Documents with the fields that compound indexes are on, so that the same few values often meet.
+fn alike() -> impl Strategy<Value = String> {
+    let number = || 0..4_i32;
+    let numbers = (number(), number(), number(), number());
+    (numbers, 0..4_u8, single()).prop_map(|((one, two, three, four), form, single)| match form {
+        0 => format!("{{s: {one}, t: {two}}}"),
+        1 => format!("{{s: {single}, t: {single}, d: {one}}}"),
+        2 => format!("{{a: [{one}, {two}], s: {three}, t: {single}}}"),
+        _ => format!("{{a: [{{b: {one}, c: {two}}}, {{b: {three}, c: {four}}}], t: {one}}}"),
+    })
+}
+
+/// Documents whose elements, and arrays inside these, have the few values that conditions on elements ask for.
+pub fn with_elements() -> impl Strategy<Value = String> {
+    (vec(0..3_i32, 4), 0..7_u8).prop_map(|(numbers, form)| {
+        let [one, two, three, four] = numbers[..] else { unreachable!("four numbers") };
+        let pairs = format!("[{{c: {one}, d: {two}}}, {{c: {three}, d: {four}}}]");
+        match form {
+            0 => format!("{{a: [{{b: {one}, c: {two}}}, {{b: {three}, c: {four}}}]}}"),
+            1 => format!("{{a: [{{b: [{one}, {two}], c: {three}}}, {{b: {four}}}]}}"),
+            2 => format!("{{a: [{{b: {pairs}, c: {one}}}]}}"),
+            3 => format!("{{a: {{b: {pairs}, c: {one}}}}}"),
+            4 => format!("{{a: [{{b: {{c: {one}, d: {two}}}}}, {{b: {{c: {three}, d: {four}}}}}]}}"),
+            5 => format!("{{a: {{b: {one}, c: {two}}}}}"),
+            _ => format!("{{a: [[{{b: {one}, c: {two}}}], {{b: {three}}}, {{c: {four}}}]}}"),
+        }
+    })
+}
+
 /// Documents. Fields `a`, `d` and `e` hold any value, `s` and `t` no arrays, so that their indexes can give an order;
 /// `g` and `h` are locations.
 pub fn stored() -> impl Strategy<Value = String> {
     let any = (prop::sample::select(vec!["a", "a", "a", "d", "d", "e"]), value());
-    let pairs = vec((0..6_i32, 0..6_i32), 1..3).prop_map(|pairs| {
+    let pairs = vec((0..4_i32, 0..4_i32), 1..3).prop_map(|pairs| {
         let pairs = pairs.into_iter().map(|(b, c)| format!("{{b: {b}, c: {c}}}"));
         ("a", format!("[{}]", pairs.collect::<Vec<_>>().join(", ")))
     });
@@ -104,19 +145,27 @@ pub fn stored() -> impl Strategy<Value = String> {
             several => ("a", format!("[{}]", several.iter().cloned().map(inner).collect::<Vec<_>>().join(", "))),
         }
     });
-    let number = prop_oneof![
-        12 => (0..6_i32).prop_map(|number| number.to_string()),
-        2 => fraction().prop_map(str::to_owned),
-        2 => prop::sample::select(vec!["null", "null", "'a'", "ISODate('2020-01-01T00:00:00Z')", "true",
-            "NumberLong('5000000000')", "5000000000.0"]).prop_map(str::to_owned),
-    ];
-    let plain = (prop::sample::select(vec!["s", "t"]), number);
+    let plain = (prop::sample::select(vec!["s", "t"]), single());
     let two = (0..3_i32, 0..3_i32).prop_map(|(one, other)| ("a", format!("[{one}, {other}]")));
+    let inner = (0..4_i32, 0..4_i32, 0..7_u8).prop_map(|(one, other, form)| {
+        let inner = match form {
+            0 => format!("[[{{b: {one}}}], {{c: {other}}}]"),
+            1 => format!("[{{b: [{one}, {other}]}}]"),
+            2 => format!("[{{b: [{one}, {other}]}}, {{b: {one}}}]"),
+            3 => format!("[{{b: []}}, [{one}]]"),
+            4 => format!("['ab', {one}]"),
+            5 => format!("[/^ab/, {one}]"),
+            _ => "[]".to_owned(),
+        };
+        ("a", inner)
+    });
     let places = prop_oneof![pair().prop_map(|pair| ("g", pair)), geometry().prop_map(|geometry| ("h", geometry))];
-    vec(prop_oneof![3 => any, 1 => two, 1 => pairs, 1 => deep, 4 => plain, 2 => places], 0..6).prop_map(|fields| {
+    let field = prop_oneof![3 => any, 1 => two, 1 => inner, 1 => pairs, 1 => deep, 4 => plain, 2 => places];
+    let some = vec(field, 0..6).prop_map(|fields| {
         let mut names = BTreeSet::new();
         braced(
             fields.into_iter().filter(|(name, _)| names.insert(*name)).map(|(name, value)| format!("{name}: {value}")),
         )
-    })
+    });
+    prop_oneof![2 => some, 1 => alike()]
 }

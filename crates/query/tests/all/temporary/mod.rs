@@ -45,6 +45,17 @@ impl Database {
         inserted.failures.pop().map_or(Ok(()), |(_, failure)| Err(failure))
     }
 
+    /// Inserts documents, a thousand at a time.
+    pub fn insert_all(&self, name: &str, documents: impl Iterator<Item = DocumentBuf>) {
+        let documents: Vec<DocumentBuf> = documents.collect();
+        for some in documents.chunks(1_000) {
+            let bytes: Vec<_> = some.iter().map(|document| Cow::Borrowed(document.as_ref().as_bytes())).collect();
+            let unlimited = OperationContext::unlimited();
+            let inserted = self.catalog.insert(&namespace(name), &bytes, Order::Ordered, &*unlimited);
+            assert!(inserted.expect("inserted").failures.is_empty());
+        }
+    }
+
     /// Builds an index named after its key pattern.
     pub fn index(&self, name: &str, key: &DocumentBuf, options: &DocumentBuf) -> Result<()> {
         let parts: Vec<String> =

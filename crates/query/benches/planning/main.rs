@@ -1,6 +1,9 @@
-//! Measures the processor time of planning a find: `cargo bench -p bunko-query`.
+//! Measures the processor time of planning a find: `cargo bench -p bunko-query --bench planning`. `ONLY` selects hostile
+//! filters by a part of their name.
 
 #![forbid(unsafe_code)]
+
+mod hostile;
 
 use bunko_bson::DocumentBuf;
 use bunko_catalog::{Catalog, Collection, IndexSpec, Namespace, Order};
@@ -42,12 +45,17 @@ fn filled(catalog: &Catalog, name: &str, indexes: usize) -> Arc<Collection> {
             document.with(&format!("f{field}"), number % (2 << field.min(14)))
         })
     };
-    let documents: Vec<DocumentBuf> = (0..DOCUMENTS).map(document).collect();
+    inserted(catalog, &namespace, (0..DOCUMENTS).map(document));
+    collection
+}
+
+/// Inserts documents, a thousand at a time.
+fn inserted(catalog: &Catalog, namespace: &Namespace, documents: impl Iterator<Item = DocumentBuf>) {
+    let documents: Vec<DocumentBuf> = documents.collect();
     for some in documents.chunks(1_000) {
         let bytes: Vec<_> = some.iter().map(|document| Cow::Borrowed(document.as_ref().as_bytes())).collect();
-        catalog.insert(&namespace, &bytes, Order::Ordered, &*unlimited).expect("inserted");
+        catalog.insert(namespace, &bytes, Order::Ordered, &*OperationContext::unlimited()).expect("inserted");
     }
-    collection
 }
 
 fn main() {
@@ -55,7 +63,13 @@ fn main() {
     let engines = bunko_engines::table(&ENGINES[0], &EngineOptions::default());
     let store = Store::open(directory.path(), StoreOptions::at_rest(), engines).expect("opens");
     let catalog = Catalog::open(store, Box::new(|| [7; 16])).expect("an empty catalog");
-    let (one, many) = (filled(&catalog, "one", 1), filled(&catalog, "many", FIELDS));
+    measure_usual(&catalog);
+    hostile::measure(&catalog);
+}
+
+/// Prints the processor time of planning filters as applications send them.
+fn measure_usual(catalog: &Catalog) {
+    let (one, many) = (filled(catalog, "one", 1), filled(catalog, "many", FIELDS));
     let two = DocumentBuf::new().with("f0", 1_i32).with("f14", 7_i32);
     let eight = (0..8).fold(DocumentBuf::new(), |filter, field| filter.with(&format!("f{field}"), 1_i32));
     let cases = [
