@@ -18,9 +18,9 @@ const REST: Duration = Duration::from_secs(1);
 pub(crate) fn start(
     store: &Arc<Store>,
     name: &'static str,
-    bell: &Arc<Bell>,
+    bell: &Arc<WorkBell>,
     interval: Duration,
-    work: impl Fn(&Store, &Bell) -> Result<()> + Send + 'static,
+    work: impl Fn(&Store, &WorkBell) -> Result<()> + Send + 'static,
 ) -> JoinHandle<()> {
     let (weak, bell) = (Arc::downgrade(store), Arc::clone(bell));
     let run = move || {
@@ -40,9 +40,10 @@ pub(crate) fn start(
     std::thread::Builder::new().name(name.into()).spawn(run).expect("a thread can be started")
 }
 
-/// Wakes a thread. The thread owns only this, so that it does not keep the store alive.
+/// Wakes a background thread. The thread owns only this, so that it does not keep the store alive. Unlike [`crate::Bell`],
+/// it has one listener, which waits on a thread.
 #[derive(Default)]
-pub(crate) struct Bell {
+pub(crate) struct WorkBell {
     state: Mutex<BellSignals>,
     changed: Condvar,
 }
@@ -53,7 +54,7 @@ struct BellSignals {
     is_closing: bool,
 }
 
-impl Bell {
+impl WorkBell {
     pub fn ring(&self) {
         let mut state = self.state.lock();
         if !state.is_rung {
@@ -96,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_ring_is_kept_until_the_next_wait_and_then_forgotten() {
-        let bell = Bell::default();
+        let bell = WorkBell::default();
         bell.ring();
         bell.ring();
         assert!(bell.wait(Duration::MAX), "the wait would never end if the ring were lost");
@@ -131,7 +132,7 @@ mod tests {
 
     #[test]
     fn closing_ends_the_present_wait_and_all_later_ones() {
-        let bell = Arc::new(Bell::default());
+        let bell = Arc::new(WorkBell::default());
         let waiting = {
             let bell = Arc::clone(&bell);
             std::thread::spawn(move || bell.wait(Duration::MAX))

@@ -37,7 +37,7 @@ impl<'d> Batch<'d> {
         Self::with_room(EFFECTS_BYTES_USUAL)
     }
 
-    /// A batch without effects, with room for so many bytes of them.
+    /// A batch without effects, with room for this many bytes of effects.
     pub fn with_room(effects_bytes: usize) -> Self {
         Self { effects: Vec::with_capacity(effects_bytes), ..Self::default() }
     }

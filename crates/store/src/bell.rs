@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_listens_is_woken_once() {
+    fn each_listener_is_woken_once() {
         let (bell, count) = (Arc::new(Bell::default()), Arc::new(Count::default()));
         let mut listening = bell.after(bell.rings());
         assert_eq!(poll(&mut listening, &count), Poll::Pending);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_goes_away_is_forgotten() {
+    fn a_listener_that_goes_away_is_forgotten() {
         let (bell, count) = (Arc::new(Bell::default()), Arc::new(Count::default()));
         let mut listening = bell.after(bell.rings());
         assert_eq!(poll(&mut listening, &count), Poll::Pending);

@@ -4,8 +4,9 @@ use crate::disk_room::Draw;
 use crate::engines::Keeping;
 use crate::failpoint::{self, Failpoint};
 use crate::followers;
-use crate::journal::{Appended, Journal};
-use crate::store::Applying;
+use crate::journal::{AppendedRecord, Journal};
+use crate::statistics::CountChanges;
+use crate::store::RecordInFlight;
 use crate::{Batch, Effect, Effects, Location, Lsn, Noted, Result, SEGMENT_BYTES, STALL, StorageError, Store};
 use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
@@ -45,7 +46,7 @@ impl Drop for Placing<'_> {
             store.journal.fail(StorageError::LogFailed);
         }
         if store.journal.place(store.options.clock.now_ms(), |moment| store.watermark.appended(moment)) {
-            drop(Applying { store, lsn });
+            drop(RecordInFlight { store, lsn });
         }
     }
 }
@@ -74,7 +75,7 @@ impl Store {
     /// Returns the chain's LSN, and the position of the last batch's documents.
     ///
     /// It does not hold the gate, because a checkpoint that waits for the gate keeps all other writers out.
-    pub(crate) fn append_and_apply_chain(&self, parts: &[Batch<'_>], draw: Draw) -> Result<Appended> {
+    pub(crate) fn append_and_apply_chain(&self, parts: &[Batch<'_>], draw: Draw) -> Result<AppendedRecord> {
         let _chain = self.chain_in_turn()?;
         // The role cannot change before the chain ends.
         self.role.check()?;
@@ -100,17 +101,19 @@ impl Store {
         let outcome = parts.iter().zip(&links).try_for_each(|(part, link)| self.apply_ahead(part, lsn, link));
         let outcome = outcome.map_err(|error| self.journal.fail(error));
         failpoint::pass(Failpoint::AppliedAhead);
+        let mut changes = CountChanges::default();
         for part in parts {
             self.remembered.apply(part.remembered());
-            self.statistics.apply(part.effects(0));
+            changes.add(part.effects(0));
         }
+        self.statistics.apply_changes(changes);
         let telling = self.begin_telling();
         drop(placing);
         outcome?;
         self.tell_followers(parts.iter().map(Batch::noted), lsn);
         drop(telling);
         let last = links.pop().expect("as many as batches");
-        Ok(Appended { lsn, ..last })
+        Ok(AppendedRecord { lsn, ..last })
     }
 
     /// Waits for the right to append a chain, until engines hold so little in memory that the chain will not hold other
@@ -137,7 +140,7 @@ impl Store {
     }
 
     /// Lets the engines apply a batch at a position that no view sees yet, a part of it at a time.
-    fn apply_ahead(&self, batch: &Batch<'_>, lsn: Lsn, link: &Appended) -> Result<()> {
+    fn apply_ahead(&self, batch: &Batch<'_>, lsn: Lsn, link: &AppendedRecord) -> Result<()> {
         if batch.changes_keyspaces() {
             self.engines.route(batch.effects(0));
             self.engines.note_drops(batch.effects(0));
@@ -156,7 +159,7 @@ impl Store {
     }
 
     /// Lets the engines apply a batch that has its position.
-    pub(crate) fn apply(&self, batch: &Batch<'_>, appended: &Appended) -> Result<()> {
+    pub(crate) fn apply(&self, batch: &Batch<'_>, appended: &AppendedRecord) -> Result<()> {
         if batch.changes_keyspaces() {
             self.engines.route(batch.effects(0));
             self.engines.note_drops(batch.effects(0));

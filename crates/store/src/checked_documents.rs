@@ -7,7 +7,10 @@ use std::io::Write;
 use std::path::Path;
 
 /// Replaces a file atomically and durably.
-pub(crate) fn replace(path: &Path, documents: &[DocumentBuf]) -> Result<()> {
+///
+/// # Errors
+/// Errors of the files; the file then is as before, or has the new contents.
+pub fn replace(path: &Path, documents: &[DocumentBuf]) -> Result<()> {
     let temporary = path.with_extension("tmp");
     let io = |error| StorageError::io(&temporary, error);
     let mut file = files::create(&temporary)?;
@@ -20,6 +23,18 @@ pub(crate) fn replace(path: &Path, documents: &[DocumentBuf]) -> Result<()> {
     files::rename(&temporary, path)?;
     let directory = path.parent().expect("a file is in a directory");
     if planted::active(Bug::NoDirectorySync) { Ok(()) } else { files::sync_directory(directory) }
+}
+
+/// Reads a file of one document; `None` if there is no such file.
+///
+/// # Errors
+/// Errors of the files; [`StorageError::Corrupt`].
+pub fn read_one(path: &Path) -> Result<Option<DocumentBuf>> {
+    let Some(bytes) = files::read(path)? else { return Ok(None) };
+    let mut parts = Parts::new(path, &bytes);
+    let document = parts.next()?.to_owned();
+    parts.end()?;
+    Ok(Some(document))
 }
 
 /// Reads the documents of a file.
@@ -52,7 +67,7 @@ impl<'a> Parts<'a> {
     /// # Errors
     /// [`StorageError::Corrupt`] if documents are left.
     pub fn end(&self) -> Result<()> {
-        if self.offset == self.bytes.len() { Ok(()) } else { Err(self.corrupt("goes on behind its end")) }
+        if self.offset == self.bytes.len() { Ok(()) } else { Err(self.corrupt("goes on beyond its end")) }
     }
 
     pub fn corrupt(&self, found: &str) -> StorageError {

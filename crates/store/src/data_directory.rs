@@ -31,14 +31,21 @@ impl DataDirectory {
             refuse_remains(path)?;
         }
         make_directory(path)?;
-        let lock = files::open(path)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(StorageError::Locked { path: path.to_owned() }),
-            Err(TryLockError::Error(error)) => return Err(StorageError::io(path, error)),
-        }
+        let lock = lock(path)?;
         note_process(&path.join("bunko.lock"))?;
         Ok(Self { path: path.to_owned(), lock })
+    }
+}
+
+/// Locks a directory, until the result is dropped.
+/// # Errors
+/// [`StorageError::Locked`].
+pub(crate) fn lock(path: &Path) -> Result<File> {
+    let lock = files::open(path)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(StorageError::Locked { path: path.to_owned() }),
+        Err(TryLockError::Error(error)) => Err(StorageError::io(path, error)),
     }
 }
 

@@ -227,7 +227,7 @@ impl DiskRoom {
         self.needs.bytes(added) <= self.options.bytes
     }
 
-    /// Whether the log may take so many bytes and still leave room for the next checkpoint.
+    /// Whether the log may take this many bytes and still leave room for the next checkpoint.
     pub fn spares(&self, bytes: u64) -> bool {
         if self.is_off() {
             return true;
@@ -254,7 +254,7 @@ impl DiskRoom {
         part.next_multiple_of(BLOCK_BYTES)
     }
 
-    /// Frees so many bytes of the reserve for a record that makes room; false if less is left. The last block is kept
+    /// Frees this many bytes of the reserve for a record that makes room; false if less is left. The last block is kept
     /// for records that drop keyspaces.
     pub fn lend(&self, bytes: u64, draw: Draw) -> bool {
         let kept = match draw {
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_admitted_depends_on_what_is_free_and_on_the_reserve() {
+    fn admission_depends_on_the_free_disk_and_the_reserve() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let (options, (free, _)) = options();
         let room = DiskRoom::open(directory.path(), options, Needs::default());

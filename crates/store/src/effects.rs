@@ -215,6 +215,11 @@ impl<'a> Effects<'a> {
         Self { source: Source::Decoded(effects.iter()), part: None }
     }
 
+    /// Whether the effects were decoded before.
+    pub(crate) fn is_decoded(&self) -> bool {
+        matches!(self.source, Source::Decoded(_))
+    }
+
     /// Only the effects on one engine's keyspaces.
     pub(crate) fn of<'p>(self, part: EngineSelection<'p>) -> Effects<'p>
     where
@@ -231,7 +236,7 @@ impl<'a> Effects<'a> {
         }
     }
 
-    /// Bytes behind the last document, once all effects of a log record have been walked.
+    /// Bytes after the last document, once all effects of a log record have been walked.
     pub(crate) fn padding(&self) -> &'a [u8] {
         match &self.source {
             Source::Encoded(Walk { documents: Documents::InARow(rest), .. }) => rest,

@@ -115,6 +115,22 @@ pub trait Engine: Send + Sync {
         Ok(())
     }
 
+    /// Exclusive upper bound of the log positions that the engine's files know of. It may be ahead of the manifest's
+    /// watermark, if a checkpoint did not come to its end.
+    fn files_end(&self) -> Lsn {
+        Lsn(0)
+    }
+
+    /// Adds the engine's files to an image of the data directory, in the directory `image`: hard links to files that
+    /// never change. Called while no checkpoint, merge or reclaim runs. Returns the copy of a file that the engine
+    /// changes in place; it runs later, concurrently with all other work, and must copy the present state.
+    ///
+    /// # Errors
+    /// Errors of the files.
+    fn add_to_image(&self, _image: &std::path::Path) -> Result<Option<CopyIntoImage>> {
+        Ok(None)
+    }
+
     /// Checks that the log has all documents that the engine reads from it, and reaches as far as the engine does.
     /// Called once the log has been replayed, before anything is changed.
     ///
@@ -134,8 +150,8 @@ pub trait Engine: Send + Sync {
     /// it.
     fn release(&self) {}
 
-    /// Merges sorted files on disk once there are too many of them. It may run beside a checkpoint, but not beside
-    /// another merge, nor beside [`Engine::compact`]. `oldest_view` returns the oldest open view at the time of the
+    /// Merges sorted files on disk once there are too many of them. It may run during a checkpoint, but not during
+    /// another merge, nor during [`Engine::compact`]. `oldest_view` returns the oldest open view at the time of the
     /// call.
     fn merge(&self, _oldest_view: &dyn Fn() -> Lsn) -> Result<()> {
         Ok(())
@@ -145,7 +161,7 @@ pub trait Engine: Send + Sync {
     /// as if no client had written for a while.
     fn prepare_for_reads(&self) {}
 
-    /// Gives space back, in one step of at most about two seconds. It may run beside a checkpoint, but not beside
+    /// Gives space back, in one step of at most about two seconds. It may run during a checkpoint, but not during
     /// another step. `oldest_view` stays the oldest view during the step, and the log is durable up to it.
     fn reclaim(&self, _oldest_view: Lsn, _effort: Effort) -> Result<Reclaimed> {
         Ok(Reclaimed::Nothing)
@@ -158,7 +174,7 @@ pub trait Engine: Send + Sync {
     }
 
     /// Rewrites all sorted files of the engine without the versions that no view from `oldest_view` on can see. It may
-    /// run beside a checkpoint, but not beside [`Engine::merge`].
+    /// run during a checkpoint, but not during [`Engine::merge`].
     fn compact(&self, _oldest_view: Lsn) -> Result<()> {
         Ok(())
     }
@@ -198,7 +214,7 @@ pub trait Engine: Send + Sync {
 pub enum Effort {
     /// Only work that pays for itself. Recently written data may wait until it is known how much of it stays.
     Usual,
-    /// Only work that pays for itself, without that wait (`fsync`).
+    /// Only work that pays for itself, also on recently written data (`fsync`).
     Now,
     /// All space that can be gained (`compact`).
     All,
@@ -281,6 +297,9 @@ pub struct Space {
     /// Bytes of its files that hold no live data.
     pub free_bytes: u64,
 }
+
+/// Copies a file into an image. It asks its argument often, and ends with that error.
+pub type CopyIntoImage = Box<dyn FnOnce(&dyn Fn() -> Result<()>) -> Result<()> + Send>;
 
 /// Takes one of several requested documents: its number among the requests, its location and its bytes.
 pub type TakeRecord<'t> = dyn FnMut(usize, Location, &[u8]) + 't;

@@ -29,9 +29,9 @@ pub struct Opening<'a> {
 /// Whether an engine's contents survive a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Survival {
-    /// They survive.
+    /// The contents survive.
     Durable,
-    /// They are lost: the log keeps none of them.
+    /// The contents are lost: the log keeps none of them.
     Volatile,
 }
 
@@ -152,6 +152,11 @@ impl Engines {
         std::iter::once(&self.own).chain(others.engines.iter().map(|opened| &opened.engine)).cloned().collect()
     }
 
+    /// Exclusive upper bound of the log positions that the engines' files know of; see [`Engine::files_end`].
+    pub fn files_end(&self) -> Lsn {
+        self.all().iter().map(|engine| engine.files_end()).fold(Lsn(0), Lsn::max)
+    }
+
     /// The engine that holds a keyspace.
     pub fn of(&self, keyspace: KeyspaceId) -> Arc<dyn Engine> {
         let others = self.others.load();
@@ -232,7 +237,7 @@ impl Engines {
         }
     }
 
-    /// Routes a keyspace to an open engine, wherever it led before.
+    /// Routes a keyspace to an open engine, and replaces its earlier route.
     fn lead(&self, keyspace: KeyspaceId, engine: &str) {
         if engine == self.own.name() && !self.others.load().routes.contains(keyspace) {
             return;

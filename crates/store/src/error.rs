@@ -1,5 +1,6 @@
 //! Errors of the storage layer, which knows no server codes.
 
+use bunko_replica::Position;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -76,6 +77,11 @@ pub enum StorageError {
         /// The engine's name.
         name: String,
     },
+    /// The engine keeps no log, which a member of a set of several needs.
+    VolatileEngine {
+        /// The engine's name.
+        name: String,
+    },
     /// An engine that keeps its data in memory has reached its limit. No part of the refused write was kept.
     OutOfMemory {
         /// Bytes that it holds.
@@ -102,12 +108,56 @@ pub enum StorageError {
         /// The position below which everything is applied.
         applied: u64,
     },
+    /// Committed records cannot be removed from the log.
+    CommittedAbove {
+        /// The position to which the log should be truncated.
+        position: u64,
+        /// The commit point.
+        committed: u64,
+    },
+    /// Records cannot be taken back, because a checkpoint has them: all data must be copied from another member.
+    NeedsInitialSync {
+        /// The position to which the log should be truncated.
+        position: u64,
+        /// The end of the checkpoint.
+        checkpoint: u64,
+    },
+    /// A part of the log is being taken back, and the data directory must be opened again.
+    RolledBack,
+    /// This log does not have the position at which another member's log should be continued or cut.
+    Diverged {
+        /// The position.
+        asked: Position,
+        /// The position at which this log ends.
+        found: Position,
+    },
     /// The part of the log to be read back has been given up.
     HistoryLost,
+    /// The store has an image, which another reader uses.
+    ImageInUse {
+        /// The reader.
+        owner: String,
+    },
+    /// There is no image with that id any more, or it is not complete.
+    ImageGone {
+        /// The id.
+        id: String,
+    },
+    /// A file of an image is not as it was sent. It is asked for again.
+    ImageDamaged {
+        /// The file.
+        name: String,
+        /// Where in the file the bad bytes begin.
+        offset_bytes: u64,
+    },
     /// The log failed earlier; no write is acknowledged any more.
     LogFailed,
     /// The store belongs to a set's member that is not its primary. No part of the refused write was kept.
     NotPrimary,
+    /// The store takes no records of other members, because it is not a secondary's.
+    NotSecondary,
+    /// The log has records that are not applied yet, so the store cannot become a primary's.
+    Unapplied,
     /// The store is about to close, and the write would have had to wait. No part of it was kept.
     Closing,
     /// A background thread panicked. The state that it was changing may be half changed.
@@ -132,6 +182,63 @@ pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
+impl StorageError {
+    /// Writes an error of the choice of an engine.
+    fn fmt_engine(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::OtherEngine { path, found, asked } => write!(
+                f,
+                "{}: made with storage engine '{found}', and asked for is '{asked}'; start with '{found}', or with an \
+                 empty directory and restore a dump into it",
+                path.display()
+            ),
+            Self::VolatileEngine { name } => write!(
+                f,
+                "the storage engine '{name}' keeps no log, so its server cannot be a member of a replica set of several"
+            ),
+            Self::UnknownEngine { name } => write!(f, "there is no storage engine '{name}'"),
+            _ => unreachable!("the caller has all errors of that choice"),
+        }
+    }
+
+    /// Writes an error that comes from the log of another member.
+    fn fmt_other_log(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ForeignRecord { position, found } => {
+                write!(f, "bytes of another member's log were refused at log position {position}: {found}")
+            }
+            Self::AppliedAbove { position, applied } => {
+                write!(f, "the log cannot be truncated to {position}: everything below {applied} is applied")
+            }
+            Self::CommittedAbove { position, committed } => {
+                write!(f, "the log cannot be truncated to {position}: everything below {committed} is committed")
+            }
+            Self::NeedsInitialSync { position, checkpoint } => write!(
+                f,
+                "the log cannot be truncated to {position}: a checkpoint has all below {checkpoint}, so this member needs \
+                 an initial sync"
+            ),
+            Self::Diverged { asked, found } => write!(
+                f,
+                "this log, which ends at position {} in term {}, has no position {} in term {}",
+                found.end, found.term, asked.end, asked.term
+            ),
+            _ => unreachable!("the caller has all errors of other logs"),
+        }
+    }
+
+    fn fmt_other_format(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::OtherFormat { path, found, supported } = self else { unreachable!("the caller has this error") };
+        let advice = if found > supported {
+            "a later version of Bunko wrote it: start that version"
+        } else {
+            "an earlier version of Bunko wrote it: take a dump with that version, and restore it into an empty directory"
+        };
+        let path = path.display();
+        write!(f, "{path}: data directory has format version {found}, this program reads {supported}; {advice}")
+    }
+}
+
 impl fmt::Display for StorageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -152,13 +259,7 @@ impl fmt::Display for StorageError {
                 )
             }
             Self::Locked { path } => write!(f, "{}: another process has this data directory open", path.display()),
-            Self::OtherFormat { path, found, supported } => {
-                write!(
-                    f,
-                    "{}: data directory has format version {found}, this program reads {supported}",
-                    path.display()
-                )
-            }
+            Self::OtherFormat { .. } => self.fmt_other_format(f),
             Self::ForeignDirectory { path, found } => write!(
                 f,
                 "{}: a data directory of MongoDB ({}), whose files this program cannot read; take a dump with mongodump \
@@ -172,13 +273,7 @@ impl fmt::Display for StorageError {
                  data directory",
                 path.display()
             ),
-            Self::OtherEngine { path, found, asked } => write!(
-                f,
-                "{}: made with storage engine '{found}', and asked for is '{asked}'; start with '{found}', or with an \
-                 empty directory and restore a dump into it",
-                path.display()
-            ),
-            Self::UnknownEngine { name } => write!(f, "there is no storage engine '{name}'"),
+            Self::OtherEngine { .. } | Self::VolatileEngine { .. } | Self::UnknownEngine { .. } => self.fmt_engine(f),
             Self::OutOfMemory { used_bytes, limit_bytes } => write!(
                 f,
                 "the storage engine 'memory' is full: it holds {used_bytes} bytes of at most {limit_bytes} \
@@ -187,17 +282,24 @@ impl fmt::Display for StorageError {
             Self::RecordTooLarge { length_bytes } => {
                 write!(f, "a write of {length_bytes} bytes does not fit into one log segment")
             }
-            Self::ForeignRecord { position, found } => {
-                write!(f, "bytes of another member's log were refused at log position {position}: {found}")
-            }
-            Self::AppliedAbove { position, applied } => {
-                write!(f, "the log cannot be truncated to {position}: everything below {applied} is applied")
-            }
+            Self::ForeignRecord { .. }
+            | Self::Diverged { .. }
+            | Self::AppliedAbove { .. }
+            | Self::CommittedAbove { .. }
+            | Self::NeedsInitialSync { .. } => self.fmt_other_log(f),
+            Self::RolledBack => f.write_str("a rollback has begun; the server must be restarted"),
             Self::HistoryLost => {
                 write!(f, "the log was given up before it was read back; keep more of it (oplogSizeMB)")
             }
+            Self::ImageInUse { owner } => write!(f, "an image of the data is being read by {owner}; try again later"),
+            Self::ImageGone { id } => write!(f, "there is no image '{id}' of the data any more; begin another one"),
+            Self::ImageDamaged { name, offset_bytes } => {
+                write!(f, "{name}: bytes of an image fail their checksum at offset {offset_bytes}")
+            }
             Self::Panicked { message } => write!(f, "a panic, which is a bug of this program: {message}"),
             Self::NotPrimary => f.write_str("not primary"),
+            Self::NotSecondary => f.write_str("not secondary"),
+            Self::Unapplied => f.write_str("the log has records that are not applied yet"),
             Self::Closing => f.write_str("the server is shutting down"),
             Self::LogFailed => write!(f, "the log failed earlier; the server must be restarted"),
         }

@@ -23,7 +23,7 @@ pub enum Failpoint {
     AppliedAhead,
     /// A group was taken from the log's buffer, and has not been written to the kernel. A stop waits for it.
     GroupTaken,
-    /// The engines are marked for a checkpoint, and nothing has been flushed. A write goes into the memtable behind the
+    /// The engines are marked for a checkpoint, and nothing has been flushed. A write goes into the memtable after the
     /// mark, and into the log above the manifest's watermark.
     Marked,
     /// The engines are flushed, and the manifest is still the previous one. As [`Self::Marked`].

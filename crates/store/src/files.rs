@@ -3,6 +3,7 @@
 use crate::{Result, StorageError};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 fn at<T>(path: &Path, outcome: io::Result<T>) -> Result<T> {
@@ -72,6 +73,35 @@ pub fn write(path: &Path, contents: &[u8]) -> Result<()> {
 /// As [`open`].
 pub fn rename(from: &Path, to: &Path) -> Result<()> {
     at(from, std::fs::rename(from, to))
+}
+
+/// Gives a file a second name in another directory of the same disk.
+/// # Errors
+/// As [`open`].
+pub fn hard_link(from: &Path, to: &Path) -> Result<()> {
+    at(from, std::fs::hard_link(from, to))
+}
+
+/// Whether a file has a second name, so that a change of its contents would be seen elsewhere.
+/// # Errors
+/// As [`open`].
+pub fn is_shared(path: &Path, file: &File) -> Result<bool> {
+    at(path, file.metadata().map(|metadata| metadata.nlink() > 1))
+}
+
+/// Gives the files of a directory second names in the directory `into`, which is made. Files that vanish meanwhile,
+/// directories and hidden files are left out.
+/// # Errors
+/// As [`open`].
+pub fn hard_link_all(from: &Path, into: &Path) -> Result<()> {
+    make_directory(into)?;
+    for path in entries(from)? {
+        let name = path.file_name().unwrap_or_default();
+        if path.is_file() && !name.as_encoded_bytes().starts_with(b".") {
+            found(&path, std::fs::hard_link(&path, into.join(name)))?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes a file.

@@ -165,7 +165,7 @@ impl Followers {
             present.followers += 1;
             Arc::clone(&present.bell)
         };
-        // Either the commit sees the follower, or the follower reads a log end behind the commit's record.
+        // Either the commit sees the follower, or the follower reads a log end after the commit's record.
         fence(Ordering::SeqCst);
         Following { followers: Arc::clone(self), scope: scope.into(), bell, noted_from: log_end() }
     }
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_wakes_those_whom_it_concerns_once_it_is_on_disk() {
+    fn a_record_wakes_its_followers_once_it_is_on_disk() {
         let (followers, now) = (Arc::new(Followers::default()), Clock::standing(0).now());
         followers.set_names_of(names);
         let scopes = ["", "a.", "a.x", "a.y", "ab.x"];
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_soon_after_a_ring_is_gathered() {
+    fn records_soon_after_a_ring_are_gathered() {
         let (followers, now) = (Arc::new(Followers::default()), Clock::standing(0).now());
         followers.set_names_of(names);
         let following = followers.follow("a.x", || Lsn(0));
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_not_concerned_goes_on_where_the_log_is_on_disk() {
+    fn other_followers_continue_at_the_durable_end_of_the_log() {
         let followers = Arc::new(Followers::default());
         followers.set_names_of(names);
         let following = followers.follow("a.x", || Lsn(8));
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_commit_is_not_told_until_it_has_noted_whom_it_concerns() {
+    fn a_commit_rings_no_bell_before_it_has_noted_its_followers() {
         let followers = Arc::new(Followers::default());
         assert!(followers.begin_telling().is_none(), "nobody follows");
         let _following = followers.follow("a.x", || Lsn(0));

@@ -22,7 +22,7 @@ pub(crate) struct Order {
 }
 
 /// A record that has its position.
-pub(crate) struct Appended {
+pub(crate) struct AppendedRecord {
     pub lsn: Lsn,
     pub documents_position: u64,
 }
@@ -36,7 +36,7 @@ impl Order {
     }
 
     /// Assigns a position to a batch.
-    fn take(&mut self, batch: &Batch<'_>, time_ms: u64, mut in_order: impl FnMut(Moment)) -> Appended {
+    fn take(&mut self, batch: &Batch<'_>, time_ms: u64, mut in_order: impl FnMut(Moment)) -> AppendedRecord {
         let length = (RECORD_HEADER_BYTES + batch.len_bytes()) as u64;
         if self.reserved.is_some_and(|at| self.next.0 + length > at.0) {
             self.place(time_ms, &mut in_order);
@@ -44,7 +44,7 @@ impl Order {
         let lsn = self.next;
         self.next = Lsn(lsn.0 + length);
         in_order(Moment { lsn, end: self.next, time_ms });
-        Appended { lsn, documents_position: lsn.0 }
+        AppendedRecord { lsn, documents_position: lsn.0 }
     }
 
     fn place(&mut self, time_ms: u64, in_order: &mut impl FnMut(Moment)) {
@@ -66,7 +66,7 @@ impl Journal {
         draw: Draw,
         time_ms: u64,
         in_order: impl FnMut(Moment),
-    ) -> Result<Appended> {
+    ) -> Result<AppendedRecord> {
         match self {
             Self::Log(log) => log.append(batch, draw, time_ms, in_order),
             Self::None(order) => Ok(order.lock().take(batch, time_ms, in_order)),
@@ -80,14 +80,14 @@ impl Journal {
         draw: Draw,
         time_ms: u64,
         in_order: impl FnMut(Moment),
-    ) -> Result<Appended> {
+    ) -> Result<AppendedRecord> {
         match self {
             Self::Log(log) => log.append_term(batch, draw, time_ms, in_order),
             Self::None(order) => Ok(order.lock().take(batch, time_ms, in_order)),
         }
     }
 
-    /// Position behind the last record.
+    /// Position after the last record.
     pub fn end(&self) -> Lsn {
         match self {
             Self::Log(log) => log.next_lsn(),
@@ -96,7 +96,7 @@ impl Journal {
     }
 
     /// See [`Log::append_links`].
-    pub fn append_links(&self, parts: &[&Batch<'_>], draw: Draw) -> Result<Vec<Appended>> {
+    pub fn append_links(&self, parts: &[&Batch<'_>], draw: Draw) -> Result<Vec<AppendedRecord>> {
         match self {
             Self::Log(log) => log.append_links(parts, draw),
             Self::None(order) => Ok(parts.iter().map(|part| order.lock().take(part, 0, |_| ())).collect()),
@@ -204,7 +204,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
-    fn without_a_log_records_follow_each_other_without_holes_and_nobody_waits() {
+    fn without_a_log_records_have_no_gaps_and_no_writer_waits() {
         let journal = Journal::None(Order::from(Journal::FIRST));
         let mut end = Journal::FIRST;
         for length in [0, 1, 1000] {

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_nothing_copies_nothing() {
+    fn a_change_without_effect_copies_nothing() {
         let mut map = counted(1000);
         let copy = map.clone();
         assert!(map.get_mut(KeyspaceId(1001)).is_none() && !map.contains(KeyspaceId(1001)));

@@ -1,4 +1,4 @@
-//! Slows writers down that outrun the engines' flushes, because memory is finite.
+//! Slows down writers that outrun the engines' flushes, because memory is finite.
 
 use crate::Store;
 use std::sync::atomic::Ordering;

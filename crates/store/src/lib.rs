@@ -32,15 +32,20 @@
 //! the process. A panic of a background thread is such a failure.
 //! **Invariant:** storage errors know no error code of a server.
 
+mod archive_readers;
+mod archiving;
 mod background;
 mod batch;
+mod beginning_again;
 mod bell;
 mod chain;
-mod checked_documents;
+mod changed_records;
+pub mod checked_documents;
 mod checkpoint;
 mod commit_point;
 mod data_directory;
 mod delegate;
+mod described;
 mod disk_room;
 mod effects;
 mod engine;
@@ -48,9 +53,9 @@ mod engines;
 mod error;
 pub mod failpoint;
 pub mod files;
-mod followed;
 mod followers;
 mod history;
+mod image;
 mod journal;
 mod keyspace_map;
 mod lag;
@@ -60,6 +65,7 @@ mod log;
 mod manifest;
 mod membership;
 mod merge;
+mod opening;
 mod overlay;
 mod pace;
 mod panics;
@@ -69,6 +75,7 @@ mod reclaim;
 mod relief;
 mod remembered;
 mod role;
+mod rollback;
 mod secondary;
 mod snapshots;
 mod staged;
@@ -82,21 +89,29 @@ mod vote;
 mod watermark;
 mod whole;
 
+pub use archiving::LogPart;
 pub use batch::Batch;
+pub use beginning_again::begin_again;
 pub use bell::{Bell, Listening};
 pub use bunko_host::Clock;
+pub use bunko_replica::{MemberId, Position, Terms, Vote};
+pub use changed_records::{ChangedRecords, Changes};
 pub use data_directory::check_place;
+pub use described::{DescribedDirectory, describe};
 pub use disk_room::{DiskReserve, FreeBytes, ReserveHook, ReserveOptions};
 pub use effects::{Effect, Effects, Noted, Presence, Statement};
 pub use engine::{
-    Added, Direction, Effort, Engine, KeptForViews, KeyCursor, KeyRange, Medium, Reclaimed, RecordCursor, RecordRange,
-    Space, TakeRecord, View,
+    Added, CopyIntoImage, Direction, Effort, Engine, KeptForViews, KeyCursor, KeyRange, Medium, Reclaimed,
+    RecordCursor, RecordRange, Space, TakeRecord, View,
 };
 pub use engines::{EngineKind, EngineTable, Keeping, OpenEngine, Opening, Survival};
 pub use error::StorageError;
 pub use files::make_directory;
-pub use followed::{ChangedRecords, Changes};
 pub use followers::{Following, NamesOf, Quiet};
+pub use image::{
+    IDLE_MAX as IMAGE_IDLE_MAX, IMAGE_RANGE_BYTES, Image, ImageFile, ImageList, ImageState, ReceivedImage, Wanted,
+    finish_installing,
+};
 pub use keyspace_map::KeyspaceMap;
 pub use lag::{Lag, STALL, STALLS_MAX};
 pub use latencies::LatencyCounts;
@@ -104,22 +119,24 @@ pub use latencies::LatencyCounts;
 pub use lock_table::fix_stripes;
 pub use lock_table::{LockTable, Locked};
 pub use log::{
-    Chained, Cut, DurabilityCallback, History, Log, LogOptions, LogStatistics, Moment, RawReader, Record, RecoveredLog,
-    Recovery, SEGMENT_BYTES, segment_of,
+    Appended, ArchivedLog, ArchivedRecord, Chained, Cut, DurabilityCallback, History, Log, LogOptions, LogStatistics,
+    Moment, RawReader, Record, RecoveredLog, Recovery, SEGMENT_BYTES, extend_image, is_same_record, last_record_before,
+    segment_of, walk_archived,
 };
+pub use membership::Places;
+pub use opening::Replays;
 pub use overlay::{NOT_LOGGED, NetEffects, Overlay, part_with_room};
 pub use pace::{Pace, Urgency, busy_threads};
 pub use position::{KeyspaceId, Location, Lsn, RecordId};
 pub use role::Role;
-pub use secondary::{Applying, Secondary};
+pub use rollback::Rollback;
+pub use secondary::Applying;
 pub use snapshots::Snapshot;
 pub use staged::Staged;
 pub use statistics::KeyspaceStatistics;
 pub use status::StoreStatistics;
 pub use still_files::StillFiles;
 pub use store::{BackgroundErrorHook, CommitPassedHook, LogHandle, Store, StoreOptions};
-pub use terms::TermStart;
-pub use vote::Vote;
 pub use whole::Whole;
 
 /// Result of storage operations.

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_wait_longer_leaves_nothing_locked() {
+    fn a_wait_that_is_given_up_leaves_nothing_locked() {
         let table = LockTable::default();
         let for_ever = || Ok::<_, ()>(Instant::now() + Duration::from_mins(1));
         let held = table.lock_all(&mut vec![2], for_ever).unwrap();

@@ -5,14 +5,16 @@
 //! notes are split into parts, so that the size limit of a document limits neither collections nor segments.
 
 use crate::checked_documents::{self, Parts, number};
-use crate::{KeyspaceId, KeyspaceStatistics, Lsn, Result, StorageError, TermStart, files};
+use crate::{KeyspaceId, KeyspaceStatistics, Lsn, Result, StorageError, files};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
+use bunko_replica::Terms;
 use std::path::{Path, PathBuf};
 
 /// Version of the format. It is raised whenever another version of the program could misread the files of this one.
 pub(crate) const FORMAT_VERSION: u32 = 6;
-/// The oldest format that this program reads. It has no remembered values; formats below 6 have no terms.
-const OLDEST_FORMAT: u32 = 4;
+/// The oldest format that this program reads; it has no terms. Some programs that wrote format 4 did not note the types of
+/// values in keys that others had begun to note, so those notes cannot be trusted.
+pub(crate) const OLDEST_FORMAT: u32 = 5;
 
 const FILE_NAME: &str = "manifest.bson";
 /// Number of a list's elements in one document of the file.
@@ -40,7 +42,7 @@ pub(crate) struct Manifest {
     /// Values that the store remembers, as `Remembered` encodes them.
     pub remembered: Vec<u8>,
     /// Terms that began below the watermark, without those that ended before the log begins.
-    pub terms: Vec<TermStart>,
+    pub terms: Terms,
     /// The commit point, unless it followed the watermark.
     pub committed: Option<Lsn>,
     /// Whether the file was read in an older format.
@@ -99,7 +101,10 @@ impl Manifest {
     fn add(&mut self, part: DocumentRef<'_>, notes: &mut Vec<(String, Vec<u8>)>) -> Option<()> {
         match part.first()?.name {
             "keyspaces" => self.keyspaces.extend(read_list(part, "keyspaces", read_keyspace)?),
-            "terms" => self.terms.extend(read_list(part, "terms", read_term)?),
+            "terms" => {
+                let further = read_list(part, "terms", read_term)?;
+                self.terms = Terms::of(self.terms.iter().chain(further))?;
+            }
             "routes" => self.routes.extend(read_list(part, "routes", read_route)?),
             "engine" => {
                 let engine = part.get("engine")?.as_str()?;
@@ -140,8 +145,9 @@ impl Manifest {
         parts.extend(list_parts("routes", &self.routes, |(keyspace, engine)| {
             DocumentBuf::new().with("id", i64::from(keyspace.0)).with("engine", engine.as_str())
         }));
-        parts.extend(list_parts("terms", &self.terms, |start| {
-            DocumentBuf::new().with("term", start.term as i64).with("lsn", start.lsn.0 as i64)
+        let terms: Vec<_> = self.terms.iter().collect();
+        parts.extend(list_parts("terms", &terms, |(term, at)| {
+            DocumentBuf::new().with("term", *term as i64).with("lsn", *at as i64)
         }));
         parts.extend(
             self.remembered
@@ -203,8 +209,8 @@ fn read_route(document: DocumentRef<'_>) -> Option<(KeyspaceId, String)> {
     Some((keyspace_id(document)?, document.get("engine")?.as_str()?.to_owned()))
 }
 
-fn read_term(document: DocumentRef<'_>) -> Option<TermStart> {
-    Some(TermStart { term: number(document, "term")?, lsn: Lsn(number(document, "lsn")?) })
+fn read_term(document: DocumentRef<'_>) -> Option<(u64, u64)> {
+    Some((number(document, "term")?, number(document, "lsn")?))
 }
 
 #[cfg(test)]
@@ -222,14 +228,14 @@ mod tests {
             engines: vec![("lsm".into(), DocumentBuf::new().with("extents", 3))],
             routes: vec![(KeyspaceId(5), "memory".into())],
             remembered: vec![1, b'k', 1, b'v'],
-            terms: vec![TermStart { term: 3, lsn: Lsn(640) }],
+            terms: Terms::of([(3, 640)]).expect("one"),
             committed: Some(Lsn(760)),
             is_of_older_format: false,
         }
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_manifest_is_read_back() {
         let directory = tempfile::tempdir().expect("temporary directory");
         assert!(Manifest::read(directory.path()).expect("readable").is_none());
         manifest().write(directory.path()).expect("written");

@@ -1,6 +1,6 @@
-//! Merges the engines' sorted files, beside all other work.
+//! Merges the engines' sorted files, concurrently with all other work.
 
-use crate::background::{self, Bell};
+use crate::background::{self, WorkBell};
 use crate::{Result, Store};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 /// Wakes the thread that merges.
 #[derive(Default)]
 pub(crate) struct Merger {
-    bell: Arc<Bell>,
+    bell: Arc<WorkBell>,
     /// Held during a merge: one runs at a time.
     pub(crate) running: Mutex<()>,
 }

@@ -46,7 +46,7 @@ pub enum Bug {
     UncommittedGivenUp,
     /// Begin a term in the second of the last record.
     TermInSameSecond,
-    /// Let a secondary apply the record behind the commit point too.
+    /// Let a secondary apply the record after the commit point too.
     AppliedBeyondCommit,
     /// Keep the types and arrays of an index that a secondary learns of from the log out of its plans.
     MultikeyNotAbsorbed,

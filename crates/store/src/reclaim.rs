@@ -1,6 +1,6 @@
-//! Gives space back, step by step, beside all other work.
+//! Gives space back, step by step, concurrently with all other work.
 
-use crate::background::{self, Bell};
+use crate::background::{self, WorkBell};
 use crate::disk_room::unless_full;
 use crate::{Effort, Reclaimed, Result, SEGMENT_BYTES, StorageError, Store};
 use parking_lot::Mutex;
@@ -17,7 +17,7 @@ const STEPS_MAX: usize = 1 << 20;
 /// Wakes the thread that reclaims.
 #[derive(Default)]
 pub(crate) struct Reclaimer {
-    bell: Arc<Bell>,
+    bell: Arc<WorkBell>,
     /// Whether the next run reclaims with [`Effort::Now`].
     is_urgent: AtomicBool,
     /// Held during a step: each step pins the oldest view, and would hold the other one back.
@@ -28,6 +28,8 @@ impl Reclaimer {
     /// Starts the thread that gives space back.
     pub fn start(store: &Arc<Store>) -> JoinHandle<()> {
         background::start(store, "reclaim", &store.reclaimer.bell, INTERVAL, |store, bell| {
+            store.end_unused_image();
+            store.end_silent_archives();
             store.relieve_in_background()?;
             let is_urgent = store.reclaimer.is_urgent.swap(false, Ordering::Relaxed);
             if store.disk.is_scarce(2 * SEGMENT_BYTES) {
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn compact_goes_on_while_there_are_steps_and_keeps_what_is_looked_at() {
+    fn compact_continues_while_there_are_steps_and_keeps_viewed_documents() {
         let (own, told) = fake("own", Survival::Volatile);
         let store = store(EngineTable::only(own));
         write(&store);
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_there_is_to_reclaim_is_found_without_being_asked() {
+    fn reclaimable_segments_are_found_without_being_asked() {
         let (own, told) = fake("own", Survival::Volatile);
         let store = store(EngineTable::only(own));
         write(&store);

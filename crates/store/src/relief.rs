@@ -70,6 +70,7 @@ impl Store {
 
     /// Gives unneeded space back to the disk; false if there was none.
     fn free_disk(&self) -> Result<bool> {
+        let _waiting = self.commit_point.want_room();
         if self.relieve()? {
             return Ok(true);
         }
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_takes_what_makes_room_and_all_else_once_there_is_some() {
+    fn a_full_disk_accepts_removals_and_other_writes_once_there_is_room() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let free = Arc::new(AtomicU64::new(3 << 20));
         let opened = store(directory.path(), &free);
@@ -232,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_after_a_removal_finds_the_room_that_it_made() {
+    fn a_write_after_a_removal_finds_the_room_that_it_made() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let free = Arc::new(AtomicU64::new(3 << 20));
         let (own, told) = fake("own", Survival::Durable);

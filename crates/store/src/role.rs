@@ -1,13 +1,16 @@
 //! The member's role, which every commit asks for while it holds the store's gate.
 //!
 //! ```text
-//!   (Store::open)                                 (Secondary::open)
+//!   (Store::open)                               (Store::open_member)
 //!        ▼                                                ▼
 //!    Standalone ──begin_term──▶ Primary { term } ───▶ Secondary
 //!                                      ▲    step_down     │
 //!                                      └────begin_term────┘
+//!                                 once all of the log is applied
 //! ```
 //! A standalone store becomes a primary's when its server is the only member of a set, which elects itself.
+//!
+//! Only a secondary takes records of another member, and applies them. A change to the primary excludes both.
 //!
 //! A change of role holds the chains' lock and the gate exclusively: no batch is in flight, and an open chain has ended
 //! or was abandoned before.
@@ -21,7 +24,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The role of a store, which decides whether it takes commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Not the store of a set's member: it takes writes, in no term.
+    /// The store of a server outside a set: it takes writes, and has no term.
     Standalone,
     /// The store of a set's primary.
     Primary {

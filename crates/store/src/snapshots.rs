@@ -1,4 +1,8 @@
 //! Snapshots of the store. Versions that open snapshots see are kept.
+//!
+//! A snapshot keeps data until it is dropped. Its `Pin` is then closed, and engines may forget the versions that
+//! `Store::oldest_view` has passed. Snapshots do not expire here: their owners end them, which are cursors
+//! (`close_that_keep_too_much` of `session`), transactions (`abort_expired`) and past states (`past.rs` of `catalog`).
 
 use crate::delegate::Delegate;
 use crate::{Engine, KeptForViews, KeyspaceId, Lsn, Store, View};
@@ -53,8 +57,9 @@ impl Drop for Pin {
 }
 
 impl Store {
-    /// Lower bound of the states of all present and future views.
-    pub(crate) fn oldest_view(&self) -> Lsn {
+    /// The oldest state that an open snapshot shows, or the committed state. It is the lower bound of the states of all
+    /// present and future views.
+    pub fn oldest_view(&self) -> Lsn {
         Lsn(self.views().oldest())
     }
 
@@ -67,8 +72,10 @@ impl Store {
         Lsn(self.views().oldest())
     }
 
-    /// Versions that each engine keeps only because old snapshots are open.
+    /// Versions that each engine keeps only because old snapshots are open. Waits for a running step of reclaim, which
+    /// pins the oldest state: without the wait, snapshots that are closed already would seem to be open.
     pub fn kept_for_snapshots(&self) -> Vec<(&'static str, KeptForViews)> {
+        let _no_reclaim = self.reclaimer.running.lock();
         let (oldest, now) = (self.oldest_snapshot(), self.watermark.visible());
         let kept = |engine: &Arc<dyn Engine>| {
             // No client waits for this call, so memory that is no longer needed can be freed here.

@@ -12,9 +12,61 @@ pub struct KeyspaceStatistics {
     pub bytes: u64,
 }
 
+/// A change of a keyspace's counts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Change {
+    entries: i64,
+    bytes: i64,
+}
+
 impl KeyspaceStatistics {
-    fn shrink(&mut self, length_bytes: u32) {
-        self.bytes = self.bytes.saturating_sub(u64::from(length_bytes));
+    fn add(&mut self, change: Change) {
+        self.entries = self.entries.saturating_add_signed(change.entries);
+        self.bytes = self.bytes.saturating_add_signed(change.bytes);
+    }
+}
+
+/// The change that an effect makes to the counts of its keyspace; `None` if it changes none, or drops the keyspace.
+fn change(effect: &Effect<'_>) -> Option<Change> {
+    let (entries, bytes) = match *effect {
+        // A replacement of equal length changes no count.
+        Effect::PutRecord { location, replaced: Some(replaced), .. } if replaced.length == location.length => {
+            return None;
+        }
+        Effect::PutRecord { location, replaced: Some(replaced), .. } => {
+            (0, i64::from(location.length) - i64::from(replaced.length))
+        }
+        Effect::PutRecord { location, .. } | Effect::PlaceRecord { location, .. } => (1, i64::from(location.length)),
+        Effect::DeleteRecord { replaced, .. } => (-1, -i64::from(replaced.length)),
+        Effect::CreateKeyspace { .. }
+        | Effect::AdoptFile { .. }
+        | Effect::DropKeyspace { .. }
+        | Effect::PutKey { presence: Presence::Taken, .. }
+        | Effect::PutPrimaryKey { presence: Presence::Moved | Presence::Taken, .. } => return None,
+        Effect::PutKey { key, .. } | Effect::PutPrimaryKey { key, .. } => (1, key.len() as i64),
+        Effect::DeleteKey { key, .. } => (-1, -(key.len() as i64)),
+    };
+    Some(Change { entries, bytes })
+}
+
+/// The changes that all parts of a chain make to the counts.
+#[derive(Default)]
+pub(crate) struct CountChanges {
+    changed: KeyspaceMap<Change>,
+    dropped: Vec<KeyspaceId>,
+}
+
+impl CountChanges {
+    pub(crate) fn add(&mut self, effects: Effects<'_>) {
+        for effect in effects {
+            if let Effect::DropKeyspace { keyspace } = effect {
+                self.dropped.push(keyspace);
+            } else if let Some(change) = change(&effect) {
+                let sum = self.changed.get_or_default(effect.keyspace());
+                sum.entries += change.entries;
+                sum.bytes += change.bytes;
+            }
+        }
     }
 }
 
@@ -32,44 +84,23 @@ impl Statistics {
     pub(crate) fn apply(&self, effects: Effects<'_>) {
         let mut keyspaces = self.keyspaces.lock();
         for effect in effects {
-            match effect {
-                // A replacement of equal length changes no count.
-                Effect::PutRecord { location, replaced: Some(replaced), .. } if replaced.length == location.length => {}
-                Effect::PutRecord { keyspace, location, replaced, .. } => {
-                    let statistics = keyspaces.get_or_default(keyspace);
-                    statistics.bytes += u64::from(location.length);
-                    match replaced {
-                        Some(replaced) => statistics.shrink(replaced.length),
-                        None => statistics.entries += 1,
-                    }
-                }
-                Effect::PlaceRecord { keyspace, location, .. } => {
-                    let statistics = keyspaces.get_or_default(keyspace);
-                    statistics.bytes += u64::from(location.length);
-                    statistics.entries += 1;
-                }
-                Effect::DeleteRecord { keyspace, replaced, .. } => {
-                    let statistics = keyspaces.get_or_default(keyspace);
-                    statistics.entries = statistics.entries.saturating_sub(1);
-                    statistics.shrink(replaced.length);
-                }
-                Effect::CreateKeyspace { .. } | Effect::AdoptFile { .. } => {}
-                Effect::PutKey { presence: Presence::Taken, .. }
-                | Effect::PutPrimaryKey { presence: Presence::Moved | Presence::Taken, .. } => {}
-                Effect::PutKey { keyspace, key, .. } | Effect::PutPrimaryKey { keyspace, key, .. } => {
-                    let statistics = keyspaces.get_or_default(keyspace);
-                    statistics.entries += 1;
-                    statistics.bytes += key.len() as u64;
-                }
-                Effect::DeleteKey { keyspace, key } => {
-                    let statistics = keyspaces.get_or_default(keyspace);
-                    statistics.entries = statistics.entries.saturating_sub(1);
-                    statistics.bytes = statistics.bytes.saturating_sub(key.len() as u64);
-                }
-                Effect::DropKeyspace { keyspace } => {
-                    keyspaces.remove(keyspace);
-                }
+            if let Effect::DropKeyspace { keyspace } = effect {
+                keyspaces.remove(keyspace);
+            } else if let Some(change) = change(&effect) {
+                keyspaces.get_or_default(effect.keyspace()).add(change);
             }
+        }
+    }
+
+    /// Applies the changes of a chain. A reader sees the counts before all of them or after all of them: a query that asks
+    /// for the number of documents gets it from here.
+    pub(crate) fn apply_changes(&self, changes: CountChanges) {
+        let mut keyspaces = self.keyspaces.lock();
+        for (keyspace, change) in changes.changed.iter() {
+            keyspaces.get_or_default(keyspace).add(*change);
+        }
+        for keyspace in changes.dropped {
+            keyspaces.remove(keyspace);
         }
     }
 
@@ -83,5 +114,29 @@ impl Statistics {
 
     pub(crate) fn copy(&self) -> KeyspaceMap<KeyspaceStatistics> {
         self.keyspaces.lock().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Batch, RecordId};
+
+    #[test]
+    fn the_parts_of_a_chain_count_as_they_do_one_by_one() {
+        let part = |record: u64| {
+            let mut batch = Batch::new();
+            batch.insert_record(KeyspaceId(7), RecordId(record), vec![7; 100]);
+            batch
+        };
+        let (one_by_one, together, mut changes) =
+            (Statistics::default(), Statistics::default(), CountChanges::default());
+        for part in [part(1), part(2)] {
+            one_by_one.apply(part.effects(0));
+            changes.add(part.effects(0));
+        }
+        together.apply_changes(changes);
+        assert_eq!(together.entries(KeyspaceId(7)), 2);
+        assert_eq!(together.keyspace(KeyspaceId(7)), one_by_one.keyspace(KeyspaceId(7)));
     }
 }

@@ -1,36 +1,40 @@
 //! The log and the engines, opened together: append, apply, acknowledge, recover.
+//!
+//! `Store::commit` is the path of every write of a standalone server or a primary. A secondary's records come in by
+//! `secondary`. How a store opens is in `opening`, its methods for a set are in `membership`.
 
+use crate::archive_readers::Archives;
 use crate::chain::holds_others_up;
+use crate::changed_records::FollowedStores;
 use crate::checkpoint::Checkpointer;
 use crate::commit_point::CommitPoint;
 use crate::data_directory::DataDirectory;
 use crate::disk_room::{DiskRoom, Draw, ReserveOptions};
-use crate::engines::{EngineTable, Engines, Keeping, Survival};
+use crate::engines::{Engines, Keeping};
 use crate::failpoint::{self, Failpoint};
-use crate::followed::Followed;
-use crate::history::{self, Kept, noted_from};
-use crate::journal::{Appended, Journal, Order};
-use crate::log::{Log, LogOptions, OpenChain, Replayed, recover};
-use crate::manifest::Manifest;
+use crate::history::Kept;
+use crate::image::images::Images;
+use crate::journal::{AppendedRecord, Journal};
+use crate::log::{Log, LogOptions, OpenChain};
 use crate::merge::Merger;
 use crate::reclaim::Reclaimer;
 use crate::remembered::Remembered;
-use crate::role::{Role, RoleCell};
+use crate::role::RoleCell;
 use crate::snapshots::{Pin, Snapshots};
 use crate::statistics::Statistics;
-use crate::terms::Terms;
+use crate::terms::SharedTerms;
 use crate::watermark::Watermark;
 use crate::whole::WholeCommits;
 use crate::{
-    Batch, DurabilityCallback, Effort, Engine, KeyspaceId, Location, LockTable, Lsn, RecordId, Result, Staged,
+    Batch, Bell, DurabilityCallback, Effort, Engine, KeyspaceId, Location, LockTable, Lsn, RecordId, Result, Staged,
     StorageError, View, Vote,
 };
-use bunko_bson::{DocumentBuf, Timestamp};
+use bunko_bson::Timestamp;
 use bunko_host::Clock;
 use parking_lot::{Mutex, RwLock};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
 /// A writer whose engine is full starts a checkpoint if at least this much is unflushed; a smaller one would hardly
@@ -98,24 +102,33 @@ pub struct Store {
     /// Shared by batches in flight; exclusive for the instant in which a checkpoint is marked or the role changes.
     pub(crate) gate: RwLock<()>,
     pub(crate) role: RoleCell,
-    pub(crate) terms: Arc<Terms>,
+    pub(crate) terms: Arc<SharedTerms>,
     pub(crate) vote: Mutex<Option<Vote>>,
-    /// Whether the manifest on disk is in an older format.
-    pub(crate) is_of_older_format: AtomicBool,
+    /// Locked while records of another member are appended or removed, and while the member becomes primary.
+    pub(crate) appending: Mutex<()>,
+    /// Position of a secondary's first record that is not applied, and the chain that is open there. Locked while records
+    /// are applied, and while the role changes.
+    pub(crate) unapplied: Mutex<(Lsn, OpenChain)>,
+    /// Whether the next start takes back a part of the log, so that this store takes nothing more.
+    pub(crate) is_rolled_back: AtomicBool,
+    /// Rung when a place of the log moves; see [`Store::log_bell`].
+    pub(crate) moved: Arc<Bell>,
     pub(crate) options: StoreOptions,
     pub(crate) checkpointer: Checkpointer,
     pub(crate) merger: Merger,
     pub(crate) reclaimer: Reclaimer,
     pub(crate) disk: Arc<DiskRoom>,
+    pub(crate) images: Images,
+    pub(crate) archives: Archives,
     /// Locked while removed data is given back to the disk.
     pub(crate) relieving: Mutex<()>,
-    locks: LockTable,
+    pub(crate) locks: LockTable,
     pub(crate) whole: WholeCommits,
-    pub(crate) followed: Followed,
+    pub(crate) followed: FollowedStores,
     /// Position of the first record of the chain that is open at a secondary's watermark. The pin keeps reclaim away
     /// from the chain's records, whose documents no engine knows yet.
     pub(crate) open_chain: Mutex<Option<(Lsn, Pin)>>,
-    background: Mutex<Vec<std::thread::JoinHandle<()>>>,
+    pub(crate) background: Mutex<Vec<std::thread::JoinHandle<()>>>,
     pub(crate) stalled_writes: AtomicU64,
     /// Whether chains that would wait for engines are refused, because the store will be closed soon.
     pub(crate) is_closing: AtomicBool,
@@ -126,24 +139,13 @@ pub struct Store {
     pub(crate) directory: Option<DataDirectory>,
 }
 
-/// How far the log of a store that opens has come.
-struct Reached {
-    /// Readers see all below it.
-    end: Lsn,
-    /// The held commit point.
-    committed: Option<Lsn>,
-    /// Position of the first record of the chain that is open at a secondary's `end`.
-    open_chain: Option<Lsn>,
-    role: Role,
-}
-
 /// A record that is being applied. Dropping it lets the watermark pass the record, whatever the outcome.
-pub(crate) struct Applying<'s> {
+pub(crate) struct RecordInFlight<'s> {
     pub(crate) store: &'s Store,
     pub(crate) lsn: Lsn,
 }
 
-impl Drop for Applying<'_> {
+impl Drop for RecordInFlight<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.store.journal.fail(StorageError::LogFailed);
@@ -153,148 +155,6 @@ impl Drop for Applying<'_> {
 }
 
 impl Store {
-    /// Opens a data directory, creating it where it is missing, and replays the log into the engines. A store whose
-    /// own engine is volatile touches no file.
-    ///
-    /// # Errors
-    /// Errors of the files, and [`StorageError::OtherEngine`] if the directory was made with another engine than the
-    /// table's own.
-    pub fn open(path: &Path, options: StoreOptions, table: EngineTable) -> Result<Arc<Self>> {
-        match table.own.survival {
-            Survival::Durable => Ok(Self::open_directory(path, options, table, None)?.0),
-            Survival::Volatile => {
-                if let Some(manifest) = Manifest::read(path)? {
-                    return Err(other_engine(path, &manifest, table.own.name));
-                }
-                let engines = Engines::open(table, path, &LogHandle::default(), &options.clock, None)?;
-                let journal = Journal::None(Order::from(Journal::FIRST));
-                let contents = (engines, Statistics::default(), Remembered::new());
-                let reached =
-                    Reached { end: Journal::FIRST, committed: None, open_chain: None, role: Role::Standalone };
-                Ok(Self::start(None, journal, None, contents, reached, options))
-            }
-        }
-    }
-
-    /// Opens a data directory. If a commit point is given, records that end above it are not replayed. Returns the
-    /// position of the first of them too, and the chain that is open there.
-    pub(crate) fn open_directory(
-        path: &Path,
-        options: StoreOptions,
-        table: EngineTable,
-        committed: Option<Lsn>,
-    ) -> Result<(Arc<Self>, (Lsn, OpenChain))> {
-        let directory = DataDirectory::open(path)?;
-        let manifest = Manifest::read(path)?;
-        let is_new = manifest.is_none();
-        let mut manifest = manifest.unwrap_or_default();
-        let vote = Vote::read(path)?;
-        let handle = LogHandle::default();
-        let engines = open_engines(path, &manifest, table, &handle, &options.clock)?;
-        let lasting = manifest.keyspaces.iter().copied().filter(|(keyspace, _)| !engines.is_volatile(*keyspace));
-        let statistics = Statistics::restore(lasting);
-        let remembered = Remembered::restore(&manifest.remembered);
-        let remembered = remembered.ok_or_else(|| Manifest::corrupt(path, "remembers something malformed"))?;
-        let (watermark, time_ms) = (manifest.watermark, manifest.time_ms);
-        let began = options.clock.now();
-        let part = Replayed { chain: manifest.open_chain, until: committed.unwrap_or(Lsn(u64::MAX)), from: watermark };
-        let mut recovered = recover(&path.join("log"), part, &mut |lsn, effects| {
-            remembered.apply(effects.clone().noted());
-            engines.replay(lsn, &effects, &|effects| statistics.apply(effects))
-        })?;
-        recovered.recovery.elapsed = options.clock.since(began);
-        recovered.terms.splice(..0, manifest.terms.iter().copied());
-        for engine in engines.all() {
-            engine.check_log(&recovered)?;
-        }
-        failpoint::pass(Failpoint::Replayed);
-        // Nothing was changed up to here, so a refused start leaves files that can still be repaired.
-        // The reserve comes before the log takes disk that it can do without.
-        let (applied, unapplied) = (recovered.applied, std::mem::take(&mut recovered.unapplied));
-        let disk = DiskRoom::open(path, options.reserve.clone(), engines.needs());
-        let log = Log::start(recovered, options.log.clone(), options.clock.clone(), time_ms, &disk)?;
-        failpoint::pass(Failpoint::LogStarted);
-        let _ = handle.set(Arc::clone(&log));
-        let end = if committed.is_some() { applied } else { log.next_lsn() };
-        let history_bytes_max = options.log.history_bytes_max;
-        let noted_from = noted_from(&manifest, history_bytes_max.is_some(), end);
-        if is_new {
-            manifest.watermark = end;
-            manifest.engines = vec![(engines.own().name().to_owned(), DocumentBuf::new())];
-        }
-        let history_bytes_max = history::bytes_max(&manifest, history_bytes_max);
-        // The manifest must say where the notes begin, or end, before the first record is written.
-        if is_new || manifest.noted_from != noted_from || manifest.history_bytes != history_bytes_max {
-            manifest.noted_from = noted_from;
-            manifest.history_bytes = history_bytes_max;
-            manifest.write(path)?;
-            manifest.is_of_older_format = false;
-        }
-        let kept = history::kept(&manifest, &log.segment_numbers(), end);
-        let contents = (engines, statistics, remembered);
-        let reached = Reached {
-            end,
-            // A secondary applies only what is committed.
-            committed: manifest.committed.filter(|_| committed.is_none()),
-            open_chain: unapplied.1.first().filter(|_| committed.is_some()),
-            role: if committed.is_some() { Role::Secondary } else { Role::Standalone },
-        };
-        let store = Self::start(Some((directory, disk)), Journal::Log(log), kept, contents, reached, options);
-        store.is_of_older_format.store(manifest.is_of_older_format, Ordering::Relaxed);
-        *store.vote.lock() = vote;
-        Ok((store, unapplied))
-    }
-
-    fn start(
-        directory: Option<(DataDirectory, Arc<DiskRoom>)>,
-        journal: Journal,
-        kept: Option<Kept>,
-        (engines, statistics, remembered): (Engines, Statistics, Remembered),
-        Reached { end, committed, open_chain, role }: Reached,
-        options: StoreOptions,
-    ) -> Arc<Self> {
-        let (directory, disk) = directory.unzip();
-        let terms = match &journal {
-            Journal::Log(log) => Arc::clone(log.terms()),
-            Journal::None(_) => Arc::default(),
-        };
-        let snapshots = Arc::<Snapshots>::default();
-        let store = Arc::new(Self {
-            directory,
-            disk: disk.unwrap_or_else(DiskRoom::unlimited),
-            relieving: Mutex::default(),
-            journal,
-            kept,
-            engines,
-            watermark: Watermark::new(end),
-            commit_point: CommitPoint::new(committed, end),
-            open_chain: Mutex::new(open_chain.map(|first| (first, snapshots.pin(|| first).1))),
-            snapshots,
-            statistics,
-            remembered,
-            chain: Mutex::new(()),
-            gate: RwLock::new(()),
-            role: RoleCell::new(role),
-            terms,
-            vote: Mutex::default(),
-            is_of_older_format: AtomicBool::default(),
-            options,
-            checkpointer: Checkpointer::default(),
-            merger: Merger::default(),
-            reclaimer: Reclaimer::default(),
-            locks: LockTable::default(),
-            whole: WholeCommits::default(),
-            followed: Followed::default(),
-            background: Mutex::default(),
-            stalled_writes: AtomicU64::new(0),
-            is_closing: AtomicBool::new(false),
-            is_hurried: Arc::default(),
-        });
-        let threads = vec![Reclaimer::start(&store), Merger::start(&store), Checkpointer::start(&store)];
-        *store.background.lock() = threads;
-        store
-    }
-
     /// Opens the engine with that name unless it is open already, so that keyspaces can be created in it.
     ///
     /// # Errors
@@ -342,7 +202,7 @@ impl Store {
         Ok((appended.lsn, location.expect("the batch has a document")))
     }
 
-    fn commit_appended(&self, batch: &Batch<'_>) -> Result<Appended> {
+    fn commit_appended(&self, batch: &Batch<'_>) -> Result<AppendedRecord> {
         // Memory that engines and the log keep of the batch is bounded by their own limits, so it does not count for
         // the operation.
         let _uncounted = bunko_heap::Uncounted::begin();
@@ -380,7 +240,7 @@ impl Store {
     }
 
     /// Lets the engine of a record store write documents ahead of the log; see [`Engine::stage`]. `None` if a history
-    /// is kept, because the log must then have all documents.
+    /// is kept or an archive made, because the log must then have all documents.
     ///
     /// # Errors
     /// Errors of the files; no file is left in that case.
@@ -389,7 +249,7 @@ impl Store {
         keyspace: KeyspaceId,
         documents: &mut dyn Iterator<Item = (RecordId, &[u8])>,
     ) -> Result<Option<Staged>> {
-        if self.keeps_history() {
+        if self.keeps_history() || self.is_archived() {
             return Ok(None);
         }
         self.engines.of(keyspace).stage(keyspace, documents)
@@ -404,6 +264,7 @@ impl Store {
             }
             // Estimates for changes that wait for a checkpoint are higher than their real needs.
             Err(StorageError::MapFull { .. }) if self.unflushed_bytes() >= WORTH_A_CHECKPOINT_BYTES => {
+                let _waiting = self.commit_point.want_room();
                 self.checkpoint()?;
                 admit()
             }
@@ -434,7 +295,7 @@ impl Store {
         self.journal.advance_time((u64::from(time.seconds) + 1) * 1000);
     }
 
-    fn append_and_apply(&self, batch: &Batch<'_>, draw: Draw) -> Result<Appended> {
+    fn append_and_apply(&self, batch: &Batch<'_>, draw: Draw) -> Result<AppendedRecord> {
         let _gate = self.gate.read();
         self.role.check()?;
         if batch.changes_keyspaces() {
@@ -447,7 +308,7 @@ impl Store {
             Keeping::Place => self.journal.append(&Batch::new(), draw, now_ms, in_order)?,
         };
         // A failed application must not hold up the watermark: the log has failed, but readers go on.
-        let applying = Applying { store: self, lsn: appended.lsn };
+        let applying = RecordInFlight { store: self, lsn: appended.lsn };
         failpoint::pass(Failpoint::Appended);
         let outcome = self.apply(batch, &appended);
         let telling = self.begin_telling();
@@ -525,31 +386,6 @@ impl Store {
         self.merger.close();
         self.reclaimer.close();
     }
-}
-
-/// Opens the engines of a directory at their last flush.
-fn open_engines(
-    path: &Path,
-    manifest: &Manifest,
-    table: EngineTable,
-    handle: &LogHandle,
-    clock: &Clock,
-) -> Result<Engines> {
-    let (own_name, own_note) = manifest.engines.first().map(|(name, note)| (name, note.as_ref())).unzip();
-    if own_name.is_some_and(|name| name != table.own.name) {
-        return Err(other_engine(path, manifest, table.own.name));
-    }
-    let engines = Engines::open(table, path, handle, clock, own_note)?;
-    for (name, note) in manifest.engines.iter().skip(1) {
-        engines.ensure(name, Some(note.as_ref()))?;
-    }
-    engines.settle(&manifest.routes)?;
-    Ok(engines)
-}
-
-fn other_engine(path: &Path, manifest: &Manifest, asked: &str) -> StorageError {
-    let found = manifest.engines.first().map_or_else(String::new, |(name, _)| name.clone());
-    StorageError::OtherEngine { path: path.to_owned(), found, asked: asked.to_owned() }
 }
 
 impl Drop for Store {

@@ -9,7 +9,7 @@ pub fn put(buffer: &mut Vec<u8>, mut number: u64) {
     buffer.push(number as u8);
 }
 
-/// Writes one integer into `bytes` from `at` on; returns the offset behind it.
+/// Writes one integer into `bytes` from `at` on; returns the offset after it.
 pub fn put_at(bytes: &mut [u8], mut at: usize, mut number: u64) -> usize {
     while number >= 0x80 {
         bytes[at] = number as u8 | 0x80;

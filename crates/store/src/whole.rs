@@ -1,8 +1,8 @@
 //! Batches that readers of the latest state, which is ahead of snapshots, must see as a whole.
 //!
-//! A read of the latest state can see a batch while it is being applied, with only some of its effects. Most batches do
-//! not mind. The others are committed under [`Store::commit_whole`], and a read that overlaps with one takes a snapshot
-//! instead.
+//! A read of the latest state can see a batch while it is being applied, with only some of its effects. For most
+//! batches this does no harm. The others are committed under [`Store::commit_whole`], and a read that overlaps with one
+//! takes a snapshot instead.
 
 use crate::{Result, Store, View};
 use std::sync::atomic::{AtomicU64, Ordering, fence};

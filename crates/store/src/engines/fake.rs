@@ -25,6 +25,10 @@ pub(crate) struct Told {
     pub room_bytes: Mutex<Option<usize>>,
     /// Bytes that the engine says it has not flushed.
     pub unflushed_bytes: Mutex<u64>,
+    /// Whether the engine says that its map is full.
+    pub is_map_full: Mutex<bool>,
+    /// The position that the engine says its files know of.
+    pub files_end: Mutex<Lsn>,
 }
 
 struct Fake {
@@ -58,6 +62,9 @@ impl Engine for Fake {
     }
 
     fn admit(&self, growth_bytes: usize) -> Result<()> {
+        if *self.told.is_map_full.lock() {
+            return Err(StorageError::MapFull { path: "map".into(), map_bytes: 0 });
+        }
         match *self.told.room_bytes.lock() {
             Some(room) if room < growth_bytes => {
                 Err(StorageError::OutOfMemory { used_bytes: 0, limit_bytes: room as u64 })
@@ -86,6 +93,10 @@ impl Engine for Fake {
     fn finish_checkpoint(&self, _oldest_view: Lsn) -> Result<DocumentBuf> {
         assert!(!std::mem::take(&mut *self.told.panics.lock()), "asked for");
         Ok(DocumentBuf::new())
+    }
+
+    fn files_end(&self) -> Lsn {
+        *self.told.files_end.lock()
     }
 
     fn reclaim(&self, oldest_view: Lsn, _effort: Effort) -> Result<Reclaimed> {

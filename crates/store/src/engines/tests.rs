@@ -37,7 +37,7 @@ fn puts(keyspaces: &[KeyspaceId]) -> Batch<'static> {
 }
 
 #[test]
-fn each_engine_applies_what_is_its_own() {
+fn each_engine_applies_its_own_effects() {
     let (engines, told) = created();
     let mixed = puts(&[VOLATILE, OWN, GUEST, OWN]);
     engines.apply(Lsn(5), mixed.effects(0), Views::from(5)).expect("applied");
@@ -62,7 +62,7 @@ fn a_replay_spares_what_a_restart_empties() {
 }
 
 #[test]
-fn only_what_is_volatile_throughout_stays_out_of_the_log() {
+fn only_batches_of_volatile_engines_stay_out_of_the_log() {
     let (engines, _) = created();
     let keeping = |keyspaces: &[KeyspaceId]| engines.keeping(puts(keyspaces).effects(0));
     assert_eq!(keeping(&[VOLATILE, VOLATILE]), Keeping::Place);
@@ -148,7 +148,7 @@ fn a_keyspace_leads_where_it_was_created_last() {
 }
 
 #[test]
-fn what_the_catalog_does_not_know_leads_nowhere() {
+fn routes_that_the_catalog_does_not_know_are_removed() {
     let (engines, _) = created();
     let mut batch = Batch::new();
     batch.drop_keyspace(GUEST);
@@ -162,7 +162,7 @@ fn what_the_catalog_does_not_know_leads_nowhere() {
 }
 
 #[test]
-fn what_is_not_in_the_log_yet_leads_nowhere() {
+fn a_route_needs_a_creation_in_the_log() {
     let (engines, told) = engines();
     let mut batch = Batch::new();
     batch.create_keyspace(VOLATILE, "volatile", &[]);

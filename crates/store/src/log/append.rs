@@ -11,10 +11,10 @@ use super::recovery::{self, RecoveredLog, Recovery};
 use super::segment::{SEGMENT_BYTES, Segment, first_record, segment_of};
 use crate::disk_room::{DiskRoom, Draw};
 use crate::followers::Followers;
-use crate::journal::Appended;
+use crate::journal::AppendedRecord;
 use crate::latencies::{Latencies, LatencyCounts};
 use crate::planted::{self, Bug};
-use crate::terms::Terms;
+use crate::terms::SharedTerms;
 use crate::{Batch, Bell, Lsn, Result, StorageError, make_directory};
 use arc_swap::ArcSwap;
 use bunko_host::Clock;
@@ -26,6 +26,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+/// The segment from which no later one is missing has not been looked for.
+pub(super) const UNKNOWN: u64 = u64::MAX;
 /// Maximum of buffered bytes; an append that reaches it writes them itself.
 pub(super) const BUFFER_BYTES_MAX: usize = 1 << 20;
 /// Where the lower 32 bits of positions wrap, a new second begins, so that they are unique within a second.
@@ -91,17 +93,21 @@ pub struct Log {
     pub(super) sync_latencies: Latencies,
     /// Rung whenever more is on disk.
     durable: Arc<Bell>,
+    /// Rung whenever more is in the kernel or on disk, and when the log is truncated.
+    moved: Arc<Bell>,
     followers: Arc<Followers>,
     /// Segments that are no longer needed, but that a reader may still be reading.
-    leaving: Mutex<Vec<Arc<Segment>>>,
+    pub(super) leaving: Mutex<Vec<Arc<Segment>>>,
     /// Readers that ship the log.
     pub(super) raw_places: RawPlaces,
+    /// Number of the segment from which no later one is missing; see [`Log::oldest_shippable_segment`].
+    pub(super) shipped_from: AtomicU64,
     /// Number of truncations. It changes under `tail`, before any byte of the log does.
     pub(super) truncations: AtomicU64,
     /// Held while segments are synced, and while the log is truncated.
     pub(super) syncing: Mutex<()>,
     recovery: Recovery,
-    terms: Arc<Terms>,
+    terms: Arc<SharedTerms>,
     pub(super) clock: Clock,
 }
 
@@ -176,13 +182,15 @@ impl Log {
             segment_waits: AtomicU64::new(0),
             sync_latencies: Latencies::default(),
             durable: Arc::default(),
+            moved: Arc::default(),
             followers: Arc::default(),
             leaving: Mutex::default(),
             raw_places: RawPlaces::default(),
+            shipped_from: AtomicU64::new(UNKNOWN),
             truncations: AtomicU64::new(0),
             syncing: Mutex::default(),
             recovery,
-            terms: Arc::new(Terms::new(terms)),
+            terms: Arc::new(SharedTerms::new(terms)),
             clock,
         });
         GroupCommit::start(&log, options.commit_interval);
@@ -204,8 +212,13 @@ impl Log {
         &self.durable
     }
 
+    /// Rung whenever more is in the kernel or on disk, and when the log is truncated.
+    pub(crate) fn moved(&self) -> &Arc<Bell> {
+        &self.moved
+    }
+
     /// The terms of the log.
-    pub(crate) fn terms(&self) -> &Arc<Terms> {
+    pub(crate) fn terms(&self) -> &Arc<SharedTerms> {
         &self.terms
     }
 
@@ -227,7 +240,7 @@ impl Log {
         draw: Draw,
         time_ms: u64,
         in_order: impl FnMut(Moment),
-    ) -> Result<Appended> {
+    ) -> Result<AppendedRecord> {
         self.append_as(Kind::Batch, batch, draw, |last_ms| last_ms.max(time_ms), in_order)
     }
 
@@ -241,7 +254,7 @@ impl Log {
         draw: Draw,
         time_ms: u64,
         in_order: impl FnMut(Moment),
-    ) -> Result<Appended> {
+    ) -> Result<AppendedRecord> {
         let next: fn(u64) -> u64 = if planted::active(Bug::TermInSameSecond) { |last_ms| last_ms } else { next_second };
         self.append_as(Kind::Term, batch, draw, |last_ms| next(last_ms).max(time_ms), in_order)
     }
@@ -255,7 +268,7 @@ impl Log {
         draw: Draw,
         dated: impl FnOnce(u64) -> u64,
         mut in_order: impl FnMut(Moment),
-    ) -> Result<Appended> {
+    ) -> Result<AppendedRecord> {
         let length = record_length(batch)?;
         let effects_checksum = bunko_checksum::crc32c(batch.encoded_effects());
         let mut tail = self.tail.lock();
@@ -276,7 +289,7 @@ impl Log {
             // failed, and acknowledging the record returns the error.
             let _ = self.write_through(header.lsn);
         }
-        Ok(Appended { lsn: header.lsn, documents_position: header.documents_position() })
+        Ok(AppendedRecord { lsn: header.lsn, documents_position: header.documents_position() })
     }
 
     /// Puts a record, for which there must be room, at the end of the log.
@@ -328,7 +341,7 @@ impl Log {
         self.tail.lock().time_ms
     }
 
-    /// Position behind the last record.
+    /// Position after the last record.
     pub fn next_lsn(&self) -> Lsn {
         self.tail.lock().next
     }
@@ -338,46 +351,6 @@ impl Log {
     pub fn applied_before(&self) -> Lsn {
         let tail = self.tail.lock();
         tail.reserved.as_ref().map_or(tail.next, Reserved::end)
-    }
-
-    /// Removes segments that are no longer needed. Their files are reused only once the last reader is done, because a
-    /// reader that found its segment earlier must not see another segment's bytes in the file.
-    pub(crate) fn retire(&self, numbers: &[u64]) -> Result<()> {
-        let mut leaving = self.leaving.lock();
-        if !numbers.is_empty() {
-            let gone: Vec<_> = {
-                let segments = self.segments.load();
-                numbers.iter().filter_map(|number| segments.get(number).cloned()).collect()
-            };
-            self.segments.rcu(|segments| {
-                let mut segments = FxHashMap::clone(segments);
-                segments.retain(|number, _| !numbers.contains(number));
-                segments
-            });
-            leaving.extend(gone);
-        }
-        let mut outcome = Ok(());
-        leaving.retain(|segment| {
-            let is_read = Arc::strong_count(segment) > 1;
-            if !is_read && let Err(error) = self.preallocator.recycle(segment) {
-                outcome = Err(error);
-            }
-            is_read
-        });
-        outcome
-    }
-
-    /// Number of the oldest segment that readers of raw bytes need, in a log of which everything below `end` may be
-    /// given up otherwise.
-    pub(crate) fn oldest_shipped_segment(&self, end: Lsn) -> u64 {
-        self.raw_places.oldest_segment(end)
-    }
-
-    /// Numbers of the segments that exist, the current one last.
-    pub(crate) fn segment_numbers(&self) -> Vec<u64> {
-        let mut numbers: Vec<u64> = self.segments.load().keys().copied().collect();
-        numbers.sort_unstable();
-        numbers
     }
 
     /// The log's counters.

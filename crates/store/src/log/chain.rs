@@ -23,7 +23,7 @@ use super::history::Moment;
 use super::record::{CHAIN_SEGMENTS_MAX, HEADER_BYTES, Header, Kind, Link};
 use super::segment::{SEGMENT_BYTES, Segment, segment_of};
 use crate::disk_room::Draw;
-use crate::journal::Appended;
+use crate::journal::AppendedRecord;
 use crate::{Batch, Lsn, Result, StorageError};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -49,7 +49,7 @@ impl Reserved {
         Lsn(self.at.0 + self.length)
     }
 
-    /// Whether a record of that length fits before the reserved position, with a gap record behind it.
+    /// Whether a record of that length fits before the reserved position, with a gap record after it.
     pub fn leaves_room_for(&self, next: Lsn, length: u64) -> bool {
         next.0 + length + HEADER_BYTES as u64 <= self.at.0
     }
@@ -60,14 +60,14 @@ impl Log {
     ///
     /// # Errors
     /// As [`Log::append`]; the chain then counts for nothing.
-    pub(crate) fn append_links(&self, parts: &[&Batch<'_>], draw: Draw) -> Result<Vec<Appended>> {
+    pub(crate) fn append_links(&self, parts: &[&Batch<'_>], draw: Draw) -> Result<Vec<AppendedRecord>> {
         let all: u64 = parts.iter().map(|part| part.operations()).sum();
-        let mut links: Vec<Appended> = Vec::with_capacity(parts.len());
+        let mut links: Vec<AppendedRecord> = Vec::with_capacity(parts.len());
         let mut before = 0;
         for part in parts {
             let first = links.first().map(|first| first.lsn);
             let header = self.append_link(part, draw, scaled(before, all), first)?;
-            links.push(Appended { lsn: header.lsn, documents_position: header.documents_position() });
+            links.push(AppendedRecord { lsn: header.lsn, documents_position: header.documents_position() });
             before += part.operations();
         }
         Ok(links)
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_to_a_reserved_place_puts_what_belongs_there() {
+    fn the_appender_at_a_reserved_place_puts_its_record_there() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let (log, _) = start(directory.path());
         let first = log.append_links(&[&batch(10, 100)], Draw::Free).expect("placed")[0].lsn;

@@ -2,11 +2,14 @@
 //!
 //! The records of a chain are given together, at the position of the last one. The records of a chain that is still
 //! open are remembered by position only.
+//!
+//! Only headers are verified here. All of a record was verified when it arrived from another member, or by the recovery
+//! of a log that already had it.
 
 use super::append::Log;
 use super::history::Moment;
 use super::record::{HEADER_BYTES, Header, Kind, Link};
-use super::recovery::{OpenChain, record_at};
+use super::recovery::OpenChain;
 use super::segment::segment_of;
 use super::walk::Window;
 use crate::planted::{self, Bug};
@@ -25,8 +28,25 @@ pub(crate) struct CommittedLog {
 pub(crate) struct Committed {
     /// Position and time at which they count.
     pub moment: Moment,
-    /// Position and length of each record.
-    pub parts: Vec<(Lsn, u32)>,
+    /// Position and length of the record, or of the last one of a chain.
+    last: (Lsn, u32),
+    /// Position and length of each earlier record of a chain.
+    links: Vec<(Lsn, u32)>,
+}
+
+impl Committed {
+    pub fn is_chain(&self) -> bool {
+        !self.links.is_empty()
+    }
+
+    /// Bytes of all records together.
+    pub fn length_bytes(&self) -> usize {
+        self.parts().map(|(_, length)| length as usize).sum()
+    }
+
+    fn parts(&self) -> impl Iterator<Item = (Lsn, u32)> {
+        self.links.iter().copied().chain([self.last])
+    }
 }
 
 impl CommittedLog {
@@ -40,9 +60,13 @@ impl CommittedLog {
         self.next
     }
 
-    /// Forgets the bytes that were read ahead, because the log has been truncated.
-    pub fn forget_window(&mut self) {
-        self.window = (0, Window::default());
+    /// The position from which a later reader goes on, and the chain that is open there. `unused` is the record that was
+    /// read last, if it has not been used; the later reader gets it again.
+    pub fn end_at(&mut self, unused: Option<Committed>) -> (Lsn, OpenChain) {
+        match unused {
+            Some(chain) if chain.is_chain() => (chain.last.0, OpenChain(chain.links)),
+            unused => (unused.map_or(self.next, |record| record.last.0), std::mem::take(&mut self.chain)),
+        }
     }
 
     /// The next record or chain that ends at or before `up_to`; `None` if there is none.
@@ -65,33 +89,32 @@ impl CommittedLog {
                 return Ok(None);
             }
             self.next = behind;
-            let own = (header.lsn, header.length);
-            let parts = match header.kind {
+            let last = (header.lsn, header.length);
+            let links = match header.kind {
                 Kind::Seal | Kind::Gap => continue,
-                Kind::Batch => vec![own],
+                Kind::Batch => Vec::new(),
                 Kind::Term => {
                     // The primary that began an open chain has ended, and no other member ends it.
                     self.chain = OpenChain::default();
-                    vec![own]
+                    Vec::new()
                 }
                 Kind::Chained { link: Link::Last, .. } => {
-                    let mut parts = std::mem::take(&mut self.chain.0);
-                    if parts.is_empty() && header.effects_length == 0 && !planted::active(Bug::UnfinishedChainCounts) {
+                    let links = std::mem::take(&mut self.chain.0);
+                    if links.is_empty() && header.effects_length == 0 && !planted::active(Bug::UnfinishedChainCounts) {
                         return Err(
                             segment.corrupt(header.lsn.0, "the last record of a chain whose others are missing")
                         );
                     }
                     // An earlier version put effects into the last record too.
-                    parts.push(own);
-                    parts
+                    links
                 }
-                Kind::Chained { .. } if planted::active(Bug::UnfinishedChainCounts) => vec![own],
+                Kind::Chained { .. } if planted::active(Bug::UnfinishedChainCounts) => Vec::new(),
                 Kind::Chained { link, .. } => {
                     self.chain.add(&header, link);
                     continue;
                 }
             };
-            return Ok(Some(Committed { moment: Moment::of(&header), parts }));
+            return Ok(Some(Committed { moment: Moment::of(&header), last, links }));
         }
         Ok(None)
     }
@@ -106,17 +129,28 @@ impl CommittedLog {
         committed: &Committed,
         visit: &mut dyn FnMut(Effects<'_>) -> Result<()>,
     ) -> Result<()> {
-        for (lsn, length) in &committed.parts {
-            let number = segment_of(lsn.0);
-            let segment = log.shared_segment(number)?;
-            if self.window.0 != number {
-                self.window = (number, Window::default());
-            }
-            let bytes = self.window.1.at(&segment, lsn.0, *length as usize, self.next.0)?;
-            let (header, record) = record_at(bytes, 0, *lsn).ok_or_else(|| segment.corrupt(lsn.0, NO_RECORD))?;
-            visit(header.effects(record))?;
+        committed.parts().try_for_each(|part| visit(self.effects(log, part)?))
+    }
+
+    /// The effects of a record that is not a chain.
+    ///
+    /// # Errors
+    /// As [`CommittedLog::next`].
+    pub fn effects_of(&mut self, log: &Log, committed: &Committed) -> Result<Effects<'_>> {
+        self.effects(log, committed.last)
+    }
+
+    fn effects(&mut self, log: &Log, (lsn, length): (Lsn, u32)) -> Result<Effects<'_>> {
+        let number = segment_of(lsn.0);
+        let segment = log.shared_segment(number)?;
+        if self.window.0 != number {
+            self.window = (number, Window::default());
         }
-        Ok(())
+        let record = self.window.1.at(&segment, lsn.0, length as usize, self.next.0)?;
+        match Header::decode(record, lsn) {
+            Some(header) if header.length == length => Ok(header.effects(record)),
+            _ => Err(segment.corrupt(lsn.0, NO_RECORD)),
+        }
     }
 }
 

@@ -148,6 +148,11 @@ impl Log {
         self.group_commit.requests.changed.notify_one();
     }
 
+    /// End of the part of the log that is in the kernel.
+    pub(crate) fn written_lsn(&self) -> Lsn {
+        Lsn(self.written.load(Ordering::Acquire))
+    }
+
     /// End of the synced part of the log.
     pub fn synced_lsn(&self) -> Lsn {
         Lsn(self.synced.load(Ordering::Acquire))
@@ -192,6 +197,7 @@ impl Log {
             }
         }
         self.synced.store(end.0, Ordering::Release);
+        self.moved().ring();
         self.group_commit.synced_groups.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

@@ -41,13 +41,14 @@ impl Log {
         }
         let end = self.write_group(&last.segment, last.position, &mut last.bytes)?;
         self.written.store(end, Ordering::Release);
+        self.moved().ring();
         *spare = last.bytes;
         spare.clear();
         spare.shrink_to(4 * BUFFER_BYTES_MAX);
         Ok(())
     }
 
-    /// Writes the bytes at a position, with zeros behind them that fill the page if needed. Returns the end of the
+    /// Writes the bytes at a position, with zeros after them that fill the page if needed. Returns the end of the
     /// bytes.
     pub(super) fn write_group(&self, segment: &Segment, position: u64, bytes: &mut Vec<u8>) -> Result<u64> {
         if self.has_failed() {
@@ -73,7 +74,7 @@ pub(super) fn take_waiting(tail: &mut Tail, spare: &mut Vec<u8>) -> (Vec<Group>,
     (sealed, std::mem::replace(&mut tail.current, next))
 }
 
-/// Number of zeros to write behind a group that stands from `start` to `end`.
+/// Number of zeros to write after a group that stands from `start` to `end`.
 ///
 /// If a write covers only a part of a page that is not in the cache, the kernel first reads the page from disk. In a
 /// recycled segment every new page would wait for the disk in this way. So the first write to a page fills all of it.
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_comes_to_a_page_first_writes_all_of_it() {
+    fn the_first_writer_of_a_page_writes_all_of_it() {
         for (start, end, zeros) in [
             (0, 0, 0),
             (0, 10, 4086),

@@ -3,9 +3,10 @@
 //! Records are framed in [`record`], live in preallocated [`segment`] files, get their position one by one
 //! ([`append`]), and reach the kernel ([`group_write`]) and the disk ([`group_commit`]) in groups. Several may count as
 //! one ([`chain`]). [`recovery`] finds the end after a crash. Other members of a replica set get raw bytes ([`raw`],
-//! [`raw_append`]).
+//! [`raw_append`]). Backups keep such bytes ([`archived`]).
 
 mod append;
+mod archived;
 mod chain;
 mod committed;
 mod group_commit;
@@ -18,13 +19,17 @@ mod raw_places;
 mod read;
 mod record;
 mod recovery;
+mod retire;
 mod segment;
 mod truncate;
-mod truncation;
+mod truncation_intent;
 mod walk;
 mod way;
 
 pub use append::{Log, LogOptions, LogStatistics};
+pub use archived::{
+    Appended, ArchivedLog, ArchivedRecord, extend_image, is_same_record, last_record_before, walk_archived,
+};
 pub(crate) use committed::{Committed, CommittedLog};
 pub use group_commit::DurabilityCallback;
 pub use history::{Chained, History, Moment, Record};

@@ -158,6 +158,10 @@ impl Preallocator {
     /// Takes a segment file that no reader needs any more.
     pub fn recycle(&self, segment: &Segment) -> Result<()> {
         let mut state = self.state.lock();
+        if files::is_shared(&segment.path, &segment.file)? {
+            // An image has the file too, and must not see another segment's bytes in it.
+            return files::remove(&segment.path);
+        }
         if self.disk.is_scarce(PLENTY_BYTES) {
             for path in state.recycled.drain(..) {
                 files::remove(&path)?;
@@ -234,7 +238,21 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_not_told_to_who_comes_after_it() {
+    fn a_file_that_an_image_has_too_is_not_used_again() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let (preallocator, thread) = Preallocator::start(directory.path(), 0, &DiskRoom::unlimited());
+        let (shared, own) = (preallocator.take().expect("room"), preallocator.take().expect("room"));
+        files::hard_link(&shared.path, &directory.path().join("image")).expect("linked");
+        preallocator.recycle(&shared).expect("removed");
+        assert!(preallocator.state.lock().recycled.is_empty() && !shared.path.exists());
+        preallocator.recycle(&own).expect("kept");
+        assert_eq!(preallocator.state.lock().recycled.len(), 1);
+        preallocator.close();
+        thread.join().expect("no panic");
+    }
+
+    #[test]
+    fn a_failure_is_not_reported_to_later_callers() {
         for is_asked_for in [false, true] {
             let parent = tempfile::tempdir().expect("temporary directory");
             let directory = parent.path().join("log");

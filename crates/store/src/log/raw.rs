@@ -1,7 +1,7 @@
 //! Reads the log as raw bytes, to ship them to another member of a replica set.
 //!
-//! The bytes are whole records, one behind the other. A seal is followed by the first record of the next segment. Only the
-//! header of a gap is read, because the bytes behind it are meaningless: they may be remains of a recycled segment.
+//! The bytes are whole records, one after the other. A seal is followed by the first record of the next segment. Only the
+//! header of a gap is read, because the bytes after it are meaningless: they may be remains of a recycled segment.
 //! [`super::raw_append`] takes the same bytes.
 //!
 //! Headers are checked, because they tell where records end. Effects and documents are checked where they arrive.
@@ -31,7 +31,7 @@ impl Log {
     /// # Errors
     /// [`StorageError::HistoryLost`] if the log at `from` has been given up.
     pub(crate) fn read_raw_from(self: &Arc<Self>, from: Lsn, kept_bytes_max: u64) -> Result<RawReader> {
-        // Before the segment is looked up, so that it is not given up in between.
+        // The place is added before the segment is looked up, so that the log does not give the segment up in between.
         let place = self.raw_places.add(from, kept_bytes_max);
         self.shared_segment(segment_of(from.0)).map_err(|_| StorageError::HistoryLost)?;
         // A truncation holds this lock until it has ended.
@@ -49,15 +49,23 @@ impl RawReader {
     }
 
     /// Appends the next records that are in the kernel to `into`: as many as fit into `bytes_max`, and one at least.
-    /// Appends nothing if there are none yet. Returns the position behind them.
+    /// Appends nothing if there are none yet. Returns the position after them.
     ///
     /// # Errors
     /// [`StorageError::HistoryLost`] if the log has been given up before it was read, or truncated since the reader
     /// began; [`StorageError::Corrupt`] if there is no record at the reader's position. Nothing is appended then.
     pub fn read(&mut self, bytes_max: usize, into: &mut Vec<u8>) -> Result<Lsn> {
+        self.read_until(Lsn(u64::MAX), bytes_max, into)
+    }
+
+    /// As [`Self::read`], with records below `until` only, where a record begins or the log ends.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_until(&mut self, until: Lsn, bytes_max: usize, into: &mut Vec<u8>) -> Result<Lsn> {
         let begin = into.len();
-        let outcome = self.read_records(bytes_max, into);
-        // Looked at after the bytes were read: if it is unchanged, none of them was.
+        let outcome = self.read_records(until, bytes_max, into);
+        // The number of truncations is read after the bytes: if it is unchanged, no truncation has changed them.
         let is_truncated = self.log.truncations.load(Ordering::SeqCst) != self.truncations;
         match if is_truncated { Err(StorageError::HistoryLost) } else { outcome } {
             Ok(next) => {
@@ -71,8 +79,8 @@ impl RawReader {
         }
     }
 
-    fn read_records(&self, bytes_max: usize, into: &mut Vec<u8>) -> Result<Lsn> {
-        let written = self.log.written.load(Ordering::Acquire);
+    fn read_records(&self, until: Lsn, bytes_max: usize, into: &mut Vec<u8>) -> Result<Lsn> {
+        let written = self.log.written.load(Ordering::Acquire).min(until.0);
         let (begin, mut next) = (into.len(), self.position());
         while next.0 < written {
             let room = bytes_max.saturating_sub(into.len() - begin);
@@ -98,7 +106,7 @@ impl RawReader {
 }
 
 /// Appends the records from `from` on that fit into `room` bytes and end before `end`, up to a seal or a gap. Returns
-/// the position behind them.
+/// the position after them.
 fn take_records(segment: &Segment, (from, end): (Lsn, u64), room: usize, into: &mut Vec<u8>) -> Result<Lsn> {
     let begin = into.len();
     let wanted = (end - from.0).min(room.max(HEADER_BYTES) as u64) as usize;

@@ -12,13 +12,13 @@ use super::recovery::record_at;
 use super::segment::{SEGMENT_BYTES, offset_in_segment};
 use crate::disk_room::Draw;
 use crate::planted::{self, Bug};
-use crate::{Lsn, Result, StorageError, TermStart};
+use crate::{Lsn, Result, StorageError};
 use std::sync::atomic::Ordering;
 
 /// A verified record, and its bytes as shipped.
-struct Shipped<'b> {
-    header: Header,
-    bytes: &'b [u8],
+pub(super) struct Shipped<'b> {
+    pub header: Header,
+    pub bytes: &'b [u8],
 }
 
 impl Log {
@@ -73,7 +73,7 @@ impl Log {
         tail.current.bytes.extend_from_slice(&bytes[HEADER_BYTES..]);
         tail.next = header.behind();
         if let Some(term) = term_of(header, bytes) {
-            self.terms().begin(term);
+            self.terms().begin(term, header.lsn);
         }
         if header.is_dated() {
             tail.time_ms = tail.time_ms.max(header.time_ms);
@@ -84,7 +84,7 @@ impl Log {
 }
 
 /// Finds the records in `bytes`, of which the first must stand at `from`, and checks every byte that a checksum covers.
-fn verify(bytes: &[u8], from: Lsn) -> Result<Vec<Shipped<'_>>> {
+pub(super) fn verify(bytes: &[u8], from: Lsn) -> Result<Vec<Shipped<'_>>> {
     let (mut records, mut rest, mut position) = (Vec::new(), bytes, from);
     while !rest.is_empty() {
         let refused = |found| Err(foreign(position, found));
@@ -112,18 +112,19 @@ fn verify(bytes: &[u8], from: Lsn) -> Result<Vec<Shipped<'_>>> {
 }
 
 /// Checks that the terms that begin in `records` ascend, from the log's last term on.
-fn verify_terms(records: &[Shipped<'_>], last: Option<u64>) -> Result<()> {
-    let mut last = last.unwrap_or(0);
-    for start in records.iter().filter_map(|record| term_of(&record.header, record.bytes)) {
-        if start.term <= last {
-            return Err(foreign(start.lsn, "the record begins a term that is not above the last one"));
+fn verify_terms(records: &[Shipped<'_>], mut last: u64) -> Result<()> {
+    for Shipped { header, bytes } in records {
+        if let Some(term) = term_of(header, bytes) {
+            if term <= last {
+                return Err(foreign(header.lsn, "the record begins a term that is not above the last one"));
+            }
+            last = term;
         }
-        last = start.term;
     }
     Ok(())
 }
 
-/// Whether a record fits into its segment, with a seal behind it, and has only fields that its kind uses.
+/// Whether a record fits into its segment, with a seal after it, and has only fields that its kind uses.
 fn fits(header: &Header) -> bool {
     let room = SEGMENT_BYTES - offset_in_segment(header.lsn.0);
     let is_bare = (header.time_ms, header.effects_length, header.effects_checksum) == (0, 0, 0);
@@ -135,8 +136,8 @@ fn fits(header: &Header) -> bool {
 }
 
 /// The term that a record begins, if it begins one.
-fn term_of(header: &Header, record: &[u8]) -> Option<TermStart> {
-    (header.kind == Kind::Term).then(|| header.term(&header.effects(record)))?
+fn term_of(header: &Header, record: &[u8]) -> Option<u64> {
+    (header.kind == Kind::Term).then(|| Header::term(&header.effects(record)))?
 }
 
 fn foreign(position: Lsn, found: &str) -> StorageError {

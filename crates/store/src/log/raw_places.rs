@@ -22,12 +22,15 @@ impl RawPlaces {
     /// Adds a reader, which counts until the result is dropped.
     pub fn add(&self, next: Lsn, kept_bytes_max: u64) -> Arc<RawPlace> {
         let place = Arc::new(RawPlace { next: AtomicU64::new(next.0), kept_bytes_max });
-        self.0.lock().push(Arc::downgrade(&place));
+        let mut places = self.0.lock();
+        // A reader of an archive is a new one for each part, and checkpoints may be far apart.
+        places.retain(|place| place.strong_count() > 0);
+        places.push(Arc::downgrade(&place));
+        drop(places);
         place
     }
 
-    /// Number of the oldest segment that a reader needs, in a log of which everything below `end` may be given up
-    /// otherwise.
+    /// Number of the oldest segment that a reader needs, or of the segment of `end` if no reader needs one below it.
     pub fn oldest_segment(&self, end: Lsn) -> u64 {
         let mut places = self.0.lock();
         places.retain(|place| place.strong_count() > 0);

@@ -19,7 +19,7 @@
 
 use super::segment::{first_record, segment_of};
 use crate::effects::Documents;
-use crate::{Effects, Lsn, Statement, TermStart};
+use crate::{Effects, Lsn, Statement};
 
 pub(crate) const HEADER_BYTES: usize = 44;
 
@@ -155,12 +155,10 @@ impl Header {
         effects.padding().iter().all(|byte| *byte == 0)
     }
 
-    /// The term that the record begins; `None` if it names none.
-    pub fn term(&self, effects: &Effects<'_>) -> Option<TermStart> {
+    /// The term that a record with these effects begins; `None` if it names none.
+    pub fn term(effects: &Effects<'_>) -> Option<u64> {
         match effects.clone().noted().next()? {
-            Statement::Note(content) => {
-                Some(TermStart { term: u64::from_le_bytes(content.try_into().ok()?), lsn: self.lsn })
-            }
+            Statement::Note(content) => content.try_into().ok().map(u64::from_le_bytes),
             _ => None,
         }
     }

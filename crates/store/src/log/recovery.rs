@@ -7,10 +7,11 @@
 use super::preallocate::{self, PLENTY_BYTES};
 use super::record::{HEADER_BYTES, Header, Kind, Link};
 use super::segment::{SEGMENT_BYTES, Segment, first_record, offset_in_segment, segment_of};
-use super::truncation;
+use super::truncation_intent;
 use crate::disk_room::DiskRoom;
 use crate::planted::{self, Bug};
-use crate::{Effect, Effects, Lsn, Result, StorageError, TermStart, files};
+use crate::{Effect, Effects, Lsn, Result, StorageError, files};
+use bunko_replica::Terms;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ pub struct Recovery {
     pub replayed_records: u64,
     /// Time that it took to read and replay them; set by [`crate::Store::open`].
     pub elapsed: Duration,
-    /// The torn tail behind the last good record, if there was one.
+    /// The torn tail after the last good record, if there was one.
     pub cut: Option<Cut>,
 }
 
@@ -44,7 +45,7 @@ pub struct RecoveredLog {
     pub(super) segments: Vec<Segment>,
     /// Position from which on records were replayed. All below it was on disk before.
     pub(super) from: Lsn,
-    /// Position behind the last good record.
+    /// Position after the last good record.
     pub(super) end: Lsn,
     /// End of the last record that was replayed; the position from which the log was to be replayed if there was none.
     pub(crate) applied: Lsn,
@@ -54,13 +55,13 @@ pub struct RecoveredLog {
     pub(super) truncated_to: Option<Lsn>,
     /// Time when the last replayed record was written; 0 if there was none.
     pub(super) time_ms: u64,
-    /// Terms that began in the replayed records.
-    pub(crate) terms: Vec<TermStart>,
+    /// The log's terms.
+    pub(crate) terms: Terms,
     pub(crate) recovery: Recovery,
 }
 
 impl RecoveredLog {
-    /// Position behind the last record.
+    /// Position after the last record.
     pub fn end(&self) -> Lsn {
         self.end
     }
@@ -93,7 +94,7 @@ impl RecoveredLog {
     pub(super) fn clear_away(&self) -> Result<()> {
         remove_leftovers(&self.directory)?;
         if let Some(at) = self.truncated_to {
-            truncation::carry_out(
+            truncation_intent::carry_out(
                 &self.directory,
                 self.segments.last().filter(|last| last.number == segment_of(at.0)),
                 at,
@@ -106,20 +107,23 @@ impl RecoveredLog {
 }
 
 /// The part of the log that is replayed.
-#[derive(Clone, Copy)]
 pub(crate) struct Replayed {
     /// Records from here on are replayed.
     pub from: Lsn,
     /// Position of the first record of the chain that was open at `from`, if there was one.
     pub chain: Option<Lsn>,
-    /// Records that end above this position are not replayed.
+    /// Records that end above this position are not replayed, unless they begin below `known`.
     pub until: Lsn,
+    /// Records that begin below this position are replayed: files of engines may have them.
+    pub known: Lsn,
+    /// The terms that began below `from`.
+    pub terms: Terms,
 }
 
 impl From<Lsn> for Replayed {
     /// Everything from a position on.
     fn from(from: Lsn) -> Self {
-        Self { from, chain: None, until: Lsn(u64::MAX) }
+        Self { from, chain: None, until: Lsn(u64::MAX), known: Lsn(0), terms: Terms::new() }
     }
 }
 
@@ -132,9 +136,9 @@ pub(crate) fn recover(
     part: impl Into<Replayed>,
     replay: &mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>,
 ) -> Result<RecoveredLog> {
-    let Replayed { from: replay_from, chain: chain_from, until } = part.into();
+    let Replayed { from: replay_from, chain: chain_from, until, known, terms } = part.into();
     let mut segments = open_segments(directory)?;
-    let truncated_to = truncation::intent(directory)?;
+    let truncated_to = truncation_intent::read(directory)?;
     segments.retain(|segment| truncated_to.is_none_or(|end| segment.number <= segment_of(end.0)));
     let from = replay_from.max(Lsn(first_record(0)));
     let read_from = chain_from.unwrap_or(from).min(from);
@@ -146,7 +150,7 @@ pub(crate) fn recover(
         }
         let recovery = Recovery::default();
         let (directory, unapplied) = (directory.to_owned(), (from, OpenChain::default()));
-        let (end, applied, time_ms, terms) = (from, from, 0, Vec::new());
+        let (end, applied, time_ms, terms) = (from, from, 0, terms);
         return Ok(RecoveredLog {
             directory,
             segments,
@@ -162,7 +166,7 @@ pub(crate) fn recover(
     }
     let mut content = Content::default();
     let (mut end, mut cut) = (from, None);
-    let mut replaying = Replaying::new(from, until, &segments, replay);
+    let mut replaying = Replaying::new((from, until, known), terms, &segments, replay);
     for (index, segment) in segments.iter().enumerate().filter(|(_, segment)| segment.number >= first) {
         content.read(segment, truncated_to)?;
         let mut take = |header: &Header, effects: Effects<'_>| replaying.take(segment, header, effects);
@@ -202,36 +206,38 @@ pub(crate) fn recover(
 struct Replaying<'r> {
     from: Lsn,
     until: Lsn,
+    known: Lsn,
     /// End of the last replayed record.
     applied: Lsn,
-    /// Position of the first record above `until`.
+    /// Position of the first record that is not replayed.
     first_unapplied: Option<Lsn>,
     /// Time of the last record, replayed or not.
     time_ms: u64,
     replayed_records: u64,
     chain: OpenChain,
-    /// Terms that begin at or above `from`.
-    terms: Vec<TermStart>,
+    /// The log's terms so far.
+    terms: Terms,
     segments: &'r [Segment],
     replay: &'r mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>,
 }
 
 impl<'r> Replaying<'r> {
     fn new(
-        from: Lsn,
-        until: Lsn,
+        (from, until, known): (Lsn, Lsn, Lsn),
+        terms: Terms,
         segments: &'r [Segment],
         replay: &'r mut dyn FnMut(Lsn, Effects<'_>) -> Result<()>,
     ) -> Self {
         Self {
             from,
             until: until.max(from),
+            known,
             applied: from,
             first_unapplied: None,
             time_ms: 0,
             replayed_records: 0,
             chain: OpenChain::default(),
-            terms: Vec::new(),
+            terms,
             segments,
             replay,
         }
@@ -240,14 +246,15 @@ impl<'r> Replaying<'r> {
     /// Takes the next record, which stands in `segment`, and replays it if it counts.
     fn take(&mut self, segment: &Segment, header: &Header, effects: Effects<'_>) -> Result<()> {
         if header.kind == Kind::Term && header.lsn >= self.from {
-            let start = header.term(&effects);
-            let corrupt = || segment.corrupt(header.lsn.0, "a record that begins a term and names none");
-            self.terms.push(start.ok_or_else(corrupt)?);
+            let term = Header::term(&effects).filter(|term| *term > self.terms.last());
+            let corrupt = || segment.corrupt(header.lsn.0, "a record that begins no term above the last one");
+            self.terms.begin(term.ok_or_else(corrupt)?, header.lsn.0);
         }
         if header.is_dated() {
             self.time_ms = self.time_ms.max(header.time_ms);
         }
-        if self.first_unapplied.is_some() || header.behind() > self.until {
+        let is_above = header.behind() > self.until && header.lsn >= self.known;
+        if self.first_unapplied.is_some() || is_above {
             self.first_unapplied.get_or_insert(header.lsn);
             return Ok(());
         }
@@ -414,7 +421,7 @@ pub(super) fn record_at(content: &[u8], offset: usize, lsn: Lsn) -> Option<(Head
     (!walk.is_cut()).then_some((header, record))
 }
 
-/// Fails if a record behind `bad` proves that the record at `bad` was once on disk.
+/// Fails if a record after `bad` proves that the record at `bad` was once on disk.
 fn refuse_lost_records(bad_segment: &Segment, bad: Lsn, segment: &Segment, content: &Content) -> Result<()> {
     let start = if segment.number == bad_segment.number {
         offset_in_segment(bad.0) as usize + 1

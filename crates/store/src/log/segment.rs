@@ -92,7 +92,7 @@ impl Segment {
         file.write_all_at(&Self::header(number), 0)
     }
 
-    fn header(number: u64) -> [u8; SEGMENT_HEADER_BYTES as usize] {
+    pub fn header(number: u64) -> [u8; SEGMENT_HEADER_BYTES as usize] {
         let mut header = [0; SEGMENT_HEADER_BYTES as usize];
         header[..8].copy_from_slice(MAGIC);
         header[8..12].copy_from_slice(&VERSION.to_le_bytes());

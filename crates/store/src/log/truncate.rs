@@ -1,9 +1,9 @@
 //! Truncates the log, because another member's log goes on differently.
 //!
 //! ```text
-//! sync ──► intent is durable ──► zero behind the end, delete later segments ──► delete the intent ──► append again
+//! sync ──► intent is durable ──► zero after the end, delete later segments ──► delete the intent ──► append again
 //! ```
-//! The intent names the new end. From the moment that it is durable, the records behind that end never count again: a
+//! The intent names the new end. From the moment that it is durable, the records after that end never count again: a
 //! start that finds the intent reads the log only up to there, and carries the rest out before it appends.
 //!
 //! The later segments are deleted and never recycled. Their bytes have positions that the log will reach again, so in a
@@ -16,7 +16,7 @@
 use super::append::{Group, Log};
 use super::record::{HEADER_BYTES, Header};
 use super::segment::{Segment, first_record, segment_of};
-use super::truncation;
+use super::truncation_intent;
 use super::walk::Window;
 use crate::{Lsn, Result};
 use rustc_hash::FxHashMap;
@@ -41,13 +41,13 @@ impl Log {
         let mut tail = self.tail.lock();
         self.truncations.fetch_add(1, Ordering::SeqCst);
         let truncated = (|| {
-            truncation::write_intent(&self.directory, end)?;
+            truncation_intent::prepare(&self.directory, end)?.publish()?;
             self.segments.rcu(|segments| {
                 let mut segments = FxHashMap::clone(segments);
                 segments.retain(|number, _| *number <= segment.number);
                 segments
             });
-            let remove = || truncation::carry_out(&self.directory, Some(&segment), end);
+            let remove = || truncation_intent::carry_out(&self.directory, Some(&segment), end);
             self.preallocator.begin_again(segment.number + 1, remove)
         })();
         truncated.map_err(|error| self.fail(error))?;
@@ -57,7 +57,22 @@ impl Log {
         tail.current = Group { segment, position: end.0, bytes: Vec::new() };
         self.written.store(end.0, Ordering::Release);
         self.synced.store(end.0, Ordering::Release);
+        self.moved().ring();
         Ok(())
+    }
+
+    /// Makes the intent durable to truncate the log to `end`, where a record begins or the log ends. The next start
+    /// carries it out; until then, nothing may be appended.
+    ///
+    /// # Errors
+    /// As [`Log::truncate_to`]. The log has failed only if the next start may find the intent: it would remove records
+    /// that were appended meanwhile.
+    pub(crate) fn intend_truncation(&self, end: Lsn) -> Result<()> {
+        let segment = self.shared_segment(segment_of(end.0))?;
+        self.sync_blocking(self.next_lsn())?;
+        Self::check_boundary(&segment, end)?;
+        let prepared = truncation_intent::prepare(&self.directory, end)?;
+        prepared.publish().map_err(|error| self.fail(error))
     }
 
     /// # Errors

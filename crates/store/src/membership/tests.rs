@@ -1,6 +1,7 @@
 //! Tests over an engine that records its calls.
 
 mod commit_points;
+mod formats;
 mod roles;
 mod terms;
 mod votes;

@@ -4,7 +4,7 @@ use crate::disk_room::Draw;
 use crate::engines::fake::{Told, fake};
 use crate::log::{RECORD_HEADER_BYTES, first_record};
 use crate::{
-    Batch, EngineTable, KeyspaceId, Lsn, RecordId, Role, SEGMENT_BYTES, Secondary, StorageError, Store, StoreOptions,
+    Batch, EngineTable, KeyspaceId, Lsn, Position, RecordId, Role, SEGMENT_BYTES, StorageError, Store, StoreOptions,
     Survival, segment_of,
 };
 use bunko_testkit::directory::crash_copy;
@@ -18,7 +18,6 @@ const KEPT_BYTES_MAX: u64 = u64::MAX;
 
 struct Member {
     store: Arc<Store>,
-    secondary: Option<Secondary>,
     told: Arc<Told>,
     directory: TempDir,
 }
@@ -28,21 +27,29 @@ impl Member {
         let directory = tempfile::tempdir().expect("temporary directory");
         let (own, told) = fake("own", Survival::Durable);
         let store = Store::open(directory.path(), StoreOptions::at_rest(), EngineTable::only(own)).expect("opens");
-        Self { store, secondary: None, told, directory }
+        Self { store, told, directory }
     }
 
     fn secondary(directory: TempDir, committed: Lsn) -> Self {
-        let (secondary, told) = open_secondary(directory.path(), committed);
-        let secondary = secondary.expect("opens");
-        Self { store: Arc::clone(secondary.store()), secondary: Some(secondary), told, directory }
+        let (store, told) = open_secondary(directory.path(), committed);
+        Self { store: store.expect("opens"), told, directory }
     }
 
     fn new_secondary() -> Self {
         Self::secondary(tempfile::tempdir().expect("temporary directory"), Lsn(0))
     }
 
-    fn following(&self) -> &Secondary {
-        self.secondary.as_ref().expect("a secondary")
+    fn append(&self, bytes: &[u8]) -> crate::Result<Position> {
+        self.store.append_raw(self.store.last_position(), bytes)
+    }
+
+    fn apply(&self, committed: Lsn) -> crate::Result<Lsn> {
+        self.store.set_committed(committed);
+        self.store.apply_committed()
+    }
+
+    fn truncate(&self, end: Lsn) -> crate::Result<()> {
+        self.store.truncate_log(Position { term: self.store.term_before(end).unwrap_or(0), end: end.0 })
     }
 
     fn end(&self) -> Lsn {
@@ -108,9 +115,9 @@ impl Member {
     }
 }
 
-fn open_secondary(path: &Path, committed: Lsn) -> (crate::Result<Secondary>, Arc<Told>) {
+fn open_secondary(path: &Path, committed: Lsn) -> (crate::Result<Arc<Store>>, Arc<Told>) {
     let (own, told) = fake("own", Survival::Durable);
-    (Secondary::open(path, StoreOptions::at_rest(), EngineTable::only(own), committed), told)
+    (Store::open_member(path, StoreOptions::at_rest(), EngineTable::only(own), committed), told)
 }
 
 fn batch(record: u64, bytes: usize) -> Batch<'static> {
@@ -133,10 +140,10 @@ fn a_secondary_has_the_same_log_however_it_is_cut() {
             _ => primary.write(record, random.below(2000) as usize),
         };
         for piece in primary.shipped(secondary.end(), 1 << random.below(24)) {
-            secondary.following().append_raw(&piece).expect("appended");
+            secondary.append(&piece).expect("appended");
             if random.one_in(2) {
                 committed = committed.max(Lsn(committed.0 + random.below(secondary.end().0 - committed.0 + 1)));
-                let visible = secondary.following().apply_committed(committed).expect("applied");
+                let visible = secondary.apply(committed).expect("applied");
                 assert!(visible <= committed, "{visible:?} is above the commit point {committed:?}");
             }
             if random.one_in(20) {
@@ -149,7 +156,7 @@ fn a_secondary_has_the_same_log_however_it_is_cut() {
         }
     }
     assert!(segment_of(primary.end().0) > 0, "a segment has ended");
-    secondary.following().apply_committed(primary.end()).expect("applied");
+    secondary.apply(primary.end()).expect("applied");
     assert_eq!(secondary.store.visible_end(), primary.store.visible_end());
     let oldest = secondary.oldest_segment();
     let from = Lsn(first_record(oldest));
@@ -167,15 +174,15 @@ fn a_chain_is_applied_with_its_last_record_only() {
     let chain = primary.write_chain(&[2, 3], 10);
     primary.write(4, 10);
     for piece in primary.shipped(START, 1) {
-        secondary.following().append_raw(&piece).expect("appended");
+        secondary.append(&piece).expect("appended");
     }
-    secondary.following().apply_committed(chain).expect("applied");
+    secondary.apply(chain).expect("applied");
     assert_eq!(secondary.applied(), [[1]]);
     assert_eq!(secondary.open_chain(), Some(secondary.store.visible_end()));
     // A start finds the open chain again, whatever the manifest says.
     secondary.store.checkpoint().expect("checkpoint");
     for secondary in [secondary.killed(chain), secondary] {
-        secondary.following().apply_committed(Lsn(u64::MAX)).expect("applied");
+        secondary.apply(Lsn(u64::MAX)).expect("applied");
         assert!(secondary.applied().ends_with(&[vec![2], vec![3], vec![4]]));
         assert_eq!(secondary.open_chain(), None);
     }
@@ -186,9 +193,9 @@ fn a_term_ends_a_chain_that_its_primary_left_open() {
     let (primary, secondary) = (Member::primary(), Member::new_secondary());
     let ship = |to: &Member| {
         for piece in primary.shipped(to.end(), 1 << 20) {
-            to.following().append_raw(&piece).expect("appended");
+            to.append(&piece).expect("appended");
         }
-        to.following().apply_committed(Lsn(u64::MAX)).expect("applied");
+        to.apply(Lsn(u64::MAX)).expect("applied");
     };
     let links = primary.store.journal.append_links(&[&batch(1, 10)], Draw::Free).expect("appended");
     ship(&secondary);
@@ -209,7 +216,7 @@ fn bytes_that_do_not_continue_the_log_are_refused_whole() {
     primary.write(4, 100);
     let bytes = primary.shipped(START, usize::MAX / 2).concat();
     let refused = |bytes: &[u8], what: &str| {
-        let outcome = secondary.following().append_raw(bytes);
+        let outcome = secondary.append(bytes);
         assert!(matches!(outcome, Err(StorageError::ForeignRecord { .. })), "{what}: {outcome:?}");
         assert_eq!(secondary.end(), START, "{what}: something was kept");
     };
@@ -231,8 +238,8 @@ fn bytes_that_do_not_continue_the_log_are_refused_whole() {
     }
     refused(&bytes[ends[0]..], "the first record is missing");
     refused(&[&bytes[..ends[0]], &bytes[..ends[0]]].concat(), "the first record comes twice");
-    secondary.following().append_raw(&bytes).expect("as it was written");
-    assert_eq!(secondary.following().append_raw(&[]).expect("nothing"), primary.end());
+    secondary.append(&bytes).expect("as it was written");
+    assert_eq!(secondary.append(&[]).expect("nothing"), primary.store.last_position());
 }
 
 #[test]
@@ -240,24 +247,24 @@ fn a_record_that_found_no_room_is_applied_later() {
     let (primary, secondary) = (Member::primary(), Member::new_secondary());
     primary.write(1, 100);
     primary.write(2, 100);
-    secondary.following().append_raw(&primary.shipped(START, 10_000).concat()).expect("appended");
+    secondary.append(&primary.shipped(START, 10_000).concat()).expect("appended");
     *secondary.told.room_bytes.lock() = Some(10);
-    let refused = secondary.following().apply_committed(Lsn(u64::MAX));
+    let refused = secondary.apply(Lsn(u64::MAX));
     assert!(matches!(refused, Err(StorageError::OutOfMemory { .. })), "{refused:?}");
     *secondary.told.room_bytes.lock() = None;
-    secondary.following().apply_committed(Lsn(u64::MAX)).expect("applied");
+    secondary.apply(Lsn(u64::MAX)).expect("applied");
     assert_eq!(secondary.applied(), [[1], [2]]);
 }
 
 /// A member of another history: it has the same first records and then others.
 fn diverged(common: &[u8], records: &[(u64, usize)]) -> Member {
     let follower = Member::new_secondary();
-    follower.following().append_raw(common).expect("appended");
+    follower.append(common).expect("appended");
     follower.store.write(Lsn(follower.end().0 - 1)).expect("written");
     let directory = crash_copy(follower.directory.path());
     let (own, told) = fake("own", Survival::Durable);
     let store = Store::open(directory.path(), StoreOptions::at_rest(), EngineTable::only(own)).expect("opens");
-    let member = Member { store, secondary: None, told, directory };
+    let member = Member { store, told, directory };
     for (record, bytes) in records {
         member.write(*record, *bytes);
     }
@@ -277,12 +284,12 @@ fn a_truncated_log_goes_on_as_another_members() {
     let (loser, winner) = (diverged(&common, &old), diverged(&common, &new));
     let secondary = Member::new_secondary();
     for piece in loser.shipped(START, 1 << 20) {
-        secondary.following().append_raw(&piece).expect("appended");
+        secondary.append(&piece).expect("appended");
     }
-    secondary.following().apply_committed(fork).expect("applied");
-    let below = secondary.following().truncate_log(START);
+    secondary.apply(fork).expect("applied");
+    let below = secondary.truncate(START);
     assert!(matches!(below, Err(StorageError::AppliedAbove { .. })), "{below:?}");
-    let within = secondary.following().truncate_log(Lsn(fork.0 + 1));
+    let within = secondary.truncate(Lsn(fork.0 + 1));
     assert!(matches!(within, Err(StorageError::Corrupt { .. })), "{within:?}");
     // A kill right after the intent became durable.
     secondary.store.write(Lsn(secondary.end().0 - 1)).expect("written");
@@ -296,7 +303,7 @@ fn a_truncated_log_goes_on_as_another_members() {
     let (refused, _) = open_secondary(damaged.path(), fork);
     assert!(matches!(refused, Err(StorageError::Corrupt { .. })), "a damaged intent");
     let mut reader = secondary.store.read_raw_log(fork, KEPT_BYTES_MAX).expect("there");
-    secondary.following().truncate_log(fork).expect("truncated");
+    secondary.truncate(fork).expect("truncated");
     let ended = reader.read(1000, &mut Vec::new());
     assert!(matches!(ended, Err(StorageError::HistoryLost)), "{ended:?}");
     for secondary in [secondary, Member::secondary(killed, fork)] {
@@ -308,10 +315,10 @@ fn a_truncated_log_goes_on_as_another_members() {
             assert!(content[first_record(0) as usize..].iter().all(|byte| *byte == 0), "{}", path.display());
         }
         for piece in winner.shipped(fork, 1 << 20) {
-            secondary.following().append_raw(&piece).expect("appended");
+            secondary.append(&piece).expect("appended");
         }
         let secondary = secondary.killed(fork);
-        secondary.following().apply_committed(Lsn(u64::MAX)).expect("applied");
+        secondary.apply(Lsn(u64::MAX)).expect("applied");
         assert!(winner.unstamped(START) == secondary.unstamped(START), "the logs differ");
         assert_eq!(secondary.applied().len(), 1 + new.len());
     }
@@ -348,16 +355,16 @@ fn a_reader_keeps_what_it_has_to_ship_up_to_its_limit() {
 fn a_term_that_does_not_ascend_is_refused() {
     let (other, secondary) = (Member::primary(), Member::new_secondary());
     other.store.begin_term(3).expect("begins");
-    secondary.following().append_raw(&other.shipped(START, 1 << 20).concat()).expect("appended");
+    secondary.append(&other.shipped(START, 1 << 20).concat()).expect("appended");
     let end = secondary.end();
     let stale = Member::primary();
     // Its record has the position that the secondary's log goes on at.
     stale.store.begin_term(1).expect("begins");
     assert_eq!(stale.end(), end);
     stale.store.begin_term(2).expect("begins");
-    let refused = secondary.following().append_raw(&stale.shipped(end, 1 << 20).concat());
+    let refused = secondary.append(&stale.shipped(end, 1 << 20).concat());
     assert!(matches!(refused, Err(StorageError::ForeignRecord { .. })), "{refused:?}");
-    assert_eq!((secondary.end(), secondary.store.last_position().0), (end, Some(3)));
+    assert_eq!((secondary.end(), secondary.store.last_position().term), (end, 3));
 }
 
 /// A secondary has the terms of its log before it applies them, over restarts too.
@@ -365,8 +372,8 @@ fn a_term_that_does_not_ascend_is_refused() {
 fn terms_are_shipped_and_go_with_a_truncation() {
     let (primary, secondary) = (Member::primary(), Member::new_secondary());
     let ship = |to: &Member| {
-        for piece in primary.shipped(to.following().log_end(), 1 << 20) {
-            to.following().append_raw(&piece).expect("appended");
+        for piece in primary.shipped(to.end(), 1 << 20) {
+            to.append(&piece).expect("appended");
         }
     };
     primary.write(1, 10);
@@ -382,13 +389,13 @@ fn terms_are_shipped_and_go_with_a_truncation() {
     primary.write(3, 10);
     ship(&secondary);
     assert_eq!(secondary.store.last_position(), primary.store.last_position());
-    assert_eq!(secondary.following().apply_committed(second).expect("applied"), second);
-    secondary.following().truncate_log(second).expect("truncated");
-    assert_eq!(secondary.store.last_position(), (Some(3), second));
+    assert_eq!(secondary.apply(second).expect("applied"), second);
+    secondary.truncate(second).expect("truncated");
+    assert_eq!(secondary.store.last_position(), Position { term: 3, end: second.0 });
     let secondary = secondary.killed(second);
-    assert_eq!(secondary.store.last_position(), (Some(3), second));
+    assert_eq!(secondary.store.last_position(), Position { term: 3, end: second.0 });
     ship(&secondary);
-    secondary.following().apply_committed(secondary.following().log_end()).expect("applied");
+    secondary.apply(secondary.end()).expect("applied");
     assert_eq!(secondary.store.newest_time(), primary.store.newest_time());
     assert_eq!(secondary.unstamped(START), primary.unstamped(START));
 }

@@ -1,4 +1,4 @@
-//! Writers in any order, with a reader beside them.
+//! Writers in any order, with a concurrent reader.
 
 use super::Watermark;
 use crate::Lsn;
@@ -14,7 +14,7 @@ struct Model {
     watermark: Watermark,
     /// The log: position of its next record.
     next: Mutex<u64>,
-    /// The engine: whether it has each record.
+    /// The engine: whether each record is applied.
     applied: [AtomicBool; WRITERS],
 }
 
@@ -41,7 +41,7 @@ impl Model {
 }
 
 #[test]
-fn what_is_visible_is_applied_and_nobody_waits_for_ever() {
+fn visible_records_are_applied_and_no_thread_waits_for_ever() {
     explore(3000, || {
         let model = Arc::new(Model {
             watermark: Watermark::new(Lsn(0)),

@@ -1,4 +1,4 @@
-//! A writer that takes segments, beside the thread that makes them and a thread that recycles one.
+//! A writer that takes segments, concurrently with the thread that makes them and a thread that recycles one.
 
 use super::Preallocator;
 use crate::disk_room::DiskRoom;

@@ -3,13 +3,14 @@
 use crate::engines::fake::fake;
 use crate::journal::Journal;
 use crate::log::segment_of;
-use crate::membership::{COMMIT_WAIT_MAX, LOOK_INTERVAL};
+use crate::manifest::Manifest;
+use crate::membership::{COMMIT_WAIT_MAX, LOOK_INTERVAL, ROOM_WAIT_MAX};
 use crate::{Batch, Clock, EngineTable, KeyspaceId, LogOptions, RecordId, SEGMENT_BYTES, StoreOptions, Survival};
-use crate::{Lsn, Store};
+use crate::{Lsn, StorageError, Store};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 
 fn insert(store: &Store, bytes: usize) -> Lsn {
     let mut batch = Batch::new();
@@ -19,9 +20,8 @@ fn insert(store: &Store, bytes: usize) -> Lsn {
     store.visible_end()
 }
 
-/// A store with a history, and the number of checkpoints that passed the commit point.
-fn open(path: &Path, clock: &Clock) -> (Arc<Store>, Arc<AtomicUsize>) {
-    let (own, _) = fake("own", Survival::Durable);
+/// Options of a store with a history, and the number of checkpoints that passed the commit point.
+fn options(clock: &Clock) -> (StoreOptions, Arc<AtomicUsize>) {
     let passed = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&passed);
     let options = StoreOptions {
@@ -34,6 +34,13 @@ fn open(path: &Path, clock: &Clock) -> (Arc<Store>, Arc<AtomicUsize>) {
         unflushed_bytes_max: SEGMENT_BYTES,
         ..StoreOptions::at_rest()
     };
+    (options, passed)
+}
+
+/// A standalone store, and the number of checkpoints that passed the commit point.
+fn open(path: &Path, clock: &Clock) -> (Arc<Store>, Arc<AtomicUsize>) {
+    let (own, _) = fake("own", Survival::Durable);
+    let (options, passed) = options(clock);
     (Store::open(path, options, EngineTable::only(own)).expect("opens"), passed)
 }
 
@@ -53,7 +60,7 @@ fn the_commit_point_follows_readers_until_it_is_held_and_never_goes_back() {
     assert_eq!(store.committed_time().expect("readable").0, time);
     assert!(store.newest_time() > time);
     // All states from the commit point on may be read later.
-    assert_eq!(store.oldest_snapshot(), first);
+    assert_eq!(store.oldest_view(), first);
     // A follower of the history waits, and hears when the commit point has moved.
     store.sync_history().expect("synced");
     assert!(store.durable_history(first).expect("kept").is_none());
@@ -63,7 +70,7 @@ fn the_commit_point_follows_readers_until_it_is_held_and_never_goes_back() {
     assert!(bell.rings() > rings);
     assert_eq!(store.durable_history(first).expect("kept").expect("there is more").1, second);
     store.set_committed(first);
-    assert_eq!((store.committed(), store.oldest_snapshot()), (second, second));
+    assert_eq!((store.committed(), store.oldest_view()), (second, second));
     store.hold_committed();
     let third = insert(&store, 10);
     assert_eq!(store.committed(), second, "it is held already");
@@ -122,5 +129,103 @@ fn a_checkpoint_waits_for_the_commit_point_up_to_its_limits() {
     store.checkpoint().expect("checkpoint");
     store.checkpoint().expect("checkpoint");
     assert!(segments(&store)[0] > first, "nothing needs it any more");
+    store.close().expect("closes");
+}
+
+/// As [`open`], as a member that knows of no commit point.
+fn open_member(path: &Path, clock: &Clock) -> (Arc<Store>, Arc<AtomicUsize>) {
+    let (own, _) = fake("own", Survival::Durable);
+    let (options, passed) = options(clock);
+    (Store::open_member(path, options, EngineTable::only(own), Lsn(0)).expect("opens"), passed)
+}
+
+fn checkpointed(path: &Path) -> Lsn {
+    Manifest::read(path).expect("readable").expect("present").watermark
+}
+
+/// Does something while so much time passes that no checkpoint waits any longer.
+fn beside_time(clock: &Clock, work: impl FnOnce()) {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::SeqCst) {
+                clock.advance(COMMIT_WAIT_MAX);
+                std::thread::sleep(LOOK_INTERVAL);
+            }
+        });
+        work();
+        is_over.store(true, Ordering::SeqCst);
+    });
+}
+
+#[test]
+fn only_a_primary_that_goes_on_passes_the_commit_point() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let clock = Clock::standing(1);
+    let (store, passed) = open_member(directory.path(), &clock);
+    store.begin_term(1).expect("begins");
+    let committed = insert(&store, 10);
+    store.set_committed(committed);
+    let end = insert(&store, 10);
+    let stays = |what: &str| {
+        assert_eq!(passed.load(Ordering::SeqCst), 0, "a promise is broken: {what}");
+        assert!(checkpointed(directory.path()) <= committed, "a promise is broken: {what}");
+        assert_eq!(store.places().synced, end, "{what}");
+    };
+    std::thread::scope(|scope| {
+        let checkpoint = scope.spawn(|| store.checkpoint());
+        // Nothing shows that a thread waits; a sleep that is too short only makes the test weaker.
+        std::thread::sleep(5 * LOOK_INTERVAL);
+        assert!(!checkpoint.is_finished());
+        store.step_down();
+        beside_time(&clock, || checkpoint.join().expect("no panic").expect("given up"));
+    });
+    stays("a checkpoint that waited while the member stepped down");
+    beside_time(&clock, || store.checkpoint().expect("left out"));
+    stays("a secondary's");
+    store.begin_term(2).expect("begins");
+    let end = insert(&store, 10);
+    beside_time(&clock, || store.close().expect("closes"));
+    assert!(checkpointed(directory.path()) <= committed, "a promise is broken: the last one of a process");
+    drop(store);
+    let (store, _) = open_member(directory.path(), &clock);
+    assert!(store.visible_end() <= committed, "a promise is broken: the rest waits for the commit point");
+    assert_eq!(store.places().end, end);
+    store.set_committed(end);
+    store.apply_committed().expect("applied");
+    store.checkpoint().expect("nothing to wait for");
+    assert_eq!(checkpointed(directory.path()), end);
+    store.close().expect("closes");
+}
+
+#[test]
+fn a_write_that_waits_for_room_does_not_wait_a_minute_for_the_commit_point() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let clock = Clock::standing(1);
+    let (own, told) = fake("own", Survival::Durable);
+    let (options, passed) = options(&clock);
+    let store = Store::open_member(directory.path(), options, EngineTable::only(own), Lsn(0)).expect("opens");
+    store.begin_term(1).expect("begins");
+    *told.unflushed_bytes.lock() = 2 << 20;
+    *told.is_map_full.lock() = true;
+    let mut batch = Batch::new();
+    batch.insert_record(KeyspaceId(7), RecordId(1), vec![7; 10]);
+    std::thread::scope(|scope| {
+        // Another checkpoint waits already.
+        let other = scope.spawn(|| store.checkpoint());
+        while store.checkpointer.running.try_lock().is_some() {
+            std::thread::yield_now();
+        }
+        let write = scope.spawn(|| store.commit(&batch));
+        while passed.load(Ordering::SeqCst) < 2 {
+            clock.advance(ROOM_WAIT_MAX / 10);
+            std::thread::sleep(LOOK_INTERVAL);
+        }
+        other.join().expect("no panic").expect("checkpoint");
+        let refused = write.join().expect("no panic");
+        assert!(matches!(refused, Err(StorageError::MapFull { .. })), "{refused:?}");
+    });
+    assert!(clock.since_1970() < COMMIT_WAIT_MAX, "a promise is broken");
+    *told.unflushed_bytes.lock() = 0;
     store.close().expect("closes");
 }

@@ -3,15 +3,10 @@
 use crate::engines::fake::fake;
 use crate::journal::Journal;
 use crate::log::first_record;
-use crate::terms::Terms;
-use crate::{Batch, Lsn, Store, TermStart};
+use crate::{Batch, Lsn, Position, Store};
 use crate::{EngineTable, KeyspaceId, RecordId, SEGMENT_BYTES, StoreOptions, Survival};
 use std::path::Path;
 use std::sync::Arc;
-
-fn start(term: u64, lsn: u64) -> TermStart {
-    TermStart { term, lsn: Lsn(lsn) }
-}
 
 fn open(path: &Path) -> Arc<Store> {
     let (own, _) = fake("own", Survival::Durable);
@@ -25,29 +20,11 @@ fn insert(store: &Store, bytes: usize) -> Lsn {
 }
 
 #[test]
-fn a_position_belongs_to_the_last_term_that_began_before_it() {
-    let terms = Terms::new(vec![start(2, 100), start(5, 200), start(6, 300)]);
-    let found = [0, 99, 100, 199, 200, 299, 300, 9000].map(|lsn| terms.at(Lsn(lsn)));
-    assert_eq!(found, [None, None, Some(2), Some(2), Some(5), Some(5), Some(6), Some(6)]);
-    assert_eq!([0, 100, 101, 200, 201].map(|end| terms.before(Lsn(end))), [None, None, Some(2), Some(2), Some(5)]);
-    assert_eq!(terms.below(Lsn(200)), [start(2, 100)]);
-    for (oldest, left) in [(99, 3), (199, 3), (200, 2), (299, 2), (300, 1), (9000, 1)] {
-        let terms = Terms::new(terms.below(Lsn(u64::MAX)));
-        terms.forget_before(Lsn(oldest));
-        assert_eq!(terms.below(Lsn(u64::MAX)).len(), left, "before {oldest}");
-        assert_eq!(
-            terms.at(Lsn(oldest)),
-            Terms::new(vec![start(2, 100), start(5, 200), start(6, 300)]).at(Lsn(oldest))
-        );
-    }
-}
-
-#[test]
 fn terms_are_found_again_in_log_and_manifest_and_begin_new_seconds() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let store = open(directory.path());
     let before = insert(&store, 10);
-    assert_eq!(store.last_position().0, None);
+    assert_eq!(store.last_position().term, 0);
     let mut seconds = vec![store.newest_time().seconds];
     let mut placed = Vec::new();
     for term in [1, 2, 7] {
@@ -62,11 +39,11 @@ fn terms_are_found_again_in_log_and_manifest_and_begin_new_seconds() {
         for (term, began, inserted) in &placed {
             assert_eq!((store.term_at(*began), store.term_at(*inserted)), (Some(*term), Some(*term)));
         }
-        assert_eq!(store.last_position(), (Some(7), store.visible_end()));
+        assert_eq!(store.last_position(), Position { term: 7, end: store.visible_end().0 });
     };
     check(&store);
     store.write(placed[2].2).expect("written");
-    // The log alone has them, then the manifest alone, then both.
+    // The terms are in the log alone, then in the manifest alone, then in both.
     let copied = bunko_testkit::directory::crash_copy(directory.path());
     let again = open(copied.path());
     check(&again);
@@ -86,7 +63,7 @@ fn terms_are_found_again_in_log_and_manifest_and_begin_new_seconds() {
     let (own, _) = fake("own", Survival::Volatile);
     let volatile = Store::open(Path::new("none"), StoreOptions::at_rest(), EngineTable::only(own)).expect("opens");
     let began = volatile.begin_term(3).expect("begins");
-    assert_eq!((volatile.term_at(began), volatile.last_position().0), (Some(3), Some(3)));
+    assert_eq!((volatile.term_at(began), volatile.last_position().term), (Some(3), 3));
 }
 
 #[test]
@@ -105,7 +82,7 @@ fn terms_of_reclaimed_segments_are_forgotten_but_for_the_one_that_the_log_begins
     let oldest = Lsn(first_record(log.segment_numbers()[0]));
     assert!(oldest > Lsn(first_record(0)));
     let manifest = crate::manifest::Manifest::read(directory.path()).expect("readable").expect("present");
-    assert_eq!(manifest.terms.iter().map(|start| start.term).collect::<Vec<_>>(), [2]);
+    assert_eq!(manifest.terms.iter().map(|(term, _)| term).collect::<Vec<_>>(), [2]);
     assert_eq!(store.term_at(oldest), Some(2));
     store.close().expect("closes");
 }

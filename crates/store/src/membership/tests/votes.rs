@@ -3,7 +3,7 @@
 use crate::StorageError;
 use crate::engines::fake::fake;
 use crate::{EngineTable, StoreOptions, Survival};
-use crate::{Store, Vote};
+use crate::{MemberId, Store, Vote, vote};
 
 #[test]
 fn a_vote_is_read_again_and_a_damaged_one_is_refused() {
@@ -14,15 +14,15 @@ fn a_vote_is_read_again_and_a_damaged_one_is_refused() {
     };
     let store = open().expect("opens");
     assert_eq!(store.vote(), None);
-    for candidate in [Some(1), None] {
+    for candidate in [Some(MemberId(1)), None] {
         store.save_vote(Vote { term: 3, candidate }).expect("saved");
-        assert_eq!(Vote::read(directory.path()).expect("readable"), Some(Vote { term: 3, candidate }));
+        assert_eq!(vote::read(directory.path()).expect("readable"), Some(Vote { term: 3, candidate }));
     }
-    store.save_vote(Vote { term: 4, candidate: Some(1) }).expect("saved");
+    store.save_vote(Vote { term: 4, candidate: Some(MemberId(1)) }).expect("saved");
     store.close().expect("closes");
     drop(store);
-    assert_eq!(open().expect("opens").vote(), Some(Vote { term: 4, candidate: Some(1) }));
-    let path = Vote::path(directory.path());
+    assert_eq!(open().expect("opens").vote(), Some(Vote { term: 4, candidate: Some(MemberId(1)) }));
+    let path = vote::path(directory.path());
     let bytes = std::fs::read(&path).expect("readable");
     for end in 0..bytes.len() {
         std::fs::write(&path, &bytes[..end]).expect("written");

@@ -14,7 +14,7 @@ const CHANGES_MAX: usize = 1 << 20;
 
 /// The record stores that have followers.
 #[derive(Default)]
-pub(crate) struct Followed {
+pub(crate) struct FollowedStores {
     /// Whether there are followers; writers check this first.
     are_any: AtomicBool,
     stores: RwLock<HashMap<KeyspaceId, Vec<Weak<ChangedRecords>>>>,
@@ -80,7 +80,7 @@ impl ChangedRecords {
     }
 }
 
-impl Followed {
+impl FollowedStores {
     /// Notes the changes of a batch, before any engine applies it.
     pub(crate) fn note(&self, lsn: Lsn, effects: Effects<'_>) {
         if !self.are_any.load(Ordering::Acquire) {
@@ -105,7 +105,9 @@ impl Store {
     /// snapshot that is taken afterwards shows all earlier changes.
     pub fn follow(&self, keyspace: KeyspaceId) -> Arc<ChangedRecords> {
         let changed = Arc::<ChangedRecords>::default();
-        // A batch in flight may have passed the place where its changes would be noted.
+        // A batch or chain in flight may have passed the place where its changes would be noted. A chain does not hold
+        // the gate.
+        let _no_open_chain = self.chain.lock();
         let _no_batch_in_flight = self.gate.write();
         let mut stores = self.followed.stores.write();
         stores.retain(|_, followers| {
@@ -121,9 +123,28 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engines::fake::fake;
+    use crate::{EngineTable, STALL, StoreOptions, Survival};
+    use std::path::Path;
 
     #[test]
-    fn what_a_snapshot_does_not_show_is_kept_for_the_next() {
+    fn a_record_store_is_followed_when_no_chain_is_open() {
+        let (own, _) = fake("own", Survival::Volatile);
+        let store = Store::open(Path::new("touched by nobody"), StoreOptions::at_rest(), EngineTable::only(own));
+        let store = store.expect("opens");
+        std::thread::scope(|scope| {
+            let chain = store.chain.lock();
+            let following = scope.spawn(|| store.follow(KeyspaceId(7)));
+            // Nothing shows that a thread waits; a sleep that is too short only makes the test weaker.
+            std::thread::sleep(20 * STALL);
+            assert!(!following.is_finished(), "the chain's changes may not be noted");
+            drop(chain);
+            following.join().expect("no panic");
+        });
+    }
+
+    #[test]
+    fn changes_that_a_snapshot_does_not_show_are_kept_for_the_next() {
         let changed = ChangedRecords::default();
         changed.note(Lsn(10), RecordId(1));
         changed.note(Lsn(30), RecordId(2));

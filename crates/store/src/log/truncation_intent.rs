@@ -15,7 +15,7 @@ const ZEROS_BYTES: usize = 1 << 20;
 ///
 /// # Errors
 /// [`StorageError::Corrupt`] for a damaged intent.
-pub(super) fn intent(directory: &Path) -> Result<Option<Lsn>> {
+pub(super) fn read(directory: &Path) -> Result<Option<Lsn>> {
     let path = path(directory);
     let Some(bytes) = files::read(&path)? else { return Ok(None) };
     let intended = <&[u8; INTENT_BYTES]>::try_from(bytes.as_slice()).ok().and_then(|bytes| {
@@ -31,8 +31,14 @@ fn path(directory: &Path) -> PathBuf {
     directory.join(FILE_NAME)
 }
 
-/// Makes the intent durable.
-pub(super) fn write_intent(directory: &Path, end: Lsn) -> Result<()> {
+/// An intent in a file that no start reads.
+pub(super) struct Prepared {
+    directory: PathBuf,
+    temporary: PathBuf,
+}
+
+/// Writes an intent that does not count yet.
+pub(super) fn prepare(directory: &Path, end: Lsn) -> Result<Prepared> {
     let temporary = directory.join("truncation.tmp");
     let position = end.0.to_le_bytes();
     let io = |error| StorageError::io(&temporary, error);
@@ -40,8 +46,15 @@ pub(super) fn write_intent(directory: &Path, end: Lsn) -> Result<()> {
     file.write_all(&position).map_err(io)?;
     file.write_all(&bunko_checksum::crc32c(&position).to_le_bytes()).map_err(io)?;
     file.sync_all().map_err(io)?;
-    files::rename(&temporary, &path(directory))?;
-    files::sync_directory(directory)
+    Ok(Prepared { directory: directory.to_owned(), temporary })
+}
+
+impl Prepared {
+    /// Makes the intent durable. After an error, the next start may find the intent or not.
+    pub fn publish(self) -> Result<()> {
+        files::rename(&self.temporary, &path(&self.directory))?;
+        files::sync_directory(&self.directory)
+    }
 }
 
 /// Carries out a truncation whose intent is durable, and removes the intent. `segment` is the one with the new end; a

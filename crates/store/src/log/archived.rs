@@ -1,0 +1,253 @@
+//! Copies of a part of the log, in a backup: raw bytes of a server's log ([`super::raw`]) in files that are laid out as
+//! the log's own segments, without those bytes that mean nothing.
+//!
+//! ```text
+//! server's log ──raw bytes──► ArchivedLog::append ──► segment files ──► extend_image ──► log of a new data directory
+//! ```
+//! A copy begins where the log of an image ends, and is put after it when the backup is restored.
+//!
+//! **Invariant:** every record was verified before it is written, and is verified again before it is put after an image.
+
+use super::raw_append::verify;
+use super::record::{HEADER_BYTES, Header, Kind};
+use super::recovery::record_at;
+use super::segment::{SEGMENT_BYTES, SEGMENT_HEADER_BYTES, Segment, first_record, offset_in_segment, segment_of};
+use crate::{Effect, Lsn, Result, StorageError, files};
+use std::fs::File;
+use std::ops::{ControlFlow, Range};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// A copy that grows.
+pub struct ArchivedLog {
+    directory: PathBuf,
+    end: Lsn,
+    /// The file that was written to last, and whether it is new since the last sync.
+    current: Option<(u64, File)>,
+    unsynced: Vec<PathBuf>,
+}
+
+/// The result of adding bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// Position after the last record.
+    pub end: Lsn,
+    /// Position of the last record.
+    pub last: Lsn,
+    /// Time of the last record that has one; milliseconds since 1970.
+    pub time_ms: Option<u64>,
+    /// Whether a record names a file that the log does not contain ([`crate::Staged`]).
+    pub names_file: bool,
+}
+
+/// A record of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArchivedRecord {
+    /// Its position.
+    pub lsn: Lsn,
+    /// Position after it, in the same segment.
+    pub end: Lsn,
+    /// Its time in milliseconds since 1970. A record that only counts with a later one has none.
+    pub time_ms: Option<u64>,
+}
+
+impl ArchivedLog {
+    /// Goes on with a copy that ends at `end`, or begins one there. Bytes after it are given up: no receipt covers them.
+    ///
+    /// # Errors
+    /// Errors of the files; [`StorageError::Corrupt`] if the file that `end` is in is shorter.
+    pub fn open(directory: &Path, end: Lsn) -> Result<Self> {
+        files::make_directory(directory)?;
+        for number in Segment::list(directory)? {
+            let path = Segment::path(directory, number);
+            if number > segment_of(end.0) {
+                files::remove(&path)?;
+            } else if number == segment_of(end.0) {
+                let file = files::open_to_write(&path)?;
+                let length = file.metadata().map_err(|error| StorageError::io(&path, error))?.len();
+                if length < offset_in_segment(end.0) {
+                    let found = format!("{length} bytes long, and the copy of the log ends at {}", end.0);
+                    return Err(StorageError::Corrupt { file: path, offset_bytes: length, found });
+                }
+                file.set_len(offset_in_segment(end.0)).map_err(|error| StorageError::io(&path, error))?;
+            }
+        }
+        Ok(Self { directory: directory.to_owned(), end, current: None, unsynced: Vec::new() })
+    }
+
+    /// Position after the last record.
+    pub fn end(&self) -> Lsn {
+        self.end
+    }
+
+    /// Adds whole records that begin at the end. They are durable after [`Self::sync`].
+    ///
+    /// # Errors
+    /// [`StorageError::ForeignRecord`] as of [`crate::Store::append_raw`], nothing is added then; errors of the files.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<Appended> {
+        let records = verify(bytes, self.end)?;
+        let mut appended = Appended { end: self.end, last: self.end, time_ms: None, names_file: false };
+        for record in &records {
+            let header = &record.header;
+            let number = segment_of(header.lsn.0);
+            let path = Segment::path(&self.directory, number);
+            let io = |error| StorageError::io(&path, error);
+            let file = self.file_of(number)?;
+            file.write_all_at(record.bytes, offset_in_segment(header.lsn.0)).map_err(io)?;
+            if header.kind == Kind::Gap {
+                // A start reads a gap only if the file has all of it.
+                file.set_len(offset_in_segment(header.lsn.0) + u64::from(header.length)).map_err(io)?;
+            }
+            let is_bare = matches!(header.kind, Kind::Seal | Kind::Gap);
+            appended.names_file |=
+                !is_bare && header.effects(record.bytes).any(|effect| matches!(effect, Effect::AdoptFile { .. }));
+            (appended.last, appended.end) = (header.lsn, header.behind());
+            if header.is_dated() {
+                appended.time_ms = appended.time_ms.max(Some(header.time_ms));
+            }
+        }
+        self.end = appended.end;
+        Ok(appended)
+    }
+
+    /// Makes all records durable.
+    ///
+    /// # Errors
+    /// Errors of the files.
+    pub fn sync(&mut self) -> Result<()> {
+        for path in std::mem::take(&mut self.unsynced) {
+            files::open(&path)?.sync_all().map_err(|error| StorageError::io(&path, error))?;
+        }
+        files::sync_directory(&self.directory)
+    }
+
+    fn file_of(&mut self, number: u64) -> Result<&File> {
+        let path = Segment::path(&self.directory, number);
+        if self.current.as_ref().is_none_or(|(open, _)| *open != number) {
+            let file = files::open_or_create(&path)?;
+            Segment::initialise(&file, number).map_err(|error| StorageError::io(&path, error))?;
+            self.current = Some((number, file));
+        }
+        if !self.unsynced.contains(&path) {
+            self.unsynced.push(path);
+        }
+        Ok(&self.current.as_ref().expect("it was opened above").1)
+    }
+}
+
+/// Whether `bytes`, which a log has from the position `at` on, begin with the record that the file of a segment has there.
+/// The stamp of what was synced is each server's own.
+///
+/// # Errors
+/// Errors of the file.
+pub fn is_same_record(segment: &Path, at: Lsn, bytes: &[u8]) -> Result<bool> {
+    let mut own = [0; HEADER_BYTES];
+    let file = files::open(segment)?;
+    file.read_exact_at(&mut own, offset_in_segment(at.0)).map_err(|error| StorageError::io(segment, error))?;
+    let unstamped = |bytes: &[u8]| Header::decode(bytes, at).map(|header| Header { synced: Lsn(0), ..header });
+    let own = unstamped(&own);
+    Ok(own.is_some() && own == unstamped(bytes))
+}
+
+/// Position of the last record before `end` in its segment, of which `path` is a copy; `None` if there is none.
+///
+/// # Errors
+/// As [`walk_archived`].
+pub fn last_record_before(path: &Path, end: Lsn) -> Result<Option<Lsn>> {
+    let first = Lsn(first_record(segment_of(end.0)));
+    let mut last = None;
+    walk_archived(&|_| path.to_owned(), first..end, &mut |record| {
+        last = Some(record.lsn);
+        ControlFlow::Continue(())
+    })?;
+    Ok(last)
+}
+
+/// Shows the records in `span`, which begins with a record and ends after one, in the segment files that `path_of` names.
+/// Each is verified before it is shown.
+///
+/// # Errors
+/// [`StorageError::Corrupt`] with file and offset for a missing file, and for bytes that are not a valid record.
+pub fn walk_archived(
+    path_of: &dyn Fn(u64) -> PathBuf,
+    span: Range<Lsn>,
+    visit: &mut dyn FnMut(&ArchivedRecord) -> ControlFlow<()>,
+) -> Result<()> {
+    // A directory that never had a record may name a position before the first one.
+    let (mut position, mut content, mut loaded) = (span.start.max(Lsn(first_record(0))), Vec::new(), None);
+    while position < span.end {
+        let number = segment_of(position.0);
+        let path = path_of(number);
+        if loaded != Some(number) {
+            content = read_segment(&path, number)?;
+            loaded = Some(number);
+        }
+        let bad = |found: &str| StorageError::Corrupt {
+            file: path.clone(),
+            offset_bytes: offset_in_segment(position.0),
+            found: found.to_owned(),
+        };
+        let offset = offset_in_segment(position.0) as usize;
+        let header = content.get(offset..).and_then(|bytes| Header::decode(bytes, position));
+        let header = header.ok_or_else(|| bad("no valid record, in the copy of the log"))?;
+        if !matches!(header.kind, Kind::Seal | Kind::Gap) {
+            let whole = record_at(&content, offset, position).filter(|(header, record)| header.has_clean_end(record));
+            whole.ok_or_else(|| bad("a record that fails its checksums, in the copy of the log"))?;
+            let end = Lsn(position.0 + u64::from(header.length));
+            let record = ArchivedRecord { lsn: position, end, time_ms: header.is_dated().then_some(header.time_ms) };
+            if visit(&record).is_break() {
+                return Ok(());
+            }
+        }
+        position = header.behind();
+    }
+    if position <= span.end.max(Lsn(first_record(0))) {
+        Ok(())
+    } else {
+        Err(past_end(&path_of(segment_of(span.end.0)), span.end))
+    }
+}
+
+fn past_end(path: &Path, end: Lsn) -> StorageError {
+    let found = "no record ends where the copy of the log does".to_owned();
+    StorageError::Corrupt { file: path.to_owned(), offset_bytes: offset_in_segment(end.0), found }
+}
+
+fn read_segment(path: &Path, number: u64) -> Result<Vec<u8>> {
+    let bad = |found: &str| StorageError::Corrupt { file: path.to_owned(), offset_bytes: 0, found: found.to_owned() };
+    let content = files::read(path)?.ok_or_else(|| bad("is missing, and the copy of the log needs it"))?;
+    if !content.starts_with(&Segment::header(number)) {
+        return Err(bad("not the header of this segment"));
+    }
+    Ok(content)
+}
+
+/// Puts the copy's records in `span` after the log of an image, whose files lie in `log`. `span` begins where that log
+/// ends and ends after a record. All written files are durable on return.
+///
+/// # Errors
+/// As [`walk_archived`]; errors of the files.
+pub fn extend_image(archive: &Path, log: &Path, span: Range<Lsn>) -> Result<()> {
+    // Nothing that fails its checksums is written.
+    walk_archived(&|number| Segment::path(archive, number), span.clone(), &mut |_| ControlFlow::Continue(()))?;
+    if span.is_empty() {
+        return Ok(());
+    }
+    for number in segment_of(span.start.0)..=segment_of(span.end.0 - 1) {
+        let content = read_segment(&Segment::path(archive, number), number)?;
+        let from = span.start.0.max(first_record(number));
+        let end = if number == segment_of(span.end.0) { span.end.0 % SEGMENT_BYTES } else { content.len() as u64 };
+        let path = Segment::path(log, number);
+        let io = |error| StorageError::io(&path, error);
+        let file = files::open_or_create(&path)?;
+        if file.metadata().map_err(io)?.len() < SEGMENT_HEADER_BYTES {
+            Segment::initialise(&file, number).map_err(io)?;
+        }
+        let part = offset_in_segment(from) as usize..end as usize;
+        let bytes = content.get(part).ok_or_else(|| past_end(&path, span.end))?;
+        file.write_all_at(bytes, offset_in_segment(from)).map_err(io)?;
+        file.set_len(end).map_err(io)?;
+        file.sync_all().map_err(io)?;
+    }
+    files::sync_directory(log)
+}
