@@ -218,7 +218,7 @@ impl Step {
         }
     }
 
-    /// Carries the step out and returns its outcome; `None` for a step that is no command.
+    /// Carries the step out and returns its outcome; `None` for a step that is not a command.
     pub fn send(&self, server: &Server) -> Option<Outcome> {
         if let Self::Transaction(transaction) = self {
             return Some(transaction.send(server));
@@ -231,7 +231,7 @@ impl Step {
         if matches!(self, Self::Rename { .. } | Self::Checkpoint) { "admin" } else { "test" }
     }
 
-    /// The step's command; `None` for a transaction, which has several, and for a step that is no command.
+    /// The step's command; `None` for a transaction, which has several, and for a step that is not a command.
     fn command(&self) -> Option<DocumentBuf> {
         let command = |name: &str, collection: &str| DocumentBuf::new().with(name, collection);
         Some(match self {

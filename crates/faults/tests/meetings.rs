@@ -193,7 +193,7 @@ fn value_of(outcome: Outcome) -> Option<i32> {
 }
 
 #[test]
-fn what_has_its_place_and_is_not_applied_is_seen_by_nobody_and_passed_by_no_checkpoint() {
+fn a_record_that_is_not_applied_is_seen_by_no_reader_and_passed_by_no_checkpoint() {
     let _turn = take_turns();
     for engine in durable() {
         let mut meeting = Meeting::begin(engine);

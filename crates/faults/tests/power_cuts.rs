@@ -3,7 +3,8 @@
 //! A workload runs once and every call on its files is recorded. Then disks are made, one for each seed, from the calls
 //! up to a random moment, and a server starts on each. Steps that were acknowledged with `j: true` before that moment
 //! must be there, and the data must be that of a prefix of the steps. `BUNKO_FAULTS_STATES=20000` makes more disks than
-//! usual, `BUNKO_FAULTS_SEED=17` makes only that one, and `BUNKO_FAULTS_ENOUGH=1` stops after one failure.
+//! usual, `BUNKO_FAULTS_HALF=1` only those of every second recording (0: of the others), `BUNKO_FAULTS_SEED=17` only that
+//! one, and `BUNKO_FAULTS_ENOUGH=1` stops after one failure.
 //! The disks are directories below `BUNKO_FAULTS_DISKS`, by default the temporary directory.
 
 use bunko_engines::Entry;
@@ -145,12 +146,13 @@ fn case(recording: &Recording, engine: &'static Entry, random: &mut Random) -> R
 }
 
 fn setting(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{name}={value} is no number")))
+    std::env::var(name).ok().map(|value| value.parse().unwrap_or_else(|_| panic!("{name}={value} is not a number")))
 }
 
 #[test]
-fn what_was_durable_survives_a_power_cut() {
+fn durable_writes_survive_a_power_cut() {
     let only = setting("BUNKO_FAULTS_SEED");
+    let half = setting("BUNKO_FAULTS_HALF");
     let total = setting("BUNKO_FAULTS_STATES").unwrap_or(STATES);
     let enough = setting("BUNKO_FAULTS_ENOUGH").unwrap_or(u64::MAX);
     let failures = Mutex::new(Vec::new());
@@ -160,13 +162,14 @@ fn what_was_durable_survives_a_power_cut() {
         if std::env::var("BUNKO_FAULTS_ENGINE").is_ok_and(|name| name != engine.name) {
             continue;
         }
-        let next = AtomicU64::new(only.map_or(0, |seed| seed / STATES_OF_RECORDING));
+        let next = AtomicU64::new(only.map_or(half.unwrap_or(0), |seed| seed / STATES_OF_RECORDING));
+        let step = if half.is_some() { 2 } else { 1 };
         let end = only.map_or(total.div_ceil(STATES_OF_RECORDING), |seed| seed / STATES_OF_RECORDING + 1);
         std::thread::scope(|scope| {
             for _ in 0..2 * std::thread::available_parallelism().map_or(2, usize::from) {
                 scope.spawn(|| {
                     loop {
-                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        let number = next.fetch_add(step, Ordering::Relaxed);
                         if number >= end || is_enough() {
                             return;
                         }

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_synced_is_there_and_what_was_not_may_be() {
+    fn synced_bytes_are_there_and_others_may_be() {
         let made = [create(1, "a"), write(1, b"one"), Event::Sync { file: 1 }, Event::Sync { file: 0 }];
         assert_eq!(outcomes(&made), [Some(b"one".to_vec())]);
         let mut changed = made.to_vec();

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_checkpoint_noted_is_gone_on_from() {
+    fn accounts_continue_from_the_checkpoints_note() {
         let mut state = Balances::default();
         let account = state.accounts.get_or_default(RECORDS);
         account.put(location(100, 30));
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rewritten_segment_holds_what_was_kept() {
+    fn a_rewritten_segment_holds_the_kept_documents() {
         let accounts = Accounts::default();
         {
             let mut state = accounts.state.lock();

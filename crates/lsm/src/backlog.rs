@@ -1,7 +1,7 @@
 //! The backlog of background work behind the writers, and the haste that follows from it.
 //!
 //! A flush hurries the more, the more of the active memtable has filled since it began; a merge, the more memtables
-//! were flushed beside it. The mover's haste follows from the number of full segments (`cooling`).
+//! were flushed meanwhile. The mover's haste follows from the number of full segments (`cooling`).
 
 use bunko_store::{Pace, Urgency};
 use std::sync::Arc;
@@ -76,7 +76,7 @@ impl Backlog {
         self.flushes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Begins to flush, or to free, so many keys.
+    /// Begins to flush, or to free, this many keys.
     pub fn begin_flush(self: &Arc<Self>, keys: u64) -> PacedWork {
         self.begin(Until::NextSealed { keys, begun: self.unflushed() })
     }
@@ -106,7 +106,7 @@ impl PacedWork {
         self.deadline.backlog.is_given_up()
     }
 
-    /// Notes that so many more keys are done, and rests if that is due. Must be called with no lock held.
+    /// Notes that this many more keys are done, and rests if that is due. Must be called with no lock held.
     pub fn did(&mut self, keys: u64) {
         self.deadline.done += keys;
         self.unchecked += keys;
@@ -162,8 +162,8 @@ impl Deadline {
     }
 }
 
-/// Urgency of a flush of which `done_part` is done, after `filled` of `room` bytes were written. When writers are faster
-/// than the work, a full memory would hold them up more than the work does.
+/// Urgency of a flush of which `done_part` is done, after `filled` of `room` bytes were written. When writers are
+/// faster than the work, a full memory would hold them up more than the work does.
 fn haste_of_flush(done_part: f64, filled: u64, room: u64) -> Urgency {
     if filled > room {
         Urgency::Hurry
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_work_beside_which_nobody_writes() {
+    fn no_writer_waits_for_work_without_writers() {
         let backlog = Arc::new(Backlog::default());
         backlog.note_unflushed(1000);
         backlog.note_sealed(1000);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_counted() {
+    fn waiting_work_is_counted() {
         let backlog = Backlog::default();
         backlog.note_unflushed(70);
         backlog.note_sealed(70);

@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_wrote_is_refused_or_shown_but_never_believed() {
+    fn foreign_bytes_are_refused_or_shown_but_never_believed() {
         let (block, _) = block();
         for length in 0..block.len() {
             let _ = shown(&block[..length], 6);

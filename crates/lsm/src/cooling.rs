@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn who_moves_takes_its_time_until_cold_ones_wait() {
+    fn the_mover_takes_its_time_until_cold_segments_wait() {
         assert_eq!([17, 18, 20, 21].map(haste), [Urgency::Leisure, Urgency::Usual, Urgency::Usual, Urgency::AtOnce]);
     }
 }

@@ -127,7 +127,7 @@ impl Route {
 }
 
 /// Walks memtables and tables together. It sees those that existed when it began. If a memtable is freed before the
-/// walk came to its end, it begins anew behind its last key.
+/// walk came to its end, it begins anew after its last key.
 pub(crate) struct Walk {
     tree: AnyTree,
     state: Arc<ArcSwap<State>>,
@@ -156,7 +156,7 @@ impl Walk {
         }
     }
 
-    /// The rest of the walk behind a record, the last one that it came to, as a route for a walk by leaves.
+    /// The rest of the walk after a record, the last one that it came to, as a route for a walk by leaves.
     fn behind(&mut self, record: RecordId) -> Option<RecordRoute> {
         self.set_behind(record.0.to_be_bytes().to_vec());
         self.route.records()
@@ -214,7 +214,7 @@ impl Merged {
         Self { memtables, tables, files, direction: *direction, is_started: false, last: None }
     }
 
-    /// The key behind which the walk begins anew.
+    /// The key after which the walk begins anew.
     fn last_key(&mut self) -> Option<Vec<u8>> {
         self.last.take().map(|key| key.to_vec())
     }
@@ -312,7 +312,7 @@ const ENTRIES_WITHOUT_LEAVES: u32 = 128;
 struct LeafScan {
     state: Arc<ArcSwap<State>>,
     leaves: Arc<Leaves<Leaf>>,
-    /// The rest of the route, behind the last record found.
+    /// The rest of the route, after the last record found.
     route: RecordRoute,
     walk: LeafWalk,
     is_over: bool,
@@ -342,7 +342,7 @@ impl LeafScan {
 
 /// How records are walked.
 enum Records {
-    /// As an index is walked. `leaves` is given for an ascending walk, which may turn out to be long.
+    /// By the walk that indexes use. `leaves` is given for an ascending walk, which may turn out to be long.
     Merged {
         walk: Walk,
         leaves: Option<Arc<Leaves<Leaf>>>,

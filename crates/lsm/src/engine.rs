@@ -1,4 +1,5 @@
-//! Applies batches and makes checkpoints.
+//! Applies batches and makes checkpoints: the contract `Engine` of `store`. Reads are in `view`, compaction is in `merging`,
+//! and the moves of documents out of the log are in `reclaim`.
 
 mod opening;
 
@@ -23,13 +24,14 @@ use crate::view::LsmView;
 use arc_swap::ArcSwap;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_store::{
-    Added, Clock, Effect, Effects, Effort, Engine, KeptForViews, KeyspaceId, KeyspaceStatistics, Lsn, Presence,
-    Reclaimed, RecordId, RecoveredLog, Result, Space, Staged, StorageError, View,
+    Added, Clock, CopyIntoImage, Effect, Effects, Effort, Engine, KeptForViews, KeyspaceId, KeyspaceStatistics, Lsn,
+    Presence, Reclaimed, RecordId, RecoveredLog, Result, Space, Staged, StorageError, View, files,
 };
 use bunko_versions::Views;
 use lsm_tree::{AbstractTree, AnyTree, Table, TableId};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The engine's name in `serverStatus` and the manifest.
@@ -162,6 +164,15 @@ impl Engine for LsmEngine {
         self.mover.stage(keyspace, documents)
     }
 
+    /// Tables, versions and extents never change once they have their names, and `current` is replaced by a rename.
+    fn add_to_image(&self, image: &Path) -> Result<Option<CopyIntoImage>> {
+        let trees = TreeFiles::new(image.join("trees"));
+        files::hard_link_all(&self.files.path, &trees.path)?;
+        files::hard_link_all(&self.files.tables(), &trees.tables())?;
+        files::hard_link_all(self.mover.directory(), &image.join("extents"))?;
+        Ok(None)
+    }
+
     fn view(&self, before: Lsn) -> Box<dyn View> {
         Box::new(self.view_before(before))
     }
@@ -217,8 +228,12 @@ impl Engine for LsmEngine {
         self.mover.note_is_durable()
     }
 
+    fn files_end(&self) -> Lsn {
+        Lsn(self.tree.get_highest_persisted_seqno().map_or(0, |newest| newest + 1))
+    }
+
     fn check_log(&self, log: &RecoveredLog) -> Result<()> {
-        if self.tree.get_highest_persisted_seqno().is_some_and(|newest| newest >= log.end().0) {
+        if self.files_end() > log.end() {
             return Err(StorageError::Corrupt {
                 file: self.files.current(),
                 offset_bytes: 0,
@@ -328,7 +343,7 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
-    fn store(directory: &std::path::Path) -> (Arc<Store>, Arc<LsmEngine>) {
+    fn store(directory: &Path) -> (Arc<Store>, Arc<LsmEngine>) {
         let slot = Arc::new(Mutex::default());
         let opened = Arc::clone(&slot);
         let lsm = LsmOptions { cache_bytes: 8 << 20, compression: Compression::None };
@@ -358,7 +373,7 @@ mod tests {
                 done.send(()).expect("is awaited");
             });
             let early = is_done.recv_timeout(Duration::from_millis(200));
-            // The tree makes the filter once it has chosen; then the merge goes on beside the flush.
+            // The tree makes the filter once it has chosen; then the merge continues during the flush.
             let filters = WithoutDropped::new(&engine.accounts, &engine.backlog, &engine.merger.choice);
             let _filter = filters.begin();
             let late = is_done.recv_timeout(Duration::from_secs(20));
@@ -370,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn once_nobody_writes_few_tables_are_merged_too() {
+    fn few_tables_are_merged_too_once_writes_stop() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let (store, engine) = store(directory.path());
         let merge = || engine.merge(&|| store.snapshot().lsn()).expect("merges");
@@ -399,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_in_bulk_is_soon_one_table() {
+    fn bulk_writes_soon_become_one_table() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let (store, engine) = store(directory.path());
         let put = |number: u64| {

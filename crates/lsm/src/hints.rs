@@ -53,7 +53,7 @@ mod tests {
     const OTHER: KeyspaceId = KeyspaceId(2);
 
     #[test]
-    fn what_is_in_memory_is_found_by_block_and_keyspace() {
+    fn cached_blocks_are_found_by_block_and_keyspace() {
         let hints = Hints::default();
         assert_eq!(hints.get::<u32>(1, ONE), None);
         let (made, of_other) = (Arc::new(7_u32), Arc::new("a leaf of another kind".to_owned()));

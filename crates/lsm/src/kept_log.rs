@@ -95,7 +95,7 @@ fn place(position: u64) -> (usize, usize) {
 }
 
 impl KeptLog {
-    /// An empty cache of at most so many bytes.
+    /// An empty cache of at most this many bytes.
     pub fn new(bytes_max: u64) -> Self {
         let bytes_max = if bytes_max < KEPT_BYTES_MIN { 0 } else { bytes_max };
         Self { segments: ArcSwap::default(), bytes_max, bytes: AtomicU64::new(0), changing: Mutex::default() }
@@ -184,8 +184,8 @@ impl KeptLog {
         self.segments.load().get(&segment.number).is_some_and(|there| std::ptr::eq(Arc::as_ptr(there), segment))
     }
 
-    /// If so many more bytes would exceed the limit, drops segments that were not used recently. Returns whether there
-    /// is room.
+    /// If this many more bytes would exceed the limit, drops segments that were not used recently. Returns whether
+    /// there is room.
     fn make_room(&self, sought: &mut Option<Instant>, bytes: u64, clock: &Clock) -> bool {
         let is_room = || self.bytes() + bytes <= self.bytes_max;
         if is_room() || sought.is_some_and(|sought| clock.since(sought) < UNUSED_MIN) {

@@ -5,6 +5,9 @@ use std::ops::Bound;
 
 pub(crate) const KEYSPACE_BYTES: usize = 4;
 
+/// Maximum number of bytes of a key beside its keyspace: the tree has 16 bits for the length, and panics beyond it.
+const BOUND_BYTES_MAX: usize = u16::MAX as usize - KEYSPACE_BYTES;
+
 /// A range of keys within a keyspace.
 pub(crate) type Range = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
@@ -40,11 +43,24 @@ pub(crate) fn all_of(keyspaces: &[KeyspaceId]) -> Range {
     }
 }
 
-/// A range of a keyspace, in the tree's form.
-pub(crate) fn in_tree(keyspace: KeyspaceId, range: Range) -> Range {
+/// A range of a keyspace, in the tree's form. A bound may be longer than any key.
+pub(crate) fn in_tree(keyspace: KeyspaceId, (start, end): Range) -> Range {
     let all = whole(keyspace);
-    let bound = |bound: Bound<Vec<u8>>| bound.map(|key| [keyspace.0.to_be_bytes().as_slice(), &key].concat());
-    (or(bound(range.0), all.0), or(bound(range.1), all.1))
+    let prefixed = |key: &[u8]| [keyspace.0.to_be_bytes().as_slice(), key].concat();
+    // A shorter key is below a longer bound if it is below or at the part that is left of the bound.
+    let start = match start {
+        Bound::Included(key) | Bound::Excluded(key) if key.len() > BOUND_BYTES_MAX => {
+            Bound::Excluded(prefixed(&key[..BOUND_BYTES_MAX]))
+        }
+        start => start.map(|key| prefixed(&key)),
+    };
+    let end = match end {
+        Bound::Included(key) | Bound::Excluded(key) if key.len() > BOUND_BYTES_MAX => {
+            Bound::Included(prefixed(&key[..BOUND_BYTES_MAX]))
+        }
+        end => end.map(|key| prefixed(&key)),
+    };
+    (or(start, all.0), or(end, all.1))
 }
 
 fn or(bound: Bound<Vec<u8>>, fallback: Bound<Vec<u8>>) -> Bound<Vec<u8>> {

@@ -19,7 +19,7 @@ pub(crate) struct KeyVersion {
 
 /// Number of versions in a cache line of the processor.
 const VERSIONS_OF_LINE: usize = 64 / size_of::<KeyVersion>();
-/// Number of versions before and behind the guessed one that are prefetched while the keys are searched.
+/// Number of versions before and after the guessed one that are prefetched while the keys are searched.
 const PREFETCHED_BEFORE: usize = VERSIONS_OF_LINE;
 const PREFETCHED_BEHIND: usize = 2 * VERSIONS_OF_LINE;
 
@@ -72,7 +72,7 @@ impl KeyLeaf {
         self.versions.push(version);
     }
 
-    /// Index of the first entry behind the cut.
+    /// Index of the first entry after the cut.
     pub fn find(&self, cut: Cut<'_>) -> usize {
         // Prefetches the likely versions while the keys are searched.
         self.keys.find(cut, |guess| {

@@ -93,7 +93,7 @@ struct Run {
     /// The block that the leaf was decoded from; `None` for a memtable's leaf.
     block: Option<BlockId>,
     next: usize,
-    /// Index behind the last entry of the leaf that is within the range.
+    /// Index after the last entry of the leaf that is within the range.
     stop: usize,
     is_at_end: bool,
     is_gone: bool,

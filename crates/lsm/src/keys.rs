@@ -45,11 +45,11 @@ impl Cut<'_> {
     }
 }
 
-/// The head of a cut. Keys with smaller heads stand before the cut, keys with larger heads behind it.
+/// The head of a cut. Keys with smaller heads stand before the cut, keys with larger heads after it.
 #[derive(Clone, Copy)]
 struct Head {
     head: u64,
-    /// Whether all keys with an equal head stand behind the cut, so that they need not be compared.
+    /// Whether all keys with an equal head stand after the cut, so that they need not be compared.
     is_before_same: bool,
 }
 
@@ -106,7 +106,7 @@ impl Keys {
         self.shortest = (0..=last).map(|number| self.get(number).len()).min().unwrap_or(0);
     }
 
-    /// The number of the first key behind the cut. First calls `show` with a guess of it, if one is possible.
+    /// The number of the first key after the cut. First calls `show` with a guess of it, if one is possible.
     pub fn find(&self, cut: Cut<'_>, show: impl FnOnce(usize)) -> usize {
         match self.sought(cut) {
             Sought::First => 0,
@@ -148,7 +148,7 @@ impl Keys {
             std::cmp::Ordering::Less => Sought::First,
             std::cmp::Ordering::Greater => Sought::Last,
             std::cmp::Ordering::Equal => {
-                // The cut's head contains all that is left of its key, so longer keys with an equal head stand behind
+                // The cut's head contains all that is left of its key, so longer keys with an equal head stand after
                 // it.
                 let is_before_same = rest.len() <= size_of::<u64>() && self.shortest > key.len();
                 Sought::Head(Head { head: head_of(rest), is_before_same })
@@ -250,7 +250,7 @@ mod tests {
                 let (last, begin) = key.split_last()?;
                 Some([begin, &[last.wrapping_add(1)]].concat())
             }));
-            // Shorter than all keys, and behind some that begin alike.
+            // Shorter than all keys, and after some that begin alike.
             sought.extend(all.iter().filter_map(|key| {
                 let (last, begin) = key.split_last()?.1.split_last()?;
                 Some([begin, &[last.wrapping_add(1)]].concat())

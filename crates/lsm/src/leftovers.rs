@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failure_leaves_goes_once_nothing_runs_that_may_name_it() {
+    fn leftovers_of_a_failure_go_once_no_work_may_name_them() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let leftovers = open(directory.path());
         let first = leftovers.begin().expect("begun");
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_process_left_stays_until_something_is_written() {
+    fn leftovers_of_an_earlier_process_stay_until_a_write() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let leftovers = open(directory.path());
         let writing = leftovers.begin().expect("begun");

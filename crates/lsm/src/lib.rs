@@ -4,11 +4,11 @@
 //! index keys to record ids. Its sequence numbers are the log's LSNs, so a snapshot is an LSN. Documents stay in the
 //! log until their segment is full; then the live ones move into a compressed extent and keep their locations.
 //!
-//! A location is the document's name for good, wherever its bytes are: which extent took a segment over is looked up,
-//! and the position is searched in it. So moving documents changes no tree, and an old location is never wrong. The
-//! memtables are this crate's own (`memtable`), and the newest arrangement of memtables and tables is one value that is
-//! replaced as a whole (`state`). Files that an earlier process left are put aside when the trees are opened, and
-//! removed before the first one is written (`leftovers`).
+//! A location stays the document's name for good, wherever its bytes are: a read looks up the extent that took the
+//! segment over, and searches the position in it. So moving documents changes no tree, and an old location is never
+//! wrong. The memtables are this crate's own (`memtable`), and the newest arrangement of memtables and tables is one
+//! value that is replaced as a whole (`state`). Files that an earlier process left are put aside when the trees are
+//! opened, and removed before the first one is written (`leftovers`).
 //!
 //! **Invariant:** the tree is flushed only inside a checkpoint, after the log has been synced past all that it holds.
 //! **Invariant:** neither a write nor a point read takes a lock of the tree, which the tree may hold while it waits for

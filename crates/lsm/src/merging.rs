@@ -1,4 +1,4 @@
-//! Merges the tree's tables, beside checkpoints.
+//! Merges the tree's tables, also while checkpoints run.
 //!
 //! ```text
 //!       begin                      the tree made its filter,
@@ -94,7 +94,7 @@ impl Merger {
         self.marked.store(watermark.0, Ordering::Relaxed);
     }
 
-    /// Notes that so many bytes of a memtable have become tables.
+    /// Notes that this many bytes of a memtable have become tables.
     pub fn note_flush(&self, bytes: u64, now: Instant) {
         if bytes >= FLUSH_BYTES_MIN {
             *self.last_flush.lock() = Some(now);

@@ -35,7 +35,7 @@ use bunko_store::{
 use parking_lot::Mutex;
 use removal::{Removal, Sieve};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -113,6 +113,11 @@ enum Sources {
 }
 
 impl Mover {
+    /// The directory of the extents.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     pub fn new(
         directory: PathBuf,
         documents: Arc<Documents>,

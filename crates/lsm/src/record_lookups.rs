@@ -176,7 +176,7 @@ impl RunLookups<'_> {
         Ok(())
     }
 
-    /// Goes to the block that may have a record. Returns whether the table may have it; `None` behind the last block.
+    /// Goes to the block that may have a record. Returns whether the table may have it; `None` after the last block.
     fn seek(&mut self, record: u64) -> Result<Option<bool>> {
         let leaves = self.leaves;
         key::with_key(self.keyspace, &record.to_be_bytes(), |key| {
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn one_read_takes_what_stands_together() {
+    fn one_read_takes_neighbouring_documents() {
         let together = |all: &[(u64, u32)]| stretch(&places(all));
         assert_eq!(together(&[(100, 50)]), (1, 150));
         assert_eq!(together(&[(100, 50), (150 + GAP_BYTES, 50), (10_000, 1)]), (2, 200 + GAP_BYTES));

@@ -94,7 +94,7 @@ impl TreeFiles {
         let version = parse_current(&current).map(|(number, _)| self.version(number));
         let mut unnamed = files::entries(&self.path)?;
         unnamed.retain(|path| path.is_file() && *path != self.current() && Some(path) != version.as_ref());
-        // A file whose name is no number is not a table: lsm-tree refuses it.
+        // A file whose name is not a number is not a table: lsm-tree refuses it.
         let is_unnamed = |path: &PathBuf| table_number(path).is_some_and(|number| !named.contains(&number));
         unnamed.extend(files::entries(&self.tables())?.into_iter().filter(is_unnamed));
         Ok(unnamed)

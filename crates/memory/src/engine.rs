@@ -15,7 +15,7 @@ use bunko_store::{
     Reclaimed, RecordId, Result, Space, StorageError, Survival, View,
 };
 use bunko_versions::Views;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -26,7 +26,7 @@ pub const NAME: &str = "memory";
 /// batch. The larger a batch, the larger its share of documents, which cost less.
 const OVERHEAD_FACTOR: u64 = 10;
 const OVERHEAD_BYTES_MAX: u64 = 8 << 20;
-/// At most one part in so many of the memory limit should be kept for views alone.
+/// The part (1/n) of the memory limit of which no more should be kept for views alone.
 const KEPT_PART: u64 = 4;
 /// Number of records and keys that one step of [`Engine::reclaim`] forgets or frees: some tens of milliseconds.
 const RECLAIM_ENTRIES: usize = 1 << 16;
@@ -46,6 +46,8 @@ pub struct MemoryEngine {
     limit_bytes: u64,
     used_bytes: AtomicI64,
     garbage: Garbage,
+    /// Held shared from the time an entry leaves the garbage queue until its memory is accounted for.
+    forgetting: RwLock<()>,
     dropped: Mutex<Dropped>,
 }
 
@@ -82,6 +84,7 @@ impl MemoryEngine {
             limit_bytes: options.limit_bytes,
             used_bytes: AtomicI64::new(0),
             garbage: Garbage::default(),
+            forgetting: RwLock::default(),
             dropped: Mutex::default(),
         }
     }
@@ -128,29 +131,36 @@ impl MemoryEngine {
     /// Takes up to `entries` entries from the garbage queue and forgets their versions that no view sees. Returns the
     /// number of entries taken.
     fn forget(&self, oldest_view: u64, entries: usize) -> usize {
-        let mut growth = 0;
-        let mut forgotten = 0;
-        while forgotten < entries
-            && let Some(waiting) = self.garbage.pop(oldest_view)
-        {
-            forgotten += 1;
-            growth -= WAITING_BYTES;
-            let (keyspaces, keyspace) = (&self.keyspaces, waiting.keyspace);
-            let outcome = match &waiting.entry {
-                Entry::Record(record) => {
-                    keyspaces.records.with(keyspace, |records| records.forget(*record, oldest_view))
-                }
-                Entry::Key(key) => keyspaces.indexes.with(keyspace, |index| index.forget(key, oldest_view)),
-            };
-            let (freed, waits_for) = outcome.unwrap_or((0, None));
-            growth += freed;
-            if let Some(lsn) = waits_for {
-                self.garbage.push(Waiting { lsn, ..waiting });
-                growth += WAITING_BYTES;
-            }
+        let forget_next = || {
+            let _forgetting = self.forgetting.read();
+            self.forget_next(oldest_view)
+        };
+        (0..entries).take_while(|_| forget_next()).count()
+    }
+
+    /// Forgets all versions that no view sees, those of entries included that other threads have taken from the queue.
+    fn forget_all(&self, oldest_view: u64) {
+        while self.forget(oldest_view, RECLAIM_ENTRIES) > 0 {}
+        let _alone = self.forgetting.write();
+        while self.forget_next(oldest_view) {}
+    }
+
+    /// Takes an entry from the garbage queue and forgets its versions that no view sees; false if no entry can go.
+    fn forget_next(&self, oldest_view: u64) -> bool {
+        let Some(waiting) = self.garbage.pop(oldest_view) else { return false };
+        let (keyspaces, keyspace) = (&self.keyspaces, waiting.keyspace);
+        let outcome = match &waiting.entry {
+            Entry::Record(record) => keyspaces.records.with(keyspace, |records| records.forget(*record, oldest_view)),
+            Entry::Key(key) => keyspaces.indexes.with(keyspace, |index| index.forget(key, oldest_view)),
+        };
+        let (freed, waits_for) = outcome.unwrap_or((0, None));
+        let mut growth = freed - WAITING_BYTES;
+        if let Some(lsn) = waits_for {
+            self.garbage.push(Waiting { lsn, ..waiting });
+            growth += WAITING_BYTES;
         }
         self.used_bytes.fetch_add(growth, Ordering::Relaxed);
-        forgotten
+        true
     }
 
     /// Unlinks dropped keyspaces that no view sees any more.
@@ -294,7 +304,7 @@ impl Engine for MemoryEngine {
     fn kept_for_views(&self, oldest_view: Lsn) -> Vec<KeptForViews> {
         self.unlink(oldest_view.0);
         // Versions that no view sees are not kept for views.
-        while self.forget(oldest_view.0, RECLAIM_ENTRIES) > 0 {}
+        self.forget_all(oldest_view.0);
         let bytes = self.keyspaces.records.kept_bytes() + self.keyspaces.indexes.kept_bytes();
         let bytes = u64::try_from(bytes).unwrap_or(0);
         vec![KeptForViews { place: Medium::Memory, bytes, bytes_max: self.limit_bytes / KEPT_PART }]

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_can_go_first_comes_first() {
+    fn the_first_removable_version_comes_first() {
         let garbage = Garbage::default();
         for lsn in (1..1000).rev() {
             garbage.push(Waiting { lsn, keyspace: KeyspaceId(1), entry: Entry::Record(RecordId(lsn)) });

@@ -82,7 +82,7 @@ impl Committed {
         let mut walk = TreeWalk::new(self.meta.main, (Bound::Unbounded, Bound::Unbounded), Direction::Forward);
         while let Some(slot) = walk.next(self)? {
             let entry = self.entry(slot)?;
-            let damaged = || self.file.corrupt(entry.offset_bytes, "an entry that is no keyspace");
+            let damaged = || self.file.corrupt(entry.offset_bytes, "an entry that is not a keyspace");
             if entry.key == STATE_NAME {
                 state = parse_state(entry.value).map(|watermark| (watermark, slot.page));
             } else {

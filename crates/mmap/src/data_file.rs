@@ -101,6 +101,11 @@ impl DataFile {
         Ok(Self { env, path, file, page_bytes, map_bytes, clock, bus_errors, map })
     }
 
+    /// The data file of a data directory.
+    pub fn path_in(data_directory: &Path) -> PathBuf {
+        data_directory.join(DIRECTORY).join(FILE_NAME)
+    }
+
     /// Makes a SIGBUS in LMDB's own map end the process with a message too. LMDB does not tell where its map is, but it
     /// lends the watermark's entry from it, which stands in page `page`, known to be intact.
     pub fn register_lmdb_map(&self, page: u64) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use crate::arrangement::Arrangement;
 use crate::committed::Committed;
+use crate::copy::Copy;
 use crate::data_file::{DataFile, KEYSPACES_MAX};
 use crate::free_pages;
 use crate::growth::Growth;
@@ -12,11 +13,12 @@ use crate::writer::{Writer, Written};
 use arc_swap::ArcSwap;
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_store::{
-    Added, Effects, Effort, Engine, EngineKind, KeptForViews, KeyspaceId, KeyspaceStatistics, Lsn, Medium, Opening,
-    Reclaimed, RecoveredLog, Result, Space, StorageError, Survival, View,
+    Added, CopyIntoImage, Effects, Effort, Engine, EngineKind, KeptForViews, KeyspaceId, KeyspaceStatistics, Lsn,
+    Medium, Opening, Reclaimed, RecoveredLog, Result, Space, StorageError, Survival, View,
 };
 use bunko_versions::Views;
 use parking_lot::Mutex;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -209,7 +211,7 @@ impl Engine for MmapEngine {
     fn check_settings(&self, settings: DocumentRef<'_>) -> Result<(), String> {
         match settings.iter().next() {
             Some(setting) => {
-                Err(format!("'{}' is no setting of storage engine '{NAME}', which has none", setting.name))
+                Err(format!("'{}' is not a setting of storage engine '{NAME}', which has none", setting.name))
             }
             None => Ok(()),
         }
@@ -243,6 +245,11 @@ impl Engine for MmapEngine {
         let growth = self.state.load().active.apply(lsn, effects, views);
         self.unflushed_bytes.fetch_add(growth as u64, Ordering::Relaxed);
         Ok(())
+    }
+
+    fn add_to_image(&self, image: &Path) -> Result<Option<CopyIntoImage>> {
+        let committed = Arc::clone(&self.state.load().committed);
+        Copy::begin(committed, image).map(|copy| Some(copy.rest()))
     }
 
     fn view(&self, before: Lsn) -> Box<dyn View> {
@@ -282,6 +289,10 @@ impl Engine for MmapEngine {
             counters.longest_checkpoint_micros = counters.longest_checkpoint_micros.max(micros);
         }
         self.state.load().committed.note()
+    }
+
+    fn files_end(&self) -> Lsn {
+        self.state.load().committed.watermark
     }
 
     fn check_log(&self, log: &RecoveredLog) -> Result<()> {

@@ -28,6 +28,7 @@
 mod arrangement;
 mod bus_error;
 mod committed;
+mod copy;
 mod corruption;
 mod cursor;
 mod data_file;

@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 /// Offsets of the fields that we read in a meta page.
-/// Source: `MDB_meta` in LMDB 0.9 (`mdb.c`), behind a page header.
+/// Source: `MDB_meta` in LMDB 0.9 (`mdb.c`), after a page header.
 const FREE: usize = HEADER_BYTES + 24;
 const MAIN: usize = FREE + Tree::ENCODED_BYTES;
 const LAST_PAGE: usize = MAIN + Tree::ENCODED_BYTES;

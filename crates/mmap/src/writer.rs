@@ -41,7 +41,7 @@ impl Writer {
     ///
     /// A large amount is written in several transactions, with the watermark in the last one only. A crash between two
     /// of them leaves entries that are newer than the watermark. The log replays all of these: each came from a
-    /// memtable that is newer than the last watermark, so its effect stands in the log behind that.
+    /// memtable that is newer than the last watermark, so its effect stands in the log after that.
     pub fn write(&mut self, committed: &Committed, memtables: &[Arc<Memtable>], watermark: Lsn) -> Result<Written> {
         // LMDB trusts the pages that it changes, and the list of pages that it may write over. Damage there would
         // spread, or end the process.

@@ -6,8 +6,8 @@ use crate::record_file::{RecordFile, RecordReader, RecordWriter};
 use bunko_errors::Result;
 use bunko_operation::OperationContext;
 
-/// Maximum number of runs of one level. As many become one of the next, so that few files are open, and none is
-/// rewritten often.
+/// Maximum number of runs of one level. When a level has this many, they are merged into one run of the next level, so
+/// that few files are open, and none is rewritten often.
 const RUNS_MAX: usize = 32;
 
 /// The runs of one sort, in the order of the input that they came from.
@@ -28,7 +28,8 @@ impl Runs {
         self.runs.is_empty()
     }
 
-    /// Adds a run of later records than all those that are there; no more than `wanted` records of a merged run count.
+    /// Adds a run whose records arrived after those of all present runs. If runs are merged into one, at most `wanted`
+    /// records are kept.
     pub fn add(&mut self, writer: RecordWriter, wanted: u64, operation: &OperationContext) -> Result<()> {
         let (file, written) = writer.finish()?;
         self.spilled += Spilled { spills: 1, ..written };

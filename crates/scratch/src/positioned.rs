@@ -129,7 +129,7 @@ impl Lent {
 }
 
 impl Positioned {
-    /// The record at a position; `None` behind the last.
+    /// The record at a position; `None` after the last.
     /// # Errors
     /// Errors of files and of counting work.
     pub fn get(&mut self, position: usize, operation: &OperationContext) -> Result<Option<Lent>> {

@@ -9,14 +9,14 @@ use bunko_operation::OperationContext;
 pub struct QueueWriter(RecordWriter);
 
 impl QueueWriter {
-    /// Begins a file in the operation's scratch space; nothing where it has none.
+    /// Begins a file in the operation's scratch space; `None` if the operation has none.
     /// # Errors
     /// Failures of the file.
     pub fn create(operation: &OperationContext) -> Result<Option<Self>> {
         Ok(RecordWriter::create(operation)?.map(Self))
     }
 
-    /// Adds a record behind those that are there.
+    /// Adds a record after those that are there.
     /// # Errors
     /// Failures of the file, and `Interrupted` if the operation is killed.
     pub fn add(&mut self, value: &[u8], operation: &OperationContext) -> Result<()> {

@@ -64,7 +64,7 @@ impl Sorter {
     /// counting work.
     #[inline]
     pub fn add(&mut self, key: &[u8], value: &[&[u8]], operation: &OperationContext) -> Result<()> {
-        // A later record with an equal key sorts behind the earlier one.
+        // A later record with an equal key sorts after the earlier one.
         if self.last_wanted.as_ref().is_some_and(|last| last.as_slice() <= key) {
             return Ok(());
         }

@@ -98,7 +98,7 @@ impl SpoolReader {
         }
     }
 
-    /// The value at a position; `None` behind the last.
+    /// The value at a position; `None` after the last.
     /// # Errors
     /// Errors of files and of counting work.
     pub fn get(&mut self, position: usize, operation: &OperationContext) -> Result<Option<&[u8]>> {

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_shrink_is_stored_as_it_is() {
+    fn incompressible_blocks_are_stored_as_they_are() {
         let mut builder = BlockBuilder::default();
         let noise: Vec<u8> = (0..1000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         builder.push(7, RecordId(1), &noise);

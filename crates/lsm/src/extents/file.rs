@@ -128,7 +128,7 @@ impl Extent {
     }
 
     /// Asks the operating system to read ahead for a scan, from a block on. Returns the number of the first block
-    /// behind that.
+    /// after that.
     pub fn read_ahead(&self, from: usize) -> usize {
         let start = self.blocks[from].offset;
         let behind = self.blocks[from..].partition_point(|block| block.offset < start + READ_AHEAD_BYTES);

@@ -1,4 +1,4 @@
-//! A merge that chooses tables, with flushes beside it.
+//! A merge that chooses tables, with concurrent flushes.
 
 use super::Choice;
 use bunko_sync::atomic::{AtomicUsize, Ordering};

@@ -87,7 +87,7 @@ fn the_log_is_kept_within_a_bound_until_it_is_moved() {
     }
     let most = kept_bytes(&store);
     assert!(most <= KEPT_BYTES_MAX, "{most}");
-    // Reads behind the last full stretch work although that part has not been completely written.
+    // Reads after the last full stretch work although that part has not been completely written.
     insert(&store, DOCUMENTS..DOCUMENTS + 3);
     for _ in 0..20 {
         read(&store, DOCUMENTS - 3..DOCUMENTS + 3);

@@ -7,7 +7,7 @@ use bunko_testkit::random::Random;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// In the tree, all keys of the second keyspace stand behind those of the first.
+/// In the tree, all keys of the second keyspace stand after those of the first.
 const KEYSPACES: [KeyspaceId; 2] = [KeyspaceId(5), KeyspaceId(6)];
 const KEYS: u64 = 4000;
 

@@ -1,5 +1,6 @@
 //! All integration tests of the crate, as modules of one program.
 
+mod applying;
 mod damage;
 mod extents;
 mod kept_log;

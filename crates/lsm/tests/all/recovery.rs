@@ -36,7 +36,7 @@ fn records(store: &Store) -> Vec<u64> {
 }
 
 #[test]
-fn what_an_earlier_process_left_goes_though_nothing_is_reclaimed() {
+fn leftovers_of_an_earlier_process_go_without_reclaim() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let store = open(directory.path()).expect("opens");
     insert(&store, 1..3);

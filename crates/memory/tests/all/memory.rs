@@ -60,7 +60,7 @@ fn updates_of_the_same_documents_fill_nothing() {
 }
 
 #[test]
-fn what_a_snapshot_held_goes_when_it_closes() {
+fn versions_held_by_a_snapshot_go_when_it_closes() {
     let store = store(u64::MAX);
     for record in 1..=100 {
         insert_one(&store, record, &[1; 500]).expect("room");
@@ -207,4 +207,46 @@ fn a_snapshot_stands_still_while_many_threads_write() {
     assert_eq!(all.len() as u64, THREADS * RECORDS_EACH);
     assert!(all.iter().all(|(_, document)| **document == 7_u64.to_le_bytes()));
     assert_eq!((status(&store, "entriesWithOldVersions"), status(&store, "keys")), (0, all.len() as i64));
+}
+
+/// A thread that writes another record may have taken this one from the queue of garbage, and one that reclaims may have
+/// pinned the oldest state.
+#[test]
+fn versions_that_another_thread_is_forgetting_are_not_kept_for_snapshots() {
+    const DOCUMENT_BYTES: usize = 1 << 20;
+    let store = store(u64::MAX);
+    let large = vec![1; DOCUMENT_BYTES];
+    insert_one(&store, 1, &large).expect("room");
+    insert_one(&store, 2, &[1]).expect("room");
+    let replace_one = |record, document: &[u8]| {
+        let mut batch = Batch::new();
+        replace(&store, &mut batch, RECORDS, record, document);
+        store.commit(&batch).expect("room");
+    };
+    let ends = AtomicBool::new(false);
+    let until_the_end = |work: &dyn Fn()| {
+        while !ends.load(Ordering::Relaxed) {
+            work();
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| until_the_end(&|| replace_one(2, &[2])));
+        scope.spawn(|| until_the_end(&|| store.reclaim_all(|| true).expect("nothing fails")));
+        let mut kept_bytes = 0;
+        for _ in 0..60 {
+            let older = [(); 8].map(|()| {
+                let snapshot = store.snapshot();
+                replace_one(1, &large);
+                snapshot
+            });
+            let newest = store.snapshot();
+            replace_one(1, &large);
+            drop(older);
+            let kept: u64 = store.kept_for_snapshots().iter().map(|(_, kept)| kept.bytes).sum();
+            kept_bytes = kept_bytes.max(kept);
+            drop(newest);
+        }
+        ends.store(true, Ordering::Relaxed);
+        assert!(kept_bytes < 2 * DOCUMENT_BYTES as u64, "{kept_bytes} bytes are kept");
+    });
 }

@@ -3,7 +3,7 @@
 use crate::*;
 use std::ops::Bound;
 
-/// Keys of 4 to 5 KB in three groups, each with a common prefix of 4 KB, and short keys before, between and behind
+/// Keys of 4 to 5 KB in three groups, each with a common prefix of 4 KB, and short keys before, between and after
 /// them.
 fn sorted_keys() -> Vec<Vec<u8>> {
     let mut keys: Vec<Vec<u8>> = Vec::new();

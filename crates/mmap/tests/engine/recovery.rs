@@ -83,6 +83,6 @@ fn settings_are_refused_by_name() {
     assert_eq!(engine.check_settings(DocumentBuf::new().as_ref()), Ok(()));
     assert_eq!(
         engine.check_settings(DocumentBuf::new().with("configString", "x").as_ref()),
-        Err("'configString' is no setting of storage engine 'mmap', which has none".to_owned())
+        Err("'configString' is not a setting of storage engine 'mmap', which has none".to_owned())
     );
 }

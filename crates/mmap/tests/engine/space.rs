@@ -150,7 +150,7 @@ fn open_small(path: &Path) -> Arc<Store> {
 const SMALL_MAP_BYTES: u64 = 64 << 20;
 
 #[test]
-fn what_does_not_fit_into_the_map_is_refused_before_it_is_kept() {
+fn batches_that_do_not_fit_into_the_map_are_refused_before_they_are_kept() {
     for bytes in [2 << 20, 100 << 10, 1000] {
         let directory = tempfile::tempdir().expect("temporary directory");
         let store = open_small(directory.path());

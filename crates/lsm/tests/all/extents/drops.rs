@@ -53,7 +53,7 @@ fn their_keys_do_not_pile_up() {
 }
 
 #[test]
-fn what_an_open_view_shows_of_them_stays() {
+fn dropped_documents_stay_for_an_open_view() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let store = open(directory.path()).expect("opens");
     let keyspace = fill(&store, 0);

@@ -100,7 +100,7 @@ fn extent_bytes(path: &Path) -> u64 {
 }
 
 #[test]
-fn what_was_written_of_late_is_not_moved_unless_all_is_to_be_brought_to_rest() {
+fn recent_documents_are_moved_only_for_an_engine_at_rest() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let store = open(directory.path()).expect("opens");
     (1..=1000).for_each(|number| put(&store, RECORDS, number, 0));
@@ -114,7 +114,7 @@ fn what_was_written_of_late_is_not_moved_unless_all_is_to_be_brought_to_rest() {
 }
 
 #[test]
-fn documents_of_full_segments_move_and_are_found_by_all_who_look() {
+fn documents_of_full_segments_move_and_every_reader_finds_them() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let store = open(directory.path()).expect("opens");
     (1..=2000).for_each(|number| put(&store, RECORDS, number, 0));

@@ -101,7 +101,7 @@ fn deleted_ones_give_their_space_back() {
 }
 
 #[test]
-fn what_is_never_named_goes() {
+fn unnamed_extents_are_removed() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let store = open(directory.path()).expect("opens");
     drop(stage(&store, 1..11));
