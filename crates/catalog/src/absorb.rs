@@ -5,9 +5,9 @@
 //! ```text
 //! before: index types and arrays, record ids, "indexes are changing" ──► views see the record ──► after: all the rest
 //! ```
-//! So readers find what they find on a primary, which commits a change and shows it then. The first step only widens:
-//! a plan must know an array or a type before a view has its keys, and a record id must be below the end that scans ask
-//! for. A query whose index is being changed waits, or is planned again.
+//! So readers find the same as on a primary, which shows a change after it has committed it. The first step only
+//! widens: a plan must know an array or a type before a view has its keys, and a record id must be below the end that
+//! scans ask for. A query whose index is being changed waits, or is planned again.
 //!
 //! The record's document is read by the code that reads it at a start (`persistence`). An existing collection stays and
 //! only gets the difference, because operations hold the collection and its indexes, with samples, plans and counters.
@@ -25,26 +25,37 @@ use crate::{Catalog, Collection, Index, IndexState, Namespace, from_storage, sea
 use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::Result;
 use bunko_store::planted::{self, Bug};
-use bunko_store::{Effect, Effects, KeyspaceId, Lsn, RecordId, Secondary};
+use bunko_store::{Applying, Effect, Effects, KeyspaceId, Lsn, RecordId, Role, StorageError};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Changes of a record that views do not see yet.
 #[derive(Default)]
 struct Coming {
-    /// Records of the catalog, with their new documents or `None` for a deletion, in the order of the log.
+    /// Records of the catalog, with their last documents or `None` for a deletion.
     records: Vec<(RecordId, Option<DocumentBuf>)>,
     /// Record stores in which documents change, each with the largest record id that is put.
     touched: Vec<(KeyspaceId, u64)>,
 }
 
-/// A collection that a record changes, and what the record makes of it.
+/// A collection that a record changes, and its new form.
 struct Remade {
     collection: Arc<Collection>,
     parts: Parts,
     indexes: Vec<Arc<Index>>,
     /// Whether the collection has other indexes afterwards, or other specifications.
     are_other_indexes: bool,
+}
+
+/// Changes of the directory of collections. Readers see all changes of a record at once: a rename that drops its target
+/// would otherwise leave its new name without a collection for a moment.
+#[derive(Default)]
+struct Moves {
+    created: Vec<Arc<Collection>>,
+    dropped: Vec<Arc<Collection>>,
+    renamed: Vec<(Arc<Collection>, Namespace)>,
 }
 
 impl Coming {
@@ -57,6 +68,7 @@ impl Coming {
             };
             if keyspace == CATALOG {
                 let document = put.map(|document| DocumentRef::trusted(document).to_owned());
+                self.records.retain(|(known, _)| *known != record);
                 self.records.push((record, document));
                 continue;
             }
@@ -70,37 +82,107 @@ impl Coming {
 }
 
 impl Catalog {
-    /// Applies the committed records of a secondary's log up to `up_to`, and absorbs them into the catalog of its store.
-    /// Returns the position up to which views see everything.
+    /// Applies the records of a secondary's log that end at or below the commit point, and absorbs them into the
+    /// catalog. Returns the position up to which views see everything.
     /// # Errors
-    /// Failures of the storage, after which a later call goes on; `InternalError` for a damaged record of the catalog,
-    /// after which the catalog must be opened again.
-    pub fn apply_committed(&self, secondary: &Secondary, up_to: Lsn) -> Result<Lsn> {
-        let mut applying = secondary.applying(up_to).map_err(from_storage)?;
+    /// `NotSecondary`; failures of the storage, after which a later call goes on; `InternalError` for a damaged record
+    /// of the catalog, after which the catalog must be opened again.
+    pub fn apply_committed(&self) -> Result<Lsn> {
+        self.apply_up_to(self.store.committed_part_end())
+    }
+
+    /// As [`Catalog::apply_committed`], but stops before the first record that was written after `until_ms`, in milliseconds
+    /// since 1970, and ends above `least`. Returns the time of that record.
+    /// # Errors
+    /// As there.
+    pub fn apply_committed_until(&self, until_ms: u64, least: Lsn) -> Result<Option<u64>> {
+        let mut applying = self.store.applying(self.store.committed_part_end()).map_err(from_storage)?;
         while applying.advance().map_err(from_storage)? {
-            let mut coming = Coming::default();
-            let read = applying.each_part(&mut |effects| {
-                coming.add(effects);
-                Ok(())
-            });
-            read.map_err(from_storage)?;
-            self.prepare_documents(&coming);
-            if coming.records.is_empty() {
-                applying.apply().map_err(from_storage)?;
-                self.tell(&coming, BTreeSet::new());
-                continue;
+            if let Some(next) = applying.moment().filter(|next| next.time_ms > until_ms && next.end > least) {
+                return Ok(Some(next.time_ms));
             }
-            let mut changes = self.changes.lock();
-            let remade = self.prepare_structure(&coming)?;
-            let changing = remade.iter().filter(|remade| remade.are_other_indexes);
-            let changing: Vec<_> = changing.map(|remade| remade.collection.change_indexes()).collect();
-            let lsn = applying.apply().map_err(from_storage)?;
-            let names = self.absorb(&mut changes, &coming, &remade, lsn)?;
-            drop(changing);
-            drop(changes);
-            self.tell(&coming, names);
+            self.apply_next(&mut applying)?;
         }
+        Ok(None)
+    }
+
+    /// Makes the member the primary of a term: applies the rest of the log, above the commit point too, because this
+    /// member keeps all of it; reads the write histories again if records were applied since it was primary last; then
+    /// begins the term. The vote for the term must have been saved before. Returns the position of the term's record.
+    /// # Errors
+    /// As [`Catalog::apply_committed`]; failures of writing to the log. The member is not primary then.
+    pub fn become_primary(&self, term: u64) -> Result<Lsn> {
+        loop {
+            if self.store.role() == Role::Secondary {
+                self.apply_up_to(Lsn(u64::MAX))?;
+                // New histories must not get ids that the other primary has given.
+                if self.has_absorbed.swap(false, Ordering::AcqRel) {
+                    // The next attempt repeats a reading that failed.
+                    let reloaded = self.reload_write_histories();
+                    reloaded.inspect_err(|_| self.has_absorbed.store(true, Ordering::Release))?;
+                }
+            }
+            match self.store.begin_term(term) {
+                // Records have arrived in between.
+                Err(StorageError::Unapplied) => {}
+                outcome => return outcome.map_err(from_storage),
+            }
+        }
+    }
+
+    /// Applies records of a secondary's log, above the commit point too, for about the time `slice`, but at least one. Returns
+    /// whether all are applied: a member that becomes primary calls this until they are, and can do other work in between.
+    /// # Errors
+    /// As [`Catalog::apply_committed`].
+    pub fn apply_rest(&self, slice: Duration) -> Result<bool> {
+        if self.store.role() != Role::Secondary {
+            return Ok(true);
+        }
+        let clock = self.store.clock();
+        let until = clock.now() + slice;
+        let mut applying = self.store.applying(Lsn(u64::MAX)).map_err(from_storage)?;
+        while applying.advance().map_err(from_storage)? {
+            self.apply_next(&mut applying)?;
+            if clock.now() >= until {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn apply_up_to(&self, end: Lsn) -> Result<Lsn> {
+        let mut applying = self.store.applying(end).map_err(from_storage)?;
+        while applying.advance().map_err(from_storage)? {
+            self.apply_next(&mut applying)?;
+        }
+        drop(applying);
         Ok(self.store.visible_end())
+    }
+
+    fn apply_next(&self, applying: &mut Applying<'_>) -> Result<()> {
+        self.has_absorbed.store(true, Ordering::Release);
+        let mut coming = Coming::default();
+        let read = applying.each_part(&mut |effects| {
+            coming.add(effects);
+            Ok(())
+        });
+        read.map_err(from_storage)?;
+        self.prepare_documents(&coming);
+        if coming.records.is_empty() {
+            applying.apply().map_err(from_storage)?;
+            self.tell(&coming, BTreeSet::new());
+            return Ok(());
+        }
+        let mut changes = self.changes.lock();
+        let remade = self.prepare_structure(&coming)?;
+        let changing = remade.iter().filter(|remade| remade.are_other_indexes);
+        let changing: Vec<_> = changing.map(|remade| remade.collection.change_indexes()).collect();
+        let lsn = applying.apply().map_err(from_storage)?;
+        let names = self.absorb(&mut changes, &coming, &remade, lsn)?;
+        drop(changing);
+        drop(changes);
+        self.tell(&coming, names);
+        Ok(())
     }
 
     /// Calls `hook` whenever a secondary has applied changes of documents in this collection, or of the collection
@@ -121,7 +203,7 @@ impl Catalog {
         }
     }
 
-    /// Reads the new form of the collections that exist already, and widens what plans must know early.
+    /// Reads the new form of the collections that exist already, and widens the arrays and types of their indexes.
     fn prepare_structure(&self, coming: &Coming) -> Result<Vec<Remade>> {
         let mut all = Vec::new();
         for (record, document) in &coming.records {
@@ -135,7 +217,8 @@ impl Catalog {
         Ok(all)
     }
 
-    /// Shows what a record makes of the catalog; views see the record. Returns the names of the collections concerned.
+    /// Makes the record's changes of the catalog visible, once views see the record. Returns the names of the
+    /// collections concerned.
     fn absorb(
         &self,
         changes: &mut Allocation,
@@ -143,7 +226,7 @@ impl Catalog {
         remade: &[Remade],
         lsn: Lsn,
     ) -> Result<BTreeSet<Namespace>> {
-        let mut names = BTreeSet::new();
+        let (mut moves, mut names) = (Moves::default(), BTreeSet::new());
         for (record, document) in &coming.records {
             let present = self.collections.read().with_catalog_record(*record).cloned();
             match document {
@@ -152,43 +235,49 @@ impl Catalog {
                 }
                 Some(document) => {
                     changes.absorb_record(*record);
-                    match remade.iter().rev().find(|remade| remade.collection.catalog_record == *record) {
-                        Some(remade) => self.absorb_change(remade, lsn, &mut names),
+                    match remade.iter().find(|remade| remade.collection.catalog_record == *record) {
+                        Some(remade) => Self::absorb_change(remade, lsn, &mut moves, &mut names),
                         None => {
-                            let collection = persistence::read_collection(&self.store, *record, document.as_ref())?;
-                            if let Some(present) = present {
-                                self.absorb_drop(&present, lsn, &mut names);
+                            let created = persistence::read_collection(&self.store, *record, document.as_ref())?;
+                            if !created.strings().is_bytes() || created.namespace().holds_views() {
+                                self.note_collation();
                             }
-                            self.absorb_creation(collection, lsn, &mut names);
+                            created.occupancy.note_change(lsn);
+                            moves.created.push(Arc::new(created));
+                            moves.dropped.extend(present);
                         }
                     }
                 }
-                None => present.iter().for_each(|present| self.absorb_drop(present, lsn, &mut names)),
+                None => moves.dropped.extend(present),
             }
         }
+        self.show_moves(&moves, lsn, &mut names);
         Ok(names)
     }
 
-    fn absorb_creation(&self, collection: Collection, lsn: Lsn, names: &mut BTreeSet<Namespace>) {
-        if !collection.strings().is_bytes() || collection.namespace().holds_views() {
-            self.note_collation();
+    fn show_moves(&self, moves: &Moves, lsn: Lsn, names: &mut BTreeSet<Namespace>) {
+        names.extend(moves.created.iter().map(|created| created.namespace().as_ref().clone()));
+        let renamed = moves.renamed.iter().map(|(collection, _)| collection);
+        for left in moves.dropped.iter().chain(renamed).map(|collection| collection.namespace()) {
+            self.past_states.note_removed(&self.store, &left, lsn);
+            names.insert(left.as_ref().clone());
         }
-        collection.occupancy.note_change(lsn);
-        names.insert(collection.namespace().as_ref().clone());
-        self.collections.write().insert(&Arc::new(collection));
-    }
-
-    fn absorb_drop(&self, collection: &Collection, lsn: Lsn, names: &mut BTreeSet<Namespace>) {
-        let namespace = collection.namespace();
-        self.past_states.note_removed(&self.store, &namespace, lsn);
-        names.insert(namespace.as_ref().clone());
-        // Both under one lock, so that a lookup by name never finds a dropped collection.
+        // All changes happen under one lock, so that a lookup by name finds neither a dropped collection nor a gap.
         let mut collections = self.collections.write();
-        collection.set_dropped();
-        collections.remove(collection);
+        for collection in &moves.dropped {
+            collection.set_dropped();
+            collections.remove(collection);
+        }
+        moves.renamed.iter().for_each(|(collection, _)| collections.remove(collection));
+        for (collection, to) in &moves.renamed {
+            collection.rename(to.clone());
+            collections.insert(collection);
+            names.insert(to.clone());
+        }
+        moves.created.iter().for_each(|collection| collections.insert(collection));
     }
 
-    fn absorb_change(&self, remade: &Remade, lsn: Lsn, names: &mut BTreeSet<Namespace>) {
+    fn absorb_change(remade: &Remade, lsn: Lsn, moves: &mut Moves, names: &mut BTreeSet<Namespace>) {
         let Remade { collection, parts, indexes, are_other_indexes } = remade;
         let mut is_other = *are_other_indexes;
         for (index, read) in indexes.iter().zip(&parts.indexes) {
@@ -207,15 +296,9 @@ impl Catalog {
         if search_index::encode(&collection.search_indexes()) != search_index::encode(&parts.search_indexes) {
             collection.set_search_indexes(parts.search_indexes.clone());
         }
-        let from = collection.namespace();
-        names.insert(from.as_ref().clone());
-        if *from != parts.namespace {
-            self.past_states.note_removed(&self.store, &from, lsn);
-            names.insert(parts.namespace.clone());
-            let mut collections = self.collections.write();
-            collections.remove(collection);
-            collection.rename(parts.namespace.clone());
-            collections.insert(collection);
+        names.insert(collection.namespace().as_ref().clone());
+        if *collection.namespace() != parts.namespace {
+            moves.renamed.push((Arc::clone(collection), parts.namespace.clone()));
             is_other = true;
         }
         if is_other {

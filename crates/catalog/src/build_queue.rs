@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_up_lets_those_behind_it_pass() {
+    fn a_build_that_gives_up_lets_later_ones_pass() {
         let builds = IndexBuilds::default();
         builds.set_active_max(1);
         let active = builds.enter(&soon).expect("room");

@@ -5,10 +5,9 @@
 //! it. A key of a unique index leads to one record. Further records with the key are kept here until one of the records
 //! gives it up, or the build ends and refuses them.
 
-use crate::Index;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
-use bunko_store::{Batch, KeyspaceId, RecordId, View};
+use bunko_store::{KeyspaceId, RecordId};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -30,6 +29,16 @@ pub(crate) struct IndexBuild {
     total: AtomicU64,
     /// Whether the build waits for other builds to end.
     is_waiting: AtomicBool,
+}
+
+/// An effect of a committed batch on a build.
+pub(crate) enum BuildNote {
+    /// All keys of the record were put.
+    Changed(RecordId),
+    /// The record has a unique key that leads to another record.
+    HolderAdded(KeyspaceId, Vec<u8>, RecordId),
+    /// The record no longer has the key, or the key leads to the record now.
+    HolderRemoved(KeyspaceId, Vec<u8>, RecordId),
 }
 
 /// Marks a build as waiting for its turn while it exists.
@@ -177,44 +186,6 @@ impl IndexBuild {
         Ok(())
     }
 
-    /// Puts a key of a record unless it exists. The caller holds the lock of the record and, for a unique index, of the
-    /// key.
-    pub fn put_key<'b>(
-        &'b self,
-        view: &dyn View,
-        (index, key): (&Index, &[u8]),
-        record: RecordId,
-        batch: &mut Batch<'_>,
-        notes: &mut BuildNotes<'b>,
-    ) -> bunko_store::Result<()> {
-        match view.key(index.keyspace, key)? {
-            Some(holder) if holder == record => {}
-            Some(_) => notes.add_holder(self, index, key, record),
-            None => {
-                batch.put_key(index.keyspace, key, record);
-                // The record may have waited for the key.
-                notes.remove_holder(self, index, key, record);
-            }
-        }
-        Ok(())
-    }
-
-    /// Removes a key if it belongs to the record. The caller holds the locks that `put_key` needs.
-    pub fn delete_key<'b>(
-        &'b self,
-        view: &dyn View,
-        (index, key): (&Index, &[u8]),
-        record: RecordId,
-        batch: &mut Batch<'_>,
-        notes: &mut BuildNotes<'b>,
-    ) -> bunko_store::Result<()> {
-        match view.key(index.keyspace, key)? {
-            Some(holder) if holder == record => batch.delete_key(index.keyspace, key),
-            _ => notes.remove_holder(self, index, key, record),
-        }
-        Ok(())
-    }
-
     /// The first keys, at most `count_max`, that lead to another record, or to none, while records wait for them.
     pub fn contested_keys(&self, count_max: usize) -> Vec<(KeyspaceId, Vec<u8>)> {
         self.others.lock().records.keys().take(count_max).cloned().collect()
@@ -225,78 +196,22 @@ impl IndexBuild {
         self.others.lock().records.get(key).cloned().unwrap_or_default()
     }
 
-    /// Whether so many records wait for keys that the build should fail.
+    /// Takes over what a committed batch did to a record.
+    pub fn note(&self, note: BuildNote) {
+        match note {
+            BuildNote::Changed(record) => self.changed.lock().note(record),
+            BuildNote::HolderAdded(keyspace, key, record) => self.others.lock().add(keyspace, key, record),
+            BuildNote::HolderRemoved(keyspace, key, record) => self.others.lock().remove(keyspace, key, record),
+        }
+    }
+
+    /// Whether the build should fail because too many records wait for keys.
     pub fn is_crowded(&self) -> bool {
         self.others.lock().count > OTHER_HOLDERS_MAX
-    }
-}
-
-/// A batch's effects on indexes that are being built. They are told to the builds after the commit, before the locks
-/// are released.
-#[derive(Default)]
-pub(crate) struct BuildNotes<'b> {
-    notes: Vec<(&'b IndexBuild, BuildNote)>,
-}
-
-enum BuildNote {
-    Changed(RecordId),
-    HolderAdded(KeyspaceId, Vec<u8>, RecordId),
-    HolderRemoved(KeyspaceId, Vec<u8>, RecordId),
-}
-
-impl<'b> BuildNotes<'b> {
-    /// Notes that this batch puts all keys of the record into the index.
-    pub fn change(&mut self, build: &'b IndexBuild, record: RecordId) {
-        self.notes.push((build, BuildNote::Changed(record)));
-    }
-
-    /// Notes that the record has a unique key which leads to another record.
-    pub fn add_holder(&mut self, build: &'b IndexBuild, index: &Index, key: &[u8], record: RecordId) {
-        self.notes.push((build, BuildNote::HolderAdded(index.keyspace, key.to_vec(), record)));
-    }
-
-    pub fn remove_holder(&mut self, build: &'b IndexBuild, index: &Index, key: &[u8], record: RecordId) {
-        if index.is_unique {
-            self.notes.push((build, BuildNote::HolderRemoved(index.keyspace, key.to_vec(), record)));
-        }
-    }
-
-    /// Tells the builds, once the batch is committed.
-    pub fn tell(self) {
-        for (build, note) in self.notes {
-            match note {
-                BuildNote::Changed(record) => build.changed.lock().note(record),
-                BuildNote::HolderAdded(keyspace, key, record) => build.others.lock().add(keyspace, key, record),
-                BuildNote::HolderRemoved(keyspace, key, record) => build.others.lock().remove(keyspace, key, record),
-            }
-        }
     }
 }
 
 /// The failure of a build whose index or collection is dropped.
 pub(crate) fn aborted(reason: &str) -> Failure {
     Failure::new(ErrorCode::INDEX_BUILD_ABORTED, format!("Index build aborted: {reason}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn changes_are_noted_before_the_builder_only() {
-        let build = IndexBuild::default();
-        build.begin(RecordId(100_000), 7);
-        let note = |record: u64| {
-            let mut notes = BuildNotes::default();
-            notes.change(&build, RecordId(record));
-            notes.tell();
-            build.is_changed(RecordId(record))
-        };
-        assert!(note(1) && note(63) && note(64) && note(99_999));
-        assert!(!build.is_changed(RecordId(2)) && !note(100_000));
-        build.advance(RecordId(50_000), 5);
-        assert!(!note(49_999) && note(50_001) && build.is_changed(RecordId(99_999)));
-        assert!(!build.is_changed(RecordId(1)), "what lies behind is forgotten");
-        assert_eq!(build.progress(), (5, 7));
-    }
 }

@@ -2,12 +2,13 @@
 //!
 //! Source: MongoDB manual, "Capped Collections".
 
+use crate::cap::Cap;
 use crate::commit::Attempt;
 use crate::effects::Effects;
 use crate::index_keys::{index_keys, stored_key};
 use crate::write::{key_stripe, record_stripe};
 use crate::{Collection, Index, from_storage, notes};
-use bunko_bson::{DocumentRef, ValueRef, number};
+use bunko_bson::DocumentRef;
 use bunko_errors::Result;
 use bunko_operation::OperationSource;
 use bunko_store::{Direction, Location, RecordId, RecordRange, View};
@@ -15,38 +16,6 @@ use std::sync::Arc;
 
 /// Maximum number of documents that one insert deletes; the next inserts continue.
 const VICTIMS_MAX: usize = 4096;
-
-/// The limits of a capped collection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cap {
-    bytes: u64,
-    documents: Option<u64>,
-}
-
-impl Cap {
-    /// The limits in a collection's options, if it is capped.
-    pub fn of(options: DocumentRef<'_>) -> Option<Self> {
-        if !matches!(options.get("capped"), Some(ValueRef::Boolean(true))) {
-            return None;
-        }
-        let limit = |name: &str| {
-            let limit = options.get(name).and_then(number::as_i64_exact).and_then(|limit| u64::try_from(limit).ok());
-            limit.filter(|limit| *limit > 0)
-        };
-        Some(Self { bytes: limit("size").unwrap_or(u64::MAX), documents: limit("max") })
-    }
-
-    pub fn holds(self, documents: u64, bytes: u64) -> bool {
-        bytes <= self.bytes && self.documents.is_none_or(|most| documents <= most)
-    }
-}
-
-impl Collection {
-    /// Whether it is capped.
-    pub fn is_capped(&self) -> bool {
-        self.cap().is_some()
-    }
-}
 
 /// A document to be deleted, as it was found.
 struct Victim {
@@ -99,7 +68,7 @@ impl Victims {
         Ok(())
     }
 
-    /// Deletes them, except documents that another writer has changed since they were found. The caller holds the
+    /// Deletes the documents that were found, except those that another writer has changed since. The caller holds the
     /// locks.
     pub fn put_deletes<'a>(&self, attempt: &Attempt<'a>, effects: &mut Effects<'_, 'a>) -> Result<()> {
         let (collection, mut current) = (attempt.collection, Vec::new());
@@ -124,7 +93,7 @@ impl Victims {
 fn keys(index: &Index, victim: &Victim) -> Result<Vec<Vec<u8>>> {
     let keys = match index_keys(index, DocumentRef::trusted(&victim.document)) {
         Ok(keys) => keys.keys,
-        // It was never added to an index that is still being built.
+        // A document without valid keys was never added to an index that is still being built.
         Err(_) if index.build().is_some() => return Ok(Vec::new()),
         Err(failure) => return Err(failure),
     };

@@ -2,7 +2,7 @@
 //! then takes its name in one step. If the server is killed before that, the old collection is unchanged, and the
 //! temporary collection is left. A copy beside its source has its own name from the start.
 
-use crate::capped::Cap;
+use crate::cap::Cap;
 use crate::insert::BATCH_COUNT_MAX;
 use crate::new_documents::{InsertedInto, NewDocuments};
 use crate::transaction::{announce, exclude_all};

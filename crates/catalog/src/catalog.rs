@@ -47,6 +47,8 @@ pub struct Catalog {
     pub(crate) is_stopping: AtomicBool,
     /// Whether index builds should be left to the next step-up.
     pub(crate) has_stepped_down: AtomicBool,
+    /// Whether records of another primary were applied since this member was primary last.
+    pub(crate) has_absorbed: AtomicBool,
     /// Records of collections whose rebuild a kill interrupted, until the server writes for the first time after its
     /// start.
     left_at_start: Mutex<Option<Vec<RecordId>>>,
@@ -134,6 +136,7 @@ impl Catalog {
             new_uuid,
             is_stopping: AtomicBool::new(false),
             has_stepped_down: AtomicBool::new(false),
+            has_absorbed: AtomicBool::new(false),
             has_collations: AtomicBool::new(has_collations),
             left_at_start: Mutex::new(Some(loaded.left_by_rebuilds)),
         };
@@ -144,9 +147,9 @@ impl Catalog {
         Ok(Arc::new(catalog))
     }
 
-    /// Writes what the catalog writes uninvited after a start: a first entry of the oplog, so that it is never empty, and
-    /// the end of rebuilds that a kill interrupted. A server that is standalone does it when it opens the catalog, and a
-    /// member of a set when it becomes the primary. Index builds may begin from here on.
+    /// Makes the catalog's own writes after a start: a first entry of the oplog, so that it is never empty, and the end
+    /// of rebuilds that a kill interrupted. A standalone server makes them when it opens the catalog, a member of a set
+    /// when it becomes the primary. Index builds may begin from here on.
     /// # Errors
     /// Failures of the storage.
     pub fn step_up(&self) -> Result<()> {
@@ -184,6 +187,11 @@ impl Catalog {
     /// The store below.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
+    }
+
+    /// Whether the oplog records changes to a collection with this name.
+    pub fn tells_of(&self, namespace: &Namespace) -> bool {
+        self.store.keeps_history() && namespace.is_replicated()
     }
 
     /// The collection with this name, if it exists.
@@ -228,19 +236,9 @@ impl Catalog {
         self.collections.read().with_uuid(uuid).cloned()
     }
 
-    /// All collections of a database, ordered by name.
-    pub fn collections(&self, database: &str) -> Vec<Arc<Collection>> {
-        self.collections.read().of_database(database).cloned().collect()
-    }
-
     /// Writes since the start that met a claim of a transaction, or a change made after their snapshot.
     pub fn write_conflicts(&self) -> u64 {
         self.owners.conflicts()
-    }
-
-    /// The names of databases that have a collection, in order.
-    pub fn databases(&self) -> Vec<String> {
-        self.collections.read().databases().map(str::to_owned).collect()
     }
 
     /// Creates a collection. In a transaction, the collection belongs to the transaction until it commits.
@@ -411,7 +409,7 @@ impl Catalog {
                 Err(failure) => match self.collection(namespace) {
                     Some(collection) => return Ok((collection, None)),
                     None if self.shows_oplog(namespace) => return Err(failure),
-                    // A third operation dropped it again.
+                    // A third operation dropped the collection again.
                     None => {}
                 },
             }

@@ -1,6 +1,6 @@
 //! Changes and deletes one document together with its index keys.
 
-use crate::commit::{Attempt, Derived, Statement};
+use crate::commit::{Attempt, Derivation, Statement};
 use crate::effects::Effects;
 use crate::verdict::Change;
 use crate::write::{UniqueKey, record_stripe};
@@ -94,11 +94,11 @@ impl<'d> Statement<'d> for OneVerdict<'_> {
         std::iter::once(self.record)
     }
 
-    fn derive(&mut self, attempt: &Attempt<'_>) -> Result<Derived<Self::Outcome>> {
-        let Some(location) = self.read(attempt)? else { return Ok(Derived::Nothing(None)) };
+    fn derive(&mut self, attempt: &Attempt<'_>) -> Result<Derivation<Self::Outcome>> {
+        let Some(location) = self.read(attempt)? else { return Ok(Derivation::Nothing(None)) };
         let verdict = (self.decide)(DocumentRef::trusted(&self.current))?;
         self.change = Change::derive(attempt, (self.record, location, &self.current), verdict)?;
-        Ok(if self.change.is_some() { Derived::Keys } else { Derived::Nothing(None) })
+        Ok(if self.change.is_some() { Derivation::Keys } else { Derivation::Nothing(None) })
     }
 
     fn claimed_records(&self) -> impl Iterator<Item = (RecordId, Option<Location>)> {

@@ -4,7 +4,7 @@
 //! document. Changes that need only the locks of their records share these costs. Other changes are left to
 //! [`Catalog::change`], one at a time.
 
-use crate::commit::{Attempt, Derived, Statement};
+use crate::commit::{Attempt, Derivation, Statement};
 use crate::effects::Effects;
 use crate::verdict::Change;
 use crate::write::{KeyChange, record_stripe};
@@ -90,7 +90,7 @@ pub struct ChangedTogether {
     pub count: usize,
     /// The LSN of the changes, if there were any.
     pub lsn: Option<Lsn>,
-    /// The failure of the record after those, if any.
+    /// The failure of the record after the changed ones, if any.
     pub failure: Option<Failure>,
 }
 
@@ -191,10 +191,10 @@ impl<'d> Statement<'d> for SeveralVerdicts<'_, '_> {
         Some(ChangedTogether::default())
     }
 
-    fn derive(&mut self, attempt: &Attempt<'_>) -> Result<Derived<ChangedTogether>> {
+    fn derive(&mut self, attempt: &Attempt<'_>) -> Result<Derivation<ChangedTogether>> {
         // A build must know the holder of each key, which an earlier change of the batch may be.
         let are_any_built = attempt.indexes.iter().any(|index| index.build().is_some());
-        Ok(if are_any_built { Derived::Nothing(ChangedTogether::default()) } else { Derived::Locked })
+        Ok(if are_any_built { Derivation::Nothing(ChangedTogether::default()) } else { Derivation::Locked })
     }
 
     /// Derives the changes of records, one after the other, until one needs more than its lock or the batch is large.

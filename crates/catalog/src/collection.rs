@@ -1,22 +1,20 @@
 //! One collection, as writers and readers see it.
 
-use crate::capped::Cap;
+use crate::cap::Cap;
 use crate::encrypted_fields::EncryptedFields;
 use crate::following::{SearchIndexStanding, SearchIndexVersion};
 use crate::index_keys::KEY_BYTES_USUAL;
 use crate::long_key::shorten_key;
-use crate::past::Reading;
 use crate::search_tables::SearchTables;
 use crate::transaction::Occupancy;
 use crate::validator::Validator;
 use crate::vector_tables::VectorTables;
-use crate::{EngineChoice, Index, IndexFilters, IndexState, Namespace, PlanCache, SearchIndex, from_storage};
+use crate::{EngineChoice, Index, IndexFilters, IndexState, Namespace, PlanCache, SearchIndex};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef};
 use bunko_errors::Result;
-use bunko_operation::OperationSource;
-use bunko_store::{Bell, KeyspaceId, KeyspaceStatistics, RecordId, Snapshot, Store, View};
+use bunko_store::{Bell, KeyspaceId, KeyspaceStatistics, RecordId, Store};
 use parking_lot::{Mutex, RwLock};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -307,24 +305,6 @@ impl Collection {
         std::iter::once(self.records).chain(indexes.iter().map(|index| index.keyspace)).collect()
     }
 
-    /// The current state of the whole store.
-    pub fn snapshot(&self) -> Snapshot {
-        self.store.snapshot()
-    }
-
-    /// The state that an operation reads: its transaction's if it belongs to one, a past one if it asks for that,
-    /// otherwise the current one.
-    /// # Errors
-    /// In a transaction: `LockTimeout`, `SnapshotUnavailable`, `NoSuchTransaction`. For a past state:
-    /// `SnapshotUnavailable`.
-    pub fn snapshot_for(&self, operation: &dyn OperationSource) -> Result<Snapshot> {
-        match Reading::of(operation) {
-            Reading::Present => Ok(self.store.snapshot()),
-            Reading::Past(read) => read.read(self),
-            Reading::Inside(transaction) => transaction.read(self),
-        }
-    }
-
     /// The store, for reads of the current state.
     pub fn store(&self) -> &Arc<Store> {
         &self.store
@@ -388,60 +368,6 @@ impl Collection {
         self.next_record.fetch_max(record.0 + 1, Ordering::Relaxed);
     }
 
-    /// The record with this `_id` in the state that the operation reads.
-    /// # Errors
-    /// Failures of the storage, and as [`Self::snapshot_for`].
-    pub fn record_of_id(&self, id: ValueRef<'_>, operation: &dyn OperationSource) -> Result<Option<RecordId>> {
-        let keyspace = self.indexes.load()[0].keyspace;
-        let found = match Reading::of(operation) {
-            Reading::Present => {
-                let key = self.id_key(id);
-                self.store.read_latest(|latest| latest.primary_key(keyspace, &key))
-            }
-            Reading::Past(read) => read.read(self)?.primary_key(keyspace, &self.id_key(id)),
-            Reading::Inside(transaction) => transaction.read(self)?.primary_key(keyspace, &self.id_key(id)),
-        };
-        found.map_err(from_storage)
-    }
-
-    /// The record with this `_id` in the state that the operation reads. Its document is read into `into`, which is
-    /// cleared first.
-    /// # Errors
-    /// Failures of the storage, and as [`Self::snapshot_for`].
-    pub fn find_id(
-        &self,
-        id: ValueRef<'_>,
-        operation: &dyn OperationSource,
-        into: &mut Vec<u8>,
-    ) -> Result<Option<RecordId>> {
-        match Reading::of(operation) {
-            Reading::Present => self.find_latest(id, into),
-            Reading::Past(read) => self.find_id_in(&read.read(self)?, id, into),
-            Reading::Inside(transaction) => self.find_id_in(&transaction.read(self)?, id, into),
-        }
-    }
-
-    /// As [`Self::find_id`], in the current state.
-    /// # Errors
-    /// Failures of the storage.
-    pub fn find_latest(&self, id: ValueRef<'_>, into: &mut Vec<u8>) -> Result<Option<RecordId>> {
-        let (keyspace, key) = (self.indexes.load()[0].keyspace, self.id_key(id));
-        let found = self.store.read_latest(|latest| latest.record_by_primary_key(keyspace, self.records, &key, into));
-        Ok(found.map_err(from_storage)?.map(|(record, _)| record))
-    }
-
-    fn find_id_in(&self, view: &dyn View, id: ValueRef<'_>, into: &mut Vec<u8>) -> Result<Option<RecordId>> {
-        let keyspace = self.indexes.load()[0].keyspace;
-        let found = view.record_by_primary_key(keyspace, self.records, &self.id_key(id), into);
-        Ok(found.map_err(from_storage)?.map(|(record, _)| record))
-    }
-
-    /// Reads the document with this `_id` in a snapshot into `into`, which is cleared first. Returns whether there is
-    /// one.
-    pub fn find_id_at(&self, snapshot: &Snapshot, id: ValueRef<'_>, into: &mut Vec<u8>) -> Result<bool> {
-        Ok(self.find_id_in(snapshot, id, into)?.is_some())
-    }
-
     /// The key of an `_id` in the `_id` index.
     pub(crate) fn id_key(&self, id: ValueRef<'_>) -> Vec<u8> {
         let mut key = Vec::with_capacity(KEY_BYTES_USUAL);
@@ -481,6 +407,11 @@ impl Collection {
     /// The fields that clients encrypt, if any.
     pub fn encrypted_fields(&self) -> Option<EncryptedFields> {
         EncryptedFields::of((*self.options()).as_ref())
+    }
+
+    /// Whether it is capped.
+    pub fn is_capped(&self) -> bool {
+        self.cap().is_some()
     }
 
     /// The limits of a capped collection.

@@ -9,8 +9,8 @@
 //!    ▲                      │ no                         │ no                  │ no
 //!    └──────────────────────┴────────────────────────────┴─────────────────────┘ unlock, wait, derive again
 //! ```
-//! Statements are [`NewDocuments`](crate::new_documents::NewDocuments), and verdicts about [one record](crate::change) or
-//! [several](crate::change_several). They differ in what they derive. Transactions, retryable writes, blocks of user
+//! Statements are [`NewDocuments`](crate::new_documents::NewDocuments), and verdicts about [one record](crate::change)
+//! or [several](crate::change_several). They differ in what they derive. Transactions, retryable writes, blocks of user
 //! writes and engines that lag behind are handled here, indexes that are being built in [`Effects`].
 //!
 //! **Invariant:** a statement reads under the locks that it holds until its effects are applied, and it reads a record
@@ -51,8 +51,8 @@ pub(crate) trait Statement<'d> {
     }
 
     /// Derives the change from the newest versions. The stripes that `prepare` added are locked.
-    fn derive(&mut self, _attempt: &Attempt<'_>) -> Result<Derived<Self::Outcome>> {
-        Ok(Derived::Locked)
+    fn derive(&mut self, _attempt: &Attempt<'_>) -> Result<Derivation<Self::Outcome>> {
+        Ok(Derivation::Locked)
     }
 
     /// Records that a transaction claims: with the location from which the change was derived, or `None` for a new
@@ -80,7 +80,7 @@ pub(crate) trait Statement<'d> {
 }
 
 /// The result of [`Statement::derive`].
-pub(crate) enum Derived<O> {
+pub(crate) enum Derivation<O> {
     /// There is nothing to do.
     Nothing(O),
     /// The locks of all keys are held.
@@ -148,7 +148,7 @@ impl Catalog {
                 let attempt = Attempt { catalog: self, collection, indexes: &indexes, operation, latest, transaction };
                 attempt.run(statement, &mut stripes)?
             };
-            // Nothing is locked here.
+            // This thread holds no lock here, so its wait for the owning transactions blocks no other writer.
             match step {
                 Step::Done(outcome) => return Ok(Some(outcome)),
                 Step::Again => {}
@@ -207,9 +207,9 @@ impl<'a> Attempt<'a> {
             return Ok(statement.outcome_if_owned().map_or(Step::Awaits(owned), Step::Done));
         }
         match statement.derive(self)? {
-            Derived::Nothing(outcome) => return Ok(Step::Done(outcome)),
-            Derived::Locked => {}
-            Derived::Keys => {
+            Derivation::Nothing(outcome) => return Ok(Step::Done(outcome)),
+            Derivation::Locked => {}
+            Derivation::Keys => {
                 let lacking = self.lacking(statement.unique_keys(self.indexes), locked);
                 if !lacking.is_empty() {
                     derived.extend(lacking);
@@ -262,7 +262,7 @@ impl<'a> Attempt<'a> {
         Ok(None)
     }
 
-    /// The first of these that a writer outside transactions has to wait for. Their locks are held.
+    /// The first of these records and keys that a writer outside transactions has to wait for. Their locks are held.
     fn first_owned(&self, wanted: impl Iterator<Item = Owned>) -> Option<Owned> {
         let owners = &self.catalog.owners;
         if self.transaction.is_none() && owners.are_any() { owners.first_owned(wanted) } else { None }

@@ -56,7 +56,7 @@ impl Catalog {
         let indexes = self.put_drop(&mut batch, &collection)?;
         let lsn = self.store.commit(&batch).map_err(from_storage)?;
         self.past_states.note_removed(&self.store, namespace, lsn);
-        // Both under one lock, so that a lookup by name never finds a dropped collection.
+        // Both changes happen under one lock, so that a lookup by name never finds a dropped collection.
         let mut collections = self.collections.write();
         collection.set_dropped();
         collections.remove(&collection);

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_keys_the_one_that_is_there_is_told() {
+    fn the_failure_names_the_key_that_exists() {
         let elements: ArrayBuf = [1.0, 2.0, 3.0].into_iter().collect();
         let document = DocumentBuf::new().with("a", &elements).with("b", &DocumentBuf::new().with("c", 4.0));
         let told = said(&["a", "b.c"], &[2, 4], Some(&document));

@@ -1,6 +1,6 @@
 //! The batch of a statement, and its effects on indexes that are being built.
 
-use crate::building::BuildNotes;
+use crate::build_notes::BuildNotes;
 use crate::{Index, from_storage};
 use bunko_errors::Result;
 use bunko_store::{Batch, Presence, RecordId, View};

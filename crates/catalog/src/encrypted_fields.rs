@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_encrypted_is_written() {
+    fn only_encrypted_values_are_written() {
         let (string, int, searchable) = (value(16, 2), value(16, 16), value(14, 2));
         let sound = DocumentBuf::new()
             .with("_id", 1)

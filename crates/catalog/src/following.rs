@@ -102,7 +102,7 @@ pub enum SearchIndexStanding {
     Ready,
     /// A search is reading all documents to build it; other searches wait.
     Building,
-    /// It found no room: each search reads all documents.
+    /// The table found no room: each search reads all documents.
     NoRoom,
 }
 
@@ -321,7 +321,7 @@ impl Collection {
             let bytes = state.table.bytes();
             tracing::warn!(
                 target: "INDEX", id = 148, collection = %self.namespace(), kind = D::NAME, bytes, bytes_max = memory.bytes_max(),
-                "A search index finds no room in memory: each search looks at all documents"
+                "There is no memory for a search index: each search looks at all documents"
             );
             // 0 would mean that it was not refused.
             table.refused_bytes.store(bytes.max(1), Ordering::Relaxed);

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_follows_from_the_limit() {
+    fn the_limit_bounds_the_keys_held() {
         assert_eq!(Gathered::new(1, u64::MAX).bytes_max as u64, BYTES_PER_INDEX);
         assert_eq!(Gathered::new(4, u64::MAX).bytes_max as u64, 4 * BYTES_PER_INDEX);
         assert!(Gathered::new(64, 50 << 20).held_bytes_max() <= 50 << 20);

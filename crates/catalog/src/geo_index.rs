@@ -36,6 +36,9 @@ pub struct GeoField {
 /// Keys from the first, included, to the second, excluded.
 pub type KeySpan = (Vec<u8>, Vec<u8>);
 
+/// Numbers of cells or squares, both ends included.
+pub type NumberSpan = (i64, i64);
+
 impl GeoField {
     /// The field at a path of an index's specification; `None` if it is not geospatial.
     pub fn of(spec: DocumentRef<'_>, path: &str) -> Option<Self> {
@@ -67,12 +70,19 @@ impl GeoField {
 
     /// The keys of all documents that may meet a region; `None` if the index cannot tell.
     pub fn keys_of_region(&self, region: &Region) -> Option<Vec<KeySpan>> {
+        let numbers = self.numbers_of_region(region)?;
+        Some(if self.is_first { key_spans(numbers) } else { vec![all()] })
+    }
+
+    /// The numbers in this field of all documents that may meet a region, ascending and disjoint; `None` if the index
+    /// cannot tell.
+    pub fn numbers_of_region(&self, region: &Region) -> Option<Vec<NumberSpan>> {
         match (self.surface, region) {
-            (Surface::Sphere, Region::Shape(shape)) => Some(self.cells(&covering_of_shape(shape))),
-            (Surface::Sphere, Region::Cap(cap)) => Some(self.cells(&covering_of_cap(*cap))),
+            (Surface::Sphere, Region::Shape(shape)) => Some(cells(&covering_of_shape(shape))),
+            (Surface::Sphere, Region::Cap(cap)) => Some(cells(&covering_of_cap(*cap))),
             (Surface::Plane(grid), Region::Flat(shape)) => {
                 let (low, high) = shape.extent();
-                Some(self.squares(&grid, low, high))
+                Some(squares(&grid, low, high))
             }
             (Surface::Plane(_), _) | (Surface::Sphere, Region::Flat(_)) => None,
         }
@@ -87,12 +97,13 @@ impl GeoField {
         }
     }
 
-    /// The keys of all documents within a distance of a point, and whether these are all keys.
-    pub fn keys_around(&self, centre: Centre, point: FlatPoint, distance: f64) -> (Vec<KeySpan>, Reach) {
+    /// The numbers of all documents within a distance of a point, ascending and disjoint, and whether these are all
+    /// numbers; `None` for all keys.
+    pub fn numbers_around(&self, centre: Centre, point: FlatPoint, distance: f64) -> (Option<Vec<NumberSpan>>, Reach) {
         match (self.surface, centre) {
             (Surface::Sphere, Centre::Sphere(center)) => {
                 let reach = if distance >= PI { Reach::Everything } else { Reach::Part };
-                (self.cells(&covering_of_cap(Cap { center, radius: distance })), reach)
+                (Some(cells(&covering_of_cap(Cap { center, radius: distance }))), reach)
             }
             (Surface::Plane(grid), centre) => {
                 let (low, high) = match centre {
@@ -102,9 +113,9 @@ impl GeoField {
                 let is_all = low.x <= grid.min && low.y <= grid.min && high.x >= grid.max && high.y >= grid.max;
                 let is_sphere = matches!(centre, Centre::Sphere(_)) && distance >= PI;
                 let reach = if is_all || is_sphere { Reach::Everything } else { Reach::Part };
-                (self.squares(&grid, low, high), reach)
+                (Some(squares(&grid, low, high)), reach)
             }
-            (Surface::Sphere, Centre::Flat(_)) => (vec![all()], Reach::Everything),
+            (Surface::Sphere, Centre::Flat(_)) => (None, Reach::Everything),
         }
     }
 
@@ -114,22 +125,6 @@ impl GeoField {
             (Surface::Plane(grid), Centre::Flat(_)) => (grid.max - grid.min) / f64::from(1 << 14),
             _ => 2.0 * PI / f64::from(1 << 16),
         }
-    }
-
-    fn cells(&self, cells: &[Cell]) -> Vec<KeySpan> {
-        if !self.is_first {
-            return vec![all()];
-        }
-        let mut ranges: Vec<(i64, i64)> = cells.iter().map(|cell| cell.range()).collect();
-        ranges.extend(cells.iter().flat_map(|cell| cell.ancestors()).map(|cell| (cell.number(), cell.number())));
-        spans(ranges)
-    }
-
-    fn squares(&self, grid: &Grid, low: FlatPoint, high: FlatPoint) -> Vec<KeySpan> {
-        if !self.is_first {
-            return vec![all()];
-        }
-        spans(grid.covering(low, high).into_iter().map(bunko_geometry::GridCell::range).collect())
     }
 }
 
@@ -155,9 +150,19 @@ fn all() -> KeySpan {
     (Vec::new(), vec![MAX_BYTE])
 }
 
-fn spans(mut ranges: Vec<(i64, i64)>) -> Vec<KeySpan> {
+fn cells(cells: &[Cell]) -> Vec<NumberSpan> {
+    let mut ranges: Vec<NumberSpan> = cells.iter().map(|cell| cell.range()).collect();
+    ranges.extend(cells.iter().flat_map(|cell| cell.ancestors()).map(|cell| (cell.number(), cell.number())));
+    disjoint(ranges)
+}
+
+fn squares(grid: &Grid, low: FlatPoint, high: FlatPoint) -> Vec<NumberSpan> {
+    disjoint(grid.covering(low, high).into_iter().map(bunko_geometry::GridCell::range).collect())
+}
+
+/// The spans are disjoint and ordered, so that one cursor walks all of them.
+fn disjoint(mut ranges: Vec<NumberSpan>) -> Vec<NumberSpan> {
     ranges.sort_unstable();
-    // The spans are disjoint and ordered, so that one cursor walks all of them.
     ranges.dedup_by(|later, earlier| {
         let meets = later.0 <= earlier.1;
         if meets {
@@ -165,6 +170,10 @@ fn spans(mut ranges: Vec<(i64, i64)>) -> Vec<KeySpan> {
         }
         meets
     });
+    ranges
+}
+
+fn key_spans(ranges: Vec<NumberSpan>) -> Vec<KeySpan> {
     let key = |number| {
         let mut key = Vec::with_capacity(12);
         key_string::append(&mut key, ValueRef::Int64(number), Direction::Ascending);

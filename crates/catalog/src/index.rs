@@ -1,27 +1,12 @@
 //! One index of a collection.
 
 use crate::building::IndexBuild;
-use crate::{IndexSpec, KeyForm, KeySample, KeyTypes, Multikey};
+use crate::{IndexSpec, KeySample, KeyTypes, Multikey};
 use arc_swap::{ArcSwap, ArcSwapOption};
-use bunko_bson::key_string::Direction;
 use bunko_store::KeyspaceId;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-
-/// The name of the `_id` index of a collection that is not clustered.
-pub const ID_INDEX: &str = "_id_";
-
-/// A field of an index and its direction.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IndexField {
-    /// The dotted path.
-    pub path: String,
-    /// The order of its values.
-    pub direction: Direction,
-    /// The form of its values in the keys.
-    pub form: KeyForm,
-}
 
 /// Whether an index is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

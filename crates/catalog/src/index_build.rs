@@ -13,7 +13,8 @@
 //! meet no claim, because no transaction writes while an index is built. A step does not read records again under their
 //! locks: it leaves out records that a writer has changed since, with all their keys.
 
-use crate::building::{BuildNotes, IndexBuild, aborted};
+use crate::build_notes::BuildNotes;
+use crate::building::{IndexBuild, aborted};
 use crate::catalog::Difference;
 use crate::duplicate_key::duplicate_key;
 use crate::gathered_keys::{FoundKey, Gathered, NextKeys};
@@ -101,8 +102,8 @@ impl Catalog {
             return Ok(());
         }
         let message = format!(
-            "an index build would take more memory: the indexes that are there hold {bytes} bytes to be found on disk, and the \
-             limit for builds is {bytes_max} bytes"
+            "an index build would take more memory: the server holds {bytes} bytes to find the present indexes on disk, \
+             and the limit for builds is {bytes_max} bytes"
         );
         Err(Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message))
     }
@@ -356,7 +357,9 @@ impl Catalog {
     /// Stops builds within one step, and lets none begin until [`Catalog::step_up`]. The next step-up resumes them.
     pub fn interrupt_builds(&self) {
         self.has_stepped_down.store(true, Ordering::Release);
-        // A build that looks only after the next step-up must not go on beside the resumed one.
+        // A build that looks only after the next step-up must not continue while the resumed one runs. Locked, because a build
+        // that has not seen the flag is listed under this lock.
+        let _changes = self.changes.lock();
         for index in self.interrupted_builds().iter().flat_map(crate::InterruptedBuild::indexes) {
             if let Some(build) = index.build() {
                 build.abort(from_storage(StorageError::NotPrimary));
@@ -381,7 +384,7 @@ fn first_duplicate(collection: &Collection, built: &[Arc<Index>], build: &IndexB
     found.unwrap_or_else(|| Failure::new(ErrorCode::DUPLICATE_KEY, "E11000 duplicate key error"))
 }
 
-fn uuid_text(uuid: [u8; 16]) -> String {
+pub(crate) fn uuid_text(uuid: [u8; 16]) -> String {
     let mut text = format!("{:032x}", u128::from_be_bytes(uuid));
     for place in [20, 16, 12, 8] {
         text.insert(place, '-');

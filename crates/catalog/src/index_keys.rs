@@ -8,26 +8,18 @@
 //! Source: MongoDB manual, "Multikey Indexes".
 
 use crate::array_walk::ArrayWalk;
-use crate::long_key::{KEY_BYTES_MAX, shorten_key};
+use crate::index_kind::{KeySet, fit};
+use crate::long_key::KEY_BYTES_MAX;
 use crate::{Index, IndexSpec, KeyTypes, Multikey};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, order};
-use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_errors::Result;
 use bunko_operation::OperationSource;
 use bunko_store::RecordId;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::ops::Range;
 
 /// Initial room for a key, in bytes: an object id and its type.
 pub(crate) const KEY_BYTES_USUAL: usize = 24;
-/// Maximum number of bytes in the key of an `_id` of a clustered collection, as in MongoDB.
-const CLUSTERED_KEY_BYTES_MAX: usize = 8 << 20;
-
-/// Maximum number of bytes of memory for a document's keys in one index. The largest array of numbers that a document
-/// can hold takes less; more would not fit into a log record.
-const KEYS_BYTES_MAX: usize = 64 << 20;
-/// Memory that a key takes besides its bytes.
-const KEY_BYTES_BESIDES: usize = size_of::<Vec<u8>>();
 
 /// A document's keys in one index, smallest first and without repeats.
 #[derive(Debug, Default)]
@@ -36,59 +28,6 @@ pub struct IndexKeys {
     pub keys: BTreeSet<Vec<u8>>,
     /// Arrays that the paths met, and types of values.
     pub multikey: Multikey,
-}
-
-/// Collects the keys that a kind of index adds.
-pub struct KeySet<'i> {
-    index: &'i IndexSpec,
-    keys: BTreeSet<Vec<u8>>,
-    bytes: usize,
-    /// Whether a key had to be shortened.
-    has_long: bool,
-    /// The operation that the keys are for, if it may end before they are complete.
-    operation: Option<&'i dyn OperationSource>,
-    /// Work that has not been reported to the operation yet.
-    steps: usize,
-}
-
-/// Work after which the operation is checked. Most documents' keys need less and cost no check.
-const STEPS_PER_QUESTION: usize = 512;
-/// An operation's steps for adding one key.
-const STEPS_PER_KEY: usize = 4;
-
-impl fmt::Debug for KeySet<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("KeySet").field("index", &self.index.name).field("keys", &self.keys).finish_non_exhaustive()
-    }
-}
-
-impl KeySet<'_> {
-    /// Counts work, as `OperationContext::work`.
-    /// # Errors
-    /// As `OperationContext::work`, which includes `Interrupted` if the operation is killed.
-    pub fn ask(&mut self, steps: usize) -> Result<()> {
-        self.steps += steps;
-        match self.operation {
-            Some(operation) if self.steps >= STEPS_PER_QUESTION => {
-                operation.operation().work(std::mem::take(&mut self.steps))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Adds a key, without the record id.
-    /// # Errors
-    /// `CannotBuildIndexKeys` for too many keys; 5894900 for an `_id` of a clustered collection that is too long; as
-    /// [`Self::ask`].
-    pub fn add(&mut self, mut key: Vec<u8>) -> Result<()> {
-        self.ask(STEPS_PER_KEY + key.len() / 64)?;
-        self.has_long |= fit(self.index, &mut key)?;
-        let length = key.len();
-        if self.keys.insert(key) {
-            self.bytes += length + KEY_BYTES_BESIDES;
-        }
-        check_bytes(self.index, self.bytes)
-    }
 }
 
 /// Derives the keys of `document` in `index`. A document that the index does not take has none.
@@ -119,7 +58,7 @@ pub(crate) fn keys_for(
     {
         return Ok(IndexKeys::default());
     }
-    let mut keys = KeySet { index, keys: BTreeSet::new(), bytes: 0, has_long: false, operation, steps: 0 };
+    let mut keys = KeySet::new(index, operation);
     let mut multikey = index.kind.keys(index, document, &mut keys)?;
     if keys.has_long {
         let mut types = multikey.types();
@@ -334,27 +273,6 @@ pub fn exact_key(key: DocumentRef<'_>, document: DocumentRef<'_>) -> DocumentBuf
     exact
 }
 
-/// Shortens a key that is too long. Returns whether it did.
-/// # Errors
-/// 5894900 if MongoDB would not store the key at all.
-fn fit(index: &IndexSpec, key: &mut Vec<u8>) -> Result<bool> {
-    if index.is_clustered && key.len() > CLUSTERED_KEY_BYTES_MAX {
-        let message = format!("the _id of a clustered collection has at most {CLUSTERED_KEY_BYTES_MAX} bytes");
-        return Err(Failure::new(ErrorCode(5_894_900), message));
-    }
-    Ok(shorten_key(key))
-}
-
-fn check_bytes(index: &IndexSpec, bytes: usize) -> Result<()> {
-    if bytes <= KEYS_BYTES_MAX {
-        return Ok(());
-    }
-    Err(Failure::new(
-        ErrorCode::CANNOT_BUILD_INDEX_KEYS,
-        format!("keys of one document in index {} take more than {KEYS_BYTES_MAX} bytes", index.name),
-    ))
-}
-
 /// Appends the record id to a key as stored in the index, if the index is not unique or was converted.
 pub(crate) fn stored_key(index: &IndexSpec, key: &mut Vec<u8>, record: RecordId) {
     if index.ends_with_record() {
@@ -367,10 +285,17 @@ pub(crate) fn own_part<'k>(index: &IndexSpec, key: &'k [u8]) -> &'k [u8] {
     if index.ends_with_record() { &key[..key.len() - size_of::<RecordId>()] } else { key }
 }
 
+/// Whether a key, as stored in an index, is a shortened one.
+pub fn is_shortened(index: &IndexSpec, key: &[u8]) -> bool {
+    // Most keys are far shorter than this.
+    key.len() > KEY_BYTES_MAX && key.len() >= size_of::<RecordId>() && own_part(index, key).len() > KEY_BYTES_MAX
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use bunko_bson::{ArrayBuf, DocumentBuf};
+    use bunko_errors::ErrorCode;
 
     fn index_on(paths: &[&str]) -> IndexSpec {
         let key = paths.iter().fold(DocumentBuf::new(), |key, path| key.with(path, 1_i32));

@@ -124,6 +124,8 @@ impl Catalog {
             let count = counted(&existing);
             return Ok(Request::Present(IndexesCreated { before: count, after: count, lsn: None }));
         }
+        // A step-down aborts the builds that it finds listed, and no build may begin after that.
+        self.refuse_while_stopping()?;
         if !collection.occupancy.is_free() {
             drop(changes);
             let _announced = announce(collection, operation)?;
@@ -251,7 +253,8 @@ impl Catalog {
         if dropped.is_empty() || collection.is_dropped() {
             return Ok(());
         }
-        // Without the operation's limits: if it was stopped, no later attempt would remove the indexes.
+        // The removal ignores the operation's limits: if the operation was stopped, no later attempt would remove the
+        // indexes.
         self.remove_locked(collection, &dropped, &*OperationContext::unlimited()).map(drop)
     }
 

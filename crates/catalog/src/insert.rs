@@ -50,7 +50,7 @@ impl Catalog {
             let batch = &documents[first..first + count];
             let (part, handled) = match self.insert_next(namespace, batch, first, order, operation) {
                 Ok(Some(part)) => part,
-                // Dropped since it was looked up; the next round creates it again.
+                // The collection was dropped since it was looked up; the next round creates it again.
                 Ok(None) => continue,
                 Err(failure) if failure.code() == ErrorCode::EXCEEDED_MEMORY_LIMIT => {
                     if count > 1 {

@@ -1,13 +1,31 @@
 //! The key pattern of an index: `{a: 1, 'b.c': -1, d: 'hashed'}`.
 
-use crate::IndexField;
-use crate::kinds::KeyForm;
 use bunko_bson::key_string::Direction;
 use bunko_bson::{DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// Maximum number of fields in one key pattern.
 const FIELDS_MAX: usize = 32;
+
+/// A field of an index and its direction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexField {
+    /// The dotted path.
+    pub path: String,
+    /// The order of its values.
+    pub direction: Direction,
+    /// The form of its values in the keys.
+    pub form: KeyForm,
+}
+
+/// The form of a field's value in a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyForm {
+    /// The value.
+    Value,
+    /// Its hash, a 64-bit number.
+    Hash,
+}
 
 pub(crate) fn cannot_create(message: String) -> Failure {
     Failure::new(ErrorCode::CANNOT_CREATE_INDEX, message)

@@ -121,8 +121,8 @@ impl Distinct {
         Self { counts: vec![0; directions.len()], directions, compared: 0 }
     }
 
-    /// Counts a key whose successor in the index is `next`: it is the last of its value in each leading part of the
-    /// fields in which the two differ.
+    /// Counts a key whose successor in the index is `next`. For each number of leading fields in which the two differ,
+    /// it is the last key with its values, and so counts for one distinct value.
     pub fn count(&mut self, key: &[u8], next: Option<&[u8]>) {
         self.compared += 1;
         let alike = next.map_or(0, |next| self.fields_in_common(key, next));
@@ -140,7 +140,8 @@ impl Distinct {
         (1..self.directions.len()).take_while(ends_within).count()
     }
 
-    /// The numbers for all of `entries` keys, of which some were counted; at least those of the keys `kept`.
+    /// The numbers of distinct values among all `entries` keys, scaled up from the counted keys. They are at least the
+    /// numbers among the keys `kept`.
     fn of_all(&self, entries: u64, kept: &[&[u8]]) -> Vec<f64> {
         let mut least = Self { directions: self.directions.clone(), counts: vec![0; self.counts.len()], compared: 0 };
         kept.iter().enumerate().for_each(|(at, key)| least.count(key, kept.get(at + 1).copied()));

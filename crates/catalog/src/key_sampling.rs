@@ -104,12 +104,12 @@ impl Collection {
                 Ok(Some(sample)) => index.set_sample(Arc::new(sample)),
                 Ok(None) => {}
                 Err(failure) => {
-                    tracing::warn!(target: "INDEX", id = 150, index = %index.name, error = %failure.message(), "No sample of an index's keys: the older one stays in use");
+                    tracing::warn!(target: "INDEX", id = 150, index = %index.name, error = %failure.message(), "An index's keys could not be sampled: the older sample stays in use");
                 }
             }
         };
         if let Err(error) = std::thread::Builder::new().name("key-sample".to_owned()).spawn(renew) {
-            tracing::warn!(target: "INDEX", id = 151, %error, "No thread to sample an index's keys: the older sample stays in use");
+            tracing::warn!(target: "INDEX", id = 151, %error, "No thread could be started to sample an index's keys: the older sample stays in use");
         }
     }
 

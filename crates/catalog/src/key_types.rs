@@ -5,9 +5,6 @@
 //! collection's record and beside its arrays. A type is saved before the first key of it is written, and types are never
 //! removed. A plan compares the types that it was made for with the present ones once it has its snapshot, so it knows the
 //! types of all keys in the snapshot. Rejected: the types beside each entry, for which every key of every index would pay.
-//!
-//! A server that knows only format 5 ignores the flags of large numbers. The manifest keeps it out once a checkpoint has
-//! written format 6.
 
 use bunko_bson::{Type, Value, ValueRef, number, order};
 
@@ -68,6 +65,12 @@ impl KeyKinds {
         // Binary data, ObjectIds, booleans, dates and timestamps are neighbours in the order.
         let is_other = |rank: u8| rank != null && rank != number && !(binary..=timestamp).contains(&rank);
         Self { null: ranks.contains(&null), numbers: ranks.contains(&number), others: ranks.clone().any(is_other) }
+    }
+
+    /// The kinds without null and missing fields.
+    #[must_use]
+    pub fn without_null(self) -> Self {
+        Self { null: false, ..self }
     }
 
     /// The kinds of both.

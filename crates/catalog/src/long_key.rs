@@ -6,9 +6,6 @@
 //! ([`KeyTypes::has_long_keys`](crate::KeyTypes::has_long_keys)), and plans do not use the index for results that only
 //! whole keys give.
 
-use crate::Index;
-use crate::index_keys::own_part;
-use bunko_store::RecordId;
 use sha2::{Digest, Sha256};
 
 /// Longest key that is stored whole, in bytes, without the record id.
@@ -35,12 +32,6 @@ pub(crate) fn shorten_to(part: &mut Vec<u8>, bytes_max: usize) -> bool {
     part.extend_from_slice(hash.as_slice());
     part.shrink_to_fit();
     true
-}
-
-/// Whether a key, as stored in an index, is a shortened one.
-pub fn is_shortened(index: &Index, key: &[u8]) -> bool {
-    // Most keys are far shorter than this.
-    key.len() > KEY_BYTES_MAX && key.len() >= size_of::<RecordId>() && own_part(index, key).len() > KEY_BYTES_MAX
 }
 
 #[cfg(test)]

@@ -27,9 +27,9 @@ const COPIES_BYTES_FREE: usize = 1 << 20;
 /// Whether a failed insert stops the later ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// It stops them.
+    /// A failed insert stops the later ones.
     Ordered,
-    /// It does not stop them.
+    /// The later inserts go on.
     Unordered,
 }
 

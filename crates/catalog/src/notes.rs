@@ -17,10 +17,9 @@
 //! ```
 
 use crate::delta;
-use crate::{Catalog, Collection, Index, Namespace, from_storage};
+use crate::{Collection, Index};
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, DocumentRef, ValueRef};
-use bunko_errors::Result;
-use bunko_store::{Batch, Lsn, Noted, Statement};
+use bunko_store::{Batch, Noted, Statement};
 use std::sync::Arc;
 
 const COLLECTION: u8 = 1;
@@ -124,27 +123,11 @@ pub(crate) fn batch_of_start() -> Batch<'static> {
     batch
 }
 
-impl Catalog {
-    /// Whether the oplog records changes to a collection with this name.
-    pub fn tells_of(&self, namespace: &Namespace) -> bool {
-        self.store().keeps_history() && namespace.is_replicated()
-    }
-
-    /// Writes an entry that changes nothing, with `data` as its `o`.
-    /// # Errors
-    /// As `Store::commit`.
-    pub fn remark(&self, data: DocumentRef<'_>) -> Result<Lsn> {
-        let mut batch = Batch::new();
-        batch.note(&[&[REMARK], data.as_bytes()].concat());
-        self.store().commit(&batch).map_err(from_storage)
-    }
-
-    /// Writes a record that changes nothing, so that readers of the log know that it is complete up to a later time.
-    /// # Errors
-    /// As `Store::commit`.
-    pub fn pass_time(&self) -> Result<()> {
-        self.store().commit(&Batch::new()).map(drop).map_err(from_storage)
-    }
+/// The batch of an entry that changes nothing, with `data` as its `o`.
+pub(crate) fn batch_of_remark(data: DocumentRef<'_>) -> Batch<'static> {
+    let mut batch = Batch::new();
+    batch.note(&[&[REMARK], data.as_bytes()].concat());
+    batch
 }
 
 /// Whether the oplog records changes to a collection.

@@ -4,7 +4,7 @@ use crate::key_pattern::cannot_create;
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, StringOrder, ValueRef};
 use bunko_errors::Result;
-use bunko_matcher::{Expression, Filter};
+use bunko_matcher::{Condition, Expression, Filter};
 
 /// A filter of an index.
 #[derive(Debug)]
@@ -80,11 +80,10 @@ fn is_allowed(expression: &Expression) -> bool {
     match expression {
         Expression::And(children) | Expression::Or(children) => children.iter().all(is_allowed),
         // MongoDB's manual does not list geospatial conditions; its servers accept them since version 6.
-        Expression::Compare { .. }
-        | Expression::In { .. }
-        | Expression::Exists { .. }
-        | Expression::Type { .. }
-        | Expression::Geo { .. } => true,
+        Expression::OnPath(_, condition) => matches!(
+            condition,
+            Condition::Compare(..) | Condition::In { .. } | Condition::Exists | Condition::Type(_) | Condition::Geo(_)
+        ),
         _ => false,
     }
 }

@@ -29,7 +29,7 @@ const FORGOTTEN_PART: usize = 4;
 /// The state that a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StateAsked {
-    /// The current state; the client is told its time.
+    /// The committed state, which is kept; the client is told its time.
     Present,
     /// The committed state.
     Committed,
@@ -60,7 +60,8 @@ impl Default for PastStates {
 
 /// The unit of work of an operation that reads one past state.
 pub struct SnapshotRead {
-    snapshot: Arc<Snapshot>,
+    /// Replaced by a later state only if the committed state was asked for.
+    snapshot: Mutex<Arc<Snapshot>>,
     asked: StateAsked,
 }
 
@@ -92,10 +93,20 @@ impl<'o> Reading<'o> {
 }
 
 impl SnapshotRead {
-    /// The state, for reading `collection`.
+    fn new(snapshot: Arc<Snapshot>, asked: StateAsked) -> Arc<Self> {
+        Arc::new(Self { snapshot: Mutex::new(snapshot), asked })
+    }
+
+    fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.snapshot.lock())
+    }
+
+    /// The state, for reading `collection`. A read of the committed state waits until the collection's last change is
+    /// committed, and then sees it.
     /// # Errors
-    /// `SnapshotUnavailable` if the collection was changed after the snapshot, or is capped.
-    pub(crate) fn read(&self, collection: &Collection) -> Result<Snapshot> {
+    /// `SnapshotUnavailable` if the collection was changed after another state, or is capped; as
+    /// `OperationContext::check` while it waits.
+    pub(crate) fn read(&self, collection: &Collection, operation: &dyn OperationSource) -> Result<Snapshot> {
         if collection.cap().is_some() && self.asked != StateAsked::Committed {
             let message = format!(
                 "Reading from non-replicated or capped collection {} with readConcern snapshot is not supported",
@@ -103,11 +114,43 @@ impl SnapshotRead {
             );
             return Err(Failure::new(ErrorCode::SNAPSHOT_UNAVAILABLE, message));
         }
-        if collection.is_dropped() || !collection.occupancy.is_as_of(self.snapshot.lsn()) {
-            return Err(changed_since(&collection.namespace()));
+        loop {
+            let (snapshot, changed_at) = (self.snapshot(), collection.occupancy.changed_at());
+            if collection.is_dropped() || changed_at >= snapshot.lsn() && self.asked != StateAsked::Committed {
+                return Err(changed_since(&collection.namespace()));
+            }
+            if changed_at < snapshot.lsn() {
+                return Ok(snapshot.share());
+            }
+            self.renew(collection.store(), Lsn(changed_at.0 + 1), operation)?;
         }
-        Ok(self.snapshot.share())
     }
+
+    /// Waits until all below `end` is committed, and reads the committed state of that moment from here on.
+    fn renew(&self, store: &Store, end: Lsn, operation: &dyn OperationSource) -> Result<()> {
+        await_committed(store, end, operation)?;
+        *self.snapshot.lock() = Arc::new(committed_snapshot(store)?);
+        Ok(())
+    }
+}
+
+/// Waits until all below `end` is committed.
+/// # Errors
+/// As `OperationContext::check`.
+fn await_committed(store: &Store, end: Lsn, operation: &dyn OperationSource) -> Result<()> {
+    while store.committed() < end {
+        store.await_committed(end, operation.operation().may_wait_until()?);
+    }
+    Ok(())
+}
+
+/// # Errors
+/// `ReadConcernMajorityNotAvailableYet`.
+fn committed_snapshot(store: &Store) -> Result<Snapshot> {
+    store.committed_snapshot().ok_or_else(|| {
+        let message = "Read concern majority reads are currently not possible.";
+        Failure::new(ErrorCode::READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET, message)
+    })
 }
 
 impl PastStates {
@@ -146,25 +189,32 @@ impl PastStates {
         drop(old);
     }
 
-    /// The current state, which is kept from now on.
-    fn present(&self, store: &Store) -> KeptState {
+    /// The committed state of this moment, which is kept from now on.
+    fn present(&self, store: &Store) -> Result<KeptState> {
         let mut kept = self.kept.lock();
-        let (snapshot, at) = store.timed_snapshot();
+        let (snapshot, at) = if store.is_commit_held() {
+            let snapshot = committed_snapshot(store)?;
+            let at = store.newest_time_before(snapshot.lsn()).map_err(from_storage)?;
+            (snapshot, at)
+        } else {
+            store.timed_snapshot()
+        };
         if let Some(last) = kept.back().filter(|last| last.snapshot.lsn() == snapshot.lsn()) {
-            return last.clone();
+            return Ok(last.clone());
         }
         let state = KeptState { at, snapshot: Arc::new(snapshot) };
         kept.push_back(state.clone());
         let oldest = (kept.len() > KEPT_STATES_MAX).then(|| kept.pop_front());
         drop(kept);
         drop(oldest);
-        state
+        Ok(state)
     }
 
-    /// The state at a time that is not in the future.
+    /// The state at a time that is not in the future. Waits until it is committed.
     /// # Errors
-    /// `SnapshotTooOld` if the states of that time may have been dropped, `SnapshotUnavailable` if none was kept.
-    fn at(&self, store: &Store, time: Timestamp) -> Result<KeptState> {
+    /// `SnapshotTooOld` if the states of that time may have been dropped, `SnapshotUnavailable` if none was kept; as
+    /// `OperationContext::check` while it waits.
+    fn at(&self, store: &Store, time: Timestamp, operation: &dyn OperationSource) -> Result<KeptState> {
         let (before, is_oldest) = {
             let kept = self.kept.lock();
             let behind = kept.partition_point(|state| state.at <= time);
@@ -179,7 +229,13 @@ impl PastStates {
                 return Ok(state);
             }
         }
-        let present = self.present(store);
+        let end = store.visible_end();
+        let mut present = self.present(store)?;
+        if present.at <= time && present.snapshot.lsn() < end {
+            // Records up to that time may follow.
+            await_committed(store, end, operation)?;
+            present = self.present(store)?;
+        }
         if present.at <= time {
             return Ok(present);
         }
@@ -202,7 +258,7 @@ impl PastStates {
 
     /// Notes that a collection lost its name with the log record `lsn`.
     pub(crate) fn note_removed(&self, store: &Store, namespace: &Namespace, lsn: Lsn) {
-        let oldest = store.oldest_snapshot();
+        let oldest = store.oldest_view();
         let mut removed = self.removed.lock();
         // Names that were lost before the oldest open view no longer matter.
         removed.retain(|_, lsn| *lsn >= oldest);
@@ -220,46 +276,62 @@ impl Catalog {
         &self.past_states
     }
 
-    /// A read of the asked state, with the time that the client is told, if it is told any.
+    /// Keeps the committed state of this moment: a client will ask for the state at a time in the near future.
     /// # Errors
-    /// `SnapshotTooOld`, `SnapshotUnavailable`, `ReadConcernMajorityNotAvailableYet`.
-    pub fn read_past(&self, asked: StateAsked) -> Result<(Option<Timestamp>, Arc<SnapshotRead>)> {
-        let KeptState { at, snapshot } = match asked {
-            StateAsked::Present => self.past_states.present(&self.store),
-            StateAsked::Committed => return Ok((None, self.read_committed()?)),
-            StateAsked::At(time) => self.past_states.at(&self.store, time)?,
-        };
-        let at = if let StateAsked::At(time) = asked { time } else { at };
-        Ok((Some(at), Arc::new(SnapshotRead { snapshot, asked })))
+    /// `ReadConcernMajorityNotAvailableYet`; failures of the storage.
+    pub fn keep_present_state(&self) -> Result<()> {
+        self.past_states.present(&self.store).map(drop)
     }
 
-    fn read_committed(&self) -> Result<Arc<SnapshotRead>> {
-        let snapshot = self.store.committed_snapshot().ok_or_else(|| {
-            let message = "Read concern majority reads are currently not possible.";
-            Failure::new(ErrorCode::READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET, message)
-        })?;
-        Ok(Arc::new(SnapshotRead { snapshot: Arc::new(snapshot), asked: StateAsked::Committed }))
+    /// A read of the asked state, and its time if the reply names it.
+    /// # Errors
+    /// `SnapshotTooOld`, `SnapshotUnavailable`, `ReadConcernMajorityNotAvailableYet`; as `OperationContext::check`
+    /// while it waits for the state to be committed.
+    pub fn read_past(
+        &self,
+        asked: StateAsked,
+        operation: &dyn OperationSource,
+    ) -> Result<(Option<Timestamp>, Arc<SnapshotRead>)> {
+        let KeptState { at, snapshot } = match asked {
+            StateAsked::Present => self.past_states.present(&self.store)?,
+            StateAsked::Committed => {
+                let snapshot = Arc::new(committed_snapshot(&self.store)?);
+                return Ok((None, SnapshotRead::new(snapshot, asked)));
+            }
+            StateAsked::At(time) => self.past_states.at(&self.store, time, operation)?,
+        };
+        let at = if let StateAsked::At(time) = asked { time } else { at };
+        Ok((Some(at), SnapshotRead::new(snapshot, asked)))
     }
 
     /// Sets the snapshot of a transaction to the state at a time, unless it has one.
     /// # Errors
-    /// `SnapshotTooOld`, `SnapshotUnavailable`; `NoSuchTransaction`.
-    pub fn set_time_of(&self, transaction: &Transaction, time: Timestamp) -> Result<()> {
-        transaction.set_snapshot(self.past_states.at(&self.store, time)?.snapshot)
+    /// As [`Self::read_past`]; `NoSuchTransaction`.
+    pub fn set_time_of(
+        &self,
+        transaction: &Transaction,
+        time: Timestamp,
+        operation: &dyn OperationSource,
+    ) -> Result<()> {
+        transaction.set_snapshot(self.past_states.at(&self.store, time, operation)?.snapshot)
     }
 
-    /// Checks that a collection which is missing now was also missing in the state that the operation reads.
+    /// Checks that a collection which is missing now was also missing in the state that the operation reads. A read of
+    /// the committed state waits until the loss of the name is committed.
     /// # Errors
-    /// `SnapshotUnavailable` if a collection lost the name after that state.
+    /// `SnapshotUnavailable` if a collection lost the name after that state; as `OperationContext::check` while it
+    /// waits.
     pub fn check_never_removed(&self, namespace: &Namespace, operation: &dyn OperationSource) -> Result<()> {
-        let before = match Reading::of(operation) {
-            Reading::Present => None,
-            Reading::Past(read) => Some(read.snapshot.lsn()),
-            Reading::Inside(transaction) => transaction.snapshot_lsn(),
-        };
-        match before {
-            Some(before) if self.past_states.was_removed_since(namespace, before) => Err(changed_since(namespace)),
-            _ => Ok(()),
+        let was_removed_since = |before| self.past_states.was_removed_since(namespace, before);
+        match Reading::of(operation) {
+            Reading::Past(read) if was_removed_since(read.snapshot().lsn()) => {
+                if read.asked == StateAsked::Committed {
+                    return read.renew(&self.store, self.store.visible_end(), operation);
+                }
+            }
+            Reading::Inside(transaction) if transaction.snapshot_lsn().is_some_and(was_removed_since) => {}
+            _ => return Ok(()),
         }
+        Err(changed_since(namespace))
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Loaded {
 
 /// Keyspaces that an unfinished rebuild left.
 pub(crate) struct LeftByRebuild {
-    /// The collection's document without them.
+    /// The collection's document without these keyspaces.
     pub document: DocumentBuf,
     pub keyspaces: Vec<KeyspaceId>,
 }

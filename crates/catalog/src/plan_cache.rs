@@ -19,11 +19,29 @@ pub struct CachedEstimate {
     pub cost: f64,
 }
 
+/// The indexes of a cached plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CachedWay {
+    /// One index, by its keyspace.
+    Index(KeyspaceId),
+    /// A geospatial index by the keys of a region, by its keyspace.
+    Region(KeyspaceId),
+    /// An index for each branch of an `$or`. Queries of one shape may have their conditions in different orders.
+    Branches {
+        /// A hash of the paths and operators in the `$or`.
+        name: u64,
+        /// Number of earlier `$or`s with that name.
+        before: usize,
+        /// Whether the branches are merged in the order of the sort.
+        is_merged: bool,
+    },
+}
+
 /// The plan of one shape.
 #[derive(Clone, Debug)]
 pub struct CachedPlan {
-    /// The keyspace of the best index.
-    pub index: KeyspaceId,
+    /// The indexes.
+    pub way: CachedWay,
     /// Units of work that the plan did in its trial.
     pub works: u64,
     /// Its estimate, if its index was sampled.

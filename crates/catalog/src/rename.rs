@@ -14,12 +14,12 @@ use std::sync::Arc;
 /// The fate of a collection that already has the new name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RenameTarget {
-    /// It stays, and the rename is refused.
+    /// The collection stays, and the rename is refused.
     Keep,
-    /// It is dropped.
+    /// The collection is dropped.
     Drop,
-    /// It is dropped if its options and indexes equal those of its replacement, which was modelled on it; otherwise a
-    /// change made meanwhile would be lost silently.
+    /// The collection is dropped if its options and indexes equal those of its replacement, which was modelled on it;
+    /// otherwise a change made meanwhile would be lost silently.
     DropIfAlike,
 }
 

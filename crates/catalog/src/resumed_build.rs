@@ -42,7 +42,7 @@ pub struct UnfinishedBuild {
 /// The fate of indexes whose build could not be resumed after a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnfinishedFate {
-    /// They are dropped: the documents do not permit them.
+    /// The indexes are dropped: the documents do not permit them.
     Dropped,
     /// The next start tries again.
     Kept,
@@ -101,6 +101,7 @@ impl Catalog {
         build: &Arc<IndexBuild>,
     ) -> Result<Vec<Arc<Index>>> {
         let mut changes = self.changes.lock();
+        self.refuse_while_stopping()?;
         let mut indexes = collection.indexes().as_ref().clone();
         let (mut left, mut built) = (Vec::new(), Vec::new());
         for old in begun {

@@ -18,9 +18,9 @@ pub trait Stamps: Sync {
 /// Treatment of zero timestamps at the top level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EmptyTimestamps {
-    /// They are replaced by the current time.
+    /// Zero timestamps are replaced by the current time.
     Filled,
-    /// They are kept (`bypassEmptyTsReplacement`).
+    /// Zero timestamps are kept (`bypassEmptyTsReplacement`).
     Kept,
 }
 
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stored_elsewhere_is_not_filled_in() {
+    fn documents_stored_elsewhere_are_not_filled_in() {
         let zero = Timestamp { seconds: 0, increment: 0 };
         let document = DocumentBuf::new().with("t", zero).with("_id", 1_i32);
         let stored = as_stored_elsewhere(document.as_ref()).expect("storable");

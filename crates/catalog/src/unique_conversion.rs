@@ -1,7 +1,7 @@
 //! Makes an existing index unique: `collMod` with `unique: true`.
 //!
 //! A key of an index that is not unique ends with its record. An index with `prepareUnique`, or one that became unique
-//! here, keeps such keys (`Index::ends_with_record`): its writers lock the part before the record, and look whether any
+//! here, keeps such keys (`Index::ends_with_record`): its writers lock the part before the record, and check whether any
 //! key begins with it (`holder` of `write.rs`).
 
 use crate::index_keys::own_part;

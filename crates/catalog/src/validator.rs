@@ -23,11 +23,11 @@ enum Level {
 /// The treatment of an invalid document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
-    /// It is refused.
+    /// The document is refused.
     Error,
-    /// It is written, with a line in the server's log.
+    /// The document is written, with a line in the server's log.
     Warn,
-    /// It is refused, with a line in the server's log.
+    /// The document is refused, with a line in the server's log.
     ErrorAndLog,
 }
 

@@ -97,7 +97,7 @@ impl VectorMemory {
         if let Err(error) = std::thread::Builder::new().name("vector-graph".to_owned()).spawn(grow) {
             tracing::warn!(
                 target: "INDEX", id = 149, %error,
-                "A graph of vectors gets no thread to build it: each search looks at all vectors"
+                "No thread could be started to build a graph of vectors: each search looks at all vectors"
             );
             self.is_growing.store(false, Ordering::Release);
         }

@@ -46,8 +46,8 @@ impl ViewDefinition {
         let (Some(view_on), Some(pipeline)) = (view_on, pipeline) else {
             return Err(invalid(format!("the definition of the view {namespace} lacks 'viewOn' or 'pipeline'")));
         };
-        // `create` refuses such a stage, so this definition was copied here: no check has asked whether a reader may
-        // write.
+        // `create` refuses such a stage, so this definition came with files of another server. No check of privileges
+        // expects that reading a view writes.
         let mut stages = pipeline.iter().filter_map(ValueRef::as_document).filter_map(DocumentRef::first);
         if let Some(stage) = stages.find(|stage| bunko_stages::is_writing(stage.name)) {
             return Err(invalid(format!("the definition of the view {namespace} has the stage {}", stage.name)));

@@ -84,7 +84,8 @@ impl Catalog {
         if !is_growing(indexes, grown) {
             return Ok(());
         }
-        // Not the catalog's own lock: a change of the set of indexes holds that while it waits for writers.
+        // The catalog's own lock cannot be used here: a change of the set of indexes holds it while it waits for
+        // writers.
         let _record = collection.catalog_record_lock.lock();
         // Another writer may have done it meanwhile.
         if !is_growing(indexes, grown) {
@@ -108,7 +109,8 @@ impl Catalog {
             });
         persistence::put(&self.store, &mut batch, collection.catalog_record, record)?;
         self.store.commit(&batch).map_err(from_storage)?;
-        // Not earlier: a writer that sees them puts keys into the log, which must come after this record.
+        // The arrays and types are shown only now: a writer that sees them puts keys into the log, which must come
+        // after this record.
         for (position, arrays) in grown {
             indexes[*position].add_multikey(arrays);
         }

@@ -2,7 +2,8 @@
 //! them, and are still read at each start.
 
 use super::options::check_id_options;
-use super::{IndexSpec, compound_wildcard, is_on_id};
+use super::parse::is_on_id;
+use super::{IndexSpec, compound_wildcard};
 use crate::key_pattern::cannot_create;
 use crate::kinds;
 use bunko_bson::text::ValueText;

@@ -1,10 +1,9 @@
 //! Hashed indexes: one field by the hash of its value, others by their values: `{a: 'hashed'}`, `{a: 1, b: 'hashed'}`.
 
-use super::{Answers, IndexKind, KeyForm, KindEntry, ReadKind};
 use crate::array_walk::ArrayWalk;
-use crate::index_keys::KeySet;
+use crate::index_kind::{Answers, IndexKind, KeySet, KindEntry, ReadKind};
 use crate::key_pattern::{cannot_create, read_fields};
-use crate::{IndexSpec, Multikey};
+use crate::{IndexSpec, KeyForm, Multikey};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, hashed_key};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;

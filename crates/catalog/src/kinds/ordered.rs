@@ -1,8 +1,7 @@
 //! Ordered indexes: keys are the values of the fields: `{a: 1, 'b.c': -1}`.
 
-use super::{Answers, IndexKind, KindEntry, ReadKind};
 use crate::array_walk::ArrayWalk;
-use crate::index_keys::KeySet;
+use crate::index_kind::{Answers, IndexKind, KeySet, KindEntry, ReadKind};
 use crate::key_pattern::read_fields;
 use crate::{IndexSpec, KeyTypes, Multikey};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};

@@ -1,9 +1,8 @@
 //! Indexes of points on a plane by squares of a grid, with other fields by their values: `{a: '2d', b: 1}`.
 
 use super::sphere::plain_values;
-use super::{Answers, IndexKind, KindEntry, ReadKind};
 use crate::geo_index::grid;
-use crate::index_keys::KeySet;
+use crate::index_kind::{Answers, IndexKind, KeySet, KindEntry, ReadKind};
 use crate::key_pattern::read_fields;
 use crate::{IndexSpec, Multikey};
 use bunko_bson::text::ValueText;

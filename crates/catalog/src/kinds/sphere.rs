@@ -1,9 +1,8 @@
 //! Indexes of shapes on the sphere by cells that cover them, with other fields by their values: `{a: '2dsphere', b:
 //! 1}`.
 
-use super::{Answers, IndexKind, KindEntry, ReadKind};
 use crate::array_walk::ArrayWalk;
-use crate::index_keys::KeySet;
+use crate::index_kind::{Answers, IndexKind, KeySet, KindEntry, ReadKind};
 use crate::key_pattern::{cannot_create, read_fields};
 use crate::{IndexSpec, Multikey};
 use bunko_bson::text::ValueText;
@@ -25,7 +24,7 @@ const FINEST_DEFAULT: i64 = 14;
 /// The level of the smallest cells.
 const LEVEL_MAX: i64 = 30;
 
-/// An index of cells: those that `cells` finds at the geospatial fields of documents.
+/// An index of cells. `cells` finds them for the geospatial fields of a document.
 #[derive(Debug)]
 struct Sphere {
     name: &'static str,
@@ -170,7 +169,7 @@ fn cells(document: DocumentRef<'_>, path: &str, version: Version) -> Result<Vec<
     Ok(numbers.into_iter().map(Value::Int64).collect())
 }
 
-/// Whether the values are no shape: a null, an empty document or an empty array, once or several times. Such a value
+/// Whether the values are not a shape: a null, an empty document or an empty array, once or several times. Such a value
 /// beside another one is a malformed shape.
 fn are_no_shape(values: &[ValueRef<'_>]) -> bool {
     let Some((first, others)) = values.split_first() else { return true };

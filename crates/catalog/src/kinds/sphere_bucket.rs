@@ -2,7 +2,7 @@
 //! index on measurements `{a: '2dsphere'}` becomes such an index on buckets.
 
 use super::sphere::{Version, read_named};
-use super::{KindEntry, ReadKind};
+use crate::index_kind::{KindEntry, ReadKind};
 use bunko_bson::{DocumentRef, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_geometry::{Cell, Stored, covering_of_shape, values_at};

@@ -6,12 +6,11 @@
 //! part that a search reads stays intact: the part up to the term has a short form of its own.
 //! Source: MongoDB manual, "Text Indexes".
 
-use super::{Answers, IndexKind, KeyForm, KindEntry, ReadKind};
 use crate::geo_index::KeySpan;
-use crate::index_keys::KeySet;
+use crate::index_kind::{Answers, IndexKind, KeySet, KindEntry, ReadKind};
 use crate::key_pattern::{cannot_create, read_fields};
 use crate::long_key::shorten_to;
-use crate::{IndexField, IndexSpec, Multikey};
+use crate::{IndexField, IndexSpec, KeyForm, Multikey};
 use bunko_bson::key_string::{self, Direction, MAX_BYTE};
 use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, StringOrder, ValueRef, number};
@@ -208,6 +207,16 @@ impl TextIndex {
         let mut end = start.clone();
         end.push(MAX_BYTE);
         (start, end)
+    }
+
+    /// The fields after the texts.
+    pub fn suffix(&self) -> &[IndexField] {
+        &self.suffix
+    }
+
+    /// The values of the fields after the texts in a key within a span.
+    pub fn after_score<'k>(span: &KeySpan, key: &'k [u8]) -> Option<&'k [u8]> {
+        key.get(span.0.len() + SCORE_BYTES..)
     }
 
     /// The score in a key within a span.

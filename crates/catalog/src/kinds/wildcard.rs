@@ -7,11 +7,10 @@
 //! `wildcardProjection` includes it or the index is on the paths below a field.
 //! Source: MongoDB manual, "Wildcard Indexes" and "Compound Wildcard Indexes".
 
-use super::{Answers, IndexKind, KeyForm, KindEntry, ReadKind};
 use crate::array_walk::ArrayWalk;
-use crate::index_keys::KeySet;
+use crate::index_kind::{Answers, IndexKind, KeySet, KindEntry, ReadKind};
 use crate::key_pattern::{cannot_create, is_true};
-use crate::{IndexField, IndexSpec, Multikey};
+use crate::{IndexField, IndexSpec, KeyForm, Multikey};
 use bunko_bson::key_string::{self, Direction};
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -150,7 +149,7 @@ fn read_projection(projection: DocumentRef<'_>, root: &str) -> Result<Paths> {
         return Err(Failure::failed_to_parse("The 'wildcardProjection' field can't be an empty object"));
     }
     let (mut included, mut excluded) = (Vec::new(), Vec::new());
-    read_paths(projection, "", &mut included, &mut excluded)?;
+    read_paths(projection, None, &mut included, &mut excluded)?;
     // `_id` may be included or excluded in either form of projection.
     let is_id = |path: &String| path == "_id";
     let (includes_id, excludes_id) = (included.iter().any(is_id), excluded.iter().any(is_id));
@@ -175,14 +174,14 @@ fn read_projection(projection: DocumentRef<'_>, root: &str) -> Result<Paths> {
 
 fn read_paths(
     projection: DocumentRef<'_>,
-    prefix: &str,
+    prefix: Option<&str>,
     included: &mut Vec<String>,
     excluded: &mut Vec<String>,
 ) -> Result<()> {
     for field in projection {
         let path = below(prefix, field.name);
         match field.value {
-            ValueRef::Document(nested) if !nested.is_empty() => read_paths(nested, &path, included, excluded)?,
+            ValueRef::Document(nested) if !nested.is_empty() => read_paths(nested, Some(&path), included, excluded)?,
             value if value.is_number() || matches!(value, ValueRef::Boolean(_)) => {
                 if is_true(value) {
                     included.push(path);
@@ -208,8 +207,9 @@ fn read_paths(
     Ok(())
 }
 
-fn below(prefix: &str, name: &str) -> String {
-    if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") }
+/// The path of a field below another one, or at the top. A name may be empty: `{'': {x: 1}}` has the path `.x`.
+fn below(prefix: Option<&str>, name: &str) -> String {
+    prefix.map_or_else(|| name.to_owned(), |prefix| format!("{prefix}.{name}"))
 }
 
 /// Whether `path` equals `other` or is below it.
@@ -241,7 +241,7 @@ impl IndexKind for Wildcard {
         let others = self.before + self.behind;
         if others == 0 {
             let mut walk = Walk { of: self, index, multikey, add: &mut |key| keys.add(key.to_vec()) };
-            walk.document(document, "")?;
+            walk.document(document, None)?;
             return Ok(walk.multikey);
         }
         let befores = combinations(index, 0..self.before, document, &mut multikey)?;
@@ -264,7 +264,7 @@ impl IndexKind for Wildcard {
                 add(middle)
             },
         };
-        walk.document(document, "")?;
+        walk.document(document, None)?;
         let multikey = walk.multikey;
         if !has_paths {
             let mut no_path = Vec::new();
@@ -350,7 +350,7 @@ struct Walk<'w> {
 }
 
 impl Walk<'_> {
-    fn document(&mut self, document: DocumentRef<'_>, prefix: &str) -> Result<()> {
+    fn document(&mut self, document: DocumentRef<'_>, prefix: Option<&str>) -> Result<()> {
         for field in document {
             // Paths cannot reach a field with a dot in its name.
             if field.name.contains('.') {
@@ -366,7 +366,7 @@ impl Walk<'_> {
 
     fn value(&mut self, value: ValueRef<'_>, path: &str) -> Result<()> {
         match value {
-            ValueRef::Document(document) if !document.is_empty() => self.document(document, path),
+            ValueRef::Document(document) if !document.is_empty() => self.document(document, Some(path)),
             ValueRef::Array(array) => self.array(array, path),
             value => self.add(path, value),
         }

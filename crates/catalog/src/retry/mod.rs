@@ -120,7 +120,7 @@ impl Catalog {
         std::mem::take(&mut *self.history_records.loaded.lock())
     }
 
-    /// Reads all write histories again, for a secondary that will write itself: [`Self::take_write_histories`] then
+    /// Reads all write histories again, for a secondary that becomes primary: [`Self::take_write_histories`] then
     /// returns them.
     /// # Errors
     /// Failures of the storage; `InternalError` for a damaged record.

@@ -23,9 +23,9 @@ pub enum Outcome {
 /// The change that a findAndModify made to a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Did {
-    /// It removed the document, and returned it.
+    /// Removed the document, and returned it.
     Removed,
-    /// It updated or inserted the document, and returned the document in this state.
+    /// Updated or inserted the document, and returned the document in this state.
     Updated(Image),
 }
 

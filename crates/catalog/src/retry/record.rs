@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_comes_back() {
+    fn remembered_statements_are_read_back() {
         for user in [NOBODY, [7; 32]] {
             let session = SessionName { id: [9; 16], user };
             let ranges: Ranges = [0, 1, 2, 7, i32::MAX, i32::MIN].into_iter().collect();

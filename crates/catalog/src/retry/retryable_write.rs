@@ -178,8 +178,8 @@ pub(super) fn commit_with(
     let batch = match catalog.store.keeping(batch) {
         Keeping::Whole => batch,
         Keeping::Place => {
-            // With the record in it, the log would keep the whole batch. Nothing can be lost between the two commits: a
-            // restart recovers the changes too.
+            // If the batch had the record of statements, the log would keep the whole batch. Nothing can be lost
+            // between the two commits: a restart recovers the changes too.
             catalog.store.commit(batch)?;
             &mut own
         }

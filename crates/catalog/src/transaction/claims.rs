@@ -69,7 +69,7 @@ impl Transaction {
         Ok(claimed)
     }
 
-    /// The failure of a statement that wants to change something that a finished write has changed since the snapshot.
+    /// The failure of a statement whose document or key was changed by a finished write after the transaction's snapshot.
     fn overtaken(&self) -> Failure {
         self.catalog.owners.note_conflict();
         *self.obstacle.lock() = Some(Obstacle::Past);

@@ -97,7 +97,7 @@ pub enum TransactionState {
     Open,
     /// Its changes are in the log.
     Committed,
-    /// It has changed nothing.
+    /// The transaction has ended, and has changed nothing.
     Aborted,
 }
 

@@ -81,9 +81,14 @@ impl Occupancy {
         self.changed_at.fetch_max(lsn.0, Ordering::AcqRel);
     }
 
+    /// The LSN of the collection's last change.
+    pub fn changed_at(&self) -> Lsn {
+        Lsn(self.changed_at.load(Ordering::Acquire))
+    }
+
     /// Whether a snapshot of everything below `before` shows the collection in its present form.
     pub fn is_as_of(&self, before: Lsn) -> bool {
-        self.changed_at.load(Ordering::Acquire) < before.0
+        self.changed_at() < before
     }
 }
 

@@ -23,7 +23,7 @@ use std::time::Instant;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Owned {
     Record(KeyspaceId, RecordId),
-    /// A key of a unique index, without the record number behind it.
+    /// A key of a unique index, without the record number after it.
     Key(KeyspaceId, Box<[u8]>),
 }
 
@@ -40,7 +40,7 @@ impl Owned {
 /// The result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Claimed {
-    /// It was free.
+    /// The record or key was free, and is claimed now.
     Now,
     /// The transaction already owned it.
     Before,
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_owned_is_waited_for() {
+    fn writers_wait_for_owned_keys() {
         let owners = Arc::new(Owners::default());
         let (one, other) = (Owner::default(), Owner::default());
         let record = Owned::Record(KeyspaceId(1), RecordId(2));
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn one_after_the_other_has_its_turn_who_has_the_least_time_first() {
+    fn waiters_take_turns_and_the_least_time_left_goes_first() {
         let owners = Owners::default();
         let owner = Owner::default();
         let record = Owned::Record(KeyspaceId(1), RecordId(2));
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_left_in_a_queue() {
+    fn no_waiter_is_left_in_a_queue() {
         let owners = Arc::new(Owners::default());
         let owner = Owner::default();
         let records = [2, 3].map(|id| Owned::Record(KeyspaceId(1), RecordId(id)));

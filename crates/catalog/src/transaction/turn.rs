@@ -24,10 +24,11 @@ pub(super) enum Obstacle {
 /// How a waiting statement comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Return {
-    /// It is tried again as soon as it is called. If it does not claim the record then, the next one is called.
+    /// The statement is tried again as soon as it is called. If it does not claim the record then, the next statement
+    /// in the queue is called.
     AtOnce,
-    /// Its transaction has failed; the client will probably begin it anew and reach the statement again. Until then the
-    /// next one is not called, or both would fail again and again.
+    /// The statement's transaction has failed; the client will probably begin it again and reach the statement again.
+    /// Until then the next statement in the queue is not called, because otherwise both would fail again and again.
     Anew,
 }
 

@@ -100,7 +100,7 @@ fn check(opened: &Opened, engine: &Entry, keys: u64) {
 }
 
 /// Builds a unique index over duplicates that `meanwhile` ends, before some of them or after all have been found. The
-/// index then has so many keys.
+/// index then has the given number of keys.
 fn check_ended(keys: i32, meanwhile: fn(&Catalog, &Collection)) {
     for engine in ENGINES {
         for step in [3, 5] {
@@ -281,7 +281,7 @@ fn keys_that_exceed_a_segment_of_the_log_are_built_in_several_records_or_refused
 }
 
 #[test]
-fn whoever_asks_for_the_same_index_waits_for_it() {
+fn a_second_request_for_an_index_waits_for_its_build() {
     let opened = with_duplicates(&ENGINES[0]);
     let other = {
         let (catalog, collection) = (Arc::clone(&opened.catalog), Arc::clone(&opened.collection));
@@ -405,4 +405,19 @@ fn brawl(opened: &Opened, thread: u32, is_over: &AtomicBool) {
         }
         change(&opened.catalog, &opened.collection, own + RECORDS, || Verdict::Delete);
     }
+}
+
+#[test]
+fn no_build_is_listed_once_a_step_down_has_interrupted_builds() {
+    let opened = new(&ENGINES[0]);
+    insert(&opened.catalog, &[with_key(1, 1)]);
+    // The role changes after this.
+    opened.catalog.interrupt_builds();
+    let operation = OperationContext::unlimited();
+    let refused = opened.catalog.create_indexes(&opened.collection, &[spec("tags")], &*operation);
+    let code = refused.err().map(|failure| failure.code());
+    assert_eq!(code, Some(ErrorCode::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE));
+    assert_eq!(opened.collection.indexes().len(), 1, "a promise is broken: a later step-up would build beside it");
+    opened.catalog.step_up().expect("begun");
+    opened.catalog.create_indexes(&opened.collection, &[spec("tags")], &*operation).expect("built");
 }

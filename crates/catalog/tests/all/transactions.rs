@@ -23,7 +23,7 @@ use world::{SESSION, Unit, World, code, commit, document, operation, pair, uniqu
 const BOTH: [(i32, i32); 2] = [(1, 10), (2, 20)];
 
 #[test]
-fn nobody_sees_what_is_not_committed_but_the_transaction_itself() {
+fn only_the_transaction_itself_sees_uncommitted_writes() {
     with_engines(|world| {
         let transaction = world.begin();
         let own = Some(&transaction);
@@ -47,7 +47,7 @@ fn nobody_sees_what_is_not_committed_but_the_transaction_itself() {
 }
 
 #[test]
-fn what_others_commit_meanwhile_is_not_seen() {
+fn commits_of_others_after_the_snapshot_are_not_seen() {
     with_engines(|world| {
         let transaction = world.begin();
         assert_eq!(world.seen(Some(&transaction), "a"), BOTH);
@@ -81,7 +81,7 @@ fn an_aborted_transaction_leaves_nothing_and_lets_others_in() {
 }
 
 #[test]
-fn of_two_that_change_one_document_the_second_is_refused() {
+fn the_second_writer_of_a_document_is_refused() {
     with_engines(|world| {
         let (one, other) = (world.begin(), world.begin());
         assert_eq!((world.seen(Some(&one), "a"), world.seen(Some(&other), "a")), (BOTH.to_vec(), BOTH.to_vec()));
@@ -158,7 +158,7 @@ fn a_key_may_come_and_go_often() {
 }
 
 #[test]
-fn what_is_read_stays_while_the_statement_goes_on() {
+fn documents_being_read_stay_until_the_statement_ends() {
     with_engines(|world| {
         let transaction = world.begin();
         let own = Some(&transaction);
@@ -216,7 +216,7 @@ fn a_writer_outside_waits_and_goes_on() {
 }
 
 #[test]
-fn a_drop_waits_for_those_who_read_and_keeps_others_out() {
+fn a_drop_waits_for_readers_and_keeps_later_transactions_out() {
     with_engines(|world| {
         let transaction = world.begin();
         world.seen(Some(&transaction), "b");

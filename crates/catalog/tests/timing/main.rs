@@ -1,4 +1,4 @@
-//! Tests that compare times. They are no part of the binary `all`, whose tests run beside each other: here each test
+//! Tests that compare times. They are not part of the binary `all`, whose tests run at the same time: here each test
 //! runs alone.
 
 mod lag;

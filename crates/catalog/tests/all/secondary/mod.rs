@@ -1,27 +1,33 @@
 //! A secondary follows a primary, in one process: bytes of the primary's log arrive in random pieces, the commit point
-//! moves at random, and the secondary is killed at random. It must be what a start would make of its directory, and at
-//! the same position what the primary is.
+//! moves at random, and the secondary is killed at random. It must equal a fresh start of its directory, and the
+//! primary at the same position. At random it becomes the primary, and the other member takes back
+//! what only it had, and follows.
 
 mod described;
+mod renames;
+mod rolled_back;
 mod writes;
 
 use crate::opened::survival;
-use bunko_catalog::{Catalog, Namespace};
+use bunko_catalog::{Catalog, Namespace, Truncated, WriteHistories};
 use bunko_engines::{ENGINES, EngineOptions, Entry};
-use bunko_store::{LogOptions, Lsn, Secondary, Store, StoreOptions, Survival};
+use bunko_store::{LogOptions, Lsn, Position, Store, StoreOptions, Survival};
 use bunko_testkit::directory::crash_copy;
 use bunko_testkit::random::Random;
 use described::{Described, assert_chains_are_whole, users};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tempfile::TempDir;
 use writes::Writer;
 
 /// Writes of one run.
 const STEPS: usize = 120;
-/// The secondary is compared with a fresh start after about so many steps.
+/// The secondary is compared with a fresh start after about this many steps.
 const STEPS_PER_START: u64 = 7;
+/// The secondary becomes the primary after about this many steps.
+const STEPS_PER_FAILOVER: u64 = 20;
 const START: Lsn = Lsn(64);
 const HEADER_BYTES: usize = 44;
 
@@ -37,7 +43,6 @@ fn uuids() -> Box<dyn Fn() -> [u8; 16] + Send + Sync> {
 }
 
 struct Member {
-    secondary: Secondary,
     catalog: Arc<Catalog>,
     directory: TempDir,
     /// Number of users when the hook was last called.
@@ -46,12 +51,54 @@ struct Member {
 
 impl Member {
     fn open(directory: TempDir, engine: &Entry, committed: Lsn) -> Self {
-        let (secondary, catalog) = open_secondary(directory.path(), engine, committed);
+        let catalog = open_secondary(directory.path(), engine, committed);
         let count = Arc::new(AtomicU64::new(users(&catalog)));
         let (counted, followed) = (Arc::clone(&count), Arc::downgrade(&catalog));
         let hook = move || counted.store(users(&followed.upgrade().expect("it calls")), Ordering::Relaxed);
         catalog.on_absorbed(Namespace::new("admin", "system.users").expect("valid"), Box::new(hook));
-        Self { secondary, catalog, directory, users: count }
+        Self { catalog, directory, users: count }
+    }
+
+    /// A new member.
+    fn new(engine: &Entry) -> Self {
+        Self::open(tempfile::tempdir().expect("temporary directory"), engine, START)
+    }
+
+    /// Makes the member the primary of the next term, and of a set in which it is the majority.
+    fn become_primary(&self) {
+        let term = self.store().last_position().term + 1;
+        // Each call applies a record at least.
+        let mut applied = self.store().visible_end();
+        while !self.catalog.apply_rest(Duration::ZERO).expect("applied") {
+            let now = self.store().visible_end();
+            assert!(now > applied, "a promise is broken: nothing was applied");
+            applied = now;
+        }
+        assert_eq!(self.store().visible_end(), end(self.store()), "a promise is broken: it has not applied all");
+        self.catalog.become_primary(term).expect("it has all of the log");
+        assert_eq!(self.store().visible_end(), end(self.store()), "a promise is broken: it has not applied all");
+        self.store().commit_what_is_visible();
+        self.catalog.step_up().expect("begun");
+    }
+
+    fn step_down(&self) {
+        self.catalog.interrupt_builds();
+        self.store().step_down();
+        // A primary's own changes call no hook.
+        self.users.store(users(&self.catalog), Ordering::Relaxed);
+    }
+
+    /// Takes back what the other members do not have. A member that cannot do that begins anew.
+    fn truncated(self, to: Position, engine: &Entry) -> Self {
+        let is_applied = self.store().visible_end() > Lsn(to.end);
+        match self.catalog.truncate_log(to).expect("truncated") {
+            Truncated::Done => {
+                assert!(!is_applied, "a promise is broken: the secondary shows records that its log has lost");
+                self
+            }
+            Truncated::Reopen => Self::open(self.files(), engine, START),
+            Truncated::NeedsInitialSync { .. } => Self::new(engine),
+        }
     }
 
     fn store(&self) -> &Store {
@@ -59,7 +106,8 @@ impl Member {
     }
 
     fn apply(&self, committed: Lsn) -> bunko_errors::Result<Lsn> {
-        self.catalog.apply_committed(&self.secondary, committed)
+        self.store().set_committed(committed);
+        self.catalog.apply_committed()
     }
 
     /// The files as a kill leaves them.
@@ -71,18 +119,13 @@ impl Member {
     /// Compares the catalog in memory with the one that a start finds.
     fn compare_with_start(&self, engine: &Entry, committed: Lsn) {
         let files = self.files();
-        let (_secondary, fresh) = open_secondary(files.path(), engine, committed);
+        let fresh = open_secondary(files.path(), engine, committed);
         let (own, started) = (Described::of(&self.catalog), Described::of(&fresh));
         assert_eq!(self.store().visible_end(), fresh.store().visible_end(), "a promise is broken: the applied part");
         own.assert_equal(&started, "a secondary and a start of its directory");
         own.assert_ids_reach(&started);
         self.catalog.reload_write_histories().expect("readable");
-        let histories = [&self.catalog, &fresh].map(|catalog| {
-            let histories = catalog.take_write_histories().into_iter();
-            let mut histories: Vec<_> = histories.map(|history| format!("{history:?}")).collect();
-            histories.sort();
-            histories
-        });
+        let histories = [&self.catalog, &fresh].map(|catalog| texts(&catalog.take_write_histories()));
         assert_eq!(histories[0], histories[1], "a promise is broken: write histories");
         assert_eq!(
             self.users.load(Ordering::Relaxed),
@@ -92,11 +135,17 @@ impl Member {
     }
 }
 
-fn open_secondary(path: &Path, engine: &Entry, committed: Lsn) -> (Secondary, Arc<Catalog>) {
+/// Write histories as texts, in order.
+fn texts(histories: &WriteHistories) -> Vec<String> {
+    let mut texts: Vec<_> = histories.iter().map(|history| format!("{history:?}")).collect();
+    texts.sort();
+    texts
+}
+
+fn open_secondary(path: &Path, engine: &Entry, committed: Lsn) -> Arc<Catalog> {
     let table = bunko_engines::table(engine, &EngineOptions::default());
-    let secondary = Secondary::open(path, options(), table, committed).expect("opens");
-    let catalog = Catalog::open(Arc::clone(secondary.store()), uuids()).expect("opens");
-    (secondary, catalog)
+    let store = Store::open_member(path, options(), table, committed).expect("opens");
+    Catalog::open(store, uuids()).expect("opens")
 }
 
 fn end(store: &Store) -> Lsn {
@@ -133,16 +182,13 @@ fn a_secondary_is_what_its_log_says() {
 }
 
 fn follow(engine: &'static Entry, seed: u64) {
-    let (directory, mut random) = (tempfile::tempdir().expect("temporary directory"), Random(seed));
-    let table = bunko_engines::table(engine, &EngineOptions::default());
-    let store = Store::open(directory.path(), options(), table).expect("opens");
-    let primary = Catalog::open(store, uuids()).expect("opens");
-    let mut writer = Writer::new(&primary, random.number());
-    let mut secondary = Member::open(tempfile::tempdir().expect("temporary directory"), engine, START);
+    let mut random = Random(seed);
+    let (mut primary, mut secondary) = (Member::new(engine), Member::new(engine));
+    primary.become_primary();
+    let mut writer = Writer::new(&primary.catalog, random.number());
     let mut committed = START;
     for _ in 0..STEPS {
         writer.write();
-        primary.store().write(Lsn(end(primary.store()).0 - 1)).expect("written");
         let is_all = random.one_in(4);
         ship(&primary, &secondary, if is_all { u64::MAX } else { 1 + random.below(20) }, &mut random);
         let log_end = end(secondary.store());
@@ -152,9 +198,8 @@ fn follow(engine: &'static Entry, seed: u64) {
         assert_chains_are_whole(&secondary.catalog, &writer.chains);
         if is_all {
             assert_eq!(visible, primary.store().visible_end());
-            let (own, others) = (Described::of(&secondary.catalog), Described::of(&primary));
+            let (own, others) = (Described::of(&secondary.catalog), Described::of(&primary.catalog));
             own.assert_equal(&others, "a secondary and its primary");
-            others.assert_ids_reach(&own);
         }
         if random.one_in(10) {
             secondary.store().checkpoint().expect("checkpoint");
@@ -168,18 +213,41 @@ fn follow(engine: &'static Entry, seed: u64) {
         if random.one_in(12) {
             secondary = Member::open(secondary.files(), engine, committed);
         }
+        if random.one_in(STEPS_PER_FAILOVER) {
+            ship(&primary, &secondary, u64::MAX, &mut random);
+            let common = secondary.store().last_position();
+            committed = Lsn(common.end);
+            primary.store().hold_committed();
+            for _ in 0..random.below(8) {
+                writer.write_no_checkpoint();
+            }
+            primary.step_down();
+            secondary.become_primary();
+            (primary, secondary) = (secondary, primary.truncated(common, engine));
+            let histories = primary.catalog.take_write_histories();
+            let files = primary.files();
+            let started = open_secondary(files.path(), engine, Lsn(u64::MAX)).take_write_histories();
+            assert_eq!(texts(&histories), texts(&started), "a promise is broken: a new primary's write histories");
+            writer.turn_to(&primary.catalog, histories, committed);
+            if secondary.store().last_position() == common {
+                secondary.apply(committed).expect("applied");
+                Described::of(&primary.catalog)
+                    .assert_equal(&Described::of(&secondary.catalog), "a primary and the one before it");
+            }
+        }
     }
     ship(&primary, &secondary, u64::MAX, &mut random);
     secondary.apply(Lsn(u64::MAX)).expect("applied");
     secondary.compare_with_start(engine, Lsn(u64::MAX));
-    Described::of(&secondary.catalog).assert_equal(&Described::of(&primary), "a secondary and its primary");
+    Described::of(&secondary.catalog).assert_equal(&Described::of(&primary.catalog), "a secondary and its primary");
     assert!(unstamped(primary.store()) == unstamped(secondary.store()), "a promise is broken: the logs differ");
     secondary.store().close().expect("closes");
     primary.store().close().expect("closes");
 }
 
-/// Ships at most so many pieces of random length.
-fn ship(primary: &Catalog, secondary: &Member, pieces: u64, random: &mut Random) {
+/// Ships at most the given number of pieces, of random length.
+fn ship(primary: &Member, secondary: &Member, pieces: u64, random: &mut Random) {
+    primary.store().write(Lsn(end(primary.store()).0 - 1)).expect("written");
     let mut reader = primary.store().read_raw_log(end(secondary.store()), u64::MAX).expect("there");
     let mut piece = Vec::new();
     for _ in 0..pieces {
@@ -188,6 +256,6 @@ fn ship(primary: &Catalog, secondary: &Member, pieces: u64, random: &mut Random)
         if piece.is_empty() {
             break;
         }
-        secondary.secondary.append_raw(&piece).expect("appended");
+        secondary.store().append_raw(secondary.store().last_position(), &piece).expect("appended");
     }
 }

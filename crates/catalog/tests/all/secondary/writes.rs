@@ -3,7 +3,8 @@
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ObjectId, ValueRef};
 use bunko_catalog::{
     CappedCopy, Catalog, Collection, CreateOptions, IndexSpec, NOBODY, Namespace, Order, RenameTarget, RetryableWrite,
-    SearchIndex, SessionName, StatementNumbers, Target, Transaction, Verdict, ViewDefinition, WriteHistory,
+    SearchIndex, SessionName, StatementNumbers, Target, Transaction, Verdict, ViewDefinition, WriteHistories,
+    WriteHistory,
 };
 use bunko_operation::OperationContext;
 use bunko_search::SearchIndexDefinition;
@@ -34,9 +35,27 @@ impl Writer {
         Self { catalog: Arc::clone(catalog), random: Random(seed), next_id: 0, number: 0, history, chains: Vec::new() }
     }
 
+    /// Goes on at another member, which is the primary now and had the log up to `end`.
+    pub fn turn_to(&mut self, catalog: &Arc<Catalog>, mut histories: WriteHistories, end: Lsn) {
+        self.catalog = Arc::clone(catalog);
+        self.chains.retain(|(_, lsn, _)| *lsn < end);
+        self.history = histories.remove(&SESSION).unwrap_or_default();
+    }
+
     pub fn write(&mut self) {
+        let choice = self.random.below(26);
+        self.write_as(choice);
+    }
+
+    /// As [`Self::write`], without the choices that wait for the commit point.
+    pub fn write_no_checkpoint(&mut self) {
+        let choice = self.random.below(24);
+        self.write_as(choice);
+    }
+
+    fn write_as(&mut self, choice: u64) {
         // Failures are not looked at: the next step meets other circumstances.
-        match self.random.below(26) {
+        match choice {
             0..5 => drop(self.insert(&OperationContext::unlimited())),
             5..8 => self.update(&OperationContext::unlimited()),
             8 | 9 => self.delete(&OperationContext::unlimited()),

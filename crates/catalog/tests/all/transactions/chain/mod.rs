@@ -80,7 +80,7 @@ fn a_kill_between_any_two_records_of_a_chain_leaves_nothing_of_it() {
         let directory = tempfile::tempdir().expect("a directory");
         let store = open(directory.path(), engine);
         store.commit(&inserts(0..3, 100)).expect("committed");
-        // So that the chain continues in the next segment.
+        // The segment is filled, so that the chain continues in the next one.
         let filled: Vec<u64> = fill_segment(&store).collect();
         let first = store.statistics().log.next_lsn;
         let parts = [inserts(10..20, 200), inserts(20..22, 300), inserts(30..40, 400), inserts(50..55, 10)];

@@ -100,7 +100,7 @@ fn statements_are_known_after_kills_and_checkpoints() {
 }
 
 #[test]
-fn who_is_over_takes_nothing_from_a_session_of_the_same_name() {
+fn an_ended_session_takes_nothing_from_its_successor() {
     for engine in ENGINES.iter().filter(|engine| survival(engine.name) == Survival::Durable) {
         let directory = tempfile::tempdir().expect("temporary directory");
         let catalog = open(directory.path(), engine);
