@@ -225,7 +225,7 @@ impl<'a> Teller<'a> {
         entry.get("ns").and_then(ValueRef::as_str).is_some_and(self.wants)
     }
 
-    /// An entry of the server itself, which has no namespace.
+    /// Passes on a no-op entry (`op: "n"`), which the server itself writes and which has no namespace.
     fn remark(&mut self, remark: DocumentRef<'_>, each: &mut Each<'_>) -> Result<()> {
         let draft = self.draft("n");
         if (self.wants)("") { each(Happening::Entry(draft.of_nothing(remark))) } else { Ok(()) }

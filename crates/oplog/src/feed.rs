@@ -62,7 +62,7 @@ impl Feed {
         Ok(position.map(|position| Self::new(store, position, Timestamp { seconds: 0, increment: 0 })))
     }
 
-    /// Continues from a place, and the time seen there, that another feed of the store returned.
+    /// Continues another feed of the store, from the place and the time that it returned.
     pub fn from_place(store: &Arc<Store>, place: Lsn, seen: Timestamp) -> Self {
         Self::new(store, place, seen)
     }

@@ -2,10 +2,10 @@
 
 use crate::position::Compared;
 use crate::random::Random;
-use crate::state::{Actions, Fetched, Following, Log, Role, Timing, Until};
+use crate::state::{Actions, Candidacy, Fetched, Following, Log, Role, Timing, Until};
 use crate::{
-    Action, Body, Bug, Configuration, Event, Fatal, Lsn, MemberConfiguration, MemberId, Message, Position, Refusal,
-    Refused, Stamp, Term, Terms, Vote,
+    Action, Body, Bug, Configuration, Event, Fatal, Lsn, MemberConfiguration, MemberId, Memory, Message, Position,
+    Refusal, Refused, Stamp, Term, Terms, Vote,
 };
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -33,6 +33,8 @@ pub struct Start {
     pub log_end: Lsn,
     /// A place up to which the log is known to be committed.
     pub committed: Lsn,
+    /// Whether the member's files were lost since it became a member.
+    pub memory: Memory,
 }
 
 /// The part that a member plays in the set.
@@ -69,6 +71,7 @@ pub struct Agreement {
     pub(crate) saved: Vote,
     pub(crate) log: Log,
     pub(crate) committed: Lsn,
+    pub(crate) memory: Memory,
     /// The position to which the log is being cut.
     pub(crate) truncating: Option<Position>,
     pub(crate) frozen_until: u64,
@@ -78,11 +81,11 @@ pub struct Agreement {
     planted: Option<Bug>,
 }
 
-/// Hashes what decides, and leaves out clocks and the generator.
+/// Hashes the state that decides how events are handled; clocks and the generator are left out.
 impl Hash for Agreement {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.configuration, &self.keeping, self.vote, self.saved, &self.log).hash(state);
-        (self.committed, self.truncating, self.stopped, &self.role).hash(state);
+        (self.committed, self.memory, self.truncating, self.stopped, &self.role).hash(state);
     }
 }
 
@@ -107,6 +110,7 @@ impl Agreement {
             saved: start.vote,
             log: Log { start: start.log_start, written: start.log_end, synced: start.log_end, terms: start.terms },
             committed: start.committed,
+            memory: start.memory,
             truncating: None,
             frozen_until: 0,
             stopped: false,
@@ -133,6 +137,9 @@ impl Agreement {
     pub fn step(&mut self, now: u64, event: Event, actions: &mut Vec<Action>) {
         self.now = self.now.max(now);
         if self.stopped {
+            if let Event::Read { token } = event {
+                actions.push(Action::ReadRefused { token });
+            }
             return;
         }
         match event {
@@ -151,6 +158,8 @@ impl Agreement {
             Event::Freeze { ms } => self.frozen_until = self.now + ms,
             Event::Campaign if self.may_campaign() => self.campaign(actions),
             Event::Campaign => actions.push(Action::Refused(Refused::Campaign(Refusal::NotElectable))),
+            Event::Recalled(recalled) => self.recalled(recalled, actions),
+            Event::Told { member, configuration } => self.teach(member, configuration, actions),
             Event::Read { token } => self.asked_to_read(token, actions),
             Event::Propose { configuration, force } => self.proposed(configuration, force, actions),
         }
@@ -167,10 +176,11 @@ impl Agreement {
             self.adopt(term, actions);
         }
         let current = term == self.vote.term;
+        let candidacy = |position| Candidacy { from, term, configuration, position };
         match body {
-            Body::PreVote { position } => self.asked_for_pre_vote(from, term, configuration, position, actions),
+            Body::PreVote { position } => self.asked_for_pre_vote(candidacy(position), actions),
             Body::PreVoteAnswer { granted } => self.pre_vote_answered(from, granted, actions),
-            Body::RequestVote { position } => self.asked_for_vote(from, term, configuration, position, actions),
+            Body::RequestVote { position } => self.asked_for_vote(candidacy(position), actions),
             Body::VoteAnswer { granted } if current => self.vote_answered(from, granted, actions),
             Body::Heartbeat { .. } | Body::Span { .. } | Body::Diverged { .. } | Body::Reclaimed { .. } => {
                 if current {
@@ -210,6 +220,7 @@ impl Agreement {
             return;
         }
         (self.log.written, self.log.synced) = (written, synced);
+        self.look_at_floor(actions);
         match &self.role {
             Role::Primary(_) => self.primary_log_moved(actions),
             Role::Follower(_) => self.fetch(actions),
@@ -329,7 +340,7 @@ impl Agreement {
         self.committed
     }
 
-    /// Up to which place a read with the concern `majority` sees the log.
+    /// The place up to which a read with the concern `majority` sees the log.
     pub fn majority_read_at(&self) -> Lsn {
         if self.planted(Bug::MajorityReadAtVisible) {
             return self.log.written;
@@ -342,6 +353,11 @@ impl Agreement {
         &self.configuration
     }
 
+    /// The stamp of the configuration that is being stored.
+    pub fn keeping(&self) -> Option<Stamp> {
+        self.keeping.as_ref().map(|keeping| keeping.stamp())
+    }
+
     /// The terms of this member's log.
     pub fn terms(&self) -> &Terms {
         &self.log.terms
@@ -350,6 +366,8 @@ impl Agreement {
     /// When the next [`Event::Tick`] is due, in milliseconds of this member's clock.
     pub fn wake_at(&self) -> u64 {
         match &self.role {
+            // Nothing is due any more, and a moment that has passed would be due at once.
+            _ if self.stopped => self.now + self.timing.election_timeout_ms,
             Role::Follower(following) => following.campaign_at.0.max(self.frozen_until),
             Role::Candidate(campaign) => campaign.until.0,
             Role::Primary(leading) => leading.wake_at(),

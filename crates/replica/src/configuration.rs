@@ -1,6 +1,6 @@
 //! The set's configuration: its members, and how many of them a decision needs.
 
-use crate::Term;
+use crate::{Lsn, Term};
 
 /// A member's `_id` in the configuration; never used again for another member or for a wiped one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,6 +76,8 @@ pub enum Invalid {
     VoterCount(usize),
     /// Two members have this `_id`.
     Duplicate(MemberId),
+    /// The version is above [`Configuration::VERSION_MAX`].
+    Version(u64),
     /// No member can become primary.
     NotElectable,
     /// This arbiter has a priority, is hidden or delayed, or has no vote.
@@ -91,15 +93,22 @@ pub struct Configuration {
     pub version: u64,
     /// As [`Stamp::term`].
     pub term: Term,
+    /// The end of the log that the set was initiated with. The first member had written it alone, so only members that
+    /// have all of it may become primary.
+    pub base: Lsn,
+    /// The caller's name for the parts that the agreement does not know, such as hosts and settings.
+    pub label: u64,
     /// The members.
     pub members: Vec<MemberConfiguration>,
 }
 
 impl Configuration {
-    /// Most members of a set, as in MongoDB.
+    /// Maximum number of members of a set, as in MongoDB.
     pub const MEMBERS_MAX: usize = 50;
-    /// Most voters of a set, as in MongoDB.
+    /// Maximum number of voters of a set, as in MongoDB.
     pub const VOTERS_MAX: usize = 7;
+    /// Highest version, as in MongoDB, where it is an integer of 32 bits.
+    pub const VERSION_MAX: u64 = i32::MAX as u64;
 
     /// When the configuration was made.
     pub fn stamp(&self) -> Stamp {
@@ -139,6 +148,9 @@ impl Configuration {
 
     /// Checks what the agreement relies on.
     pub fn check(&self) -> Result<(), Invalid> {
+        if self.version > Self::VERSION_MAX {
+            return Err(Invalid::Version(self.version));
+        }
         if !(1..=Self::MEMBERS_MAX).contains(&self.members.len()) {
             return Err(Invalid::MemberCount(self.members.len()));
         }
@@ -189,7 +201,13 @@ mod tests {
             let id = MemberId(id as u32);
             if letter == 'A' { MemberConfiguration::arbiter(id) } else { MemberConfiguration::data(id) }
         };
-        Configuration { version: 1, term: 1, members: shape.chars().enumerate().map(member).collect() }
+        Configuration {
+            version: 1,
+            term: 1,
+            base: 0,
+            label: 0,
+            members: shape.chars().enumerate().map(member).collect(),
+        }
     }
 
     /// Every winner of an election has every committed record, for all sets of up to seven voters.

@@ -1,7 +1,7 @@
 //! Elections: who asks for votes and when, and who gives them.
 
-use crate::state::{Actions, Campaign, Role, Until};
-use crate::{Action, Agreement, Body, Bug, MemberId, Position, Stamp, Term, Vote};
+use crate::state::{Actions, Campaign, Candidacy, Role, Until};
+use crate::{Action, Agreement, Body, Bug, MemberId, Vote};
 
 impl Agreement {
     pub(crate) fn tick(&mut self, actions: &mut Actions) {
@@ -14,7 +14,14 @@ impl Agreement {
                     self.postpone();
                 }
             }
-            Role::Candidate(campaign) if self.now >= campaign.until.0 => self.become_follower(actions),
+            Role::Candidate(campaign) if self.now >= campaign.until.0 => {
+                self.become_follower(actions);
+                // Two members may have asked at the same time. A random wait lets one member ask before the other.
+                let wait = self.timing.retry(&mut self.random);
+                if let Role::Follower(following) = &mut self.role {
+                    following.campaign_at = Until(self.now + wait);
+                }
+            }
             _ => {}
         }
     }
@@ -22,7 +29,13 @@ impl Agreement {
     /// Whether the configuration and the log let this member ask for votes.
     pub(crate) fn may_campaign(&self) -> bool {
         let may = self.me().is_some_and(crate::MemberConfiguration::is_electable);
-        may && self.truncating.is_none() && self.keeping.is_none() && matches!(self.role, Role::Follower(_))
+        let has_base = self.log.written >= self.configuration.base;
+        let remembers = !self.has_lost_memory() && self.position() >= self.floor();
+        may && has_base
+            && remembers
+            && self.truncating.is_none()
+            && self.keeping.is_none()
+            && matches!(self.role, Role::Follower(_))
     }
 
     /// Waits another election timeout.
@@ -59,8 +72,7 @@ impl Agreement {
     }
 
     fn ask_pre_votes(&mut self, actions: &mut Actions) {
-        let retry = self.timing.election_timeout_ms / 20;
-        let retry = retry + self.random.below(retry);
+        let retry = self.timing.retry(&mut self.random);
         let Some(index) = self.index_of(self.id) else { return };
         let Role::Follower(following) = &mut self.role else { return };
         following.campaign_at = Until(self.now + retry);
@@ -69,30 +81,24 @@ impl Agreement {
         self.count_pre_votes(actions);
     }
 
-    pub(crate) fn asked_for_pre_vote(
-        &mut self,
-        from: MemberId,
-        term: Term,
-        configuration: Stamp,
-        position: Position,
-        actions: &mut Actions,
-    ) {
+    pub(crate) fn asked_for_pre_vote(&mut self, asking: Candidacy, actions: &mut Actions) {
         let primary_lives = match &self.role {
-            Role::Primary(_) => true,
-            Role::Candidate(_) => false,
+            // A candidate may win yet, and another one would only split the votes.
+            Role::Primary(_) | Role::Candidate(_) => true,
             Role::Follower(following) => {
                 let deadline = following.heard_at.0 + self.timing.election_timeout_ms;
                 following.primary.is_some() && !following.lost && self.now < deadline
             }
         };
-        let granted = !primary_lives && term >= self.vote.term && self.would_elect(configuration, position);
-        self.send(from, Body::PreVoteAnswer { granted }, actions);
+        let remembers = !self.has_lost_memory();
+        let granted = remembers && !primary_lives && asking.term >= self.vote.term && self.would_elect(asking);
+        self.send(asking.from, Body::PreVoteAnswer { granted }, actions);
     }
 
     /// Whether configuration and log of a candidate are at least as new as this member's.
-    fn would_elect(&self, configuration: Stamp, position: Position) -> bool {
-        let log = position >= self.position() || self.planted(Bug::VoteForShorterLog);
-        log && !self.stamp().newer_than(configuration)
+    fn would_elect(&self, asking: Candidacy) -> bool {
+        let log = asking.position >= self.floor() || self.planted(Bug::VoteForShorterLog);
+        log && !self.stamp().newer_than(asking.configuration)
     }
 
     pub(crate) fn pre_vote_answered(&mut self, from: MemberId, granted: bool, actions: &mut Actions) {
@@ -122,23 +128,18 @@ impl Agreement {
 
     /// Becomes candidate in the next term. Others are asked when the vote for itself is stored.
     pub(crate) fn campaign(&mut self, actions: &mut Actions) {
-        self.vote = Vote { term: self.vote.term + 1, candidate: Some(self.id) };
-        let wait = self.timing.election_timeout(&mut self.random);
+        self.vote = Vote { term: self.next_term(), candidate: Some(self.id) };
+        let wait = self.timing.campaign(&mut self.random);
         self.role = Role::Candidate(Campaign { granted: 0, until: Until(self.now + wait) });
         actions.push(Action::SaveVote(self.vote));
     }
 
-    pub(crate) fn asked_for_vote(
-        &mut self,
-        from: MemberId,
-        term: Term,
-        configuration: Stamp,
-        position: Position,
-        actions: &mut Actions,
-    ) {
+    pub(crate) fn asked_for_vote(&mut self, asking: Candidacy, actions: &mut Actions) {
+        let from = asking.from;
         let follower = matches!(self.role, Role::Follower(_));
         let free = self.vote.candidate.is_none_or(|candidate| candidate == from) || self.planted(Bug::DoubleVote);
-        if term != self.vote.term || !follower || !free || !self.would_elect(configuration, position) {
+        let may_vote = follower && free && !self.has_lost_memory();
+        if asking.term != self.vote.term || !may_vote || !self.would_elect(asking) {
             return self.send(from, Body::VoteAnswer { granted: false }, actions);
         }
         self.vote.candidate = Some(from);
@@ -153,6 +154,7 @@ impl Agreement {
 
     pub(crate) fn vote_saved(&mut self, vote: Vote, actions: &mut Actions) {
         self.saved = vote;
+        self.look_at_floor(actions);
         let Some(candidate) = vote.candidate.filter(|_| vote == self.vote) else { return };
         if candidate != self.id {
             return self.send(candidate, Body::VoteAnswer { granted: true }, actions);
@@ -166,6 +168,10 @@ impl Agreement {
     pub(crate) fn vote_answered(&mut self, from: MemberId, granted: bool, actions: &mut Actions) {
         let Some(index) = self.index_of(from).filter(|_| granted) else { return };
         let Role::Candidate(campaign) = &mut self.role else { return };
+        // The voter may have lost its files since, and have asked others whether it has voted.
+        if self.now >= campaign.until.0 {
+            return;
+        }
         campaign.granted |= 1 << index;
         let granted = campaign.granted;
         if self.wins(granted) {

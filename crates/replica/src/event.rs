@@ -1,7 +1,7 @@
 //! Events that happen to a member, and actions that the agreement asks for.
 
 use crate::configuration::Invalid;
-use crate::{Configuration, Lsn, MemberId, Message, Position, Stamp, Term};
+use crate::{Configuration, Lsn, MemberId, Message, Position, Recalled, Stamp, Term};
 use std::sync::Arc;
 
 /// A member's vote, which must survive a crash once it is sent.
@@ -33,9 +33,9 @@ pub enum Event {
     Reset(MemberId),
     /// The member's log has grown.
     LogMoved {
-        /// The end of what the kernel has.
+        /// The end of the part that the kernel has.
         written: Lsn,
-        /// The end of what survives a power cut.
+        /// The end of the part that survives a power cut.
         synced: Lsn,
     },
     /// A term's first record was written, by this primary or as part of a span.
@@ -70,18 +70,27 @@ pub enum Event {
         /// Whether to step down without a successor too.
         force: Force,
     },
-    /// This member shall not campaign for so long; 0 ends an earlier freeze.
+    /// An administrator forbids this member to campaign for a time; 0 ends an earlier freeze.
     Freeze {
         /// Milliseconds from now.
         ms: u64,
     },
-    /// This member shall campaign at once.
+    /// An administrator asks this member to campaign at once.
     Campaign,
+    /// A member has told which configuration it has stored.
+    Told {
+        /// The member.
+        member: MemberId,
+        /// Its configuration.
+        configuration: Stamp,
+    },
     /// A linearizable read asks for a place.
     Read {
         /// The caller's name for the read.
         token: u64,
     },
+    /// Enough other voters have told what this member, whose files were lost, must know; see [`crate::Memory`].
+    Recalled(Recalled),
     /// An administrator proposes a configuration. Term and version are set by the agreement.
     Propose {
         /// The configuration.
@@ -133,6 +142,8 @@ pub enum Action {
         /// Where the primary's log begins.
         start: Lsn,
     },
+    /// This member, whose files were lost, has again all that it must remember. Store that its memory is kept.
+    Remembered,
     /// The log is committed up to this place.
     Committed(Lsn),
     /// A linearizable read may see all up to this place.

@@ -45,16 +45,18 @@ impl Agreement {
         self.fetch(actions);
     }
 
-    /// Asks for what comes after the log. The same message acknowledges, and answers heartbeats.
+    /// Asks for the bytes that come after this log. The same message acknowledges this log, and answers heartbeats.
     pub(crate) fn fetch(&self, actions: &mut Actions) {
         let Role::Follower(following) = &self.role else { return };
         let Some(primary) = following.primary else { return };
-        let round = following.round;
+        // An answer that confirms a read, and a synced log, count as this member's word.
+        let round = if self.has_lost_memory() { 0 } else { following.round };
         if self.is_arbiter() || self.truncating.is_some() {
             return self.send(primary, Body::Heard { round }, actions);
         }
         let position = following.probe.unwrap_or_else(|| self.position());
         let synced = if self.planted(Bug::AckBeforeSync) { position.end } else { self.log.synced.min(position.end) };
+        let synced = if self.has_lost_memory() { 0 } else { synced };
         let searching = !following.matched || following.probe.is_some();
         self.send(primary, Body::Fetch { position, synced, round, searching }, actions);
     }

@@ -19,7 +19,7 @@
 //! are equal up to the lower of the places where the term ends in them, and the small table of terms ([`Terms`]) shows
 //! where two logs part. There are no entries and no indexes: bytes are never mapped to anything else.
 //!
-//! **Elections.** Only a member whose position is at least the voter's gets its vote; a vote is on disk before it is
+//! **Elections** (`election.rs`, where `tick` begins a campaign). Only a member whose position is at least the voter's gets its vote; a vote is on disk before it is
 //! sent. A campaign begins with a *pre-vote*, which changes nothing: a voter that hears from a primary refuses it, so
 //! a member that was cut off does not disturb the others. A member whose connection to the primary breaks asks at once, and
 //! voters whose connections broke too agree at once. A primary that hears no majority for an election timeout steps
@@ -50,12 +50,16 @@
 //! primary commits nothing and changes nothing further until a majority of the new configuration's voters stores it,
 //! because from then on no older configuration can elect a primary.
 //!
+//! **A member whose files were lost** is asked for nothing until others have told it what it must know (`memory.rs`).
+//!
 //! **Linearizable reads** wait for a heartbeat round, begun after the question, that a majority answers.
 //!
 //! # What the caller must do
 //!
 //! - Hand events over one at a time; carry actions out in their order. Storing may take its time, in order: the
 //!   agreement waits for the event that reports it.
+//! - Append and truncate for a primary only once the last vote before is stored: with its log, a member keeps the term in
+//!   which it got it. `memory.rs` relies on this where a set begins.
 //! - Write only while [`Agreement::writable_term`] is that of the write, checked where the log's end is reserved.
 //! - Truncate with a durable intent: after a crash, either the old log is there or the cut one, never a mixture.
 //! - Report [`Event::TermBegan`] before the [`Event::LogMoved`] that covers the term's record.
@@ -69,17 +73,20 @@ mod configuration;
 mod election;
 mod event;
 mod follower;
+mod memory;
 mod message;
 mod planted;
 mod position;
 mod primary;
 mod random;
+mod recalling;
 mod reconfiguration;
 mod state;
 
 pub use agreement::{Agreement, Start, State};
 pub use configuration::{Configuration, Invalid, MemberConfiguration, MemberId, Stamp};
 pub use event::{Action, Event, Fatal, Force, Refusal, Refused, Vote};
+pub use memory::{Memory, Recalled, Remembered};
 pub use message::{Body, Message, Progress};
 pub use planted::Bug;
 pub use position::{Compared, Lsn, Position, Term, Terms};

@@ -19,9 +19,9 @@ pub struct Message {
 /// How far a member's log has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Progress {
-    /// The end of what the member has written, and shares with the primary.
+    /// The end of the log that the member has written, as far as it is the primary's log too.
     pub written: Lsn,
-    /// The end of what of this survives a power cut.
+    /// The end of the part of it that survives a power cut.
     pub synced: Lsn,
 }
 
@@ -35,7 +35,7 @@ pub enum Body {
     },
     /// The answer to a pre-vote.
     PreVoteAnswer {
-        /// Whether the receiver would vote so.
+        /// Whether the member that was asked would vote so.
         granted: bool,
     },
     /// A candidate asks for the vote in its term.
@@ -55,11 +55,11 @@ pub enum Body {
         /// The number of the heartbeat round, for linearizable reads.
         round: u64,
     },
-    /// A follower asks for what comes after its log, and acknowledges what it has.
+    /// A follower asks for the bytes that come after its log, and acknowledges its log.
     Fetch {
         /// The follower's log, or an earlier position of it while it searches for the place where the logs part.
         position: Position,
-        /// The end of what is synced, at most the position.
+        /// The end of the synced part, at most the position.
         synced: Lsn,
         /// The last heartbeat round that the follower has seen.
         round: u64,

@@ -12,13 +12,15 @@ pub enum Bug {
     UnsyncedVote,
     /// A member votes for two candidates in a term.
     DoubleVote,
+    /// A member whose files were lost votes and acknowledges as if it remembered.
+    VoteWithoutMemory,
     /// A member votes for a log that is shorter than its own.
     VoteForShorterLog,
-    /// The primary commits what enough members have, although it lies in an earlier term.
+    /// The primary commits records that enough members have, although they are of an earlier term.
     CommitEarlierTerm,
     /// The commit point counts arbiters.
     ArbiterCounted,
-    /// A follower takes over a commit point that lies beyond what it has of the primary's log.
+    /// A follower takes over a commit point that lies beyond its part of the primary's log.
     CommitBeyondLog,
     /// A majority read sees all that is written.
     MajorityReadAtVisible,
@@ -36,10 +38,11 @@ pub enum Bug {
 
 impl Bug {
     /// All bugs.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::AckBeforeSync,
         Self::UnsyncedVote,
         Self::DoubleVote,
+        Self::VoteWithoutMemory,
         Self::VoteForShorterLog,
         Self::CommitEarlierTerm,
         Self::ArbiterCounted,

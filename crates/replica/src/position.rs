@@ -1,6 +1,6 @@
 //! Places in logs, and where two logs part.
 
-/// The number of an election. Zero is before the first.
+/// The number of an election. Zero is the term before the first election.
 pub type Term = u64;
 
 /// A place in the log, in bytes: the end of a record, or 0.
@@ -36,6 +36,12 @@ impl Terms {
         Self::default()
     }
 
+    /// The table of these terms and places; `None` unless both ascend.
+    pub fn of(starts: impl IntoIterator<Item = (Term, Lsn)>) -> Option<Self> {
+        let starts: Vec<_> = starts.into_iter().collect();
+        starts.is_sorted_by(|before, after| before.0 < after.0 && before.1 < after.1).then_some(Self(starts))
+    }
+
     /// Notes that `term` begins with the record that begins at `at`. A term that is already noted there stays.
     /// # Panics
     /// If term or place do not follow the last ones.
@@ -51,6 +57,17 @@ impl Terms {
     /// Forgets the terms that begin at `end` or later.
     pub fn truncate(&mut self, end: Lsn) {
         self.0.truncate(self.0.partition_point(|&(_, start)| start < end));
+    }
+
+    /// Forgets the terms that ended at or before `start`, where the log begins.
+    pub fn forget_before(&mut self, start: Lsn) {
+        let behind = self.0.partition_point(|&(_, at)| at <= start);
+        self.0.drain(..behind.saturating_sub(1));
+    }
+
+    /// The last term; 0 in the table of an empty log.
+    pub fn last(&self) -> Term {
+        self.0.last().map_or(0, |&(term, _)| term)
     }
 
     /// The term of the record that ends at `end`; 0 if no record does.
@@ -163,6 +180,20 @@ mod tests {
         table.truncate(10);
         assert_eq!(table, terms(&[(1, 0)]));
         table.begin(4, 10);
-        assert_eq!(table.term_at(12), 4);
+        assert_eq!((table.term_at(12), table.last()), (4, 4));
+    }
+
+    #[test]
+    fn terms_before_the_logs_beginning_are_forgotten_except_the_one_that_it_begins_in() {
+        let all = [(2, 100), (5, 200), (6, 300)];
+        for (start, left) in [(99, 3), (199, 3), (200, 2), (299, 2), (300, 1), (9000, 1)] {
+            let mut table = Terms::of(all).expect("they ascend");
+            table.forget_before(start);
+            assert_eq!(table.iter().count(), left, "before {start}");
+            assert_eq!(table.term_at(start + 1), terms(&all).term_at(start + 1));
+        }
+        for wrong in [[(2, 100), (2, 200)], [(3, 100), (2, 200)], [(2, 100), (3, 100)]] {
+            assert_eq!(Terms::of(wrong), None);
+        }
     }
 }

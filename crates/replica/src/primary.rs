@@ -5,7 +5,7 @@ use crate::state::{Actions, Fetched, HandOver, Leading, Peer, Role, Until};
 use crate::{Action, Agreement, Body, Bug, Configuration, Force, Lsn, MemberId, Progress, Refusal, Refused, Stamp};
 use std::sync::Arc;
 
-/// Most linearizable reads that wait for a round.
+/// Maximum number of linearizable reads that wait for a round.
 const READS_MAX: usize = 10_000;
 
 impl Agreement {
@@ -26,7 +26,7 @@ impl Agreement {
         self.role = Role::Primary(leading);
         self.reset_peers();
         actions.push(Action::BecomePrimary { term: self.vote.term });
-        // From now on no older configuration wins an election, once a majority stores this one.
+        // Once a majority stores this configuration, no member with an older one can win an election.
         let mut configuration = Configuration::clone(&self.configuration);
         configuration.version += u64::from(configuration.term == 0);
         configuration.term = self.vote.term;
@@ -64,6 +64,25 @@ impl Agreement {
         // An earlier term's primary may still spread a newer version of its own, which only this term's stamp beats.
         let own = stamp.term == leading.term || stamp.term == 0;
         leading.installed = own && stored.count() >= self.configuration.election_quorum();
+    }
+
+    /// Whether a majority of the voters stores the configuration in use; none if this member is not primary.
+    pub fn is_installed(&self) -> Option<bool> {
+        match &self.role {
+            Role::Primary(leading) => Some(leading.installed && self.keeping.is_none()),
+            _ => None,
+        }
+    }
+
+    /// Whether enough voting data members answer this primary, and follow its log, for the commit point to move.
+    pub fn can_commit(&self) -> bool {
+        let Role::Primary(leading) = &self.role else { return false };
+        let timeout = self.timing.election_timeout_ms;
+        let follows = |peer: &Peer| self.now < peer.heard_at.0 + timeout && peer.progress.written > 0;
+        let members = self.configuration.members.iter().zip(&leading.peers);
+        let moving =
+            members.filter(|(member, peer)| member.counts_for_commit() && (member.id == self.id || follows(peer)));
+        moving.count() >= self.configuration.commit_quorum()
     }
 
     pub(crate) fn send_heartbeats(&mut self, actions: &mut Actions) {
@@ -115,11 +134,16 @@ impl Agreement {
         log: Option<Fetched>,
         actions: &mut Actions,
     ) {
-        let (now, start) = (self.now, self.log.start);
+        let (now, start, timeout) = (self.now, self.log.start, self.timing.election_timeout_ms);
         let compared = log.as_ref().map(|fetched| self.compare(fetched.position));
         let Role::Primary(leading) = &mut self.role else { return };
         let Some(index) = leading.peers.iter().position(|peer| peer.id == from) else { return };
         let peer = &mut leading.peers[index];
+        // A member that was silent, or vouches for nothing, may have lost its files: what it had does not count (`memory.rs`).
+        let vouches = log.as_ref().is_none_or(|fetched| fetched.synced > 0);
+        if !vouches || now >= peer.heard_at.0 + timeout {
+            peer.progress = Progress::default();
+        }
         peer.heard_at = Until(now);
         peer.round = peer.round.max(round);
         let stored_other = configuration.newer_than(peer.configuration);
@@ -131,8 +155,11 @@ impl Agreement {
                 self.send(from, Body::Reclaimed { start }, actions);
             }
             (Some(Fetched { position, synced, searching }), Some(Compared::Prefix)) => {
-                peer.progress.written = peer.progress.written.max(position.end);
-                peer.progress.synced = peer.progress.synced.max(synced.min(position.end));
+                // While it searches, the follower names earlier positions than its log's. Otherwise its log may have become
+                // shorter by a power cut.
+                let had = if searching { peer.progress } else { Progress::default() };
+                peer.progress.written = had.written.max(position.end);
+                peer.progress.synced = had.synced.max(synced.min(position.end));
                 peer.waits_at = Some(position);
                 self.serve(index, searching, actions);
             }
@@ -170,7 +197,7 @@ impl Agreement {
         self.send(id, Body::Span { from, to, commit }, actions);
     }
 
-    /// Moves the commit point to what enough data members have, if this primary's term contains it.
+    /// Moves the commit point to the place that enough data members have, if this primary's term contains it.
     fn move_commit(&mut self, actions: &mut Actions) {
         let Role::Primary(leading) = &self.role else { return };
         // A configuration that is being stored was checked against the commit point as it is now.
@@ -182,7 +209,8 @@ impl Agreement {
         let mut count = 0;
         for (member, peer) in self.configuration.members.iter().zip(&leading.peers) {
             if member.counts_for_commit() || member.votes && self.planted(Bug::ArbiterCounted) {
-                ends[count] = self.durable(member.id, peer.progress);
+                let lives = member.id == self.id || self.now < peer.heard_at.0 + self.timing.election_timeout_ms;
+                ends[count] = if lives { self.durable(member.id, peer.progress) } else { 0 };
                 if member.arbiter {
                     ends[count] = self.log.synced;
                 }
@@ -207,7 +235,7 @@ impl Agreement {
         self.confirm_reads(actions);
     }
 
-    /// The end of what counts for the commit point at a member.
+    /// The end of the part of a member's log that counts for the commit point.
     fn durable(&self, id: MemberId, progress: Progress) -> Lsn {
         let Progress { written, synced } = if id == self.id { self.own_progress() } else { progress };
         if self.journaled_majority { synced } else { written }
@@ -249,7 +277,7 @@ impl Agreement {
         if fast {
             return actions.push(Action::ReadConfirmed { token, at });
         }
-        // A round that has begun says nothing about a question that comes after it.
+        // Answers to a round that began before this read cannot confirm the read.
         let next = leading.round + 1;
         let idle = leading.reads.is_empty();
         leading.reads.push((token, next));
@@ -278,7 +306,7 @@ impl Agreement {
         if confirmed < round && answered.count() >= quorum {
             leading.confirmed = round;
         }
-        // Until a record of this term is committed, the commit point may lag behind what an earlier primary told.
+        // Until a record of this term is committed, the commit point may lie below that of an earlier primary.
         if leading.term_start.is_none_or(|start| committed <= start) {
             return;
         }
@@ -324,7 +352,9 @@ impl Agreement {
         let members = self.configuration.members.iter().zip(&leading.peers);
         let ready = members.filter(|(member, peer)| {
             let wanted = hand_over.to.is_none_or(|to| to == member.id) && member.id != self.id;
-            wanted && member.is_electable() && peer.progress.written == self.log.written
+            // A member that is gone may have had the whole log of a primary that writes nothing.
+            let lives = self.now < peer.heard_at.0 + self.timing.election_timeout_ms;
+            wanted && lives && member.is_electable() && peer.progress.written == self.log.written
         });
         let Some((successor, _)) = ready.max_by_key(|(member, _)| member.priority) else { return };
         let successor = successor.id;

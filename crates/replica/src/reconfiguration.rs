@@ -2,23 +2,42 @@
 
 use crate::state::{Actions, Role};
 use crate::{
-    Action, Agreement, Body, Bug, Configuration, Force, MemberConfiguration, MemberId, Refusal, Refused, Stamp,
+    Action, Agreement, Body, Bug, Configuration, Force, MemberConfiguration, MemberId, Refusal, Refused, Stamp, Term,
+    Timing,
 };
 use std::sync::Arc;
 
+/// The least by which a forced change raises the version.
+const FORCED_STEP: u64 = 10_000;
+/// Maximum number of terms by which the first campaign under a forced configuration exceeds the next one.
+const FORCED_TERMS_MAX: u64 = 1000;
+
 impl Agreement {
+    /// The term of this member's next campaign. Members that do not know of a forced configuration may elect a primary in the next
+    /// term, too; two primaries of one term would write different logs that look equal.
+    pub(crate) fn next_term(&mut self) -> Term {
+        let is_forced = self.configuration.term == 0 && self.configuration.version > FORCED_STEP;
+        let beyond = if is_forced { self.random.below(FORCED_TERMS_MAX) } else { 0 };
+        self.vote.term + 1 + beyond
+    }
+
     pub(crate) fn proposed(&mut self, mut configuration: Configuration, force: Force, actions: &mut Actions) {
         configuration.term = self.stamp().term;
-        configuration.version = self.configuration.version + 1;
+        configuration.version = configuration.version.max(self.configuration.version + 1);
         if force == Force::Yes {
-            // Far ahead of all that a majority elsewhere may have agreed on in the meantime.
+            // The version must exceed every version that a majority elsewhere may have agreed on in the meantime.
             configuration.term = 0;
-            configuration.version += 10_000 + self.random.below(90_000);
+            configuration.version += FORCED_STEP + self.random.below(90_000);
         }
         match self.may_change(&configuration, force) {
             Ok(()) => self.keep(Arc::new(configuration), actions),
             Err(refusal) => actions.push(Action::Refused(Refused::Propose(refusal))),
         }
+    }
+
+    /// Whether this primary would take a configuration now, which an administrator has not proposed.
+    pub fn would_take(&self, next: &Configuration) -> bool {
+        self.may_change(next, Force::No).is_ok()
     }
 
     fn may_change(&self, next: &Configuration, force: Force) -> Result<(), Refusal> {
@@ -42,7 +61,8 @@ impl Agreement {
         if !leading.installed {
             return Err(Refusal::ConfigurationPending);
         }
-        // Then no earlier term's primary can commit any more what the next configuration does not know.
+        // With a record of this term committed, no primary of an earlier term can commit a record that a majority of
+        // the next configuration lacks.
         if leading.term_start.is_none_or(|start| self.committed <= start) {
             return Err(Refusal::NothingCommitted);
         }
@@ -59,7 +79,8 @@ impl Agreement {
     /// Another member sent its configuration.
     pub(crate) fn learn(&mut self, configuration: Arc<Configuration>, actions: &mut Actions) {
         let newest = self.keeping.as_ref().map_or(self.stamp(), |keeping| keeping.stamp());
-        // The agreement relies on what `check` demands, also of what another member sends.
+        // The agreement relies on the rules of `check` for every configuration in use, also for one from another
+        // member.
         if configuration.stamp().newer_than(newest) && configuration.check().is_ok() {
             self.keep(configuration, actions);
         }
@@ -78,18 +99,27 @@ impl Agreement {
                 self.send_heartbeats(actions);
                 self.primary_log_moved(actions);
             }
-            // Votes that were counted by the old configuration count no more.
+            // Votes that were counted by the old configuration no longer count.
             Role::Primary(_) | Role::Candidate(_) => self.become_follower(actions),
             Role::Follower(_) => self.follower_configured(actions),
         }
     }
 
     fn follower_configured(&mut self, actions: &mut Actions) {
+        let is_removed = self.me().is_none();
         if let Role::Follower(following) = &mut self.role {
             following.pre_votes = 0;
+            if is_removed {
+                following.primary = None;
+            }
         }
-        // The primary counts who stores the configuration.
+        // The primary counts the members that store the configuration.
         self.fetch(actions);
+    }
+
+    /// Notes how often heartbeats are sent, and how long members wait for them, as the configuration in use says.
+    pub fn set_timing(&mut self, timing: Timing) {
+        self.timing = timing;
     }
 
     /// Sends this member's configuration to a member that has an older one.

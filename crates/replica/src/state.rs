@@ -11,7 +11,7 @@ pub struct Timing {
     pub heartbeat_ms: u64,
     /// How long a follower waits for the primary, and the primary for a majority (`electionTimeoutMillis`).
     pub election_timeout_ms: u64,
-    /// Most bytes of one span.
+    /// Maximum number of bytes of one span.
     pub span_bytes_max: u64,
 }
 
@@ -77,6 +77,20 @@ impl Timing {
     }
 }
 
+impl Timing {
+    /// How long a candidate waits for votes: some messages and writes to disks.
+    pub(crate) fn campaign(&self, random: &mut Random) -> u64 {
+        let least = (self.election_timeout_ms / 4).max(1);
+        least + random.below(least)
+    }
+
+    /// How long a member waits before it asks again.
+    pub(crate) fn retry(&self, random: &mut Random) -> u64 {
+        let least = (self.election_timeout_ms / 20).max(1);
+        least + random.below(least)
+    }
+}
+
 impl Following {
     pub(crate) fn new(now: u64, timing: &Timing, random: &mut Random) -> Self {
         Self {
@@ -133,6 +147,15 @@ pub(crate) struct Fetched {
     pub(crate) position: Position,
     pub(crate) synced: Lsn,
     pub(crate) searching: bool,
+}
+
+/// A member's request for a vote, or for a promise of one.
+#[derive(Clone, Copy)]
+pub(crate) struct Candidacy {
+    pub(crate) from: MemberId,
+    pub(crate) term: Term,
+    pub(crate) configuration: Stamp,
+    pub(crate) position: Position,
 }
 
 /// A primary that looks for its successor.

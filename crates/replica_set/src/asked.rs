@@ -1,11 +1,16 @@
 //! The configurations in `replSetInitiate` and `replSetReconfig`.
 //!
-//! The set has one member, so most settings have no effect: they are checked, stored and shown. A value that would need
+//! In a set of one member, most settings have no effect: they are checked, stored and shown. A value that would need
 //! behaviour which this server does not have is refused.
 //! Source: MongoDB manual 8.2, "Self-Managed Replica Set Configuration".
 
-use crate::configuration::{self, Member, VERSION_MAX, name_and_port, replaced, shown_term};
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, number, order};
+use crate::Listed;
+use crate::asked_members::{complete_members, default_settings};
+use crate::checks::{integer, invalid, only, overlaid, text, unknown, wrong_type};
+use crate::configuration::{self, Member, VERSION_MAX, replaced, shown_term, with_port};
+use crate::horizons::{check_horizons, check_member_field};
+use crate::modes::check_modes;
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ValueRef, number, order};
 use bunko_errors::{ErrorCode, Failure, Result};
 
 /// How much a forced change raises the version, so that it exceeds versions of other changes made meanwhile.
@@ -14,15 +19,31 @@ const FORCED_STEP: i64 = 10_000;
 /// Whether a change ignores the rules that keep several members together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Force {
-    /// It does.
+    /// The rules are ignored.
     Yes,
-    /// It does not.
+    /// The rules hold.
     No,
+}
+
+/// How many members a set has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// A single member, which elects itself.
+    One,
+    /// Several, or one that is left of them: the members elect a primary.
+    Several,
+}
+
+impl Extent {
+    /// The extent of a set with the members that a configuration names.
+    pub(crate) fn of(asked: DocumentRef<'_>) -> Result<Self> {
+        Ok(if members_of(asked)?.iter().count() == 1 { Self::One } else { Self::Several })
+    }
 }
 
 /// The configuration of `replSetInitiate`, completed with defaults.
 /// # Errors
-/// `InvalidReplicaSetConfig`, `TypeMismatch`; `CommandNotSupported` for several members.
+/// `InvalidReplicaSetConfig`, `TypeMismatch`; `CommandNotSupported` for kinds of members that are not supported yet.
 pub(crate) fn initial(asked: DocumentRef<'_>, name: &str, current: &Member) -> Result<DocumentBuf> {
     match asked.get("_id").and_then(ValueRef::as_str) {
         Some(id) if id != name => {
@@ -33,7 +54,7 @@ pub(crate) fn initial(asked: DocumentRef<'_>, name: &str, current: &Member) -> R
         }
         _ => {
             version_of(asked)?;
-            complete(asked, name, current, 1)
+            complete(asked, name, current, (1, Extent::of(asked)?))
         }
     }
 }
@@ -42,7 +63,13 @@ pub(crate) fn initial(asked: DocumentRef<'_>, name: &str, current: &Member) -> R
 /// # Errors
 /// As [`initial`]; `NewReplicaSetConfigurationIncompatible` if its version is not above the current one, or if its name
 /// differs.
-pub(crate) fn next(asked: DocumentRef<'_>, name: &str, current: &Member, force: Force) -> Result<DocumentBuf> {
+pub(crate) fn next(
+    asked: DocumentRef<'_>,
+    name: &str,
+    current: &Member,
+    force: Force,
+    extent: Extent,
+) -> Result<DocumentBuf> {
     let incompatible = |message| Err(Failure::new(ErrorCode::NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE, message));
     if let Some(id) = asked.get("_id").and_then(ValueRef::as_str).filter(|id| *id != name) {
         return incompatible(format!(
@@ -52,6 +79,8 @@ pub(crate) fn next(asked: DocumentRef<'_>, name: &str, current: &Member, force: 
     let had = current.version();
     let version = version_of(asked)?;
     let version = match force {
+        // The members raise it themselves.
+        Force::Yes if extent == Extent::Several => version.max(had),
         Force::Yes => (version.max(had) + FORCED_STEP).min(VERSION_MAX),
         Force::No if version <= had => {
             return incompatible(format!(
@@ -61,7 +90,7 @@ pub(crate) fn next(asked: DocumentRef<'_>, name: &str, current: &Member, force: 
         }
         Force::No => version,
     };
-    complete(asked, name, current, version)
+    complete(asked, name, current, (version, extent))
 }
 
 /// The version that a configuration names, or 1.
@@ -79,15 +108,18 @@ fn version_of(asked: DocumentRef<'_>) -> Result<i64> {
     Err(Failure::bad_value(format!("BSON field 'version' value must be {bound}, actual value '{value}'")))
 }
 
-fn invalid(message: impl Into<String>) -> Failure {
-    Failure::new(ErrorCode::INVALID_REPLICA_SET_CONFIG, message)
-}
-
 /// The complete configuration: each field as requested, or with its default.
-fn complete(asked: DocumentRef<'_>, name: &str, current: &Member, version: i64) -> Result<DocumentBuf> {
-    let id = configuration::id(current.configuration.as_ref());
-    let host = MembersOf(asked).only()?.get("host").and_then(ValueRef::as_str).unwrap_or_default().to_owned();
-    let whole = configuration::make(name, &host, version, id);
+fn complete(
+    asked: DocumentRef<'_>,
+    name: &str,
+    current: &Member,
+    (version, extent): (i64, Extent),
+) -> Result<DocumentBuf> {
+    let id = configuration::set_id(current.configuration.as_ref());
+    let members = members_of(asked)?;
+    let first = members.iter().next().and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
+    let host = first.get("host").and_then(ValueRef::as_str).unwrap_or_default();
+    let whole = configuration::make(name, host, version, id);
     let mut made = overlaid(whole.as_ref(), asked, "configuration", |field, value| match field {
         "_id" => text(field, value),
         "version" | "term" => integer(field, value),
@@ -98,18 +130,16 @@ fn complete(asked: DocumentRef<'_>, name: &str, current: &Member, version: i64) 
         "configsvr" => Err(Failure::not_supported_yet("a set of configuration servers")),
         _ => Err(unknown("configuration", field)),
     })?;
-    let parts = whole.as_ref();
-    let of_whole = MembersOf(parts).only()?;
-    let member = overlaid(of_whole, MembersOf(asked).only()?, "member", check_member)?;
-    let (host_name, port) = name_and_port(&host);
-    let named = if host.ends_with(&format!(":{port}")) { host.clone() } else { format!("{host_name}:{port}") };
-    let member = replaced(member.as_ref(), &[("host", ValueRef::String(&named))]);
-    let members: ArrayBuf = [&member].into_iter().collect();
+    let of_whole = whole.as_ref().get("settings").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
+    let (members, of_whole): (ArrayBuf, _) = match extent {
+        Extent::One => ([&only_member(first)?].into_iter().collect(), of_whole.to_owned()),
+        Extent::Several => (complete_members(members)?, default_settings(of_whole)),
+    };
+    let of_whole = of_whole.as_ref();
     let settings = match asked.get("settings") {
-        None => parts.get("settings").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY).to_owned(),
+        None => of_whole.to_owned(),
         Some(settings) => {
             let settings = settings.as_document().ok_or_else(|| wrong_type("settings", settings, "object"))?;
-            let of_whole = parts.get("settings").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY);
             overlaid(of_whole, settings, "settings", |field, value| check_setting(field, value, of_whole))?
         }
     };
@@ -122,57 +152,29 @@ fn complete(asked: DocumentRef<'_>, name: &str, current: &Member, version: i64) 
             ("settings", ValueRef::Document(settings.as_ref())),
         ],
     );
+    check_modes(made.as_ref())?;
+    check_horizons(&Listed::all(made.as_ref()).map_err(invalid)?)?;
     Ok(made)
 }
 
-/// The members of a configuration.
-struct MembersOf<'a>(DocumentRef<'a>);
-
-impl<'a> MembersOf<'a> {
-    fn only(&self) -> Result<DocumentRef<'a>> {
-        let members = self.0.get("members").ok_or_else(|| invalid("the configuration names no members"))?;
-        let members = members.as_array().ok_or_else(|| wrong_type("members", members, "array"))?;
-        match (members.iter().next(), members.iter().count()) {
-            (Some(ValueRef::Document(member)), 1) => Ok(member),
-            (Some(other), 1) => Err(wrong_type("members.0", other, "object")),
-            (None, _) => Err(invalid("Replica set configuration contains no members")),
-            _ => Err(Failure::not_supported_yet("a replica set of several members")),
-        }
+/// The members of a configuration; at least one.
+fn members_of(asked: DocumentRef<'_>) -> Result<ArrayRef<'_>> {
+    let members = asked.get("members").ok_or_else(|| invalid("the configuration names no members"))?;
+    let members = members.as_array().ok_or_else(|| wrong_type("members", members, "array"))?;
+    match members.iter().next() {
+        Some(ValueRef::Document(_)) => Ok(members),
+        Some(other) => Err(wrong_type("members.0", other, "object")),
+        None => Err(invalid("Replica set configuration contains no members")),
     }
 }
 
-fn check_member(field: &str, value: ValueRef<'_>) -> Result<()> {
-    match field {
-        "_id" => match number::as_i64_exact(value) {
-            Some(0..=255) => Ok(()),
-            Some(id) => Err(invalid(format!("_id field value of {id} is out of range"))),
-            None => Err(wrong_type("members.0._id", value, "int")),
-        },
-        "host" => text("members.0.host", value),
-        "votes" => only("members.0.votes", value, number::as_f64(value) == Some(1.0), "1"),
-        "priority" => {
-            let priority = number::as_f64(value).ok_or_else(|| wrong_type("members.0.priority", value, "double"))?;
-            let is_electable = priority > 0.0 && priority <= 1000.0;
-            only(
-                "members.0.priority",
-                value,
-                is_electable,
-                "above 0 and at most 1000: the only member must be electable",
-            )
-        }
-        "arbiterOnly" | "hidden" => {
-            let is_off = !bunko_request::fields::truth(value);
-            only(&format!("members.0.{field}"), value, is_off, "false: the only member must be electable")
-        }
-        "buildIndexes" => only("members.0.buildIndexes", value, bunko_request::fields::truth(value), "true"),
-        "secondaryDelaySecs" => only("members.0.secondaryDelaySecs", value, number::as_f64(value) == Some(0.0), "0"),
-        "tags" => match value.as_document() {
-            Some(tags) => tags.iter().try_for_each(|tag| text(&format!("members.0.tags.{}", tag.name), tag.value)),
-            None => Err(wrong_type("members.0.tags", value, "object")),
-        },
-        "horizons" => Err(Failure::not_supported_yet("members.0.horizons")),
-        _ => Err(unknown("member", field)),
-    }
+/// The complete member of a set of one.
+fn only_member(asked: DocumentRef<'_>) -> Result<DocumentBuf> {
+    let host = asked.get("host").and_then(ValueRef::as_str).unwrap_or_default();
+    let defaults = configuration::member(0, host);
+    let member =
+        overlaid(defaults.as_ref(), asked, "member", |field, value| check_member_field("members.0", field, value))?;
+    Ok(replaced(member.as_ref(), &[("host", ValueRef::String(&with_port(host)))]))
 }
 
 fn check_setting(field: &str, value: ValueRef<'_>, of_whole: DocumentRef<'_>) -> Result<()> {
@@ -188,63 +190,17 @@ fn check_setting(field: &str, value: ValueRef<'_>, of_whole: DocumentRef<'_>) ->
             integer(&name, value)?;
             only(&name, value, number::as_f64(value).is_some_and(|number| number >= -1.0), "-1 or more")
         }
-        "getLastErrorModes" => match value.as_document() {
-            Some(modes) if modes.is_empty() => Ok(()),
-            Some(_) => Err(Failure::not_supported_yet("settings.getLastErrorModes with a mode")),
-            None => Err(wrong_type(&name, value, "object")),
-        },
-        "getLastErrorDefaults" | "replicaSetId" => {
+        // Checked once the members are complete.
+        "getLastErrorModes" if value.as_document().is_some() => Ok(()),
+        "getLastErrorModes" => Err(wrong_type(&name, value, "object")),
+        "getLastErrorDefaults" => {
+            let is_default = of_whole.get(field).is_some_and(|default| order::equal(default, value));
+            only(&name, value, is_default, "{w: 1, wtimeout: 0}: setDefaultRWConcern sets the default write concern")
+        }
+        "replicaSetId" => {
             let current = of_whole.get(field);
             only(&name, value, current.is_some_and(|current| order::equal(current, value)), "what it is")
         }
         _ => Err(unknown("settings", field)),
     }
-}
-
-fn unknown(place: &str, field: &str) -> Failure {
-    invalid(format!("Unexpected field {field} in replica set {place}"))
-}
-
-fn wrong_type(field: &str, value: ValueRef<'_>, expected: &str) -> Failure {
-    let kind = value.kind().alias();
-    Failure::type_mismatch(format!("\"{field}\" had the wrong type. Expected {expected}, found {kind}"))
-}
-
-fn text(field: &str, value: ValueRef<'_>) -> Result<()> {
-    match value.as_str() {
-        Some("") => Err(invalid(format!("{field} may not be empty"))),
-        Some(_) => Ok(()),
-        None => Err(wrong_type(field, value, "string")),
-    }
-}
-
-fn integer(field: &str, value: ValueRef<'_>) -> Result<()> {
-    number::as_i64_exact(value).map(drop).ok_or_else(|| wrong_type(field, value, "int"))
-}
-
-/// Refuses a value unless `is_it` holds.
-fn only(field: &str, value: ValueRef<'_>, is_it: bool, expected: &str) -> Result<()> {
-    if is_it {
-        return Ok(());
-    }
-    let value = bunko_bson::text::ValueText(value);
-    Err(invalid(format!("{field} is {value} and must be {expected}")))
-}
-
-/// `below`, with the fields of `above` in their places. `check` checks each field of `above`.
-fn overlaid(
-    below: DocumentRef<'_>,
-    above: DocumentRef<'_>,
-    place: &str,
-    check: impl Fn(&str, ValueRef<'_>) -> Result<()>,
-) -> Result<DocumentBuf> {
-    let mut named = std::collections::HashSet::new();
-    for element in above {
-        if !named.insert(element.name) {
-            return Err(invalid(format!("{place} names {} twice", element.name)));
-        }
-        check(element.name, element.value)?;
-    }
-    let fields: Vec<_> = above.iter().map(|element| (element.name, element.value)).collect();
-    Ok(replaced(below, &fields))
 }

@@ -1,6 +1,8 @@
 //! The configuration document of a set of one member.
 //! Source: MongoDB manual, "Replica Set Configuration".
 
+use crate::listed::Listed;
+use crate::tag_pattern::{self, TagPattern};
 use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, DocumentRef, ObjectId, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 use std::sync::Arc;
@@ -28,12 +30,35 @@ pub struct Member {
     pub host: String,
     /// The configuration that `replSetGetConfig` shows.
     pub configuration: DocumentBuf,
+    /// All members of the set.
+    pub listed: Vec<Listed>,
+    /// The position of this member in `listed`.
+    pub position: usize,
+    /// The modes of write concerns that the configuration defines.
+    pub(crate) modes: Vec<(String, TagPattern)>,
 }
 
 impl Member {
+    /// The only member of a set.
     pub(crate) fn of(configuration: DocumentBuf) -> Arc<Self> {
         let host = host(configuration.as_ref()).unwrap_or_default().to_owned();
-        Arc::new(Self { host, configuration })
+        let listed = Listed::all(configuration.as_ref()).unwrap_or_default();
+        let modes = tag_pattern::defined(configuration.as_ref());
+        Arc::new(Self { host, configuration, listed, position: 0, modes })
+    }
+
+    /// The member with this `_id`; one that the configuration does not list has no host.
+    pub(crate) fn with_id(configuration: DocumentBuf, id: u32) -> Arc<Self> {
+        let listed = Listed::all(configuration.as_ref()).unwrap_or_default();
+        let position = listed.iter().position(|listed| listed.id == id).unwrap_or(listed.len());
+        let host = listed.get(position).map(|own| own.host.clone()).unwrap_or_default();
+        let modes = tag_pattern::defined(configuration.as_ref());
+        Arc::new(Self { host, configuration, listed, position, modes })
+    }
+
+    /// This member's entry in the configuration.
+    pub fn own(&self) -> Option<&Listed> {
+        self.listed.get(self.position)
     }
 
     /// The version of the configuration, which starts at 1.
@@ -45,6 +70,12 @@ impl Member {
     pub fn term(&self) -> i64 {
         self.configuration.as_ref().get("term").and_then(number::as_i64_exact).unwrap_or(NO_TERM)
     }
+}
+
+/// A configuration with another term and version.
+pub fn with_stamp(configuration: DocumentRef<'_>, term: u64, version: u64) -> DocumentBuf {
+    let version = ValueRef::Int32((version as i64).min(VERSION_MAX) as i32);
+    replaced(configuration, &[("version", version), ("term", shown_term(term as i64))])
 }
 
 /// The configuration as the primary of a term takes it over.
@@ -61,14 +92,20 @@ fn version(configuration: DocumentRef<'_>) -> i64 {
     configuration.get("version").and_then(number::as_i64_exact).unwrap_or(1)
 }
 
-/// Splits `host:port`.
-pub(crate) fn name_and_port(host: &str) -> (&str, &str) {
+/// Splits `host:port`; a host without a port has MongoDB's. An IPv6 address loses its brackets.
+pub fn name_and_port(host: &str) -> (&str, &str) {
     match host.rsplit_once(':') {
         Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => {
             (name.trim_start_matches('[').trim_end_matches(']'), port)
         }
         _ => (host, PORT),
     }
+}
+
+/// `host:port` of a host that may have no port.
+pub(crate) fn with_port(host: &str) -> String {
+    let (name, port) = name_and_port(host);
+    if host.ends_with(&format!(":{port}")) { host.to_owned() } else { format!("{name}:{port}") }
 }
 
 /// The configuration of a new set.
@@ -83,8 +120,8 @@ fn host(configuration: DocumentRef<'_>) -> Option<&str> {
     members.iter().next()?.as_document()?.get("host")?.as_str()
 }
 
-/// The id that a set keeps for its whole life.
-pub(crate) fn id(configuration: DocumentRef<'_>) -> ObjectId {
+/// The id that a set keeps for its whole life, and that tells it from another set of its name.
+pub fn set_id(configuration: DocumentRef<'_>) -> ObjectId {
     let settings = configuration.get("settings").and_then(ValueRef::as_document);
     match settings.and_then(|settings| settings.get("replicaSetId")) {
         Some(ValueRef::ObjectId(id)) => id,
@@ -92,9 +129,10 @@ pub(crate) fn id(configuration: DocumentRef<'_>) -> ObjectId {
     }
 }
 
-pub(crate) fn make(name: &str, host: &str, version: i64, id: ObjectId) -> DocumentBuf {
-    let member = DocumentBuf::new()
-        .with("_id", 0)
+/// A member with the defaults of all other fields.
+pub(crate) fn member(id: i32, host: &str) -> DocumentBuf {
+    DocumentBuf::new()
+        .with("_id", id)
         .with("host", host)
         .with("arbiterOnly", false)
         .with("buildIndexes", true)
@@ -102,8 +140,11 @@ pub(crate) fn make(name: &str, host: &str, version: i64, id: ObjectId) -> Docume
         .with("priority", 1)
         .with("tags", &DocumentBuf::new())
         .with("secondaryDelaySecs", 0_i64)
-        .with("votes", 1);
-    let members: ArrayBuf = [&member].into_iter().collect();
+        .with("votes", 1)
+}
+
+pub(crate) fn make(name: &str, host: &str, version: i64, id: ObjectId) -> DocumentBuf {
+    let members: ArrayBuf = [&member(0, host)].into_iter().collect();
     let settings = DocumentBuf::new()
         .with("chainingAllowed", true)
         .with("heartbeatIntervalMillis", 2000)
@@ -148,7 +189,9 @@ pub(crate) fn checked(kept: DocumentRef<'_>, name: &str, host: &MemberHost) -> R
     }
     let members = kept.get("members").and_then(ValueRef::as_array).into_iter().flat_map(ArrayRef::iter).count();
     if members > 1 {
-        let message = format!("the replica set '{own}' has {members} members: only one is supported yet");
+        let message = format!(
+            "the replica set '{own}' has {members} members, but the file with this server's own id in the set is missing"
+        );
         return Err(Failure::new(ErrorCode::INVALID_REPLICA_SET_CONFIG, message));
     }
     let had = self::host(kept).unwrap_or_default();
@@ -159,7 +202,7 @@ pub(crate) fn checked(kept: DocumentRef<'_>, name: &str, host: &MemberHost) -> R
     if had == host {
         return Ok(kept.to_owned());
     }
-    Ok(make(name, host, (version(kept) + 1).min(VERSION_MAX), id(kept)))
+    Ok(make(name, host, (version(kept) + 1).min(VERSION_MAX), set_id(kept)))
 }
 
 #[cfg(test)]

@@ -7,20 +7,19 @@
 //!       └───── at `until`, or after `replSetFreeze: 0` ──────────┘
 //! ```
 //! The member votes for itself, and needs no other vote. The vote is saved before the term begins, as it must be in a
-//! set of several members.
-//! Source: MongoDB manual 8.2, `replSetStepDown`, `replSetFreeze`; MongoDB drivers' specification, "Server Discovery And
-//! Monitoring", `topologyVersion`.
+//! set of several members. Source: MongoDB manual 8.2, `replSetStepDown`, `replSetFreeze`; MongoDB drivers'
+//! specification, "Server Discovery And Monitoring", `topologyVersion`.
 
 use bunko_catalog::{Catalog, from_storage};
 use bunko_errors::Result;
-use bunko_store::{Bell, Role, StorageError, Vote};
+use bunko_store::{Bell, MemberId, Role, StorageError, Vote};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Instant;
 
 /// The member that it votes for: itself.
-const OWN_ID: u64 = 0;
+const OWN_ID: MemberId = MemberId(0);
 
 /// Whether the member is the primary, and when it may become the primary again.
 #[derive(Default)]
@@ -33,7 +32,7 @@ pub struct Leadership {
     elected_ms: AtomicU64,
     /// Number of changes that a `hello` shows.
     topology: AtomicI64,
-    /// Rung at each of them.
+    /// Rung at each change of the topology.
     changed: Arc<Bell>,
 }
 
@@ -75,13 +74,13 @@ impl Leadership {
         }
         prepare();
         let voted = store.vote().map_or(0, |vote| vote.term);
-        let term = voted.max(store.last_position().0.unwrap_or(0)) + 1;
+        let term = voted.max(store.last_position().term) + 1;
         match store.save_vote(Vote { term, candidate: Some(OWN_ID) }) {
             // Only a start can make room on a full disk. No other member could win this term.
             Ok(()) | Err(StorageError::OutOfDiskSpace { .. }) => {}
             Err(error) => return Err(from_storage(error)),
         }
-        store.begin_term(term).map_err(from_storage)?;
+        catalog.become_primary(term)?;
         store.commit_what_is_visible();
         self.elected_ms.store(store.clock().now_ms(), Ordering::Relaxed);
         *self.waits_until.lock() = None;
@@ -90,7 +89,7 @@ impl Leadership {
         begun
     }
 
-    /// Makes the primary a secondary until `until`. Returns false if it is none.
+    /// Makes the primary a secondary until `until`. Returns false if the member is not the primary.
     pub(crate) fn step_down(&self, catalog: &Catalog, until: Instant) -> bool {
         let _changing = self.changing.lock();
         if catalog.store().role() == Role::Secondary {
@@ -108,9 +107,23 @@ impl Leadership {
         *waits = until.map(|until| waits.map_or(until, |waits| waits.max(until)));
     }
 
-    fn tell(&self, new: &'static str, old: &'static str) {
+    /// Notes that the member was elected, in a set of several members.
+    pub fn note_election(&self, now_ms: u64) {
+        self.elected_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// Tells waiting clients that the topology has changed.
+    pub(crate) fn tell_of_configuration(&self) {
         self.topology.fetch_add(1, Ordering::AcqRel);
         self.changed.ring();
+    }
+
+    /// Tells waiting clients that the member's state has changed, or its primary.
+    pub(crate) fn tell(&self, new: &'static str, old: &'static str) {
+        self.tell_of_configuration();
+        if new == old {
+            return;
+        }
         tracing::info!(target: "REPL", id = 21358, ctx = "ReplCoord", newState = new, oldState = old, "Replica set state transition");
     }
 }

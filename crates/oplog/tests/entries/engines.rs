@@ -33,7 +33,7 @@ fn operations_of_all_kinds(opened: &Opened) -> String {
 }
 
 #[test]
-fn what_is_told_does_not_depend_on_the_engines_that_are_open() {
+fn entries_do_not_depend_on_the_open_engines() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let opened = Opened::new(directory.path(), Some(8 * SEGMENT_BYTES));
     let alone = operations_of_all_kinds(&opened);
@@ -81,7 +81,7 @@ fn collections_in_memory_are_told_of_and_emptied_by_a_restart() {
 }
 
 #[test]
-fn what_a_server_keeps_for_itself_is_not_told() {
+fn internal_records_have_no_entries() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let opened = Opened::new(directory.path(), Some(4 * SEGMENT_BYTES));
     let before = opened.all().len();

@@ -182,7 +182,7 @@ fn a_size_holds_whatever_later_starts_ask_for() {
     assert_eq!(size_after(SEGMENT_BYTES), Some(5 * SEGMENT_BYTES));
     assert_eq!(size_after(SEGMENT_BYTES), Some(5 * SEGMENT_BYTES));
     assert_eq!(size_after(2 * SEGMENT_BYTES), Some(5 * SEGMENT_BYTES));
-    // A run without an oplog ends it.
+    // A run of the server without an oplog ends the oplog.
     Opened::new(directory.path(), None).store.close().expect("closes");
     assert_eq!(size_after(2 * SEGMENT_BYTES), Some(2 * SEGMENT_BYTES));
     assert_eq!(size_after(SEGMENT_BYTES), Some(2 * SEGMENT_BYTES));
@@ -204,7 +204,7 @@ fn an_oplog_begins_anew_after_a_run_without_one() {
     assert!(Entries::open(&opened.store, Direction::Forward, None).expect("readable").is_none());
     opened.delete(2);
     opened.insert(&[3], 0);
-    // Not closed, as in a kill.
+    // The store is not closed, as after a kill.
     drop(opened);
     let opened = Opened::new(directory.path(), Some(4 * SEGMENT_BYTES));
     assert_eq!(operations(&opened.all()), "n");
@@ -302,7 +302,7 @@ fn a_large_transaction_is_a_chain_of_entries_and_of_one_time_for_those_who_follo
 }
 
 #[test]
-fn no_collection_outlives_its_database_whoever_makes_it_meanwhile() {
+fn no_collection_created_meanwhile_outlives_its_database() {
     const DROPS: usize = 200;
     let directory = tempfile::tempdir().expect("a temporary directory");
     let opened = Opened::new(directory.path(), Some(SEGMENT_BYTES));

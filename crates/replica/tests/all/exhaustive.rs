@@ -8,7 +8,7 @@ use crate::number;
 use crate::planted::plant;
 use crate::simulator::set;
 use bunko_replica::{
-    Action, Agreement, Body, Bug, Configuration, Event, Force, Lsn, MemberId, Message, Start, State, Timing,
+    Action, Agreement, Body, Bug, Configuration, Event, Force, Lsn, MemberId, Memory, Message, Start, State, Timing,
 };
 use std::collections::{HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -208,6 +208,7 @@ impl Set {
 
 fn start(member: usize, disk: &Disk, bug: Option<Bug>) -> Agreement {
     let start = Start {
+        memory: Memory::Kept,
         id: MemberId(member as u32),
         seed: 0,
         timing: Timing::default(),
@@ -227,7 +228,7 @@ fn start(member: usize, disk: &Disk, bug: Option<Bug>) -> Agreement {
 /// The states of a search: each is the step that leads to it from an earlier one, so that millions fit into memory.
 struct Search {
     root: Set,
-    /// The earlier state, and the number of the step among those that it allows.
+    /// The earlier state, and the number of the step among all steps that are possible in that state.
     paths: Vec<(u32, u16)>,
     seen: HashSet<u64>,
 }

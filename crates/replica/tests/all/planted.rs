@@ -5,9 +5,9 @@ use crate::simulator::{run, set};
 use crate::world::World;
 use bunko_replica::{Agreement, Bug, Event, State};
 
-/// Most runs until a bug must have been found.
+/// Maximum number of random runs until a bug must have been found.
 const SEEDS_MAX: u64 = 2_000;
-/// Most tellings of a story until a bug must have been found: only the order within a few milliseconds varies.
+/// Maximum number of runs of a story until it must have found its bug: only the order within a few milliseconds varies.
 const TELLINGS_MAX: u64 = 100;
 
 /// Plants a bug in a member; release builds have none.

@@ -4,8 +4,8 @@ use crate::random::Random;
 use crate::simulator::set;
 use crate::world::{TIMING, World};
 use bunko_replica::{
-    Action, Agreement, Body, Configuration, Event, Fatal, Force, MemberConfiguration, MemberId, Message, Position,
-    Refusal, Refused, Start, State, Terms, Vote,
+    Action, Agreement, Body, Configuration, Event, Fatal, Force, MemberConfiguration, MemberId, Memory, Message,
+    Position, Refusal, Refused, Start, State, Terms, Vote,
 };
 
 /// A set whose member 0 is primary, with three writes committed.
@@ -48,7 +48,7 @@ fn a_broken_connection_elects_at_once() {
 }
 
 #[test]
-fn a_member_that_lost_only_its_own_connection_disturbs_nobody() {
+fn a_member_that_lost_only_its_own_connection_disturbs_no_other() {
     let mut world = led_by_first("PSS");
     for other in [0, 2] {
         world.cuts.insert((other, 1));
@@ -58,6 +58,58 @@ fn a_member_that_lost_only_its_own_connection_disturbs_nobody() {
     world.cuts.clear();
     world.run_until(world.now + 1_000);
     assert_eq!((world.primary(), world.agreement(0).term()), (Some(0), 1));
+    finish(&world);
+}
+
+#[test]
+fn only_a_member_with_the_base_campaigns() {
+    let mut configuration = set("PSS");
+    configuration.base = 2;
+    let mut world = World::new(1, 3, &configuration);
+    world.run_until(20_000);
+    assert_eq!(world.primary(), None);
+    let start = |end, terms| Start {
+        memory: Memory::Kept,
+        id: MemberId(0),
+        seed: 1,
+        timing: TIMING,
+        journaled_majority: true,
+        vote: Vote::default(),
+        configuration: configuration.clone(),
+        terms,
+        log_start: 0,
+        log_end: end,
+        committed: 0,
+    };
+    let mut terms = Terms::new();
+    terms.begin(1, 0);
+    for (end, is_allowed) in [(1, false), (2, true)] {
+        let (mut member, mut actions) = (Agreement::new(start(end, terms.clone()), 0), Vec::new());
+        member.step(1, Event::Campaign, &mut actions);
+        assert_eq!(member.state() == State::Candidate, is_allowed, "{end}: {actions:?}");
+    }
+    finish(&world);
+}
+
+#[test]
+fn members_that_are_emptied_while_the_set_begins_do_not_wait_for_each_other() {
+    let mut configuration = set("PSS");
+    configuration.base = 2;
+    let mut world = World::new(1, 3, &configuration);
+    world.begin_with(2);
+    for (from, to) in [(0, 1), (0, 2), (1, 0), (2, 0), (1, 2), (2, 1)] {
+        world.cuts.insert((from, to));
+    }
+    world.run_until(10);
+    world.wipe(1, 10);
+    world.wipe(2, 10);
+    world.run_until(5_000);
+    assert_eq!((world.agreement(1).memory(), world.agreement(2).memory()), (Memory::Lost, Memory::Lost));
+    world.cuts.clear();
+    wait(&mut world, |world| world.primary() == Some(0));
+    wait(&mut world, |world| world.agreement(0).committed() == 3);
+    assert!(world.write(0));
+    wait(&mut world, |world| (0..3).all(|node| world.agreement(node).committed() == 4));
     finish(&world);
 }
 
@@ -114,6 +166,19 @@ fn a_hand_over_without_a_successor_resumes_writes_or_is_forced() {
         assert_eq!(world.agreement(0).state(), state);
         finish(&world);
     }
+}
+
+#[test]
+fn a_member_that_is_gone_is_no_successor_of_an_idle_primary() {
+    let mut world = led_by_first("PSA");
+    world.write(0);
+    world.run_until(world.now + 500);
+    world.crash(1, 60_000);
+    world.run_until(world.now + 1_000);
+    world.step(0, Event::StepDown { to: None, wait_ms: 100, freeze_ms: 500, force: Force::No }, &[]);
+    world.run_until(world.now + 200);
+    assert_eq!(world.agreement(0).state(), State::Primary);
+    finish(&world);
 }
 
 #[test]
@@ -197,11 +262,52 @@ fn nothing_is_committed_while_a_configuration_is_stored() {
     finish(&world);
 }
 
+/// A member that falls silent may lose its files. Its log counts again once it says so again.
+#[test]
+fn the_log_of_a_silent_member_counts_for_no_commit() {
+    let start = Start {
+        memory: Memory::Kept,
+        id: MemberId(0),
+        seed: 1,
+        timing: TIMING,
+        journaled_majority: true,
+        vote: Vote::default(),
+        configuration: set("PSS"),
+        terms: Terms::new(),
+        log_start: 0,
+        log_end: 0,
+        committed: 0,
+    };
+    let (mut primary, mut actions) = (Agreement::new(start, 0), Vec::new());
+    let configuration = set("PSS").stamp();
+    let hear = |body| Event::Received(Message { from: MemberId(1), term: 1, configuration, body });
+    let position = Position { term: 1, end: 2 };
+    let fetch = || hear(Body::Fetch { position, synced: 2, round: 0, searching: false });
+    for event in [
+        Event::Campaign,
+        Event::VoteSaved(Vote { term: 1, candidate: Some(MemberId(0)) }),
+        hear(Body::VoteAnswer { granted: true }),
+        Event::ConfigurationKept(configuration),
+        Event::TermBegan { term: 1, at: 0 },
+        Event::LogMoved { written: 2, synced: 0 },
+        fetch(),
+    ] {
+        primary.step(0, event, &mut actions);
+    }
+    assert_eq!(primary.state(), State::Primary);
+    let late = TIMING.election_timeout_ms;
+    primary.step(late, Event::LogMoved { written: 2, synced: 2 }, &mut actions);
+    assert_eq!(primary.committed(), 0);
+    primary.step(late, fetch(), &mut actions);
+    assert_eq!(primary.committed(), 2);
+}
+
 /// Member 1 of a set of three, with three records of term 1, two of them committed.
 fn follower() -> Agreement {
     let mut terms = Terms::new();
     terms.begin(1, 0);
     let start = Start {
+        memory: Memory::Kept,
         id: MemberId(1),
         seed: 1,
         timing: TIMING,
@@ -222,6 +328,7 @@ fn a_log_with_a_later_term_than_the_stored_vote_raises_the_term() {
     terms.begin(3, 0);
     let vote = Vote { term: 2, candidate: Some(MemberId(0)) };
     let start = Start {
+        memory: Memory::Kept,
         id: MemberId(1),
         seed: 1,
         timing: TIMING,
@@ -235,7 +342,7 @@ fn a_log_with_a_later_term_than_the_stored_vote_raises_the_term() {
     };
     let mut member = Agreement::new(start, 0);
     assert_eq!(member.term(), 3);
-    // The primary of term 2 does not make it cut its log.
+    // The primary of term 2 does not make the member cut its log.
     let body = Body::Heartbeat { commit: 1, round: 1 };
     let message = Message { from: MemberId(0), term: 2, configuration: set("PSS").stamp(), body };
     let mut actions = Vec::new();
@@ -259,6 +366,21 @@ fn a_follower_rolls_back_to_the_commit_point_and_no_further() {
     assert_eq!(diverged(2), [Action::Truncate(Position { term: 1, end: 2 })]);
     let at = Position { term: 1, end: 1 };
     assert_eq!(diverged(1), [Action::Fatal(Fatal::DivergedBelowCommit { at, committed: 2 })]);
+}
+
+#[test]
+fn a_member_that_has_stopped_is_not_woken_again_and_again() {
+    let mut member = follower();
+    let mut actions = Vec::new();
+    let (asked, at) = (Position { term: 1, end: 3 }, Position { term: 1, end: 1 });
+    let body = Body::Diverged { asked, at };
+    let message = Message { from: MemberId(0), term: 2, configuration: set("PSS").stamp(), body };
+    member.step(1, Event::Received(message), &mut actions);
+    assert_eq!(member.state(), State::Stopped);
+    for now in [10_000, 20_000] {
+        member.step(now, Event::Tick, &mut actions);
+        assert!(member.wake_at() > now);
+    }
 }
 
 #[test]

@@ -15,8 +15,12 @@ pub fn set(shape: &str) -> Configuration {
         let id = MemberId(id as u32);
         if letter == 'A' { MemberConfiguration::arbiter(id) } else { MemberConfiguration::data(id) }
     };
-    Configuration { version: 1, term: 1, members: shape.chars().enumerate().map(member).collect() }
+    Configuration { version: 1, term: 1, base: 0, label: 0, members: shape.chars().enumerate().map(member).collect() }
 }
+
+/// The kinds of faults; in the last ones members campaign without having been asked for.
+const KINDS_OF_FAULTS: u64 = 18;
+const KINDS_WITHOUT_CAMPAIGNS: u64 = 13;
 
 /// The result of a run.
 pub struct Run {
@@ -42,6 +46,8 @@ pub fn run(seed: u64, bug: Option<Bug>, trace: bool) -> Run {
     world.delay_ms = 1 + world.random.below(20);
     world.span_bytes_max = 1 + world.random.below(5);
     let nodes = world.nodes.len() as u64;
+    // A member that has lost its files asks the voters of one configuration.
+    let wipes = !changes && (seed / 32).is_multiple_of(2);
     let (mut next_fault, mut next_write) = (500, 0);
     while world.now < FAULTS_MS && world.checks.violation.is_none() {
         let time = next_fault.min(next_write);
@@ -49,6 +55,10 @@ pub fn run(seed: u64, bug: Option<Bug>, trace: bool) -> Run {
         if time == next_fault {
             next_fault += 20 + world.random.below(400);
             fault(&mut world);
+            if wipes && world.random.chance(25) {
+                let (node, down) = (world.random.below(nodes) as usize, world.random.below(300));
+                world.wipe(node, down);
+            }
             if changes && world.random.chance(60) {
                 change(&mut world);
             }
@@ -63,6 +73,10 @@ pub fn run(seed: u64, bug: Option<Bug>, trace: bool) -> Run {
         }
     }
     recover(&mut world);
+    finished(world)
+}
+
+fn finished(world: World) -> Run {
     Run {
         acknowledgements: world.checks.acknowledgements,
         reads: world.checks.reads,
@@ -77,11 +91,57 @@ pub fn run(seed: u64, bug: Option<Bug>, trace: bool) -> Run {
     }
 }
 
+/// A set that begins with data of its first member, whose other members lose their files again and again before and after
+/// they have joined. Returns whether the set has a primary in the end, too.
+fn run_new_set(seed: u64, trace: bool) -> (Run, bool) {
+    let shape = SHAPES[seed as usize % (SHAPES.len() - 1)];
+    let mut configuration = set(shape);
+    configuration.base = 2;
+    let mut world = World::new(seed, shape.len(), &configuration);
+    world.begin_with(2);
+    world.trace = trace;
+    world.sync_ms = 1 + world.random.below(20);
+    world.delay_ms = 1 + world.random.below(20);
+    let nodes = world.nodes.len() as u64;
+    let pause = 20 + world.random.below(1_500);
+    let kinds = if (seed / 8).is_multiple_of(2) { KINDS_OF_FAULTS } else { KINDS_WITHOUT_CAMPAIGNS };
+    while world.now < FAULTS_MS && world.checks.violation.is_none() {
+        let pause = world.random.below(pause);
+        world.run_until(world.now + pause);
+        if world.random.chance(50) {
+            fault_of(&mut world, kinds);
+        }
+        for _ in 0..world.random.below(nodes) {
+            // The first member may be the only one that has the data.
+            let (node, down) = (1 + world.random.below(nodes - 1) as usize, world.random.below(300));
+            world.wipe(node, down);
+        }
+        for node in 0..nodes as usize {
+            world.write(node);
+            world.read(node);
+        }
+    }
+    world.cuts.clear();
+    world.loss_percent = 0;
+    world.run_until(FAULTS_MS + RECOVERY_MS);
+    // The first member cannot know what a campaign in its new term has decided that all others have forgotten.
+    let has_begun = world.primary().is_some();
+    if has_begun {
+        recover(&mut world);
+    }
+    (finished(world), has_begun)
+}
+
 fn fault(world: &mut World) {
+    fault_of(world, KINDS_OF_FAULTS);
+}
+
+/// A fault of one of the first kinds.
+fn fault_of(world: &mut World, kinds: u64) {
     let count = world.nodes.len() as u64;
     let node = world.random.below(count) as usize;
     let down = world.random.below(900);
-    match world.random.below(18) {
+    match world.random.below(kinds) {
         0..=2 => world.crash(node, down),
         // The primary is the member whose crash matters most.
         3 => {
@@ -181,7 +241,7 @@ fn change(world: &mut World) {
     }
     world.step(node, Event::Propose { configuration: next, force: Force::No }, &[]);
     if world.random.chance(30) {
-        // The others do not hear of it.
+        // The other members do not hear of the new configuration.
         for other in (0..world.nodes.len()).filter(|&other| other != node) {
             world.cuts.insert((node, other));
             world.cuts.insert((other, node));
@@ -202,6 +262,10 @@ fn recover(world: &mut World) {
         return;
     }
     world.run_until(FAULTS_MS + RECOVERY_MS + 1_500);
+    if world.checks.violation.is_some() {
+        // Nothing happens any more, so a member may be down.
+        return;
+    }
     let log = world.nodes[primary].disk.records.clone();
     for member in world.nodes[primary].disk.configuration.clone().members {
         let node = member.id.0 as usize;
@@ -212,6 +276,24 @@ fn recover(world: &mut World) {
             world.checks.violate(|| format!("{node} has {have} of {all} records, {committed} committed"));
         }
     }
+}
+
+#[test]
+fn a_new_set_whose_members_are_emptied_loses_nothing_and_begins() {
+    if let Some(seed) = number("SEED") {
+        assert_eq!(run_new_set(seed, true).0.violation, None);
+        return;
+    }
+    let seeds = number("SEEDS").unwrap_or(200);
+    let (mut acknowledgements, mut begun) = (0, 0);
+    for seed in 0..seeds {
+        let (run, has_begun) = run_new_set(seed, false);
+        assert_eq!(run.violation, None, "seed {seed}");
+        acknowledgements += run.acknowledgements;
+        begun += u64::from(has_begun);
+    }
+    assert!(acknowledgements > 1_000, "{acknowledgements}");
+    assert!(begun * 4 > seeds * 3, "{begun} of {seeds}");
 }
 
 #[test]

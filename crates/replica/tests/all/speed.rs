@@ -2,7 +2,7 @@
 //! `cargo test --release -p bunko-replica --test all speed -- --ignored --nocapture`.
 
 use crate::simulator::set;
-use bunko_replica::{Action, Agreement, Body, Event, MemberId, Message, Position, Start, Terms, Timing, Vote};
+use bunko_replica::{Action, Agreement, Body, Event, MemberId, Memory, Message, Position, Start, Terms, Timing, Vote};
 use std::time::Instant;
 
 #[test]
@@ -10,6 +10,7 @@ use std::time::Instant;
 fn speed() {
     let configuration = set("PSS");
     let start = Start {
+        memory: Memory::Kept,
         id: MemberId(0),
         seed: 1,
         timing: Timing::default(),

@@ -1,12 +1,13 @@
-//! A simulated set: members with model disks and clocks of their own, on a network that delays, loses, repeats and cuts.
+//! A simulated set: members with model disks and clocks of their own, on a network that delays, loses, repeats and
+//! cuts.
 
 use crate::checks::Checks;
 use crate::disk::{Disk, Record};
 use crate::planted::plant;
 use crate::random::Random;
 use bunko_replica::{
-    Action, Agreement, Body, Bug, Configuration, Event, Lsn, MemberId, Message, Position, Start, State, Term, Timing,
-    Vote,
+    Action, Agreement, Body, Bug, Configuration, Event, Lsn, MemberId, Memory, Message, Position, Remembered, Start,
+    State, Term, Timing, Vote,
 };
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
@@ -40,11 +41,14 @@ pub struct Node {
     /// The member's clock runs at `rate` per mille, and this far ahead.
     pub rate: u64,
     pub ahead: u64,
+    /// Whether its files were lost, and when it started last.
+    pub memory: Memory,
+    started: u64,
     syncing: bool,
     was_primary: bool,
     /// Writes that wait for the commit point.
     waiting: Vec<Lsn>,
-    /// Linearizable reads, with what was acknowledged before each.
+    /// Linearizable reads, each with the end of the last write that was acknowledged before it.
     reading: Vec<(u64, Lsn)>,
 }
 
@@ -69,7 +73,7 @@ pub struct World {
 }
 
 impl World {
-    /// A set of `nodes` members, of which those in `configuration` know it.
+    /// A set of `nodes` members. The members that are in `configuration` have it stored.
     pub fn new(seed: u64, nodes: usize, configuration: &Configuration) -> Self {
         let mut world = Self {
             random: Random(seed),
@@ -100,6 +104,8 @@ impl World {
                 life: 0,
                 rate,
                 ahead,
+                memory: Memory::Kept,
+                started: 0,
                 syncing: false,
                 was_primary: false,
                 waiting: Vec::new(),
@@ -123,7 +129,7 @@ impl World {
         }
     }
 
-    /// Lets all happen that is due until `time`.
+    /// Lets everything happen that is due until `time`.
     pub fn run_until(&mut self, time: u64) {
         while let Some(&Reverse((at, sequence))) = self.due.peek() {
             if at > time || self.checks.violation.is_some() {
@@ -142,6 +148,7 @@ impl World {
             Due::Deliver { to, message, bytes } => self.step(to, Event::Received(message), &bytes),
             Due::Tick { node } => {
                 self.step(node, Event::Tick, &[]);
+                self.recall(node);
                 self.at(self.now + TICK_MS, Due::Tick { node });
             }
             Due::Storage { node, life, done } if self.nodes[node].life == life => self.stored(node, done),
@@ -179,15 +186,17 @@ impl World {
 
     fn start(&mut self, node: usize) {
         let (seed, clock) = (self.random.below(u64::MAX), self.clock(node));
-        let Node { disk, agreement, life, .. } = &mut self.nodes[node];
+        let Node { disk, agreement, life, memory, started, .. } = &mut self.nodes[node];
         if agreement.is_some() {
             return;
         }
         *life += 1;
+        *started = self.now;
         if !disk.is_sound() {
             return self.checks.violate(|| format!("member {node} finds a mixture of two logs"));
         }
         let start = Start {
+            memory: *memory,
             id: MemberId(node as u32),
             seed,
             timing: Timing { span_bytes_max: self.span_bytes_max, ..TIMING },
@@ -223,6 +232,59 @@ impl World {
                 let delay = self.random.below(10);
                 self.at(self.now + delay, Due::Reset { node: peer, peer: node });
             }
+        }
+    }
+
+    /// Gives the first member records with which the set begins, all of term 1.
+    pub fn begin_with(&mut self, records: usize) {
+        let disk = &mut self.nodes[0].disk;
+        (0..records as u64).for_each(|value| disk.append(1, value));
+        disk.sync(records);
+        disk.vote = Vote { term: 1, candidate: Some(MemberId(0)) };
+    }
+
+    /// Whether nothing has been decided since the set began with data of its first member, as that one knows.
+    fn begins(&self) -> bool {
+        self.nodes[0].agreement.as_ref().is_some_and(|first| {
+            let (base, position) = (first.configuration().base, first.position());
+            base > 0 && position == Position { term: first.term(), end: base }
+        })
+    }
+
+    /// A member crashes and loses its files. Another one gives it the configuration. All others must remember, and have
+    /// all that is committed without it; where a set begins, any number of members may lose the nothing that they have.
+    pub fn wipe(&mut self, node: usize, down_ms: u64) {
+        let all = &self.nodes;
+        let is_lost = |other: &Node| other.memory != Memory::Kept;
+        let configuration = all[(node + 1) % all.len()].disk.configuration.clone();
+        let is_only_copy = configuration.commit_quorum() == 1 && !configuration.members[node].arbiter;
+        let others_remember = !all.iter().any(is_lost) || self.begins() && node != 0;
+        if all.len() == 1 || is_only_copy || !others_remember || all[node].agreement.is_none() {
+            return;
+        }
+        self.crash(node, down_ms);
+        self.nodes[node].disk = Disk::new(configuration);
+        self.nodes[node].memory = Memory::Lost;
+        self.note(|| format!("{node} has lost its files"));
+    }
+
+    /// Tells a member that has lost its files what the others remember, once it can reach enough of them.
+    fn recall(&mut self, node: usize) {
+        let Node { agreement: Some(own), started, .. } = &self.nodes[node] else { return };
+        if own.memory() != Memory::Lost || self.now < started + 2 * TIMING.election_timeout_ms {
+            return;
+        }
+        let mut answers = Vec::new();
+        for voter in own.configuration().voters().filter(|voter| voter.id != own.id()) {
+            let other = voter.id.0 as usize;
+            let is_cut = self.cuts.contains(&(node, other)) || self.cuts.contains(&(other, node));
+            let Some(agreement) = self.nodes[other].agreement.as_ref().filter(|_| !is_cut) else { continue };
+            if agreement.memory() == Memory::Kept && agreement.configuration().stamp() == own.configuration().stamp() {
+                answers.push(Remembered { term: agreement.term(), position: agreement.position() });
+            }
+        }
+        if let Some(recalled) = own.configuration().recalled(&answers) {
+            self.step(node, Event::Recalled(recalled), &[]);
         }
     }
 
@@ -267,7 +329,8 @@ impl World {
                 self.nodes[node].reading.clear();
             }
             Action::Append { from, to } => {
-                if self.nodes[node].disk.written() == from && to - from == bytes.len() as u64 {
+                let fits = self.nodes[node].disk.written() == from && to - from == bytes.len() as u64;
+                if fits && !self.is_vote_awaited(node) {
                     for record in bytes {
                         self.nodes[node].disk.records.push(*record);
                         self.appended(node);
@@ -284,10 +347,19 @@ impl World {
                     self.checks.linearizable_read(id, at, at_least);
                 }
             }
+            Action::Remembered => self.nodes[node].memory = Memory::Kept,
             Action::Resync { .. } => self.checks.violate(|| format!("{node} needs an initial sync")),
             Action::Fatal(fatal) => self.checks.violate(|| format!("{node} stops: {fatal:?}")),
             Action::PauseWrites | Action::ResumeWrites | Action::ReadRefused { .. } | Action::Refused(_) => {}
         }
+    }
+
+    /// Whether records must wait until a vote is stored. Members always let them wait; the model does so only where a set begins,
+    /// because nothing else relies on it.
+    fn is_vote_awaited(&self, node: usize) -> bool {
+        let Node { disk, agreement, .. } = &self.nodes[node];
+        let logged = disk.records.last().map_or(0, |record| record.term);
+        agreement.as_ref().is_some_and(|own| own.configuration().base > 0 && own.term() > disk.vote.term.max(logged))
     }
 
     fn committed(&mut self, node: usize, end: Lsn) {
