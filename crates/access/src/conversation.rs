@@ -83,6 +83,8 @@ pub struct Conversation {
     mechanism: Mechanism,
     standing: Standing,
     credential: ScramCredential,
+    /// Credentials of other passwords of the same user, with the salt and the iterations of `credential`.
+    others: Vec<ScramCredential>,
     /// `<client first bare>,<server first>`.
     so_far: String,
     nonce: String,
@@ -101,7 +103,18 @@ impl Conversation {
         let nonce = format!("{}{server_nonce}", first.nonce);
         let challenge = format!("r={nonce},s={},i={}", base64::encode(&credential.salt), credential.iterations);
         let so_far = format!("{},{challenge}", first.bare);
-        (Self { mechanism, standing, credential, so_far, nonce, header: first.header.clone() }, challenge)
+        let (others, header) = (Vec::new(), first.header.clone());
+        (Self { mechanism, standing, credential, others, so_far, nonce, header }, challenge)
+    }
+
+    /// Accepts the proof of any of these credentials too. Credentials with another salt or other iterations are left out, because
+    /// the client derives its proof from the challenge alone.
+    #[must_use]
+    pub fn or_any_of(mut self, others: &[ScramCredential]) -> Self {
+        let own = &self.credential;
+        let is_alike = |other: &&ScramCredential| other.salt == own.salt && other.iterations == own.iterations;
+        self.others = others.iter().filter(is_alike).cloned().collect();
+        self
     }
 
     /// Checks the client's last message. Returns the server's last message, which proves that the server knows the
@@ -125,10 +138,15 @@ impl Conversation {
             return Err(Rejection::Malformed);
         }
         let auth_message = format!("{},{without_proof}", self.so_far);
-        let signature = self.mechanism.hmac(&self.credential.stored_key, auth_message.as_bytes());
-        let client_key: Vec<u8> = proof.iter().zip(&signature).map(|(proof, mask)| proof ^ mask).collect();
-        let is_right = bool::from(self.mechanism.hash(&client_key).ct_eq(&self.credential.stored_key));
-        let own_signature = self.mechanism.hmac(&self.credential.server_key, auth_message.as_bytes());
+        let proved = |credential: &&ScramCredential| {
+            let signature = self.mechanism.hmac(&credential.stored_key, auth_message.as_bytes());
+            let client_key: Vec<u8> = proof.iter().zip(&signature).map(|(proof, mask)| proof ^ mask).collect();
+            bool::from(self.mechanism.hash(&client_key).ct_eq(&credential.stored_key))
+        };
+        let credential = std::iter::once(&self.credential).chain(&self.others).find(proved);
+        let is_right = credential.is_some();
+        let server_key = &credential.unwrap_or(&self.credential).server_key;
+        let own_signature = self.mechanism.hmac(server_key, auth_message.as_bytes());
         match self.standing {
             Standing::Pretended => Err(Rejection::UnknownUser),
             Standing::Known if is_right => Ok(format!("v={}", base64::encode(&own_signature))),

@@ -42,7 +42,7 @@ impl ScramCredential {
         Self { iterations, salt, stored_key, server_key }
     }
 
-    /// Whether it is of that password, prepared by [`Mechanism::prepare_password`]. Takes milliseconds.
+    /// Whether the credential is of that password, prepared by [`Mechanism::prepare_password`]. Takes milliseconds.
     pub fn is_of(&self, mechanism: Mechanism, prepared: &str) -> bool {
         let other = Self::of_password(mechanism, prepared, self.salt.clone(), self.iterations);
         other.stored_key.ct_eq(&self.stored_key).into()
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_kept_is_read_back() {
+    fn stored_credentials_are_read_back() {
         for mechanism in Mechanism::ALL {
             let kept = ScramCredential::of_password(mechanism, "pencil", vec![7; mechanism.salt_bytes()], 5000);
             let read = ScramCredential::parse(mechanism, kept.to_document().as_ref()).expect("sound");

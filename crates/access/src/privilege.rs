@@ -138,8 +138,8 @@ impl Privilege {
     }
 }
 
-/// The privileges of a stored role. Malformed ones are skipped, and so that another server may have more actions,
-/// unknown actions are ignored.
+/// The privileges of a stored role. Malformed ones are skipped. Unknown actions are ignored, because another server may
+/// have more actions.
 pub fn privileges_of(role: DocumentRef<'_>) -> Vec<Privilege> {
     let Some(privileges) = role.get("privileges").and_then(ValueRef::as_array) else { return Vec::new() };
     let read = |privilege: ValueRef<'_>| {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_resource_is_refused() {
+    fn malformed_resources_are_refused() {
         let document = DocumentBuf::new;
         for refused in [
             document(),

@@ -4,7 +4,8 @@
 //! rights of its user, with the generation at which they were read. A change that may concern users or roles begins a
 //! new generation, and the connection's next command reads the rights again.
 
-use bunko_access::Mechanism;
+use crate::membership::{Membership, member_name};
+use bunko_access::{Mechanism, Name};
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
@@ -45,6 +46,8 @@ pub struct AccessControl {
     is_bypass_closed: AtomicBool,
     /// The mechanisms that logins may use; set before the first client connects.
     mechanisms: OnceLock<Vec<&'static str>>,
+    /// The logins of other members of the set; set before the first client connects.
+    membership: OnceLock<Membership>,
 }
 
 impl Default for AccessControl {
@@ -60,12 +63,14 @@ impl Default for AccessControl {
             failure_delay_ms: AtomicU64::new(0),
             is_bypass_closed: AtomicBool::new(false),
             mechanisms: OnceLock::new(),
+            membership: OnceLock::new(),
         }
     }
 }
 
 impl AccessControl {
-    /// The secret of the process that answers for unknown users follow from, made of random bits when first needed.
+    /// The process's secret from which the answers for unknown users are derived. It is made of random bits when it is
+    /// first needed.
     pub(crate) fn secret(&self, random: &dyn Fn() -> u64) -> &[u8] {
         self.secret.get_or_init(|| {
             let mut secret = [0; SECRET_BYTES];
@@ -120,6 +125,21 @@ impl AccessControl {
     /// Restricts logins to these mechanisms. Only the first call has an effect.
     pub fn set_mechanisms(&self, names: Vec<&'static str>) {
         let _ = self.mechanisms.set(names);
+    }
+
+    /// The proofs that make a client a member of the set; `None` if they cannot log in.
+    pub fn membership(&self) -> Option<&Membership> {
+        self.membership.get()
+    }
+
+    /// Whether a name is that of the other members of the set, so that no stored user has it.
+    pub(crate) fn is_reserved(&self, name: &Name) -> bool {
+        self.membership().is_some() && *name == member_name()
+    }
+
+    /// Lets other members of the set log in. Only the first call has an effect.
+    pub fn admit_members(&self, membership: Membership) {
+        let _ = self.membership.set(membership);
     }
 
     /// The generation of users and roles: it changes with each change of them.

@@ -20,12 +20,20 @@ pub(crate) fn admitted(authority: &Authority, client: &Client, user: &Name, mech
         log_refusal(authority, client, user, mechanism, reason);
         failed()
     };
+    if authority.access.is_reserved(user) {
+        return Err(refuse("the name is that of the set's members, who prove a key or a certificate"));
+    }
     let document = find_user(&authority.catalog, user)?.ok_or_else(|| refuse(Rejection::UnknownUser.reason()))?;
     let proved = LoggedIn::read(authority, user, document.as_ref(), generation)?;
     if !proved.may_come_from(client.peer.ip()) {
         return Err(refuse("authentication restrictions are not met"));
     }
     Ok(proved)
+}
+
+/// Another member of the set, which has proved that it is one.
+pub(crate) fn admitted_member(authority: &Authority) -> LoggedIn {
+    LoggedIn::member(authority.access.generation())
 }
 
 /// Makes `proved` the connection's user. Logging in again as that user renews their rights; another user must wait for

@@ -79,6 +79,23 @@ impl Client {
         Ok(self.user.as_ref().filter(is_still).and_then(|_| self.owner()))
     }
 
+    /// Another connection of the client, as the same user with the rights that the user has now. `None` if the user was
+    /// dropped, or may no longer log in from that address.
+    /// # Errors
+    /// If the user cannot be read.
+    pub fn another(&self, authority: &Authority) -> Result<Option<Self>> {
+        let mut another = Self { local: self.local.clone(), ..Self::new(self.id, self.peer) };
+        if let Some(user) = &self.user {
+            let now = LoggedIn::of(authority, &user.name)?
+                .filter(|now| now.id == user.id && now.may_come_from(self.peer.ip()));
+            if now.is_none() {
+                return Ok(None);
+            }
+            another.user = now;
+        }
+        Ok(Some(another))
+    }
+
     /// Logs the user out.
     pub fn log_out(&mut self) {
         self.user = None;

@@ -55,7 +55,7 @@ pub fn offer_mechanisms(
 
 /// Appends the answer to a first message to the reply of `hello`. A login that had begun ends.
 /// # Errors
-/// Errors of malformed fields. A refused login is no error of the handshake: the client then logs in by a command.
+/// Errors of malformed fields. A refused login is not an error of the handshake: the client then logs in by a command.
 pub fn answer_first_message(
     authority: &Authority,
     client: &mut Client,

@@ -2,7 +2,8 @@
 
 use crate::authority::Authority;
 use crate::known_rights::KnownRights;
-use crate::roles::all_inherited;
+use crate::membership::member_name;
+use crate::roles::{all_inherited, builtin_members_role};
 use crate::users::find_user;
 use bunko_access::{ActionSet, Authorization, Name, Owner, Privilege, Restrictions, add, names_of};
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
@@ -73,8 +74,30 @@ impl LoggedIn {
     /// Errors of reading users and roles.
     pub fn of(authority: &Authority, name: &Name) -> Result<Option<Self>> {
         let generation = authority.access.generation();
+        if authority.access.is_reserved(name) {
+            return Ok(Some(Self::member(generation)));
+        }
         let Some(user) = find_user(&authority.catalog, name)? else { return Ok(None) };
         Self::read(authority, name, user.as_ref(), generation).map(Some)
+    }
+
+    /// Another member of the set. A document of that name, which a restored dump may have, is not read.
+    pub(crate) fn member(generation: u64) -> Self {
+        let role = builtin_members_role();
+        let name = member_name();
+        let roles = vec![Name::new(role.name.name, name.database.as_str())];
+        Self {
+            digest: name.digest(),
+            name,
+            id: None,
+            role_documents: Arc::new(roles.iter().map(role_document).collect::<Vec<_>>().iter().collect()),
+            authorization: Authorization::new(&role.privileges),
+            known: KnownRights::default(),
+            privileges: role.privileges.into(),
+            restrictions: Vec::new(),
+            roles,
+            generation,
+        }
     }
 
     /// The user with current rights, read again if users or roles may have changed since. `None` if the user was
@@ -87,7 +110,7 @@ impl LoggedIn {
         }
         let now = Self::of(authority, &self.name)?.filter(|now| now.id == self.id);
         if now.as_ref().is_some_and(|now| !now.may_come_from(source)) {
-            tracing::info!(target: "ACCESS", id = 142, user = self.name.name, db = self.name.database, "Logged out: authentication restrictions are not met any more");
+            tracing::info!(target: "ACCESS", id = 142, user = self.name.name, db = self.name.database, "Logged out: authentication restrictions are no longer met");
             return Ok(None);
         }
         Ok(now)

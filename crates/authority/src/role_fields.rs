@@ -81,10 +81,10 @@ fn refuse_repeated(fields: &Fields<'_>, place: &str, document: DocumentRef<'_>, 
 }
 
 fn required<'a>(fields: &Fields<'_>, place: &str, document: DocumentRef<'a>, name: &str) -> Result<ValueRef<'a>> {
-    document.get(name).filter(|value| !value.is_nullish()).ok_or_else(|| {
-        let message = format!("BSON field '{}.{place}.{name}' is missing but a required field", fields.command);
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
-    })
+    document
+        .get(name)
+        .filter(|value| !value.is_nullish())
+        .ok_or_else(|| Failure::missing_field(format_args!("{}.{place}.{name}", fields.command)))
 }
 
 /// Refuses a restriction with an unknown field, or with a type that MongoDB refuses.
@@ -93,8 +93,7 @@ fn check_restriction_types(fields: &Fields<'_>, place: &str, value: ValueRef<'_>
     for field in restriction {
         let field_place = format!("{place}.{}", field.name);
         if !["clientSource", "serverAddress"].contains(&field.name) {
-            let message = format!("BSON field '{}.{field_place}' is an unknown field.", fields.command);
-            return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+            return Err(Failure::unknown_field(format_args!("{}.{field_place}", fields.command)));
         }
         let array = field.value.as_array();
         let array = array.ok_or_else(|| fields.mismatch(&field_place, field.value, "type 'array'"))?;
@@ -193,8 +192,7 @@ fn refused(message: String) -> Failure {
 pub fn name_of_argument(fields: &Fields<'_>, database: &str) -> Result<Name> {
     let argument = fields.body.first().map_or(ValueRef::Null, |first| first.value);
     if argument.is_nullish() {
-        let message = format!("BSON field '{0}.{0}' is missing but a required field", fields.command);
-        return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
+        return Err(Failure::missing_field(format_args!("{0}.{0}", fields.command)));
     }
     let name = argument.as_str().ok_or_else(|| fields.mismatch(fields.command, argument, "type 'string'"))?;
     Ok(Name::new(name, database))

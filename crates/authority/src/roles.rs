@@ -97,6 +97,13 @@ pub fn all_inherited(catalog: &Catalog, roles: &[Name]) -> Result<Vec<Role>> {
     Ok(found)
 }
 
+/// The role of the other members of the set.
+pub(crate) fn builtin_members_role() -> Role {
+    let Name { name, database, .. } = reserved_role();
+    let role = BuiltinRole::find(&name, &database).expect("the table of roles has it");
+    Role::builtin(role, &database)
+}
+
 /// The role that allows everything. MongoDB reserves it for the members of a cluster.
 pub(crate) fn reserved_role() -> Name {
     Name::new("__system", DATABASE)

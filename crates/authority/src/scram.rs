@@ -5,10 +5,11 @@
 //! A conversation with an unknown user goes on as with any other: its salt follows from a secret of the process and the
 //! user's name (`ScramCredential::pretended`), so that replies do not tell which users exist.
 
-use crate::admission::{admitted, failed, log_in, log_refusal, log_unavailable};
+use crate::admission::{admitted, admitted_member, failed, log_in, log_refusal, log_unavailable};
 use crate::authority::Authority;
 use crate::client::Client;
 use crate::login::{LastExchange, Login, Stage};
+use crate::membership::KEY_MECHANISM;
 use crate::users::find_user;
 use bunko_access::{ClientFirst, Conversation, Mechanism, Name, Rejection, ScramCredential, Standing};
 use bunko_bson::{BinarySubtype, DocumentRef, ValueRef, Writer, base64, number};
@@ -116,6 +117,9 @@ pub fn continue_login(
 /// The mechanisms that a user can log in by. For an unknown user it returns all of them, so that the reply does not
 /// reveal which users exist.
 pub(crate) fn offered(authority: &Authority, name: &Name) -> Result<Vec<&'static str>> {
+    if authority.access.is_reserved(name) {
+        return Ok(vec![KEY_MECHANISM.name()]);
+    }
     let user = find_user(&authority.catalog, name)?;
     let credentials = user.as_ref().and_then(|user| user.as_ref().get("credentials")?.as_document());
     let has = |mechanism: &Mechanism| credentials.is_none_or(|kept| kept.get(mechanism.name()).is_some());
@@ -136,8 +140,16 @@ fn start(
         failed()
     })?;
     let user = Name::new(first.user.as_str(), database);
-    let document = find_user(&authority.catalog, &user)?;
-    let credential = document.as_ref().and_then(|document| credential_of(mechanism, document.as_ref()));
+    // A stored user of the members' name must not become a member.
+    let membership = authority.access.membership().filter(|_| authority.access.is_reserved(&user));
+    let (credential, others) = match membership.map(|membership| membership.credentials(mechanism)) {
+        Some([first, others @ ..]) => (Some(first.clone()), others),
+        Some([]) => (None, &[][..]),
+        None => {
+            let document = find_user(&authority.catalog, &user)?;
+            (document.as_ref().and_then(|document| credential_of(mechanism, document.as_ref())), &[][..])
+        }
+    };
     // This is computed for known users too, so that both cases take equally long.
     let iterations = authority.access.iterations(mechanism).load(Ordering::Relaxed) as u32;
     let pretended =
@@ -150,7 +162,8 @@ fn start(
     let nonce: Vec<u8> = std::iter::repeat_with(random).flatten().take(NONCE_BYTES).collect();
     let (conversation, challenge) =
         Conversation::begin(mechanism, &first, &base64::encode(&nonce), credential, standing);
-    client.login = Some(Login { user, mechanism, stage: Stage::Challenged(conversation), exchange });
+    let stage = Stage::Challenged(conversation.or_any_of(others));
+    client.login = Some(Login { user, mechanism, stage, exchange });
     Ok(Step { is_done: false, payload: challenge })
 }
 
@@ -176,7 +189,13 @@ fn go_on(authority: &Authority, client: &mut Client, login: Login, payload: &[u8
                 log_refusal(authority, client, &user, mechanism.name(), rejection.reason());
                 failed()
             })?;
-            (admitted(authority, client, &user, mechanism.name())?, answer)
+            let proved = if authority.access.is_reserved(&user) {
+                // The conversation was about one of the keys.
+                admitted_member(authority)
+            } else {
+                admitted(authority, client, &user, mechanism.name())?
+            };
+            (proved, answer)
         }
     };
     match exchange {

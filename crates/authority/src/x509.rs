@@ -5,7 +5,7 @@
 //! Source: MongoDB authentication specification, "MONGODB-X509".
 
 use crate::access_control::EXTERNAL_DATABASE;
-use crate::admission::{admitted, failed, log_in, log_refusal, log_unavailable};
+use crate::admission::{admitted, admitted_member, failed, log_in, log_refusal, log_unavailable};
 use crate::authority::Authority;
 use crate::client::Client;
 use crate::logged_in::LoggedIn;
@@ -14,7 +14,8 @@ use bunko_bson::{DocumentRef, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::fields::Fields;
 
-const MECHANISM: &str = "MONGODB-X509";
+/// The mechanism's name.
+pub const MECHANISM: &str = "MONGODB-X509";
 
 /// Runs `authenticate` on a database.
 /// # Errors
@@ -27,10 +28,7 @@ pub fn authenticate(
     reply: &mut Writer<'_>,
 ) -> Result<()> {
     client.login = None;
-    let mechanism = fields.string("mechanism")?.ok_or_else(|| {
-        let message = "BSON field 'authenticate.mechanism' is missing but a required field";
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
-    })?;
+    let mechanism = fields.string("mechanism")?.ok_or_else(|| Failure::missing_field("authenticate.mechanism"))?;
     if mechanism != MECHANISM || !authority.access.has_mechanism(MECHANISM) {
         // The other mechanisms use `saslStart`.
         log_unavailable(authority, client, database, mechanism);
@@ -38,9 +36,8 @@ pub fn authenticate(
     }
     let user = fields.string("user")?;
     let proved = prove(authority, client, database, user)?;
-    let name = proved.name.clone();
     log_in(authority, client, proved, MECHANISM)?;
-    write(reply, &name);
+    write(reply, client);
     Ok(())
 }
 
@@ -59,16 +56,32 @@ pub(crate) fn authenticate_in_hello(
     let database = first.get("db").map_or(Some(EXTERNAL_DATABASE), ValueRef::as_str);
     let Some(database) = database.filter(|_| is_sound && authority.access.has_mechanism(MECHANISM)) else { return };
     let Ok(proved) = prove(authority, client, database, text("user")) else { return };
-    let name = proved.name.clone();
     if log_in(authority, client, proved, MECHANISM).is_ok() {
         reply.begin_document("speculativeAuthenticate");
-        write(reply, &name);
+        write(reply, client);
         reply.end();
     }
 }
 
-fn write(reply: &mut Writer<'_>, name: &Name) {
-    reply.append("dbname", &name.database).append("user", &name.name);
+fn write(reply: &mut Writer<'_>, client: &Client) {
+    reply.append("dbname", EXTERNAL_DATABASE).append("user", client.certificate_subject.as_deref().unwrap_or_default());
+}
+
+/// Whether a certificate with this subject is that of another member of the set.
+fn is_member(authority: &Authority, subject: &str) -> bool {
+    authority.access.membership().is_some_and(|membership| membership.has_certificate_like(subject))
+}
+
+/// Refuses a user who could never log in, because a certificate of that name is a member's.
+/// # Errors
+/// `BadValue`.
+pub fn check_no_member(authority: &Authority, name: &Name) -> Result<()> {
+    if name.database != EXTERNAL_DATABASE || !is_member(authority, &name.name) {
+        return Ok(());
+    }
+    Err(Failure::bad_value(
+        "Cannot create an x.509 user with a subjectname that would be recognized as an internal cluster member",
+    ))
 }
 
 /// The user that the connection's certificate names. `asked` is the name that the client gives, if any.
@@ -89,6 +102,7 @@ fn prove(authority: &Authority, client: &Client, database: &str, asked: Option<&
         Some(other) if !other.is_empty() && other != subject => {
             Err(refuse(other, "the client's certificate names another user"))
         }
+        _ if is_member(authority, subject) => Ok(admitted_member(authority)),
         _ => admitted(authority, client, &Name::new(subject, database), MECHANISM),
     }
 }

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_no_certificate() {
+    fn truncated_bytes_are_not_a_certificate() {
         let whole = certificate(&[(DnType::CommonName, DnValue::Utf8String("ann".into()))], 2036);
         assert!(Details::of(&whole).is_some());
         for length in 0..whole.len() {

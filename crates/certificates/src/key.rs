@@ -30,7 +30,7 @@ pub(crate) fn read(pem: &[u8], password: Option<&Password>) -> Result<PrivateKey
 /// Decrypts the key that starts at `begin`, as PKCS#5 describes: PBES2, by PBKDF2 or scrypt, with AES.
 /// Source: RFC 8018, RFC 7914.
 fn open(pem: &[u8], begin: usize, password: &Password) -> Result<PrivateKeyDer<'static>, String> {
-    let text = std::str::from_utf8(pem).map_err(|error| format!("is no text: {error}"))?;
+    let text = std::str::from_utf8(pem).map_err(|error| format!("is not text: {error}"))?;
     let length = text[begin..].find(END).ok_or_else(|| format!("has no line '{END}'"))? + END.len();
     let (_, document) =
         SecretDocument::from_pem(&text[begin..begin + length]).map_err(|error| format!("cannot be read: {error}"))?;
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_opened_says_why() {
+    fn keys_that_cannot_be_opened_say_why() {
         let password = Password::new("open");
         let of = |pem: &[u8]| read(pem, Some(&password)).expect_err("refused");
         assert!(of(include_bytes!("../tests/keys/old.pem")).contains("openssl pkcs8 -topk8"));

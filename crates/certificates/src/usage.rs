@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_is_for_nobody() {
+    fn a_truncated_certificate_serves_no_purpose() {
         let whole = certificate(&[KeyUsagePurpose::DigitalSignature], &[ExtendedKeyUsagePurpose::ClientAuth]);
         assert!(is_for_clients(&whole));
         for length in 0..whole.len() {

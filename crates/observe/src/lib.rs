@@ -4,6 +4,7 @@
 //! [`entry::Sender`].
 #![forbid(unsafe_code)]
 
+mod backup_notes;
 mod class_latency;
 pub mod counters;
 pub mod entry;
@@ -15,10 +16,12 @@ mod namespace_usage;
 pub mod observation;
 mod profile_entry;
 pub mod profiler;
+pub mod query_statistics;
 mod shown_namespace;
 mod slow_operation;
 pub mod statistics_scale;
 
+pub use backup_notes::{BackupEvent, BackupNotes};
 pub use class_latency::{ClassLatency, Latency};
 pub use counters::{Counters, TlsVersion};
 pub use log_lines::LogLines;

@@ -10,13 +10,13 @@ use bunko_request::facts::CommandFacts;
 /// How a command uses its collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locking {
-    /// It reads a snapshot, for which mongod takes only the global lock.
+    /// The command reads a snapshot, for which mongod takes only the global lock.
     Read,
-    /// It changes documents.
+    /// The command changes documents.
     Write,
-    /// It changes the definition of a collection.
+    /// The command changes the definition of a collection.
     Definition,
-    /// It uses no collection.
+    /// The command uses no collection.
     None,
 }
 

@@ -4,7 +4,7 @@ use bunko_bson::Writer;
 use bunko_operation::{Purpose, ServerMemory};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts of what happened because there was no memory.
+/// Counts of events that a lack of memory caused.
 #[derive(Debug, Default)]
 pub struct MemoryCounts {
     /// Messages that waited for memory.

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_stays_and_new_names_find_room() {
+    fn used_names_stay_and_new_names_find_room() {
         let mut usage = NamespaceUsage::default();
         for number in 0..4 * GENERATION_MAX {
             note(&mut usage, "test", &format!("c{number}"));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_forgotten_in_both_generations() {
+    fn dropped_names_are_forgotten_in_both_generations() {
         let mut usage = NamespaceUsage::default();
         for number in 0..=GENERATION_MAX {
             note(&mut usage, "test", &format!("c{number}"));

@@ -70,12 +70,12 @@ pub struct DatabaseProfile {
 /// The operations that `system.profile` records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Level {
-    /// None.
+    /// No operation is recorded.
     #[default]
     None = 0,
-    /// Slow ones.
+    /// Slow operations are recorded.
     Slow = 1,
-    /// All.
+    /// All operations are recorded.
     All = 2,
 }
 
@@ -101,7 +101,7 @@ pub struct ProfilerContext<'a> {
     pub random: &'a dyn Fn() -> u64,
     /// Whether every command is logged.
     pub logs_all_commands: bool,
-    /// Whether the server may write: it is no secondary, and its files are not being copied.
+    /// Whether the server may write: it is not a secondary, and its files are not being copied.
     pub may_write: bool,
 }
 

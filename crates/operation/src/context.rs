@@ -277,7 +277,7 @@ impl OperationContext {
             return Ok(());
         }
         if turn.patience == Patience::Endless {
-            let message = "a script may not begin behind a change; send it in a command of its own";
+            let message = "a script may not begin after a change; send it in a command of its own";
             return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, message));
         }
         turn.was_too_long = true;

@@ -10,7 +10,7 @@ pub struct Helpers {
 }
 
 impl Helpers {
-    /// So many at once.
+    /// Permits for at most `count` helpers at once.
     pub fn new(count: usize) -> Arc<Self> {
         Arc::new(Self { free: AtomicUsize::new(count) })
     }

@@ -18,6 +18,7 @@
 //! **Invariant:** [`bunko_errors::Failure::too_long`] is returned only if nothing has been changed yet.
 #![forbid(unsafe_code)]
 
+mod batch_work;
 mod context;
 mod helper_permits;
 mod memory;
@@ -29,6 +30,7 @@ mod sort;
 mod stages;
 mod work_done;
 
+pub use batch_work::BatchWork;
 pub use bunko_host::Clock;
 pub use context::{Interruption, OperationContext, OperationDraw, UnitOfWork};
 pub use helper_permits::{HelperPermit, Helpers};

@@ -1,4 +1,8 @@
 //! Heap memory of operations: of each one, and of all together.
+//!
+//! `HeldMemory` counts one operation's bytes by the thread that works for it; `check` compares them with the operation's
+//! limit and with the server's budget (`ServerMemory`). `stage_bytes_now` makes sorts and groups spill
+//! earlier while little of the budget is left.
 
 use crate::{Draw, Purpose, ServerMemory, StageLimits};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -105,7 +109,7 @@ impl HeldMemory {
         self.server.note_idle(-std::mem::take(&mut self.idle));
     }
 
-    /// Bytes that it held when a thread last left it.
+    /// Bytes that the operation held when a thread last stopped working for it.
     pub fn kept_bytes(&self) -> u64 {
         u64::try_from(self.kept).unwrap_or(0)
     }
@@ -336,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_idle_cursors_hold_is_taken_from_no_operation() {
+    fn memory_of_idle_cursors_is_taken_from_no_operation() {
         let limits = limits();
         let mut cursor = held(&limits);
         cursor.kept = 300 * MIB as i64;

@@ -25,7 +25,7 @@ pub enum RunOn {
 /// When an operation must leave its thread. An operation that has changed something never must.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// Never.
+    /// The operation may stay on its thread to its end.
     Endless,
     /// At that time, even if other threads had the processor meanwhile.
     Until(Instant),

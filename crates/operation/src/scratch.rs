@@ -20,7 +20,7 @@ pub trait ScratchFile: Send + Sync {
 
     /// Reads from an offset on until `bytes` is full.
     /// # Errors
-    /// `UnexpectedEof` behind the end; the system's errors.
+    /// `UnexpectedEof` after the end; the system's errors.
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()>;
 }
 

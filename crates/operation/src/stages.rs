@@ -70,7 +70,7 @@ pub type ScriptHost = dyn Any + Send + Sync;
 /// Whether scripts of clients are allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scripting {
-    /// They run on threads of their own.
+    /// Scripts may run.
     Allowed,
     /// A command with a script is refused.
     Refused,

@@ -37,13 +37,13 @@ pub struct Examined {
 }
 
 impl WorkCounters {
-    /// Notes that the operation changed so many keys of indexes.
+    /// Notes that the operation changed this many keys of indexes.
     pub fn note_keys(&self, inserted: usize, deleted: usize) {
         add(&self.keys_inserted, inserted as u64);
         add(&self.keys_deleted, deleted as u64);
     }
 
-    /// Notes that a pipeline of the operation looked at so many index keys and documents.
+    /// Notes that a pipeline of the operation looked at this many index keys and documents.
     pub fn note_examined(&self, keys: u64, documents: u64) {
         add(&self.keys_examined, keys);
         add(&self.documents_examined, documents);
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_taken_is_not_told_again() {
+    fn counts_that_were_taken_are_not_reported_again() {
         let counters = WorkCounters::default();
         counters.note_keys(2, 1);
         counters.note_keys(1, 0);

@@ -1,12 +1,13 @@
-//! Where operations of a command are counted: its class in `opLatencies`, its kind in `top`, its counter in `opcounters`.
+//! Where operations of a command are counted: its class in `opLatencies`, its kind in `top`, its counter in
+//! `opcounters`.
 
 /// The class of a command.
 /// Source: MongoDB manual, "serverStatus", `opLatencies`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperationClass {
-    /// It reads documents.
+    /// Commands that read documents.
     Read,
-    /// It changes documents.
+    /// Commands that change documents.
     Write,
     /// Anything else.
     Command,

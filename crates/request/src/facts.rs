@@ -68,6 +68,8 @@ pub struct CommandFacts {
     pub index_build: IndexBuildUse,
     /// The fields of its query shape; empty if it has no shape.
     pub query_shape: &'static [(&'static str, ShapePart)],
+    /// Whether operators can make settings for its shapes.
+    pub query_settings: SettingsUse,
 }
 
 impl CommandFacts {
@@ -103,6 +105,7 @@ impl CommandFacts {
         fail_point: FailPointUse::Applies,
         index_build: IndexBuildUse::None,
         query_shape: &[],
+        query_settings: SettingsUse::None,
     };
 
     /// Whether the command with this body changes something, so that it waits while `fsync` holds writes back.
@@ -110,9 +113,14 @@ impl CommandFacts {
         self.changes.is_certain() || self.changes.is_asked_for(body)
     }
 
-    /// Whether its queries have a shape, for which an operator can make settings.
+    /// Whether its queries have a shape, by which statistics are gathered.
     pub fn has_query_shape(&self) -> bool {
         !self.query_shape.is_empty()
+    }
+
+    /// Whether an operator can make settings for the shapes of its queries.
+    pub fn takes_query_settings(&self) -> bool {
+        self.query_settings == SettingsUse::ByShape
     }
 
     /// Whether the command is `explain`.
@@ -124,12 +132,21 @@ impl CommandFacts {
 /// `fields` of a command whose field names are not fixed, such as names of parameters or sections.
 pub const ANY_FIELDS: &[Field] = &[field("*", Kind::Own)];
 
+/// Whether operators can make settings for the shapes of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingsUse {
+    /// There are no settings for it.
+    None,
+    /// Settings belong to its query shape.
+    ByShape,
+}
+
 /// Databases against which a command may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Databases {
-    /// Any.
+    /// The command may run against any database.
     Any,
-    /// Only `admin`.
+    /// The command may run against `admin` alone.
     Admin,
     /// Only `admin`, and only on a server with test commands enabled; elsewhere the command does not exist.
     AdminOfTests,
@@ -203,7 +220,7 @@ pub enum Changes {
     DocumentsOfSeveral,
     /// Anything else that is stored: collections, indexes, users, settings, the writes of a transaction.
     Other,
-    /// Documents of any collection, if this function finds an output in the command's body.
+    /// Something that is stored, such as the output of a pipeline, if this function finds it in the command's body.
     Output(fn(DocumentRef<'_>) -> bool),
 }
 
@@ -245,11 +262,11 @@ impl ReadConcernUse {
 /// Whether a command takes a write concern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteConcernUse {
-    /// No.
+    /// The command takes none.
     Refused,
-    /// Yes, even if the request changes nothing.
+    /// The command takes one, even if the request changes nothing.
     Taken,
-    /// If the request has an output.
+    /// The command takes one if the request has an output.
     WithOutput,
 }
 
@@ -257,9 +274,9 @@ pub enum WriteConcernUse {
 /// Source: MongoDB manual 8.2, "Retryable Writes".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// No: a transaction number outside a transaction is refused.
+    /// The server refuses a transaction number outside a transaction.
     Unsafe,
-    /// Yes: the session remembers the statements that are done.
+    /// The session remembers the statements that are done, so that a repetition does nothing.
     Safe,
 }
 
@@ -284,9 +301,9 @@ impl Stability {
 /// Whether a command waits for a turn while many long commands run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queueing {
-    /// It waits.
+    /// The command waits for a turn.
     Queued,
-    /// It runs at once: it shows what the server does or ends an operation, or others may wait for its end.
+    /// The command runs at once: it shows what the server does or ends an operation, or others may wait for its end.
     AtOnce,
 }
 
@@ -294,9 +311,10 @@ pub enum Queueing {
 /// Source: MongoDB specifications, "Wire Compression in Drivers", "Messages not allowed to be compressed".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// Yes.
+    /// The reply may be compressed.
     Allowed,
-    /// Never: it carries secrets next to text that an attacker may choose, and the compressed length would betray them.
+    /// The reply is never compressed: it carries secrets next to text that an attacker may choose, and the compressed
+    /// length would betray them.
     Never,
 }
 
@@ -322,7 +340,7 @@ pub type FindFacts = fn(&str) -> Option<&'static CommandFacts>;
 /// How `explain` treats a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Explanation {
-    /// It refuses it.
+    /// `explain` refuses the command.
     Refused,
     /// As the query of a `find`.
     Find,
@@ -336,7 +354,7 @@ pub enum Explanation {
     MapReduce,
     /// As a write.
     Write(ExplainedWrite),
-    /// It is `explain` itself, which is refused.
+    /// The command is `explain` itself, which is refused.
     Itself,
 }
 
@@ -378,50 +396,50 @@ pub enum TimeLimit {
 /// cluster time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnTime {
-    /// They do not.
+    /// Expressions do not see the time.
     Hidden,
-    /// They do: the command may update by pipelines.
+    /// Expressions see the time, because the command may update by pipelines.
     Shown,
 }
 
 /// Whether a command may use collections that are not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnstoredUse {
-    /// It may not.
+    /// The command is refused on such collections.
     Refused,
-    /// It reads all of them.
+    /// The command reads all of them.
     Reads,
-    /// It reads the oplog, or reports on it.
+    /// The command reads the oplog, or reports on it. It is refused on other such collections.
     ReadsOplog,
-    /// It may not, and the oplog has an error of its own for dropping it.
+    /// The command is refused on such collections, and the oplog has an error of its own for dropping it.
     RefusedAsDrop,
-    /// It may not, and collections have errors of their own for indexes.
+    /// The command is refused on such collections, and collections have errors of their own for indexes.
     RefusedAsIndexBuild,
 }
 
 /// Whether a command may carry `encryptionInformation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EncryptionUse {
-    /// It may not.
+    /// The field is refused.
     Refused,
-    /// It may.
+    /// The field is allowed.
     Allowed,
 }
 
 /// Whether the failpoint `failCommand` applies to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailPointUse {
-    /// It applies.
+    /// The failpoint applies.
     Applies,
-    /// It does not, so that a failpoint can always be switched off.
+    /// The failpoint does not apply, so that a failpoint can always be switched off.
     Exempt,
 }
 
 /// Whether a command builds indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexBuildUse {
-    /// It does not.
+    /// The command builds no indexes.
     None,
-    /// It builds the indexes in its field `indexes` on the collection that its first value names.
+    /// The command builds the indexes in its field `indexes` on the collection that its first value names.
     Builds,
 }

@@ -44,9 +44,9 @@ struct FieldOffset {
 
 /// The result of looking up a field.
 enum FieldLookup {
-    /// The walk did not record this name.
-    /// Not among the known fields.
+    /// The walk recorded only known fields, and this is none: the body must be searched.
     Unknown,
+    /// The body lacks it.
     Missing,
     /// The body has it, but its offset was not kept.
     Somewhere,
@@ -152,11 +152,7 @@ impl<'a> Fields<'a> {
 
     /// The error for a field of the wrong type.
     pub fn mismatch(&self, name: &str, value: ValueRef<'_>, expected: &str) -> Failure {
-        Failure::type_mismatch(format!(
-            "BSON field '{}.{name}' is the wrong type '{}', expected {expected}",
-            self.command,
-            value.kind().alias()
-        ))
+        Failure::wrong_type(format_args!("{}.{name}", self.command), value, expected)
     }
 
     /// The error for an option, or a value of it, that MongoDB supports and this server does not.
@@ -200,8 +196,7 @@ impl<'a> Fields<'a> {
 
     /// The error for a required field that is missing.
     pub fn missing(&self, name: &str) -> Failure {
-        let message = format!("BSON field '{}.{name}' is missing but a required field", self.command);
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+        Failure::missing_field(format_args!("{}.{name}", self.command))
     }
 
     /// The strings in an array at `place` in the command. Nulls in it are skipped, as in MongoDB's parsers.
@@ -284,10 +279,7 @@ pub fn truth(value: ValueRef<'_>) -> bool {
 
 /// The error for a value of the wrong type at `place`.
 pub fn wrong_type(place: &str, value: ValueRef<'_>, expected: &str) -> Failure {
-    Failure::type_mismatch(format!(
-        "BSON field '{place}' is the wrong type '{}', expected type '{expected}'",
-        value.kind().alias()
-    ))
+    Failure::wrong_type(place, value, format_args!("type '{expected}'"))
 }
 
 #[cfg(test)]

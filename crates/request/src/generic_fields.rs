@@ -30,7 +30,7 @@ pub const GENERIC: &[&str] = &[
 /// The field that members of a cluster send to each other instead of `maxTimeMS`.
 pub const INTERNAL_MAX_TIME: &str = "maxTimeMSOpOnly";
 
-/// Whether a field is a generic one, and so not one whose name the command chooses.
+/// Whether any command may carry a field of this name.
 pub fn is_generic(name: &str) -> bool {
     GENERIC.contains(&name)
 }

@@ -65,9 +65,6 @@ fn check_mode(preference: DocumentRef<'_>) -> Result<bool> {
             "Enumeration value '{mode}' for field 'readPreference.mode' is not a valid value."
         ))),
         Some(other) => Err(wrong_type("readPreference.mode", other, "string")),
-        None => {
-            let message = "BSON field 'readPreference.mode' is missing but a required field";
-            Err(Failure::new(ErrorCode(40414), message))
-        }
+        None => Err(Failure::missing_field("readPreference.mode")),
     }
 }

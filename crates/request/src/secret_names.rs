@@ -95,8 +95,8 @@ fn is_key_pattern(document: DocumentRef<'_>) -> bool {
 pub fn names_secret(name: &str) -> bool {
     const PARTS: [&str; 7] =
         ["password", "passwd", "passphrase", "secret", "credential", "speculativeauthenticate", "privatekey"];
-    const ENDS: [&str; 8] =
-        ["pwd", "token", "apikey", "accesskey", "storedkey", "serverkey", "encryptionkey", "authkey"];
+    const ENDS: [&str; 9] =
+        ["pwd", "token", "apikey", "accesskey", "storedkey", "serverkey", "encryptionkey", "authkey", "hmackey"];
     const WHOLE: [&str; 6] = ["pass", "payload", "nonce", "salt", "auth", "key"];
     let last = name.rsplit('.').next().unwrap_or(name);
     let letters: String = last.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();

@@ -12,19 +12,14 @@ pub fn statement<'a>(place: &'static str, body: DocumentRef<'a>, known: &'static
     let mut met = FieldSet::new(known);
     for field in body.iter().encoded() {
         let name = || String::from_utf8_lossy(field.name_bytes()).into_owned();
-        let (code, message) = match met.note(&field, body) {
-            Met::Known(known) => {
-                known.check(place, &field)?;
-                continue;
-            }
+        match met.note(&field, body) {
+            Met::Known(known) => known.check(place, &field)?,
             Met::Again => {
-                (ErrorCode::IDL_DUPLICATE_FIELD, format!("BSON field '{place}.{}' is a duplicate field", name()))
+                let message = format!("BSON field '{place}.{}' is a duplicate field", name());
+                return Err(Failure::new(ErrorCode::IDL_DUPLICATE_FIELD, message));
             }
-            Met::Unknown => {
-                (ErrorCode::IDL_UNKNOWN_FIELD, format!("BSON field '{place}.{}' is an unknown field.", name()))
-            }
-        };
-        return Err(Failure::new(code, message));
+            Met::Unknown => return Err(Failure::unknown_field(format_args!("{place}.{}", name()))),
+        }
     }
     Ok(Fields::of_walked(place, body, met))
 }

@@ -5,9 +5,28 @@ use crate::fields::Fields;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// A parsed `writeConcern`, already known to be satisfiable by a single node.
+/// The members of a set that must have a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Replicas {
+    /// The one that takes the write.
+    #[default]
+    Own,
+    /// Enough members that no election takes the write back.
+    Majority,
+    /// So many data members.
+    Members(u8),
+    /// Members with so many distinct values of each of some tags, which the request names, or which it names by a mode of the
+    /// configuration.
+    Tagged,
+}
+
+/// A parsed `writeConcern`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct WriteConcern {
+    /// The members that must have the write, in a set of several.
+    pub replicas: Replicas,
+    /// How long to wait for them, in milliseconds; 0 waits without a limit.
+    pub timeout_ms: u32,
     /// Whether the record must be on disk.
     pub is_journaled: bool,
     /// Whether the client does not wait for a reply (`w: 0`).
@@ -16,9 +35,11 @@ pub struct WriteConcern {
 
 impl WriteConcern {
     /// Parses a write concern. If one node cannot satisfy its `w`, a standalone server refuses the write; a member of a
-    /// set writes, and reports that the concern was not met.
+    /// set of one writes, and reports that the concern was not met. A set of several may satisfy it.
     /// # Errors
     /// `BadValue`, `FailedToParse`, `TypeMismatch` and `IDLUnknownField` as MongoDB's.
+    ///
+    /// The caller looks up modes and tags ([`Replicas::Tagged`]): here they cannot be met.
     pub fn parse(deployment: Deployment, document: DocumentRef<'_>) -> Result<(Self, Option<Failure>)> {
         let mut concern = Self::default();
         let mut unmet = None;
@@ -28,16 +49,11 @@ impl WriteConcern {
                 "w" => unmet = concern.read_w(deployment, element.value)?,
                 _ if element.value.is_nullish() => {}
                 "j" | "fsync" => concern.is_journaled |= fields.boolean(element.name, false)?,
-                "wtimeout" => check_timeout(element.value)?,
+                "wtimeout" => concern.timeout_ms = timeout_of(element.value)?,
                 "provenance" => check_provenance(&fields)?,
-                // mgo.v2 sends it.
+                // The driver mgo.v2 sends this field.
                 "getLastError" => {}
-                other => {
-                    return Err(Failure::new(
-                        ErrorCode::IDL_UNKNOWN_FIELD,
-                        format!("BSON field 'WriteConcernOptions.{other}' is an unknown field."),
-                    ));
-                }
+                other => return Err(Failure::unknown_field(format_args!("WriteConcernOptions.{other}"))),
             }
         }
         if fields.boolean("j", false)? && fields.boolean("fsync", false)? {
@@ -56,9 +72,11 @@ impl WriteConcern {
             if mode == "majority" {
                 // On a single node the majority is the node itself, with the journal synced.
                 self.is_journaled = true;
+                self.replicas = Replicas::Majority;
                 return Ok(None);
             }
             if deployment == Deployment::SetMember {
+                self.replicas = Replicas::Tagged;
                 let message = format!("No write concern mode named '{mode}' found in replica set configuration");
                 return Ok(Some(Failure::new(ErrorCode::UNKNOWN_REPL_WRITE_CONCERN, message)));
             }
@@ -75,6 +93,7 @@ impl WriteConcern {
             Some(0) => self.is_unacknowledged = true,
             Some(1) => {}
             Some(w) if (2..=50).contains(&w) && deployment == Deployment::SetMember => {
+                self.replicas = Replicas::Members(w as u8);
                 let message = "Not enough data-bearing nodes";
                 return Ok(Some(Failure::new(ErrorCode::UNSATISFIABLE_WRITE_CONCERN, message)));
             }
@@ -85,7 +104,10 @@ impl WriteConcern {
                 let message = format!("w has to be a non-negative number and not greater than 50; found: {w}");
                 return Err(Failure::failed_to_parse(message));
             }
-            None => return read_tags_or_refuse(deployment, value),
+            None => {
+                self.replicas = Replicas::Tagged;
+                return read_tags_or_refuse(deployment, value);
+            }
         }
         Ok(None)
     }
@@ -142,14 +164,14 @@ fn read_tags_or_refuse(deployment: Deployment, value: ValueRef<'_>) -> Result<Op
     }
 }
 
-/// Checks `wtimeout`. A single node never waits for another.
-fn check_timeout(value: ValueRef<'_>) -> Result<()> {
+/// The milliseconds of `wtimeout`.
+fn timeout_of(value: ValueRef<'_>) -> Result<u32> {
     match number::clamp_to_i64(value) {
         Some(milliseconds) if milliseconds > i64::from(i32::MAX) => {
             Err(Failure::failed_to_parse("wtimeout must be a 32-bit integer"))
         }
         // MongoDB treats a value that is not a number, or is negative, as no timeout.
-        _ => Ok(()),
+        milliseconds => Ok(milliseconds.unwrap_or(0).max(0) as u32),
     }
 }
 

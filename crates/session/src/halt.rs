@@ -6,11 +6,11 @@ use bunko_errors::Failure;
 /// Why a command did not finish.
 #[derive(Debug)]
 pub enum Halt {
-    /// It failed.
+    /// The command failed.
     Failed(Failure),
-    /// It would take too long on its thread; nothing has been done yet.
+    /// The command would take too long on its thread; nothing has been done yet.
     TooLong,
-    /// It has no reply yet. Run it again after the wait, and no other command of the connection before that.
+    /// The command has no reply yet. Run it again after the wait, and no other command of the connection before that.
     Awaits(Box<Await>),
     /// The connection must be closed without a reply, because a failpoint asks for it.
     ClosesConnection,

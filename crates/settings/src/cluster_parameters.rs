@@ -205,10 +205,7 @@ impl Field {
 }
 
 fn wrong_number(place: &str, value: ValueRef<'_>) -> Failure {
-    let kind = value.kind().alias();
-    Failure::type_mismatch(format!(
-        "BSON field '{place}' is the wrong type '{kind}', expected types '[long, int, decimal, double]'"
-    ))
+    Failure::wrong_type(place, value, "types '[long, int, decimal, double]'")
 }
 
 fn too_small(place: &str, least: impl std::fmt::Display, found: &dyn std::fmt::Display) -> Failure {

@@ -3,11 +3,12 @@
 //!
 //! Source: MongoDB manual 8.2, "setDefaultRWConcern", "Default MongoDB Read Concerns/Write Concerns".
 
-use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef, number};
 use bunko_errors::Result;
 use bunko_operation::OperationSource;
+use bunko_request::write_concern::Replicas;
 use parking_lot::{Mutex, MutexGuard};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
 /// The database that keeps them.
 pub const DATABASE: &str = "config";
@@ -24,7 +25,15 @@ pub struct DefaultConcerns {
     changing: Mutex<()>,
     /// Whether writes wait for the disk. In a set of one member, that is what majority means.
     is_journaled: AtomicBool,
+    /// The `w` that was set, as a byte: [`IMPLIED`], [`MAJORITY`], [`TAGGED`] or a number of members.
+    w: AtomicU8,
+    /// The `wtimeout` that was set, in milliseconds; 0 without a limit.
+    timeout_ms: AtomicU32,
 }
+
+const IMPLIED: u8 = 0;
+const MAJORITY: u8 = u8::MAX;
+const TAGGED: u8 = u8::MAX - 1;
 
 /// A change of the defaults, which excludes all others.
 pub struct Changing<'d> {
@@ -47,7 +56,13 @@ pub struct Set {
 
 impl Default for DefaultConcerns {
     fn default() -> Self {
-        Self { set: Mutex::default(), changing: Mutex::default(), is_journaled: AtomicBool::new(true) }
+        Self {
+            set: Mutex::default(),
+            changing: Mutex::default(),
+            is_journaled: AtomicBool::new(true),
+            w: AtomicU8::new(IMPLIED),
+            timeout_ms: AtomicU32::new(0),
+        }
     }
 }
 
@@ -55,6 +70,22 @@ impl DefaultConcerns {
     /// Whether a write that names no concern waits for the disk.
     pub fn is_journaled(&self) -> bool {
         self.is_journaled.load(Ordering::Relaxed)
+    }
+
+    /// The members that must have a write that names no concern; `None` if no default was set.
+    pub fn replicas(&self) -> Option<Replicas> {
+        match self.w.load(Ordering::Relaxed) {
+            IMPLIED => None,
+            MAJORITY => Some(Replicas::Majority),
+            TAGGED => Some(Replicas::Tagged),
+            1 => Some(Replicas::Own),
+            members => Some(Replicas::Members(members)),
+        }
+    }
+
+    /// How long a write that names no concern waits for other members, in milliseconds; 0 waits without a limit.
+    pub fn timeout_ms(&self) -> u32 {
+        self.timeout_ms.load(Ordering::Relaxed)
     }
 
     /// The defaults that were set, if any.
@@ -82,6 +113,16 @@ impl DefaultConcerns {
                 || ["j", "fsync"].iter().any(|name| matches!(write.get(name), Some(ValueRef::Boolean(true))))
         });
         self.is_journaled.store(is_journaled, Ordering::Relaxed);
+        let w = set.write.as_ref().and_then(|write| write.as_ref().get("w"));
+        let w = w.map_or(IMPLIED, |w| match w {
+            ValueRef::String("majority") => MAJORITY,
+            ValueRef::String(_) | ValueRef::Document(_) => TAGGED,
+            number => number::clamp_to_i64(number).unwrap_or(1).clamp(1, 50) as u8,
+        });
+        self.w.store(w, Ordering::Relaxed);
+        let timeout = set.write.as_ref().and_then(|write| write.as_ref().get("wtimeout"));
+        let timeout_ms = timeout.and_then(number::clamp_to_i64).unwrap_or(0).clamp(0, i64::from(i32::MAX)) as u32;
+        self.timeout_ms.store(timeout_ms, Ordering::Relaxed);
         *self.set.lock() = Some(set);
     }
 }
@@ -111,6 +152,12 @@ impl Set {
             _ => 0,
         };
         Self { read: concern("defaultReadConcern"), write: concern("defaultWriteConcern"), time, wall_clock_ms }
+    }
+
+    /// Whether reads see what a majority has.
+    pub fn is_majority_read(&self) -> bool {
+        let level = self.read.as_ref().and_then(|read| read.as_ref().get("level")).and_then(ValueRef::as_str);
+        level == Some("majority")
     }
 
     /// The document of `config.settings`.

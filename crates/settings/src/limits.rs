@@ -13,8 +13,8 @@ pub const OPERATION_WORKERS: &str = "operationWorkersMax";
 
 /// Maximum memory that the changes of one transaction may take, in bytes.
 pub const TRANSACTION_MEMORY: &str = "transactionMemoryLimitBytes";
-/// Allowed values. With less, transactions could hardly write; a larger one would block all other writers for long when
-/// it commits.
+/// Allowed values. With a lower limit, transactions could hardly write; a larger transaction would block all other
+/// writers for long when it commits.
 pub const TRANSACTION_MEMORY_BYTES: RangeInclusive<i64> = 1 << 20..=16 << 30;
 
 /// Maximum memory that the tables of all vector indexes may take, in bytes.
@@ -49,6 +49,16 @@ pub fn write_transaction_lifetime(owners: &dyn Owners, value: ValueRef<'_>) -> R
     let seconds = i32::try_from(whole_number(NAME, value)?).ok().filter(|seconds| *seconds > 0);
     let seconds = seconds.ok_or_else(|| invalid(NAME, value, "is not within 1 to 2147483647"))?;
     owners.parameters().set_transaction_lifetime(seconds.unsigned_abs());
+    Ok(())
+}
+
+/// How far the commit point may be behind before writers are slowed down, in seconds.
+pub const TARGET_LAG: &str = "flowControlTargetLagSeconds";
+
+pub fn write_target_lag(owners: &dyn Owners, value: ValueRef<'_>) -> Result<()> {
+    let seconds = i32::try_from(whole_number(TARGET_LAG, value)?).ok().filter(|seconds| *seconds > 0);
+    let seconds = seconds.ok_or_else(|| invalid(TARGET_LAG, value, "is not within 1 to 2147483647"))?;
+    owners.parameters().target_lag_s.store(seconds.unsigned_abs(), Ordering::Relaxed);
     Ok(())
 }
 

@@ -148,7 +148,7 @@ fn collect(document: DocumentRef<'_>, whole: &str, changes: &mut Vec<(String, i3
 fn level(name: &str, value: ValueRef<'_>) -> Result<i32> {
     let level = number::clamp_to_i64(value).ok_or_else(|| invalid(name, value, "is not a number"))?;
     // As in MongoDB, higher levels count as the highest.
-    if level < i64::from(INHERITED) { Err(invalid(name, value, "is no level")) } else { Ok(level.min(5) as i32) }
+    if level < i64::from(INHERITED) { Err(invalid(name, value, "is not a level")) } else { Ok(level.min(5) as i32) }
 }
 
 fn invalid(name: &str, value: ValueRef<'_>, why: &str) -> Failure {

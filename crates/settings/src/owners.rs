@@ -31,6 +31,9 @@ pub trait Owners {
     /// Values that are fixed since the start.
     fn at_start(&self) -> AtStart<'_>;
 
+    /// Removes statistics of queries that are beyond their limit.
+    fn limit_query_statistics(&self);
+
     /// Whether log lines leave out values from clients.
     fn is_log_redacted(&self) -> bool;
     /// Sets [`Self::is_log_redacted`].

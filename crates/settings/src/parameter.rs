@@ -16,7 +16,7 @@ pub struct Parameter {
     pub name: &'static str,
     /// Returns its value.
     pub read: Read,
-    /// Sets it, if it can be set now.
+    /// Sets the parameter, if it can be set now.
     pub write: Option<Write>,
     /// Whether `MongoDB` sets it when it starts.
     pub at_startup: bool,

@@ -1,6 +1,7 @@
 //! The values of parameters, where the code that depends on them reads them.
 
 use crate::log_verbosity::LogVerbosity;
+use crate::query_statistics::QueryStatisticsLimits;
 use bunko_bson::{DocumentRef, ValueRef, number};
 use bunko_operation::{DiskUse, Gatherer, STAGE_BYTES_MAX, StageLimits, WORKERS_MAX};
 use bunko_query::CollectionScans;
@@ -21,6 +22,10 @@ const TRANSACTION_LIFETIME_S: i64 = 60;
 /// Source: MongoDB manual, parameter `ttlMonitorSleepSecs`.
 const EXPIRY_SLEEP_S: i64 = 60;
 
+/// How far the commit point may be behind, in seconds.
+/// Source: MongoDB manual, parameter `flowControlTargetLagSeconds`.
+const TARGET_LAG_S: u32 = 10;
+
 /// The values of the server's parameters.
 #[derive(Debug)]
 pub struct Parameters {
@@ -29,6 +34,10 @@ pub struct Parameters {
     pub(crate) kept_for_cursors_max_mb: AtomicI64,
     pub(crate) journal_commit_interval_ms: i32,
     pub(crate) is_quiet: AtomicBool,
+    /// Whether writers are slowed down while the commit point is far behind.
+    pub(crate) controls_flow: AtomicBool,
+    /// How far it may be behind, in seconds.
+    pub(crate) target_lag_s: AtomicU32,
     /// Whether queries with conditions may not read all documents.
     pub(crate) refuses_scans: AtomicBool,
     /// The cluster parameter `defaultMaxTimeMS`; 0 for no limit.
@@ -46,6 +55,8 @@ pub struct Parameters {
     /// Whether expired documents are deleted, and the seconds between passes.
     pub(crate) deletes_expired: AtomicBool,
     pub(crate) expiry_sleep_s: AtomicI64,
+    /// Which queries are counted for `$queryStats`.
+    pub query_statistics: QueryStatisticsLimits,
     /// Log verbosity by component.
     pub verbosity: LogVerbosity,
 }
@@ -58,6 +69,8 @@ impl Parameters {
             kept_for_cursors_max_mb: AtomicI64::new(0),
             journal_commit_interval_ms: journal_commit_interval.as_millis() as i32,
             is_quiet: AtomicBool::new(false),
+            controls_flow: AtomicBool::new(true),
+            target_lag_s: AtomicU32::new(TARGET_LAG_S),
             refuses_scans: AtomicBool::new(false),
             default_read_time_ms: AtomicI64::new(0),
             descriptor: Mutex::default(),
@@ -68,6 +81,7 @@ impl Parameters {
             workers_max: AtomicU32::new(WORKERS_MAX),
             deletes_expired: AtomicBool::new(true),
             expiry_sleep_s: AtomicI64::new(EXPIRY_SLEEP_S),
+            query_statistics: QueryStatisticsLimits::default(),
             verbosity: LogVerbosity::default(),
         }
     }
@@ -81,6 +95,12 @@ impl Parameters {
     pub fn kept_for_cursors_max(&self) -> Option<u64> {
         let megabytes = self.kept_for_cursors_max_mb.load(Ordering::Relaxed);
         u64::try_from(megabytes).ok().filter(|megabytes| *megabytes > 0).map(|megabytes| megabytes << 20)
+    }
+
+    /// How far the commit point may be behind before writers are slowed down, in milliseconds; `None` if they never are.
+    pub fn target_lag_ms(&self) -> Option<u64> {
+        let is_on = self.controls_flow.load(Ordering::Relaxed);
+        is_on.then(|| u64::from(self.target_lag_s.load(Ordering::Relaxed)) * 1000)
     }
 
     /// How long a transaction may be open.

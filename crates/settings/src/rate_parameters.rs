@@ -66,9 +66,9 @@ fn read_bypass(value: ValueRef<'_>) -> std::result::Result<Bypass, String> {
     let shown = match value {
         ValueRef::Document(document) => document.to_owned(),
         ValueRef::String(text) => {
-            extended_json::parse_document(text).map_err(|error| format!("is no document: {error}"))?
+            extended_json::parse_document(text).map_err(|error| format!("is not a document: {error}"))?
         }
-        _ => return Err("is no document".to_owned()),
+        _ => return Err("is not a document".to_owned()),
     };
     let mut ranges = Vec::new();
     for field in shown.as_ref() {
@@ -77,7 +77,7 @@ fn read_bypass(value: ValueRef<'_>) -> std::result::Result<Bypass, String> {
         };
         for text in texts.iter() {
             let range = text.as_str().and_then(AddressRange::parse);
-            ranges.push(range.ok_or_else(|| format!("has {}, which is no range of addresses", ValueText(text)))?);
+            ranges.push(range.ok_or_else(|| format!("has {}, which is not a range of addresses", ValueText(text)))?);
         }
     }
     if ranges.len() > RANGES_MAX {

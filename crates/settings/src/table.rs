@@ -3,15 +3,16 @@
 
 use crate::feature_compatibility;
 use crate::limits::{
-    ACTIVE_BUILDS, BUILD_MEMORY, LOCK_REQUEST, OPERATION_WORKERS, SEARCH_MEMORY, SNAPSHOT_WINDOW, TRANSACTION_MEMORY,
-    VECTOR_MEMORY, write_active_builds, write_build_memory, write_kept_for_cursors_max, write_lock_request,
-    write_search_memory, write_snapshot_window, write_stage_limit, write_transaction_lifetime,
-    write_transaction_memory, write_vector_memory, write_workers_max,
+    ACTIVE_BUILDS, BUILD_MEMORY, LOCK_REQUEST, OPERATION_WORKERS, SEARCH_MEMORY, SNAPSHOT_WINDOW, TARGET_LAG,
+    TRANSACTION_MEMORY, VECTOR_MEMORY, write_active_builds, write_build_memory, write_kept_for_cursors_max,
+    write_lock_request, write_search_memory, write_snapshot_window, write_stage_limit, write_target_lag,
+    write_transaction_lifetime, write_transaction_memory, write_vector_memory, write_workers_max,
 };
 use crate::login_parameters::{self, LOGIN_DELAY, write_iterations, write_login_delay};
 use crate::owners::Owners;
 use crate::parameter::{Parameter, invalid, whole_number};
 use crate::rate_parameters;
+use crate::statistics_parameters;
 use bunko_access::Mechanism;
 use bunko_bson::{DocumentBuf, MAX_DEPTH_ACCEPTED, Value, ValueRef, number};
 use bunko_errors::{Failure, Result};
@@ -80,11 +81,24 @@ pub const PARAMETERS: &[Parameter] = &[
             if is_asked_for { Err(Failure::not_supported_yet("diagnosticDataCollectionEnabled: true")) } else { Ok(()) }
         },
     ),
+    Parameter::settable(
+        "enableFlowControl",
+        |owners| Ok(Value::Boolean(owners.parameters().controls_flow.load(Ordering::Relaxed))),
+        |owners, value| {
+            owners.parameters().controls_flow.store(truth(value), Ordering::Relaxed);
+            Ok(())
+        },
+    ),
     login_parameters::LOCALHOST_BYPASS,
     Parameter::startup("enableTestCommands", |owners| Ok(Value::Boolean(owners.at_start().accepts_test_commands))),
     Parameter::fixed("featureCompatibilityVersion", |owners| {
         Ok(Value::Document(DocumentBuf::new().with("version", feature_compatibility::version(owners.catalog())?)))
     }),
+    Parameter::settable(
+        TARGET_LAG,
+        |owners| Ok(Value::Int32(owners.parameters().target_lag_s.load(Ordering::Relaxed) as i32)),
+        write_target_lag,
+    ),
     Parameter::settable(
         "idleCursorKeepMaxMB",
         |owners| Ok(Value::Int64(owners.parameters().kept_for_cursors_max_mb.load(Ordering::Relaxed))),
@@ -103,6 +117,9 @@ pub const PARAMETERS: &[Parameter] = &[
     stage_limit!("internalDocumentSourceSetWindowFieldsMaxMemoryBytes", Gatherer::Window),
     stage_limit!("internalQueryFacetBufferSizeBytes", Gatherer::Facet),
     stage_limit!("internalQueryMaxBlockingSortMemoryUsageBytes", Gatherer::Sort),
+    statistics_parameters::CACHE,
+    statistics_parameters::RATE,
+    statistics_parameters::SAMPLE,
     Parameter::startup("journalCommitInterval", |owners| {
         Ok(Value::Int32(owners.parameters().journal_commit_interval_ms))
     }),

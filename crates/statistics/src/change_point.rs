@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_two_levels_or_no_logarithm_has_no_change() {
+    fn a_series_without_two_levels_or_a_logarithm_has_no_change() {
         assert_eq!(places(&[]), NOWHERE);
         assert_eq!(places(&[1.0, 1.0, 1.0, 9.0, 9.0]), NOWHERE);
         assert_eq!(places(&[1.0, 1.0, 1.0, 0.0, 9.0, 9.0, 9.0]), NOWHERE);

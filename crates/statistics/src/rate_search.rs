@@ -16,7 +16,8 @@ pub enum Trial {
 pub struct RateSearchOptions {
     /// The first rate to try; positive, in any unit.
     pub start: f64,
-    /// 0.05: the search ends when the lowest rate that missed is less than 5 % above the highest that met.
+    /// With 0.05, for example, the search ends when the lowest rate that missed the goal is less than 5 % above the
+    /// highest rate that met it.
     pub resolution: f64,
     /// Maximum number of trials; the search ends after these, whatever it has found.
     pub trials_max: u32,

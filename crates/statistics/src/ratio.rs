@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_take_out_what_disturbs_both() {
+    fn pairs_take_out_disturbances_of_both() {
         let a = [100.0, 90.0, 80.0, 70.0, 60.0];
         let b = [91.0, 80.5, 72.0, 62.5, 54.5];
         assert_eq!(Ratio::of(&a, &b).unwrap().significance, Significance::NoDifference);

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum Steadiness {
-    /// It kept its level, apart from noise, single stalls and cycles.
+    /// The rate kept its level, apart from noise, single stalls and cycles.
     Steady,
-    /// It changed from one level to another by a step or a slope: a server that warms up, fills its memory or falls
-    /// behind.
+    /// The rate changed from one level to another by a step or a slope: a server that warms up, fills its memory or
+    /// falls behind.
     Drifting {
         /// Median level before the change.
         from: f64,

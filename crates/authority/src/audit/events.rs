@@ -60,9 +60,9 @@ impl Account {
 /// Whether an event about a user says that the password was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PasswordNote {
-    /// It does not.
+    /// The event does not say whether the password was changed.
     None,
-    /// In the parameter `passwordChanged`.
+    /// The parameter `passwordChanged` says whether the password was changed.
     WhetherChanged,
 }
 

@@ -45,3 +45,10 @@ pub fn validate_metadata(asker: &Asker<'_>, request: &Request<'_>) -> bool {
         _ => asker.on_all_databases(Action::Validate),
     }
 }
+
+/// `bunkoBackup`: reading all data, with the secrets of users, as the role `backup` may.
+pub fn backup(asker: &Asker<'_>, _: &Request<'_>) -> bool {
+    asker.on_cluster(Action::ListDatabases)
+        && asker.on_all_databases(Action::Find)
+        && ["system.users", "system.roles"].into_iter().all(|name| asker.on_collection("admin", name, Action::Find))
+}

@@ -133,11 +133,6 @@ impl OperationContext {
     pub fn let_go_elsewhere(&self, bytes: usize) {
         self.turn.lock().memory.let_go_elsewhere(bytes);
     }
-
-    /// Whether memory is short. Then a caller that can do with less, such as one that fills a batch, should take less.
-    pub fn is_memory_short(&self) -> bool {
-        self.turn.lock().memory.server().is_short()
-    }
 }
 
 #[cfg(test)]
@@ -168,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_goes_back() {
+    fn drawn_memory_goes_back() {
         let server = ServerMemory::new(1600);
         let (operation, _) = operation(&server, 1000);
         assert_eq!(code(operation.draw(1001)), Some(ErrorCode::EXCEEDED_MEMORY_LIMIT), "too much for one");
@@ -181,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_elsewhere_counts_as_its_own() {
+    fn memory_held_elsewhere_counts_as_its_own() {
         let server = ServerMemory::new(1600 << 20);
         let (operation, _) = operation(&server, 100 << 20);
         operation.hold_elsewhere(60 << 20).expect("there is room");
@@ -206,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_waits_can_be_killed_and_leaves_a_shared_thread() {
+    fn a_waiting_operation_can_be_killed_and_leaves_a_shared_thread() {
         let server = ServerMemory::new(1600);
         let all = server.count(1600, Purpose::Reply);
         let (operation, killed) = operation(&server, u64::MAX);
@@ -229,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_has_changed_something_does_not_wait_on_a_shared_thread() {
+    fn an_operation_with_changes_does_not_wait_on_a_shared_thread() {
         let server = ServerMemory::new(1600);
         let _all = server.count(1600, Purpose::Reply);
         let (operation, _) = operation(&server, u64::MAX);

@@ -63,7 +63,7 @@ fn a_draw_that_gives_up_keeps_no_other_waiting() {
 }
 
 #[test]
-fn what_an_operation_gives_back_is_heard_of() {
+fn memory_given_back_wakes_waiting_operations() {
     explore(|| {
         let memory = ServerMemory::new(BUDGET);
         memory.tell(BUDGET as i64);

@@ -26,9 +26,9 @@ pub(super) struct Queue {
 /// Where a draw stood when it left.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Left {
-    /// It stood in the queue.
+    /// The draw was still in the queue.
     Waited,
-    /// It had been given its bytes.
+    /// The draw had been given its bytes.
     Granted,
 }
 

@@ -34,7 +34,7 @@ fn each_purpose_fills_its_part_and_no_more() {
 }
 
 #[test]
-fn a_draw_for_more_than_one_may_have_takes_what_it_may() {
+fn a_draw_above_the_limit_takes_the_limit() {
     let memory = ServerMemory::new(BUDGET);
     assert_eq!(memory.draw(u64::MAX, Purpose::Message).map(|draw| draw.bytes()), Some(800));
 }
@@ -61,7 +61,7 @@ fn draws_are_served_in_their_order_and_none_overtakes() {
 }
 
 #[test]
-fn one_that_gives_up_makes_way() {
+fn a_draw_that_gives_up_makes_way() {
     let memory = ServerMemory::new(BUDGET);
     let begun = memory.draw(400, Purpose::Message);
     let mut rest = memory.draw(380, Purpose::Message).expect("there is room");
@@ -80,7 +80,7 @@ fn one_that_gives_up_makes_way() {
 }
 
 #[test]
-fn what_operations_give_back_serves_draws() {
+fn memory_given_back_serves_draws() {
     let memory = ServerMemory::new(BUDGET);
     assert_eq!(memory.tell(1200), 1200);
     assert!(memory.is_short());

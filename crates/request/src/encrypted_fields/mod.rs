@@ -176,14 +176,10 @@ impl<'a> EncryptedField<'a> {
 fn refuse_unknown(place: &str, document: DocumentRef<'_>, known: &[&str]) -> Result<()> {
     match document.iter().find(|element| !known.contains(&element.name)) {
         None => Ok(()),
-        Some(other) => {
-            let message = format!("BSON field '{place}.{}' is an unknown field.", other.name);
-            Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message))
-        }
+        Some(other) => Err(Failure::unknown_field(format_args!("{place}.{}", other.name))),
     }
 }
 
 fn missing(place: &str, field: &str) -> Failure {
-    let message = format!("BSON field '{place}.{field}' is missing but a required field");
-    Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+    Failure::missing_field(format_args!("{place}.{field}"))
 }

@@ -77,8 +77,7 @@ pub(super) fn check(queries: ValueRef<'_>, kind: Option<&str>, path: &str) -> Re
 }
 
 fn mismatch(value: ValueRef<'_>) -> Failure {
-    let kind = value.kind().alias();
-    Failure::type_mismatch(format!("BSON field '{PLACE}' is the wrong type '{kind}', expected types '[array, object]'"))
+    Failure::wrong_type(PLACE, value, "types '[array, object]'")
 }
 
 fn failure(code: i32, message: String) -> Failure {

@@ -1,6 +1,7 @@
 //! A cursor that is open.
 
 use super::source::CursorSource;
+use super::tally::QueryTally;
 use super::told::{CursorOrigin, CursorProgress};
 use crate::operations::Context;
 use crate::sessions::SessionId;
@@ -38,6 +39,8 @@ pub struct OpenCursor {
     pub last_use: Instant,
     /// The operation in which its source counts its work, for the command that reads it.
     pub context: Context,
+    /// Sums up the query over its batches, if it is counted.
+    pub tally: Option<Box<dyn QueryTally>>,
     /// How it was opened.
     pub origin: Arc<CursorOrigin>,
 }

@@ -33,7 +33,7 @@ impl CursorStore {
             let oldest = self.by_age();
             // On disk, everything replaced since the oldest snapshot is kept. If a transaction or a long command holds
             // that snapshot, closing cursors would not help.
-            let is_theirs = oldest.first().is_some_and(|(lsn, _)| *lsn <= catalog.store().oldest_snapshot());
+            let is_theirs = oldest.first().is_some_and(|(lsn, _)| *lsn <= catalog.store().oldest_view());
             if oldest.is_empty() || kept.place == Medium::Disk && !is_theirs {
                 return;
             }

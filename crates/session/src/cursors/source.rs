@@ -71,12 +71,12 @@ pub trait CursorSource: Send {
         false
     }
 
-    /// The token after which a client resumes, behind the last document, if the source can be resumed.
+    /// The token with which a client resumes after the last document, if the source can be resumed.
     fn resume_token(&self) -> Option<DocumentBuf> {
         None
     }
 
-    /// The resume token behind the document before the last, if documents do not carry it themselves.
+    /// The resume token after the document before the last, if documents do not carry it themselves.
     fn resume_token_before(&self) -> Option<DocumentBuf> {
         None
     }

@@ -1,9 +1,10 @@
-//! All open cursors.
+//! All open cursors. The head of `cursors` lists how a cursor ends.
 
 use super::closed::{ClosedCursors, Room, not_found};
 use super::open_cursor::OpenCursor;
 use super::shares::{CURSORS_MAX, CursorShares, Share};
 use super::spooled::may_be_spooled;
+use super::tally::QueryTally;
 use super::told::{CursorOrigin, CursorProgress, CursorTold};
 use crate::operations::Context;
 use crate::sessions::{SessionId, id};
@@ -84,7 +85,7 @@ pub struct IdleCursor {
 /// Outcome of killing a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Killed {
-    /// It is closed.
+    /// The cursor is closed.
     Closed,
     /// There was no such cursor.
     NotFound,
@@ -232,6 +233,18 @@ impl CursorStore {
         slots.remove(&id);
         drop(slots);
         false
+    }
+
+    /// Gives a waiting cursor the tally of its query. If the cursor is gone or in use, the tally is dropped.
+    pub fn keep_tally(&self, id: i64, tally: Box<dyn QueryTally>) {
+        let mut slots = self.slots.lock();
+        if let Some(Slot { state: CursorState::Waiting(cursor), .. }) = slots.get_mut(&id) {
+            cursor.tally = Some(tally);
+        } else {
+            // Dropping it takes the lock of the statistics.
+            drop(slots);
+            drop(tally);
+        }
     }
 
     /// Removes a cursor that has ended.

@@ -1,4 +1,8 @@
-//! Reasons for an operation to stop.
+//! Reasons for an operation to stop: `maxTimeMS`, `killOp`, a client that left, a killed cursor, the server's shutdown.
+//!
+//! No thread interrupts another. An operation asks `Interruption` for a reason itself: `OperationContext::work` of
+//! `operation` asks every few hundred steps, and a thread that waits asks every 100 ms. An operation that waits without a
+//! thread is woken by the bell `stop` of its slot.
 
 use super::slot::{OperationSlot, RunningOperation};
 use bunko_errors::{ErrorCode, Failure};

@@ -106,6 +106,7 @@ impl Operations {
                 metadata: None,
                 user: None,
                 is_held_back: false,
+                is_done: false,
             }),
         });
         let key = self.registry.registered.fetch_add(1, Ordering::Relaxed);
@@ -135,8 +136,8 @@ impl Operations {
         self.registry.slots.lock().values().filter(|slot| slot.running.load(Ordering::Acquire) != 0).count()
     }
 
-    /// Whether a client's operation that may write runs and is not held back. The caller closes the write lock first.
-    /// An operation that begins later finds the lock closed, because both sides take the slot's lock.
+    /// Whether a client's operation that may write runs, and is neither held back nor done. The caller closes the write
+    /// lock first. An operation that begins later finds the lock closed, because both sides take the slot's lock.
     pub fn is_one_writing(&self) -> bool {
         let slots: Vec<_> = self.registry.slots.lock().values().cloned().collect();
         slots.iter().any(|slot| {
@@ -145,11 +146,12 @@ impl Operations {
             slot.client.is_some()
                 && slot.running.load(Ordering::Acquire) != 0
                 && !details.is_held_back
+                && !details.is_done
                 && (details.is_writing_for_body || details.entry.changes.is_certain())
         })
     }
 
-    /// Asks an operation to stop. As in MongoDB, an id that has ended or never existed is no error.
+    /// Asks an operation to stop. As in MongoDB, an id that has ended or never existed is not an error.
     pub fn kill(&self, opid: u32) {
         for slot in self.registry.slots.lock().values() {
             if opid != 0 && slot.running.load(Ordering::Acquire) == opid {
@@ -225,6 +227,7 @@ impl Registration {
         details.started = started;
         details.session = beginning.session;
         details.is_held_back = false;
+        details.is_done = false;
         if details.metadata.is_none() {
             // Clients send it once, in their first hello.
             details.metadata = metadata.cloned();
@@ -273,6 +276,7 @@ fn next_opid(last: &AtomicU32) -> u32 {
 mod tests {
     use super::*;
     use bunko_bson::ArrayBuf;
+    use bunko_request::facts::Changes;
 
     const FIND: CommandFacts = CommandFacts { name: "find", ..CommandFacts::PLAIN };
 
@@ -295,6 +299,25 @@ mod tests {
         assert_eq!(operations.observe()[0].opid, 0);
         drop(connection);
         assert!(operations.observe().is_empty());
+    }
+
+    #[test]
+    fn an_operation_whose_reply_waits_writes_no_more_and_can_be_killed() {
+        const INSERT: CommandFacts = CommandFacts { name: "insert", changes: Changes::Other, ..CommandFacts::PLAIN };
+        let operations = Operations::new(Clock::standing(0));
+        let connection = operations.register(3, Peer::Tcp(([127, 0, 0, 1], 5).into()));
+        let command = DocumentBuf::new().with("insert", "c");
+        let command = command.as_ref();
+        let beginning = Beginning { entry: &INSERT, database: "test", command, session: None };
+        let operation = connection.begin(&beginning, None);
+        assert!(operations.is_one_writing());
+        operation.note_done();
+        assert!(!operations.is_one_writing() && !operation.is_killed());
+        operations.kill(operation.opid());
+        assert!(operation.is_killed());
+        drop(operation);
+        let next = connection.begin(&beginning, None);
+        assert!(operations.is_one_writing() && !next.is_killed());
     }
 
     #[test]

@@ -53,6 +53,8 @@ pub(super) struct Details {
     pub(super) user: Option<Owner>,
     /// Whether the operation waits for the write lock to open.
     pub(super) is_held_back: bool,
+    /// Whether the operation's writes are done, and only its reply waits.
+    pub(super) is_done: bool,
 }
 
 /// The facts of an operation when it begins.
@@ -105,9 +107,14 @@ impl Absence {
     pub fn note(&self) {
         self.0.is_client_gone.store(true, Ordering::Relaxed);
     }
+
+    /// Whether the client has disconnected.
+    pub fn is_noted(&self) -> bool {
+        self.0.is_client_gone.load(Ordering::Relaxed)
+    }
 }
 
-/// An operation at work; the slot is idle when it is dropped.
+/// A running operation; the slot is idle when it is dropped.
 pub struct RunningOperation {
     pub(super) slot: Arc<OperationSlot>,
     pub(super) entry: &'static CommandFacts,
@@ -182,6 +189,16 @@ impl RunningOperation {
     /// Notes whether the operation waits for the write lock to open.
     pub fn note_held_back(&self, is_held_back: bool) {
         self.slot.details.lock().is_held_back = is_held_back;
+    }
+
+    /// Notes that the operation writes nothing more, and that its reply waits for other members of the set.
+    pub fn note_done(&self) {
+        self.slot.details.lock().is_done = true;
+    }
+
+    /// Whether the operation must stop because it or its session was killed.
+    pub fn is_killed(&self) -> bool {
+        self.slot.killed.load(Ordering::Acquire) == self.opid
     }
 
     /// Rung when the operation may have to stop.

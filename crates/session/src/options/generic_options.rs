@@ -83,7 +83,7 @@ impl GenericOptions {
         for encoded in fields {
             match options.met.note(&encoded, request.body) {
                 Met::Known(field) => field.check(command.name, &encoded)?,
-                // Every request has it, and its value has been read.
+                // Every request has a `$db`, and its value has been read.
                 Met::Unknown if encoded.name_bytes() == b"$db" => options.note_generic(command, "$db")?,
                 met => {
                     let Some(element) = encoded.decode() else { continue };
@@ -227,7 +227,7 @@ fn takes_write_concern(command: &CommandFacts, body: DocumentRef<'_>) -> bool {
 }
 
 fn unknown(command: &CommandFacts, field: &str) -> Failure {
-    Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, format!("BSON field '{}.{field}' is an unknown field.", command.name))
+    Failure::unknown_field(format_args!("{}.{field}", command.name))
 }
 
 fn duplicate(command: &CommandFacts, field: &str) -> Failure {

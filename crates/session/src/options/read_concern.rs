@@ -19,6 +19,10 @@ pub struct ReadConcern {
     pub state: Option<StateAsked>,
     /// Whether the reads see only what is committed.
     pub is_majority: bool,
+    /// Whether the reads see everything that was acknowledged before they began.
+    pub is_linearizable: bool,
+    /// The term in which this member began a linearizable read as the primary of a set of several; 0 otherwise.
+    pub begun_in_term: u64,
     /// Whether the command has a read concern.
     pub is_given: bool,
 }
@@ -47,6 +51,7 @@ impl ReadConcern {
                     check_known(level)?;
                     check_stages(level, body)?;
                     parsed.is_majority = matches!(level, "majority" | "linearizable");
+                    parsed.is_linearizable = level == "linearizable";
                     if is_inside(body) {
                         check_level_inside(level)?;
                     } else {
@@ -72,12 +77,7 @@ impl ReadConcern {
                 ("afterClusterTime" | "atClusterTime", value) => {
                     return Err(wrong_type(&format!("readConcern.{}", element.name), value, "timestamp"));
                 }
-                (name, _) => {
-                    return Err(Failure::new(
-                        ErrorCode::IDL_UNKNOWN_FIELD,
-                        format!("BSON field 'readConcern.{name}' is an unknown field."),
-                    ));
-                }
+                (name, _) => return Err(Failure::unknown_field(format_args!("readConcern.{name}"))),
             }
         }
         Ok(parsed)

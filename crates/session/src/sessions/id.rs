@@ -77,17 +77,10 @@ pub fn parse(place: &str, value: ValueRef<'_>) -> Result<NamedSession> {
                 has_uuid = true;
             }
             "txnUUID" => return Err(wrong_type(&format!("{place}.txnUUID"), element.value, "binData")),
-            other => {
-                return Err(Failure::new(
-                    ErrorCode::IDL_UNKNOWN_FIELD,
-                    format!("BSON field '{place}.{other}' is an unknown field."),
-                ));
-            }
+            other => return Err(Failure::unknown_field(format_args!("{place}.{other}"))),
         }
     }
-    let id = id.ok_or_else(|| {
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, format!("BSON field '{place}.id' is missing but a required field"))
-    })?;
+    let id = id.ok_or_else(|| Failure::missing_field(format_args!("{place}.id")))?;
     let id = match id {
         ValueRef::Binary { subtype: BinarySubtype::UUID, bytes } => bytes.try_into().map_err(|_| {
             Failure::new(ErrorCode::INVALID_UUID, format!("BSON field '{place}.id' must be a UUID of 16 bytes"))

@@ -86,6 +86,19 @@ impl SessionTable {
         table
     }
 
+    /// Takes over the write histories of another primary. Sessions without one have none any more.
+    pub fn adopt(&self, mut histories: WriteHistories) {
+        for shard in &self.shards {
+            shard.lock().iter().for_each(|(id, session)| session.adopt(histories.remove(id).unwrap_or_default()));
+        }
+        for (id, history) in histories {
+            let session = Session::new(id, 0, history);
+            session.note_ended();
+            self.note_new(id);
+            self.shard(id).lock().insert(id, Arc::new(session));
+        }
+    }
+
     /// Notes that a session is used at `now`, and begins it if it is new.
     /// # Errors
     /// `TooManyLogicalSessions`.
@@ -226,7 +239,7 @@ mod tests {
     const TWO: SessionId = SessionId { id: [2; 16], user: NOBODY };
 
     #[test]
-    fn a_session_ends_when_nobody_used_it_for_long() {
+    fn a_session_ends_when_it_was_unused_for_long() {
         let began = Instant::now();
         let sessions = SessionTable::new(began, WriteHistories::default());
         sessions.touch(ONE, began).expect("the first");
@@ -285,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_last_stays_while_a_command_works() {
+    fn the_last_write_stays_while_a_command_works() {
         let began = Instant::now();
         let sessions = SessionTable::new(began, WriteHistories::default());
         let operation = OperationContext::unlimited();
@@ -311,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_in_use_is_spared() {
+    fn sessions_in_use_are_spared() {
         let began = Instant::now();
         let sessions = SessionTable::new(began, WriteHistories::default());
         sessions.touch(ONE, began).expect("the first");

@@ -3,7 +3,7 @@
 use super::id::{self, Digest, SessionId, parse_user};
 use bunko_access::Name;
 use bunko_bson::{DocumentRef, ValueRef};
-use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_errors::{Failure, Result};
 use bunko_request::fields::{Fields, wrong_type};
 
 /// One pattern of a list.
@@ -29,8 +29,7 @@ impl SessionPattern {
     /// `IDLUnknownField`, `IDLFailedToParse`, `TypeMismatch` and `InvalidUUID` name the place.
     pub fn parse(pattern: DocumentRef<'_>) -> Result<Self> {
         if let Some(unknown) = pattern.iter().find(|field| !matches!(field.name, "lsid" | "uid" | "users" | "roles")) {
-            let message = format!("BSON field '{PLACE}.{}' is an unknown field.", unknown.name);
-            return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+            return Err(Failure::unknown_field(format_args!("{PLACE}.{}", unknown.name)));
         }
         let fields = Fields::new(PLACE, pattern);
         let owners = names(&fields, "users", "user")?;
@@ -38,10 +37,7 @@ impl SessionPattern {
         if let Some(lsid) = fields.field("lsid") {
             let place = format!("{PLACE}.lsid");
             let named = id::parse(&place, lsid)?;
-            let session = named.whole().ok_or_else(|| {
-                let message = format!("BSON field '{place}.uid' is missing but a required field");
-                Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
-            })?;
+            let session = named.whole().ok_or_else(|| Failure::missing_field(format_args!("{place}.uid")))?;
             return Ok(Self::Session(session));
         }
         match (fields.field("uid"), owners, roles) {
@@ -75,16 +71,12 @@ fn names(fields: &Fields<'_>, list: &str, part: &str) -> Result<Option<Vec<Name>
         let place = format!("{place}.{index}");
         let name = value.as_document().ok_or_else(|| wrong_type(&place, value, "object"))?;
         if let Some(unknown) = name.iter().find(|field| field.name != part && field.name != "db") {
-            let message = format!("BSON field '{place}.{}' is an unknown field.", unknown.name);
-            return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+            return Err(Failure::unknown_field(format_args!("{place}.{}", unknown.name)));
         }
         let text = |field: &str| match name.get(field) {
             Some(ValueRef::String(text)) => Ok(text),
             Some(other) if !other.is_nullish() => Err(wrong_type(&format!("{place}.{field}"), other, "string")),
-            _ => {
-                let message = format!("BSON field '{place}.{field}' is missing but a required field");
-                Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message))
-            }
+            _ => Err(Failure::missing_field(format_args!("{place}.{field}"))),
         };
         Ok(Name::new(text(part)?, text("db")?))
     };

@@ -51,6 +51,18 @@ impl Session {
         }
     }
 
+    /// Takes over a write history, unless a command works with the session or a transaction is open: neither outlives the
+    /// primary's term.
+    pub(super) fn adopt(&self, history: WriteHistory) {
+        let mut belongings = self.belongings.lock();
+        let is_idle =
+            belongings.held.as_ref().is_some_and(|held| !matches!(held.standing, Standing::InProgress { .. }));
+        if is_idle {
+            belongings.last_write = LastWrite::of_history(&history);
+            belongings.held = Some(Held::new(history));
+        }
+    }
+
     pub(super) fn note_use(&self, now_ms: u64) {
         self.last_use_ms.fetch_max(now_ms, Ordering::Relaxed);
         if self.is_ended.load(Ordering::Relaxed) {
@@ -166,7 +178,7 @@ impl Session {
 /// The sessions that are not taken over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// Sessions with a command at work.
+    /// Sessions with a running command.
     AtWork,
     /// Also sessions that have a write history.
     WithHistory,

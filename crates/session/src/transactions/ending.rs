@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 /// The fate of an open transaction when one of its commands ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is aborted: the command failed.
+    /// The transaction is aborted: the command failed.
     Aborted,
-    /// It stays open.
+    /// The transaction stays open.
     Open,
     /// The command will run again, so the transaction goes back to its state before the command.
     AsBefore,

@@ -46,7 +46,7 @@ pub struct Transactions {
 pub struct Counts {
     /// Open transactions.
     pub open: u64,
-    /// Open transactions with a command at work.
+    /// Open transactions with a running command.
     pub active: u64,
     /// Transactions begun since the start.
     pub started: u64,

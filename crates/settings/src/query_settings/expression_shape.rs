@@ -29,7 +29,7 @@ pub(super) fn of(expression: ValueRef<'_>) -> Value {
 }
 
 /// The placeholder for a value: a question mark and its type. All numbers have one type.
-pub(super) fn placeholder(value: ValueRef<'_>) -> String {
+pub fn placeholder(value: ValueRef<'_>) -> String {
     match value {
         ValueRef::Array(members) if members.is_empty() => "[]".to_owned(),
         ValueRef::Array(members) => format!("?array<{}>", type_of_all(members)),

@@ -3,11 +3,14 @@
 
 mod expression_shape;
 mod filter_shape;
+mod hidden_names;
 mod pipeline_shape;
 mod projection_shape;
 mod settings;
 mod shape;
 
+pub use expression_shape::placeholder;
+pub use hidden_names::{HiddenNames, sha256};
 pub use settings::Settings;
 pub use shape::{NoHash, ShapeHash, of as shape_of};
 
@@ -87,6 +90,13 @@ impl AllQuerySettings {
             by_shape: RwLock::new(Arc::new(by_shape)),
             changing: Mutex::default(),
         }
+    }
+
+    /// Reads the stored settings again, after another member has written them.
+    pub fn renew(&self, catalog: &Catalog) {
+        let renewed = Self::kept(catalog).all();
+        self.are_some.store(!renewed.is_empty(), Ordering::Relaxed);
+        *self.by_shape.write() = renewed;
     }
 
     /// All settings, by shape.

@@ -37,12 +37,21 @@ fn of_specification(stage: &str, specification: ValueRef<'_>) -> Value {
 /// A field of a stage that has several parts.
 fn of_part(name: &str, part: ValueRef<'_>) -> Value {
     match (name, part) {
-        ("pipeline", ValueRef::Array(pipeline)) => of(pipeline),
+        ("pipeline" | "whenMatched", ValueRef::Array(pipeline)) => of(pipeline),
         ("let" | "startWith", _) => expression_shape::of(part),
         ("query" | "restrictSearchWithMatch", ValueRef::Document(filter)) => Value::Document(filter_shape::of(filter)),
-        ("near" | "minDistance" | "maxDistance" | "maxDepth" | "size" | "default", _) => {
-            Value::String(placeholder(part))
-        }
+        (
+            "near"
+            | "minDistance"
+            | "maxDistance"
+            | "maxDepth"
+            | "size"
+            | "default"
+            | "resumeAfter"
+            | "startAfter"
+            | "startAtOperationTime",
+            _,
+        ) => Value::String(placeholder(part)),
         ("groupBy" | "partitionBy", _) => expression_shape::of(part),
         // Each boundary is a branch of the expression that the stage stands for.
         ("boundaries", ValueRef::Array(boundaries)) => expression_shape::of_each(boundaries),

@@ -95,12 +95,11 @@ impl Settings {
 }
 
 fn unknown(place: &str, name: &str) -> Failure {
-    Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, format!("BSON field '{place}.{name}' is an unknown field."))
+    Failure::unknown_field(format_args!("{place}.{name}"))
 }
 
 fn missing(place: &str) -> Failure {
-    let message = format!("BSON field '{place}' is missing but a required field");
-    Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+    Failure::missing_field(place)
 }
 
 fn query_framework(value: ValueRef<'_>) -> Result<String> {
@@ -120,12 +119,7 @@ fn index_hints(value: ValueRef<'_>) -> Result<ArrayBuf> {
     let given: Vec<ValueRef<'_>> = match value {
         ValueRef::Array(hints) => hints.iter().collect(),
         ValueRef::Document(_) => vec![value],
-        other => {
-            let kind = other.kind().alias();
-            return Err(Failure::type_mismatch(format!(
-                "BSON field '{place}' is the wrong type '{kind}', expected types '[array, object]'"
-            )));
-        }
+        other => return Err(Failure::wrong_type(place, other, "types '[array, object]'")),
     };
     let mut kept = ArrayBuf::new();
     let mut namespaces = Vec::new();
@@ -176,12 +170,7 @@ fn index_hint<'a>(place: &str, hint: DocumentRef<'a>) -> Result<(&'a str, &'a st
         let is_meant = match index {
             ValueRef::String(name) => !name.is_empty(),
             ValueRef::Document(_) => Hint::parse(index)?.is_some(),
-            other => {
-                let kind = other.kind().alias();
-                return Err(Failure::type_mismatch(format!(
-                    "BSON field '{place}' is the wrong type '{kind}', expected types '[object, string]'"
-                )));
-            }
+            other => return Err(Failure::wrong_type(place, other, "types '[object, string]'")),
         };
         if !is_meant {
             return Err(Failure::bad_value(format!(

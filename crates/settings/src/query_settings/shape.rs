@@ -38,9 +38,9 @@ impl ShapeHash {
 /// Why a string is not a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoHash {
-    /// It has another character than a hexadecimal digit.
+    /// The string has another character than a hexadecimal digit.
     NotHexadecimal,
-    /// It does not have 64 digits.
+    /// The string does not have 64 digits.
     OfAnotherLength,
 }
 

@@ -100,7 +100,7 @@ fn a_thousand_figures_take_no_time() {
     let mut source = Source::new(1);
     let began = CpuTime::now();
     let found = places(&mut source, 1_000, Noise::Normal(0.05), |index| if index < 700 { 1.0 } else { 0.85 });
-    // It takes some milliseconds; without optimisation, some hundred.
+    // The search takes some milliseconds; without optimisation, some hundred.
     assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     assert!(found.len() == 1 && near(found[0], 700), "{found:?}");
 }
