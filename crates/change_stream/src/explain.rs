@@ -30,7 +30,7 @@ const NOT_OWN: &str = "(?!system\\.(?!views$))";
 struct Ran {
     entries: u64,
     elapsed: Duration,
-    /// For the source, and for each stage after it.
+    /// The runs of the source and of each stage after it.
     runs: Vec<Arc<StageRun>>,
     /// Results of the last stage: events, or their fragments.
     told: u64,

@@ -112,10 +112,7 @@ impl<'c> Specification<'c> {
                         return Err(Failure::not_supported_yet(&format!("the option '{name}' of $changeStream")));
                     }
                 }
-                _ => {
-                    let message = format!("BSON field '{}' is an unknown field.", place());
-                    return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
-                }
+                _ => return Err(Failure::unknown_field(place())),
             }
         }
         Ok(parsed)

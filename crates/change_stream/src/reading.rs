@@ -25,7 +25,7 @@ const WORK_PER_EVENT: usize = 32;
 /// `changeStreamOptions`. They stay in the log as long as their entry.
 #[derive(Clone)]
 pub struct ImageExpiry {
-    /// How long they are shown, in seconds; 0 if always.
+    /// How long these documents are shown, in seconds; 0 if always.
     pub seconds: Arc<AtomicI64>,
     /// The server's clock.
     pub clock: Clock,

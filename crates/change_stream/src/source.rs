@@ -195,14 +195,14 @@ struct Watching {
 struct Splitting {
     /// Fragments that have not been returned.
     ahead: VecDeque<DocumentBuf>,
-    /// The token of the fragment behind which the stream resumes, until its event has been read.
+    /// The token of the fragment after which the stream resumes, until its event has been read.
     behind: Option<Token>,
 }
 
 impl Splitting {
     /// Takes an event and returns it or its first fragment that is due; `None` if all fragments were returned before.
     /// # Errors
-    /// `ChangeStreamFatalError` if the stream resumes behind a fragment that this event does not have; as
+    /// `ChangeStreamFatalError` if the stream resumes after a fragment that this event does not have; as
     /// [`fragments`].
     fn take(&mut self, event: DocumentBuf) -> Result<Option<DocumentBuf>> {
         let Some(behind) = self.behind.take() else {
@@ -220,7 +220,7 @@ impl Splitting {
     }
 }
 
-/// The error of resuming behind a fragment that the event does not have here.
+/// The error of resuming after a fragment that the event does not have here.
 /// Source: MongoDB manual 8.2, `$changeStreamSplitLargeEvent`, "Resume After Split Event".
 fn split_otherwise(token: &Token) -> Failure {
     let message = format!(

@@ -185,7 +185,7 @@ impl<'c> GivenToken<'c> {
     /// the key is not a token's.
     pub fn read(self) -> Result<Token> {
         let bytes = decoded(self.data)
-            .ok_or_else(|| Failure::failed_to_parse("the resume token is no text of hexadecimal digits"))?;
+            .ok_or_else(|| Failure::failed_to_parse("the resume token is not text of hexadecimal digits"))?;
         Token::of_parts(&bytes, &parts(&bytes)?, self.data)
     }
 }
@@ -193,81 +193,27 @@ impl<'c> GivenToken<'c> {
 impl Token {
     /// Checks all parts of a token except the identity of the event, which [`Self::is`] compares.
     fn of_parts(bytes: &[u8], parts: &Parts<'_>, data: &str) -> Result<Self> {
-        let refuse = |code: i32, message: &str| Failure::new(ErrorCode(code), message);
         let mut values = parts.values.iter();
-        let mut next = || values.next().map(|(part, place)| (*part, place.clone()));
-        let at = match next().ok_or_else(|| refuse(40649, "the resume token is empty"))?.0 {
-            Part::Timestamp(time) => time,
-            _ => Timestamp { seconds: 0, increment: 0 },
-        };
-        let version = match next().ok_or_else(|| refuse(50796, "the resume token has no version"))?.0 {
-            Part::Integer(version @ 0..=VERSION_MAX) => version,
-            Part::Integer(_) => return Err(refuse(50795, "the resume token's version is none of 0, 1 and 2")),
-            _ => return Err(refuse(50854, "the resume token's version is no integer")),
-        };
-        let is_high_water = version > 0
-            && match next().ok_or_else(|| refuse(51055, "the resume token does not say which kind it is"))?.0 {
-                Part::Integer(kind @ (HIGH_WATER_KIND | EVENT_KIND)) => kind == HIGH_WATER_KIND,
-                Part::Integer(kind) => {
-                    return Err(refuse(51057, &format!("the resume token is of the unknown kind {kind}")));
-                }
-                _ => return Err(refuse(51056, "the kind of the resume token is no integer")),
-            };
-        match next().ok_or_else(|| refuse(50793, "the resume token has no number within a transaction"))?.0 {
-            Part::Integer(0..) => {}
-            Part::Integer(_) => {
-                return Err(refuse(50794, "the resume token's number within a transaction is below 0"));
-            }
-            _ => return Err(refuse(50855, "the resume token's number within a transaction is no integer")),
+        let head = Head::of_values(&mut values)?;
+        let Head { at, version, is_high_water, is_invalidate } = head;
+        let data = data.to_ascii_uppercase();
+        let mut token = Self { at, is_high_water, is_invalidate, fragment: None, of_fragment: None, data };
+        if !head.check_event(&mut values)? {
+            return Ok(token);
         }
-        let is_invalidate = version > 0
-            && match next()
-                .ok_or_else(|| refuse(50872, "the resume token does not say whether an 'invalidate' gave it"))?
-                .0
-            {
-                Part::Boolean(flag) => flag,
-                _ => {
-                    return Err(refuse(50870, "what says whether an 'invalidate' gave the resume token is no boolean"));
-                }
-            };
-        let mut token = Self {
-            at,
-            is_high_water,
-            is_invalidate,
-            fragment: None,
-            of_fragment: None,
-            data: data.to_ascii_uppercase(),
-        };
-        match next().map(|(part, _)| part) {
-            None if version < VERSION_MAX => return Ok(token),
-            None => return Err(refuse(6_189_500, "the resume token names no collection")),
-            Some(Part::Null) => {}
-            Some(Part::Binary { subtype: BinarySubtype::UUID, bytes }) if bytes.len() == 16 => {}
-            Some(_) => {
-                let message = "what the resume token names as its collection is no UUID";
-                return Err(Failure::new(ErrorCode::INVALID_UUID, message));
-            }
-        }
-        match next().map(|(part, _)| part) {
-            None if is_high_water || version < VERSION_MAX => return Ok(token),
-            None => return Err(refuse(6_189_501, "the resume token of an event does not say which event")),
-            Some(_) if is_high_water => return Err(refuse(6_189_504, "the resume token of no event says which event")),
-            Some(Part::Object) => {}
-            Some(_) => return Err(refuse(6_189_503, "what the resume token says of its event is no document")),
-        }
-        let fragment = match next() {
+        let fragment = match values.next() {
             None if parts.is_left_open => fragment_at_end(bytes),
             None => None,
             Some((Part::Integer(number @ 0..), place)) if version == VERSION_MAX => {
-                Some((u8::try_from(number).unwrap_or(u8::MAX), place))
+                Some((u8::try_from(*number).unwrap_or(u8::MAX), place.clone()))
             }
             Some(_) if version == VERSION_MAX => {
-                return Err(refuse(7_182_501, "the resume token's number of a fragment is no integer from 0 on"));
+                return Err(refused(7_182_501, "the resume token's number of a fragment is not an integer from 0 on"));
             }
-            Some(_) => return Err(refuse(40646, "the resume token has more values than it may")),
+            Some(_) => return Err(refused(40646, "the resume token has more values than it may")),
         };
-        if next().is_some() {
-            return Err(refuse(40646, "the resume token has more values than it may"));
+        if values.next().is_some() {
+            return Err(refused(40646, "the resume token has more values than it may"));
         }
         if let Some((number, place)) = fragment {
             token.fragment = Some(number);
@@ -292,6 +238,80 @@ impl Token {
     pub fn to_document(&self) -> DocumentBuf {
         DocumentBuf::new().with(DATA, self.of_fragment.as_ref().unwrap_or(&self.data).as_str())
     }
+}
+
+/// The values of a key in their order, each with its byte range.
+type Values<'p, 'k> = std::slice::Iter<'p, (Part<'k>, Range<usize>)>;
+
+/// The values of a token before its collection.
+struct Head {
+    at: Timestamp,
+    version: i32,
+    is_high_water: bool,
+    is_invalidate: bool,
+}
+
+impl Head {
+    fn of_values(values: &mut Values<'_, '_>) -> Result<Self> {
+        let mut next = |code, missing| values.next().map(|(part, _)| *part).ok_or_else(|| refused(code, missing));
+        let at = match next(40649, "the resume token is empty")? {
+            Part::Timestamp(time) => time,
+            _ => Timestamp { seconds: 0, increment: 0 },
+        };
+        let version = match next(50796, "the resume token has no version")? {
+            Part::Integer(version @ 0..=VERSION_MAX) => version,
+            Part::Integer(_) => return Err(refused(50795, "the resume token's version is none of 0, 1 and 2")),
+            _ => return Err(refused(50854, "the resume token's version is not an integer")),
+        };
+        let is_high_water = version > 0
+            && match next(51055, "the resume token does not say which kind it is")? {
+                Part::Integer(kind @ (HIGH_WATER_KIND | EVENT_KIND)) => kind == HIGH_WATER_KIND,
+                Part::Integer(kind) => {
+                    return Err(refused(51057, &format!("the resume token is of the unknown kind {kind}")));
+                }
+                _ => return Err(refused(51056, "the kind of the resume token is not an integer")),
+            };
+        match next(50793, "the resume token has no number within a transaction")? {
+            Part::Integer(0..) => {}
+            Part::Integer(_) => {
+                return Err(refused(50794, "the resume token's number within a transaction is below 0"));
+            }
+            _ => return Err(refused(50855, "the resume token's number within a transaction is not an integer")),
+        }
+        let is_invalidate = version > 0
+            && match next(50872, "the resume token does not say whether an 'invalidate' gave it")? {
+                Part::Boolean(flag) => flag,
+                _ => return Err(refused(50870, "the resume token's mark of an 'invalidate' is not a boolean")),
+            };
+        Ok(Self { at, version, is_high_water, is_invalidate })
+    }
+
+    /// Checks the collection and the event, and returns whether there is an event.
+    fn check_event(&self, values: &mut Values<'_, '_>) -> Result<bool> {
+        match values.next().map(|(part, _)| part) {
+            None if self.version < VERSION_MAX => return Ok(false),
+            None => return Err(refused(6_189_500, "the resume token names no collection")),
+            Some(Part::Null) => {}
+            Some(Part::Binary { subtype: BinarySubtype::UUID, bytes }) if bytes.len() == 16 => {}
+            Some(_) => {
+                let message = "the collection of the resume token is not a UUID";
+                return Err(Failure::new(ErrorCode::INVALID_UUID, message));
+            }
+        }
+        match values.next().map(|(part, _)| part) {
+            None if self.is_high_water || self.version < VERSION_MAX => Ok(false),
+            None => Err(refused(6_189_501, "the resume token of an event does not say which event")),
+            Some(_) if self.is_high_water => {
+                Err(refused(6_189_504, "the resume token belongs to no event, and yet says which event"))
+            }
+            Some(Part::Object) => Ok(true),
+            Some(_) => Err(refused(6_189_503, "the event of the resume token is not a document")),
+        }
+    }
+}
+
+fn refused(code: i32, message: &str) -> Failure {
+    Failure::new(ErrorCode(code), message)
 }
 
 /// The digits of an event's token without its end. No event's digits begin with another event's, because inner objects

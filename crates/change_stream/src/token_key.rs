@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused() {
+    fn malformed_keys_are_refused() {
         let code = |key: &[u8]| parts(key).expect_err("no key").code().0;
         for cut in [&[TIMESTAMP][..], &[BINARY, 2, 4, 1], &[OBJECT], &[STRING, b'a'], &[0x2c, 1], &[LESS]] {
             assert_eq!(code(cut), ErrorCode::OVERFLOW.0, "{cut:02x?}");

@@ -87,7 +87,13 @@ codes! {
     DOCUMENT_VALIDATION_FAILURE = 121 "DocumentValidationFailure";
     INVALID_REPLICA_SET_CONFIG = 93 "InvalidReplicaSetConfig";
     READ_CONCERN_MAJORITY_NOT_AVAILABLE_YET = 134 "ReadConcernMajorityNotAvailableYet";
+    NOT_YET_INITIALIZED = 94 "NotYetInitialized";
     NOT_SECONDARY = 95 "NotSecondary";
+    NODE_NOT_ELECTABLE = 104 "NodeNotElectable";
+    CONFIGURATION_IN_PROGRESS = 109 "ConfigurationInProgress";
+    PRIMARY_STEPPED_DOWN = 189 "PrimarySteppedDown";
+    CURRENT_CONFIG_NOT_COMMITTED_YET = 308 "CurrentConfigNotCommittedYet";
+    NOT_PRIMARY_OR_SECONDARY = 13436 "NotPrimaryOrSecondary";
     CLUSTER_TIME_FAILS_RATE_LIMITER = 205 "ClusterTimeFailsRateLimiter";
     STALE_CLUSTER_TIME = 209 "StaleClusterTime";
     KEY_NOT_FOUND = 211 "KeyNotFound";

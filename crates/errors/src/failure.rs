@@ -1,9 +1,9 @@
 //! The failure of an operation, as the user sees it.
 
 use crate::ErrorCode;
-use bunko_bson::{DocumentBuf, DocumentRef};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Display};
 
 /// MongoDB has no codes below 0.
 const TOO_LONG: ErrorCode = ErrorCode(-1);
@@ -52,6 +52,23 @@ impl Failure {
     /// `TypeMismatch`. The message should name the field.
     pub fn type_mismatch(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::TYPE_MISMATCH, message)
+    }
+
+    /// `IDLUnknownField`. The place is the field's dotted path, below its command or stage.
+    pub fn unknown_field(place: impl Display) -> Self {
+        Self::new(ErrorCode::IDL_UNKNOWN_FIELD, format!("BSON field '{place}' is an unknown field."))
+    }
+
+    /// `IDLFailedToParse`. The place is as for [`Self::unknown_field`].
+    pub fn missing_field(place: impl Display) -> Self {
+        Self::new(ErrorCode::IDL_FAILED_TO_PARSE, format!("BSON field '{place}' is missing but a required field"))
+    }
+
+    /// `TypeMismatch` for the value of a field. The place is as for [`Self::unknown_field`]; `expected` is as in
+    /// `type 'object'`.
+    pub fn wrong_type(place: impl Display, found: ValueRef<'_>, expected: impl Display) -> Self {
+        let kind = found.kind().alias();
+        Self::type_mismatch(format!("BSON field '{place}' is the wrong type '{kind}', expected {expected}"))
     }
 
     /// No error of the user: the operation would hold up others on its thread, and must begin anew on a thread of its
@@ -120,7 +137,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.0.code.name(), self.0.message)
     }

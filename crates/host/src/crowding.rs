@@ -3,7 +3,7 @@
 //! With as many busy threads as processors, the thread that serves a short request, and the client that sends it, must
 //! share a processor with them. The kernel shares fairly: a thread that used up its slice waits, even in the middle of
 //! a request, until a busy thread has used its own, up to some milliseconds. Only an idle processor runs a thread at
-//! once. So each busy thread leaves its processor idle now and then while requests arrive beside it.
+//! once. So each busy thread leaves its processor idle now and then while other requests arrive.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_rest_while_somebody_sees_a_crowd() {
+    fn threads_rest_while_any_thread_sees_a_crowd() {
         assert_eq!(rests(), 0);
         let crowding = (Crowding::begin(), Crowding::begin());
         let crowded = rests();

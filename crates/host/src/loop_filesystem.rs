@@ -68,7 +68,7 @@ impl LoopFilesystem {
     pub fn supported(kind: &str) -> Result<(), LoopError> {
         let unsupported = |reason: String| Err(LoopError::Unsupported { reason });
         if kind.is_empty() || !kind.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit()) {
-            return unsupported(format!("{kind:?} is no kind of filesystem"));
+            return unsupported(format!("{kind:?} is not a kind of filesystem"));
         }
         if !rustix::process::geteuid().is_root() {
             return unsupported("mounting needs root".into());
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn a_kind_is_a_word() {
         let error = LoopFilesystem::supported("../evil").expect_err("no kind");
-        assert_eq!(error.to_string(), "no filesystem in a file: \"../evil\" is no kind of filesystem");
+        assert_eq!(error.to_string(), "no filesystem in a file: \"../evil\" is not a kind of filesystem");
         assert!(LoopFilesystem::supported("nonesuch").is_err());
     }
 }

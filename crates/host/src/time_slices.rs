@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Time slice of a thread that serves requests: the shortest that Linux accepts.
 const SHORT: Duration = Duration::from_micros(100);
-/// Time slice of a busy thread. A serving thread that wakes beside it runs at once, because its own slice is shorter.
+/// Time slice of a busy thread. A serving thread that wakes meanwhile runs at once, because its own slice is shorter.
 const LONG: Duration = Duration::from_millis(3);
 
 /// Makes the kernel give this thread, and threads that it starts from now on, slices of 0.1 ms while other threads

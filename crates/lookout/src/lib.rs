@@ -1,10 +1,10 @@
 //! Deciding how many threads serve.
 //!
-//! The first thread always serves. While the load is light, the other threads wait for events beside it. The kernel
+//! The first thread always serves. While the load is light, the other threads wait for events too. The kernel
 //! wakes the thread that began to wait last, so a second thread runs only while the first is busy. Under load this
 //! would cost a wake-up for every few requests, so all threads but the first rest, and one of those is on the lookout:
 //! it wakes once a tick. If no thread came back for events for a whole tick (because the serving thread is in a long
-//! command or has no processor), the lookout serves itself. If the serving threads fall behind, it serves beside them
+//! command or has no processor), the lookout serves itself. If the serving threads fall behind, it serves with them
 //! for a stint, and the next resting thread becomes the lookout.
 
 #![forbid(unsafe_code)]
@@ -28,7 +28,7 @@ const LIGHT_TIME: Duration = Duration::from_millis(100);
 const BEHIND_TICKS: u32 = 20;
 /// Ticks behind that are forgiven for a tick in which a thread waited.
 const WAITED: u32 = 5;
-/// Length of a stint, after which a thread looks whether it is still needed: at first, and at most. It doubles each
+/// Length of a stint, after which a thread checks whether it is still needed: at first, and at most. It doubles each
 /// time the thread is needed again soon.
 const STINT: Duration = Duration::from_millis(50);
 const STINT_MAX: Duration = Duration::from_millis(1600);

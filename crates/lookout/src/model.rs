@@ -107,9 +107,9 @@ impl Serving for Worker {
     }
 }
 
-/// If no thread serves beside the long command, the run never ends, which the scheduler reports.
+/// If no thread serves during the long command, the run never ends, which the scheduler reports.
 #[test]
-fn a_command_that_takes_long_keeps_nobody_waiting() {
+fn a_long_command_keeps_no_other_waiting() {
     // Early, while the load is light; late, while a thread is on the lookout; and as the last event.
     for long in [EVENTS, 10, 1] {
         explore(300, move || {

@@ -54,7 +54,7 @@ pub(crate) fn parse(reader: &Reader<'_>) -> Result<(Option<Clause>, Vec<Facet>)>
     let named = reader.required(reader.inner("facets")?, "facets")?;
     let mut facets = Vec::new();
     for field in named.document() {
-        // By its value: to look for each name would go over all of them again and again.
+        // The reader gets the value: a look-up of each name would walk all names each time.
         let facet = Reader::of_value(field.value, named.at(field.name), named.refusal())?;
         facets.push(Facet::parse(field.name, &facet)?);
     }
@@ -79,7 +79,7 @@ impl Facet {
         Ok(Self { name: name.to_owned(), path, kind })
     }
 
-    /// Refuses a path that the index does not have so.
+    /// Refuses a path that the index does not have in the form that the facet needs.
     pub fn check(&self, schema: &Schema) -> Result<()> {
         let types = schema.types(&self.path);
         let (is_there, needed) = match &self.kind {

@@ -1,5 +1,5 @@
-//! Scores that are computed: of constants, of numbers of the document, of the score as it was.
-//! Source: MongoDB Atlas Search manual, "Modify the Score", "function".
+//! Computed scores: from constants, numbers in the document, and the score of the operator itself. Source: MongoDB
+//! Atlas Search manual, "Modify the Score", "function".
 
 use crate::Reader;
 use crate::unit::Unit;

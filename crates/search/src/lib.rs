@@ -1,8 +1,13 @@
 //! Search indexes and the language of `$search`: definitions, the indexed view of documents, and searches.
 //!
+//! A definition (`definition`) says which fields are indexed and how texts are analyzed (`analysis`). By it, a document
+//! is read as a `unit`, and `postings` has the words of all documents. `search` runs a query: `evaluation` has the
+//! statistics of words, each of `operators` finds documents and scores them (BM25, with the constants of `evaluation`),
+//! and `score` changes the score as the query asks.
+//!
 //! **Invariant:** a definition is kept as the client sent it, and everything else is derived from that document.
-//! **Invariant:** input is checked once: a [`Reader`] refuses unknown fields and wrong types, and the parsed types are not
-//! checked again.
+//! **Invariant:** input is checked once: a [`Reader`] refuses unknown fields and wrong types, and the parsed types are
+//! not checked again.
 //! **Invariant:** pure; the same documents in the same order have the same scores.
 #![forbid(unsafe_code)]
 

@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
 
     /// A reader of a value, which must be a document.
     /// # Errors
-    /// If the value is no document.
+    /// If the value is not a document.
     pub fn of_value(value: ValueRef<'a>, path: impl Into<String>, refusal: Refusal) -> Result<Self> {
         let path = path.into();
         match value {
@@ -100,14 +100,14 @@ impl<'a> Reader<'a> {
 
     /// A string.
     /// # Errors
-    /// If it is no string.
+    /// If it is not a string.
     pub fn string(&self, name: &str) -> Result<Option<&'a str>> {
         self.typed(name, "a string", ValueRef::as_str)
     }
 
     /// A string that is not empty.
     /// # Errors
-    /// If it is no string, or empty.
+    /// If it is not a string, or empty.
     pub fn word(&self, name: &str) -> Result<Option<&'a str>> {
         let word = self.string(name)?;
         if word == Some("") {
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
 
     /// A boolean.
     /// # Errors
-    /// If it is no boolean.
+    /// If it is not a boolean.
     pub fn boolean(&self, name: &str) -> Result<Option<bool>> {
         self.typed(name, "a boolean", |value| match value {
             ValueRef::Boolean(value) => Some(value),
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
 
     /// An integer, in any type of number except a decimal.
     /// # Errors
-    /// If it is no integer.
+    /// If it is not an integer.
     pub fn integer(&self, name: &str) -> Result<Option<i64>> {
         self.typed(name, "an integer", |value| match value {
             ValueRef::Int32(_) | ValueRef::Int64(_) | ValueRef::Double(_) => number::as_i64_exact(value),
@@ -138,7 +138,7 @@ impl<'a> Reader<'a> {
 
     /// A number, in any type except a decimal.
     /// # Errors
-    /// If it is no number.
+    /// If it is not a number.
     pub fn number(&self, name: &str) -> Result<Option<f64>> {
         self.typed(name, "a number", |value| match value {
             ValueRef::Int32(_) | ValueRef::Int64(_) | ValueRef::Double(_) => number::as_f64(value),
@@ -148,14 +148,14 @@ impl<'a> Reader<'a> {
 
     /// An array.
     /// # Errors
-    /// If it is no array.
+    /// If it is not an array.
     pub fn array(&self, name: &str) -> Result<Option<ArrayRef<'a>>> {
         self.typed(name, "an array", ValueRef::as_array)
     }
 
     /// A reader of a document.
     /// # Errors
-    /// If it is no document.
+    /// If it is not a document.
     pub fn inner(&self, name: &str) -> Result<Option<Self>> {
         let document = self.typed(name, "a document", ValueRef::as_document)?;
         Ok(document.map(|document| Self::new(document, self.at(name), self.refusal)))
@@ -163,7 +163,7 @@ impl<'a> Reader<'a> {
 
     /// Readers of the documents in an array.
     /// # Errors
-    /// If it is no array of documents.
+    /// If it is not an array of documents.
     pub fn inners(&self, name: &str) -> Result<Option<Vec<Self>>> {
         let Some(array) = self.array(name)? else { return Ok(None) };
         let read = |(position, value)| Self::of_value(value, format!("{}[{position}]", self.at(name)), self.refusal);
@@ -183,7 +183,7 @@ impl<'a> Reader<'a> {
 
     /// The strings of an array.
     /// # Errors
-    /// If it is no array of strings.
+    /// If it is not an array of strings.
     pub fn strings(&self, name: &str) -> Result<Option<Vec<String>>> {
         let Some(array) = self.array(name)? else { return Ok(None) };
         let read = |value: ValueRef<'_>| {

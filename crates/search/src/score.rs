@@ -19,7 +19,7 @@ pub(crate) enum Aggregate {
 /// The change of a score.
 #[derive(Debug, Default)]
 pub(crate) enum Score {
-    /// None.
+    /// The score stays as it is.
     #[default]
     Kept,
     /// Multiplied by a constant.

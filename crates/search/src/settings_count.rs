@@ -35,10 +35,13 @@ const PAIRS: &str = include_str!("../tests/settings/pairs.txt");
 
 const FOX: &str = "{text: {path: 't', query: 'fox'}}";
 
-/// Two searches that differ in a setting: its names, and the definition and the query of each.
+/// Two searches that differ in one setting.
 struct Pair {
+    /// Names of the setting.
     names: &'static str,
+    /// Definition and query with the usual value.
     usual: (&'static str, &'static str),
+    /// Definition and query with another value.
     set: (&'static str, &'static str),
 }
 

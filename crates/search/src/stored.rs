@@ -41,7 +41,7 @@ pub(crate) fn shown(document: DocumentRef<'_>, source: &StoredSource) -> Documen
 
 /// The relation of a path to the named paths.
 enum Relation {
-    /// It is a named path, or below one.
+    /// The path is a named path, or below one.
     Named,
     /// A named path is below it.
     Above,

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_nothing_of_buckets_is_left_out() {
+    fn conditions_that_say_nothing_of_buckets_are_left_out() {
         let either = ArrayBuf::new();
         for filter in [
             DocumentBuf::new().with("v", 3),

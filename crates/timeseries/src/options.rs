@@ -79,10 +79,7 @@ impl TimeSeries {
             }
         }
         let Some(time_field) = fields.time_field else {
-            return Err(Failure::new(
-                ErrorCode::IDL_FAILED_TO_PARSE,
-                format!("BSON field '{place}.timeField' is missing but a required field"),
-            ));
+            return Err(Failure::missing_field(format_args!("{place}.timeField")));
         };
         check_field_name("timeField", time_field)?;
         if let Some(meta_field) = fields.meta_field {
@@ -201,10 +198,7 @@ impl<'a> Fields<'a> {
             }
             "bucketMaxSpanSeconds" => self.span_seconds = self.seconds(name, value)?,
             "bucketRoundingSeconds" => self.rounding_seconds = self.seconds(name, value)?,
-            _ => {
-                let message = format!("BSON field '{}.{name}' is an unknown field.", self.place);
-                return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
-            }
+            _ => return Err(Failure::unknown_field(format_args!("{}.{name}", self.place))),
         }
         Ok(())
     }
@@ -246,11 +240,7 @@ impl<'a> Fields<'a> {
     }
 
     fn mismatch(&self, name: &str, value: ValueRef<'_>, expected: &str) -> Failure {
-        Failure::type_mismatch(format!(
-            "BSON field '{}.{name}' is the wrong type '{}', expected {expected}",
-            self.place,
-            value.kind().alias()
-        ))
+        Failure::wrong_type(format_args!("{}.{name}", self.place), value, expected)
     }
 }
 
@@ -327,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_parsed_is_shown_and_read_again() {
+    fn parsed_options_are_shown_and_read_again() {
         let option = DocumentBuf::new().with("timeField", "t").with("metaField", "m");
         let parsed = parse(&option).expect("valid");
         let shown = DocumentBuf::new()
@@ -349,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn senseless_options_are_refused() {
         let option = || DocumentBuf::new().with("timeField", "t");
         assert_eq!(code(&DocumentBuf::new()), 40414);
         assert_eq!(code(&DocumentBuf::new().with("timeField", 1)), 14);

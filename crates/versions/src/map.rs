@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_put_says_what_went_for_it() {
+    fn a_put_reports_the_versions_that_it_dropped() {
         let map = VersionedMap::default();
         let puts = [
             map.put("key", 16, Some(1), Views::from(0)),

@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_is_what_no_view_sees() {
+    fn only_versions_that_no_view_sees_are_forgotten() {
         let mut key = versions(&[1, 3, 5, 7]);
         let Superseded::Forgot(gone) = key.supersede(version(9), Views::from(7)) else {
             panic!("5 hides what is behind it")

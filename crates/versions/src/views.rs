@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_between_two_views_is_seen_by_none() {
+    fn states_between_two_views_are_seen_by_none() {
         let open = OpenViews::default();
         open.open(|| 10);
         open.open(|| 20);

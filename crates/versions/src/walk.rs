@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_write_does_not_disturb_a_walk() {
+    fn writes_of_others_do_not_disturb_a_walk() {
         let map = map();
         let mut walk = Walk::new(Arc::clone(&map), ALL, Direction::Forward, 1000);
         let mut seen = vec![walk.next().map(|(key, _)| key)];

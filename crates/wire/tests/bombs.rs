@@ -37,7 +37,7 @@ fn largest_allocation(action: impl FnOnce()) -> usize {
     LARGEST_BYTES.get()
 }
 
-/// A compressed OP_MSG of `length` zero bytes, with its true size. Zeros are no document, but compress very well.
+/// A compressed OP_MSG of `length` zero bytes, with its true size. Zeros are not a document, but compress very well.
 fn bomb(compressor: Compressor, length: usize) -> Vec<u8> {
     let mut frame: Vec<u8> = [16 + length as i32, 1, 0, 2013].iter().flat_map(|field| field.to_le_bytes()).collect();
     frame.resize(16 + length, 0);
@@ -131,7 +131,7 @@ fn a_zstandard_frame_without_its_size_is_held_to_the_claim() {
 }
 
 #[test]
-fn what_follows_the_compressed_data_is_refused() {
+fn bytes_after_the_compressed_data_are_refused() {
     for compressor in Compressor::ALL {
         let mut longer = bomb(compressor, 10_000);
         longer.push(0);

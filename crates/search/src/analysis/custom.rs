@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_refused() {
+    fn wrong_definitions_are_refused() {
         let code = |definition: &str| analyzers(definition).map_err(|failure| failure.code().0).err();
         assert_eq!(code("{name: 'own'}"), Some(2));
         assert_eq!(code("{name: 'lucene.own', tokenizer: {type: 'keyword'}}"), Some(2));

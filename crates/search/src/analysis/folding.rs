@@ -16,7 +16,7 @@ fn lower_letter(letter: char) -> char {
     let mut small = letter.to_lowercase();
     match (small.next(), small.next()) {
         (Some(one), None) => one,
-        // Only 'İ', whose lower case is an 'i' with a separate dot.
+        // The only such letter is 'İ', whose lower case is an 'i' with a separate dot.
         (Some(one), Some(_)) => one,
         (None, _) => letter,
     }

@@ -1,5 +1,5 @@
 //! Words of a text by Unicode annex 29, as `lucene.standard` splits them. A piece without a letter, digit or pictograph
-//! is no word, and letters of scripts without spaces are words of their own.
+//! is not a word, and letters of scripts without spaces are words of their own.
 
 use super::{Token, count_made};
 use bunko_errors::Result;

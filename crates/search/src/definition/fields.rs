@@ -113,9 +113,9 @@ pub enum Tokenization {
 /// The normalization of a string of type `token`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NormalizerName {
-    /// None.
+    /// The string stays as it is.
     None,
-    /// Lower case.
+    /// The string is converted to lower case.
     Lowercase,
 }
 
@@ -136,7 +136,7 @@ impl FieldType {
                 if !integers && !doubles {
                     return Err(reader.failure("must have one of [indexIntegers, indexDoubles] set to true"));
                 }
-                // It would round doubles to integers.
+                // Such an index would round doubles to integers.
                 if is_int64 && doubles {
                     return Err(Failure::not_supported_yet("representation int64 without indexDoubles false"));
                 }
@@ -169,7 +169,7 @@ impl FieldType {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Multi {
     Allowed,
-    /// It is itself an alternative analysis.
+    /// The field is itself an alternative analysis.
     Inside,
 }
 

@@ -52,7 +52,7 @@ impl Completion {
         if length < field.grams_min {
             return Ok(false);
         }
-        // The index has no longer part of a word.
+        // The index has no parts of words that are longer.
         let part: String = part.chars().take(field.grams_max).collect();
         let is_there = match field.tokenization {
             Tokenization::EdgeGram => word.starts_with(&part),

@@ -81,7 +81,8 @@ impl Operator for Compound {
         if self.should_least > 0 {
             rows = rows.and(any);
         }
-        // They exclude documents only when those are scored, but the evaluation needs the statistics of their words.
+        // The `mustNot` clauses exclude documents only when these are scored, but the evaluation needs the statistics
+        // of the clauses' words.
         for clause in &self.must_not {
             clause.operator.candidates(postings, evaluation)?;
         }

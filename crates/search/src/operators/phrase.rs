@@ -81,7 +81,7 @@ pub(super) fn occurrences(
     Ok((frequency, found))
 }
 
-/// Moves each word behind its previous equal word, so that no token matches both. Each word takes the first remaining
+/// Moves each word after its previous equal word, so that no token matches both. Each word takes the first remaining
 /// place, so no possible match is skipped.
 fn part_same(same_before: &[Option<usize>], at: &mut [usize]) {
     for (word, before) in same_before.iter().enumerate() {

@@ -228,7 +228,7 @@ impl Notation<'_> {
         if digits.is_empty() {
             return Ok(None);
         }
-        let number = digits.parse().map_err(|_| format!("'{digits}' is no number"))?;
+        let number = digits.parse().map_err(|_| format!("'{digits}' is not a number"))?;
         self.at += digits.len();
         Ok(Some(number))
     }
@@ -253,7 +253,7 @@ impl Notation<'_> {
                     plain.push(letter);
                     pattern.push(letter);
                 }
-                ':' => return Err("a field stands before nothing".to_owned()),
+                ':' => return Err("a field has no clause after it".to_owned()),
                 _ => {
                     plain.push(letter);
                     pattern.push(letter);
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_notation_is_refused() {
+    fn malformed_query_strings_are_refused() {
         for query in ["a AND AND", "AND a", "a OR", "(a", "a)", "\"a", "[a b]", "a:", ":a", "NOT"] {
             assert!(read(query).is_err(), "{query}");
         }

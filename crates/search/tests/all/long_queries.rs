@@ -10,7 +10,7 @@ use bunko_testkit::shell::parse_document;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An operation that has to stop when its thread has used so much processor time.
+/// An operation that has to stop when its thread has used this much processor time.
 struct Until(CpuTime, Duration);
 
 impl Interruption for Until {
@@ -120,7 +120,7 @@ fn a_text_of_many_words_costs_each_document_its_own_words() {
 fn a_long_text_to_complete_is_cut_once_for_all_documents() {
     let definition = definition();
     let documents = (0..2_000).map(|number| DocumentBuf::new().with("t", format!("v{number}").as_str())).collect();
-    // Cut for each document it would be two hundred million words.
+    // If the text were cut for each document, that would be two hundred million words.
     let query = asking("autocomplete", &words("w", 100_000), &nothing());
     let found = Collection::new(documents, &definition, false).found(&query, &definition, Duration::from_mins(1));
     assert_eq!(found.expect("it comes to its end in time"), 0);
