@@ -74,16 +74,10 @@ fn read(spec: DocumentRef<'_>) -> Result<DocumentBuf> {
             }
             "name" => name = value.as_str().ok_or_else(|| wrong_type(&place("name"), value, "string"))?,
             "v" => version = number::clamp_to_i64(value).ok_or_else(|| wrong_type(&place("v"), value, "int"))?,
-            other => {
-                let message = format!("BSON field '{}' is an unknown field.", place(other));
-                return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
-            }
+            other => return Err(Failure::unknown_field(place(other))),
         }
     }
-    let missing = |field: &str| {
-        let message = format!("BSON field '{}' is missing but a required field", place(field));
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
-    };
+    let missing = |field: &str| Failure::missing_field(place(field));
     let key = key.ok_or_else(|| missing("key"))?;
     if !is_unique.ok_or_else(|| missing("unique"))? {
         return Err(Failure::new(ErrorCode(5_979_700), "The clustered index must be unique: 'unique: true'"));

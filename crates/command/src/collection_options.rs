@@ -1,7 +1,7 @@
 //! Options that `create` and `collMod` parse in one way.
 
 use bunko_bson::ValueRef;
-use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_errors::{Failure, Result};
 use bunko_request::fields::{Fields, wrong_type};
 
 /// `changeStreamPreAndPostImages`: whether images are to be kept, if the option is given.
@@ -17,18 +17,12 @@ pub(crate) fn pre_and_post_images(fields: &Fields<'_>) -> Result<Option<bool>> {
             ("enabled", ValueRef::Boolean(flag)) => Some(flag),
             ("enabled", value) if value.is_nullish() => enabled,
             ("enabled", value) => return Err(wrong_type(&place("enabled"), value, "bool")),
-            (name, _) => {
-                let message = format!("BSON field '{}' is an unknown field.", place(name));
-                return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
-            }
+            (name, _) => return Err(Failure::unknown_field(place(name))),
         };
     }
     match enabled {
         Some(enabled) => Ok(Some(enabled)),
-        None => Err(Failure::new(
-            ErrorCode::IDL_FAILED_TO_PARSE,
-            format!("BSON field '{}' is missing but a required field", place("enabled")),
-        )),
+        None => Err(Failure::missing_field(place("enabled"))),
     }
 }
 

@@ -4,7 +4,7 @@
 
 use bunko_bson::{ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_request::deployment::Deployment;
+use bunko_replica_set::{ReplicaSet, Tagged};
 
 /// Maximum number of members of a set. Source: MongoDB manual, "Limits and Thresholds".
 const MEMBERS_MAX: i64 = 50;
@@ -14,21 +14,16 @@ const MEMBERS: i64 = 1;
 /// Checks the quorum of a command.
 /// # Errors
 /// `BadValue` on a server that is not a member of a set; `TypeMismatch`; `FailedToParse` for an invalid quorum;
-/// `UnknownReplWriteConcern` for a mode that the set does not have; `UnsatisfiableCommitQuorum` if the set has fewer
-/// members.
-pub(crate) fn check(deployment: Deployment, quorum: ValueRef<'_>) -> Result<()> {
-    if deployment == Deployment::Standalone {
-        return Err(Failure::bad_value("Standalones can't specify commitQuorum"));
-    }
+/// `UnknownReplWriteConcern` and `UnsatisfiableWriteConcern` for a mode that the set does not have, and for one that its
+/// members cannot meet; `UnsatisfiableCommitQuorum` if the set has fewer members.
+pub(crate) fn check(set: Option<&ReplicaSet>, quorum: ValueRef<'_>) -> Result<()> {
+    let Some(set) = set else { return Err(Failure::bad_value("Standalones can't specify commitQuorum")) };
     check_type(quorum)?;
     if let Some(mode) = quorum.as_str() {
         return match mode {
             "majority" | "votingMembers" => Ok(()),
             "" => Err(Failure::failed_to_parse("commitQuorum can't be an empty string")),
-            _ => {
-                let message = format!("No write concern mode named '{mode}' found in replica set configuration");
-                Err(Failure::new(ErrorCode::UNKNOWN_REPL_WRITE_CONCERN, message))
-            }
+            _ => set.member().check_tagged(&Tagged::Mode(mode.to_owned())),
         };
     }
     match number::as_f64(quorum).map(|count| count as i64) {

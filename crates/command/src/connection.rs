@@ -1,9 +1,12 @@
 //! The server's state for one client connection.
 
-use bunko_authority::{Authority, Client, LocalEnd};
+use crate::held_back::HeldBack;
+use crate::unacknowledged::Unacknowledged;
+use bunko_authority::{Authority, Client};
 use bunko_bson::DocumentBuf;
 use bunko_catalog::{Haste, Turn};
 use bunko_errors::Result;
+use bunko_members::Inbound;
 use bunko_operation::Draw;
 use bunko_request::Peer;
 use bunko_session::awaiting::{Await, Heartbeat, Parked, ParkedCursor};
@@ -20,6 +23,8 @@ use std::sync::Arc;
 pub struct ClientConnection {
     /// The client, and the user that it is logged in as.
     client: Client,
+    /// The server's name as the client gave it in its TLS handshake.
+    pub server_name: Option<Box<str>>,
     /// The `client` document of the handshake. A client may send it once.
     pub metadata: Option<DocumentBuf>,
     /// Compressors agreed on in the handshake, most preferred first.
@@ -34,6 +39,16 @@ pub struct ClientConnection {
     pub(crate) turn: Option<Turn>,
     /// The wait that must end before the last reply is sent.
     pub(crate) hold: Option<Await>,
+    /// A write that is done, and whose reply waits for other members.
+    pub(crate) unacknowledged: Option<Box<Unacknowledged>>,
+    /// The operation of a write that flow control lets wait before it begins.
+    held_back: Option<HeldBack>,
+    /// Whether flow control has let the command wait that is running. It may run again, on another thread.
+    pub(crate) has_waited: bool,
+    /// The other member that sends messages on this connection.
+    pub(crate) inbound: Option<Inbound>,
+    /// Whether the server runs its own commands with it.
+    is_own: bool,
     /// Whether requests of this connection are served before those of others.
     pub(crate) haste: Arc<Haste>,
     /// Progress of the heartbeat whose request runs next.
@@ -49,8 +64,14 @@ pub struct ClientConnection {
 impl ClientConnection {
     /// A connection that has not sent `hello`.
     pub fn new(id: i32, peer: Peer) -> Self {
+        Self::of(Client::new(id, peer))
+    }
+
+    /// A connection of that client, which may be logged in already, that has not sent `hello`.
+    pub fn of(client: Client) -> Self {
         Self {
-            client: Client::new(id, peer),
+            client,
+            server_name: None,
             metadata: None,
             compressors: Vec::new(),
             session: None,
@@ -58,12 +79,27 @@ impl ClientConnection {
             parked: None,
             turn: None,
             hold: None,
+            unacknowledged: None,
+            held_back: None,
+            has_waited: false,
+            inbound: None,
+            is_own: false,
             haste: Arc::default(),
             heartbeat: Heartbeat::default(),
             topology_told: 0,
             prepaid_bytes: 0,
             reply_draw: None,
         }
+    }
+
+    /// The state for a command of the server itself.
+    pub(crate) fn of_server() -> Self {
+        Self { is_own: true, ..Self::new(0, Peer::Unix) }
+    }
+
+    /// Whether the server runs its own commands with it.
+    pub(crate) fn is_own(&self) -> bool {
+        self.is_own
     }
 
     /// Keeps the memory draw for a reply until the reply is sent.
@@ -98,11 +134,6 @@ impl ClientConnection {
     /// Sets the subject of the verified certificate that the client showed in its TLS handshake.
     pub fn set_certificate_subject(&mut self, subject: Option<String>) {
         self.client.certificate_subject = subject;
-    }
-
-    /// Sets the server's end, for the audit log.
-    pub fn set_local_end(&mut self, local: Option<LocalEnd>) {
-        self.client.local = local;
     }
 
     /// The client, for checks of its privileges.
@@ -159,6 +190,20 @@ impl ClientConnection {
         let Parked { mut operation, cursor } = self.parked.take()?;
         operation.note_end_of_wait();
         Some((operation, cursor.into_inner()))
+    }
+
+    /// Keeps the operation of a write that waits before it begins.
+    pub(crate) fn hold_back(&mut self, mut operation: RunningOperation) {
+        operation.note_wait();
+        self.has_waited = true;
+        self.held_back = Some(HeldBack(operation));
+    }
+
+    /// The operation of a write that has waited before it began.
+    pub(crate) fn take_held_back(&mut self) -> Option<RunningOperation> {
+        let HeldBack(mut operation) = self.held_back.take()?;
+        operation.note_end_of_wait();
+        Some(operation)
     }
 
     /// Keeps a command that waits.

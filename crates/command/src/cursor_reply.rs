@@ -12,7 +12,7 @@ use bunko_session::awaiting::{Await, FollowUp, ParkedCursor};
 use bunko_session::cursors::{BatchLimits, CursorOrigin, CursorProgress, CursorSource, OpenCursor};
 use bunko_session::error_labels;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Documents of a first batch whose size the command does not set.
 /// Source: MongoDB manual, "Cursor Batches".
@@ -97,11 +97,13 @@ pub fn write_first_batch(
             last_use: invocation.now(),
             context: invocation.context(),
             progress: CursorProgress { documents, batches: 1 },
+            tally: None,
             origin: Arc::new(origin),
         };
         let owner = invocation.service.authority.owner(invocation.connection);
         let id = invocation.service.cursors.insert(cursor, owner, &*invocation.service.world.random)?;
         invocation.cursor_left = Some(id);
+        invocation.cursor_open = Some(id);
         invocation.observation.cursor = Some(id);
         id
     };
@@ -148,22 +150,8 @@ pub fn write_next_batch(
     documents: u64,
     wait: Option<Duration>,
 ) -> Result<(), Halt> {
+    let (mut cursor, until) = take_for_batch(invocation, id, namespace, wait)?;
     let cursors = &invocation.service.cursors;
-    let (mut cursor, until) = match invocation.parked.take() {
-        Some(parked) => (parked.cursor, parked.until),
-        None => {
-            let cursor = cursors.take(id, namespace, invocation.options.session, invocation.transaction_number())?;
-            (cursor, invocation.started() + wait.unwrap_or(WAIT))
-        }
-    };
-    if wait.is_some() && cursor.source.bell().is_none() {
-        cursors.put_back(id, cursor, invocation.now());
-        return Err(Failure::bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor").into());
-    }
-    if invocation.service.fail_points.is_any_on() {
-        let met = invocation.meet_failpoints_of_get_more(cursor.time_left.is_some());
-        met.map_err(|halt| failed(cursor.source.as_ref(), halt)).inspect_err(|_| cursors.finish(id))?;
-    }
     // Counted before the search for documents and the check for interruption, so that no ring is missed.
     let heard = cursor.source.bell().map(|bell| (Arc::clone(bell), bell.rings()));
     let stop = Arc::clone(invocation.stop_bell());
@@ -181,20 +169,7 @@ pub fn write_next_batch(
     }
     reply.begin_document("cursor").begin_array("nextBatch");
     let before = reply.len_bytes();
-    let filled = fill_next(invocation, reply, &mut cursor, documents);
-    invocation.note_plan(|| cursor.source.report());
-    invocation.observation.cursor = Some(id);
-    if invocation.is_noted_after(invocation.running_for()) {
-        invocation.observation.originating_command = Some(cursor.origin.command.clone());
-    }
-    let Filled { end, documents, resume_token } = match filled {
-        Ok(filled) => filled,
-        Err(failure) => {
-            cursors.finish(id);
-            let failure = failure.with_prefix("Executor error during getMore :: caused by :: ");
-            return Err(failed(cursor.source.as_ref(), failure.into()));
-        }
-    };
+    let Filled { end, documents, resume_token } = fill_next(invocation, reply, (id, &mut cursor), documents)?;
     let end = if cursor.source.stays_open() { End::NotYet } else { end };
     if let Some((bell, heard)) = heard
         && documents == 0
@@ -215,14 +190,42 @@ pub fn write_next_batch(
     let now = invocation.now();
     cursor.is_long = now - began > LONG_BATCH;
     cursor.time_left = cursor.time_left.map(|left| left.saturating_sub(now - began));
+    invocation.tally = cursor.tally.take();
     let is_open = end == End::NotYet && cursors.put_back(id, cursor, now);
     if end == End::Reached {
         cursors.finish(id);
     }
     invocation.cursor_left = is_open.then_some(id);
+    invocation.cursor_open = invocation.cursor_left;
     invocation.follow_up = is_open.then_some(FollowUp::Batch(id));
     reply.append("id", if is_open { id } else { 0 }).append("ns", namespace.as_str()).end();
     Ok(())
+}
+
+/// Takes the cursor whose next batch a command fills, with the end of its wait for documents.
+fn take_for_batch(
+    invocation: &mut Invocation<'_>,
+    id: i64,
+    namespace: &Namespace,
+    wait: Option<Duration>,
+) -> Result<(Box<OpenCursor>, Instant), Halt> {
+    let cursors = &invocation.service.cursors;
+    let (cursor, until) = match invocation.parked.take() {
+        Some(parked) => (parked.cursor, parked.until),
+        None => {
+            let cursor = cursors.take(id, namespace, invocation.options.session, invocation.transaction_number())?;
+            (cursor, invocation.started() + wait.unwrap_or(WAIT))
+        }
+    };
+    if wait.is_some() && cursor.source.bell().is_none() {
+        cursors.put_back(id, cursor, invocation.now());
+        return Err(Failure::bad_value("cannot set maxTimeMS on getMore command for a non-awaitData cursor").into());
+    }
+    if invocation.service.fail_points.is_any_on() {
+        let met = invocation.meet_failpoints_of_get_more(cursor.time_left.is_some());
+        met.map_err(|halt| failed(cursor.source.as_ref(), halt)).inspect_err(|_| cursors.finish(id))?;
+    }
+    Ok((cursor, until))
 }
 
 /// Labels the failure of a change stream, so that the client may resume it.
@@ -254,17 +257,17 @@ fn note_examined(invocation: &mut Invocation<'_>, source: &dyn CursorSource, bef
 struct Filled {
     end: End,
     documents: u64,
-    /// The token after which a client resumes behind the batch.
+    /// The token with which a client resumes after the batch.
     resume_token: Option<DocumentBuf>,
 }
 
-/// Fills a later batch of a cursor.
+/// Fills a later batch of a cursor, which ends if that fails.
 fn fill_next(
     invocation: &mut Invocation<'_>,
     reply: &mut Writer<'_>,
-    cursor: &mut OpenCursor,
+    (id, cursor): (i64, &mut OpenCursor),
     documents: u64,
-) -> Result<Filled> {
+) -> Result<Filled, Halt> {
     let mut room = ReplyRoom::new(invocation, false);
     // Most batches are about as long as the one before. A buffer that grew step by step would be copied several times.
     let likely_bytes = cursor.batch_bytes + cursor.batch_bytes / 16;
@@ -279,7 +282,16 @@ fn fill_next(
         invocation.connection.keep_reply_draw(draw);
     }
     note_examined(invocation, source.as_ref(), examined);
-    filled
+    invocation.note_plan(|| source.report());
+    invocation.observation.cursor = Some(id);
+    if invocation.is_noted_after(invocation.running_for()) {
+        invocation.observation.originating_command = Some(cursor.origin.command.clone());
+    }
+    filled.map_err(|failure| {
+        invocation.service.cursors.finish(id);
+        let failure = failure.with_prefix("Executor error during getMore :: caused by :: ");
+        failed(cursor.source.as_ref(), failure.into())
+    })
 }
 
 fn fill(

@@ -4,7 +4,7 @@ use crate::cursor_reply::{FirstBatch, write_first_batch};
 use crate::invocation::Invocation;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::Namespace;
-use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_errors::{Failure, Result};
 use bunko_request::fields::Fields;
 use bunko_session::cursors::CursorSource;
 
@@ -50,10 +50,7 @@ pub(crate) fn parse_batch_size(fields: &Fields<'_>) -> Result<Option<u64>> {
     let mut size = None;
     for element in options {
         if element.name != "batchSize" {
-            return Err(Failure::new(
-                ErrorCode::IDL_UNKNOWN_FIELD,
-                format!("BSON field '{command}.cursor.{}' is an unknown field.", element.name),
-            ));
+            return Err(Failure::unknown_field(format_args!("{command}.cursor.{}", element.name)));
         }
         if !element.value.is_nullish() {
             size = Some(read_size(command, element.value)?);
@@ -64,10 +61,7 @@ pub(crate) fn parse_batch_size(fields: &Fields<'_>) -> Result<Option<u64>> {
 
 fn read_size(command: &str, value: ValueRef<'_>) -> Result<u64> {
     let size = number::clamp_to_i64(value).ok_or_else(|| {
-        Failure::type_mismatch(format!(
-            "BSON field '{command}.cursor.batchSize' is the wrong type '{}', expected types '[long, int, decimal, double]'",
-            value.kind().alias()
-        ))
+        Failure::wrong_type(format_args!("{command}.cursor.batchSize"), value, "types '[long, int, decimal, double]'")
     })?;
     u64::try_from(size)
         .map_err(|_| Failure::bad_value(format!("BSON field 'batchSize' value must be >= 0, actual value '{size}'")))

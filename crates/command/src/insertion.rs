@@ -33,7 +33,7 @@ pub(crate) struct InsertionOutcome {
     pub done_before: usize,
     /// The refused documents by their positions, in order; at most one if the insert is ordered.
     pub failures: Vec<(usize, Failure)>,
-    /// The failure that stopped the insert behind some documents.
+    /// The failure that stopped the insert after some documents.
     pub stopped_by: Option<Failure>,
 }
 

@@ -31,6 +31,7 @@ use bunko_request::fields::Fields;
 use bunko_series::SeriesWrites;
 use bunko_session::Halt;
 use bunko_session::awaiting::{FollowUp, Heartbeat, ParkedCursor};
+use bunko_session::cursors::QueryTally;
 use bunko_session::operations::{Context, Interruption, RunningOperation};
 use bunko_session::options::GenericOptions;
 use bunko_session::sessions::CheckedOut;
@@ -53,7 +54,7 @@ const LARGE_COLLECTION: u64 = 2_000;
 /// connection threads that read 16 MB each would take a gigabyte.
 const LONG_DOCUMENT_BYTES: u64 = 256 * 1024;
 
-/// A command at work.
+/// A running command.
 pub struct Invocation<'a> {
     /// State shared by all connections.
     pub service: &'a Service,
@@ -98,7 +99,13 @@ pub struct Invocation<'a> {
     /// Index keys and documents that the command's statements examined. They are counted, but not shown in the
     /// command's own entry.
     examined_by_statements: Examined,
-    /// Processor time of the thread when the command began, if any database is profiled.
+    /// Whether the command is counted for `$queryStats`.
+    pub(crate) is_counted: bool,
+    /// The tally of the query whose next batch the command reads.
+    pub(crate) tally: Option<Box<dyn QueryTally>>,
+    /// The cursor that stays open after the command.
+    pub(crate) cursor_open: Option<i64>,
+    /// Processor time of the thread when the command began, if it is measured.
     processor_time_before: Option<Duration>,
 }
 
@@ -137,6 +144,9 @@ impl<'a> Invocation<'a> {
             is_collection_gone: false,
             observation: Observation::default(),
             examined_by_statements: Examined::default(),
+            is_counted: false,
+            tally: None,
+            cursor_open: None,
             processor_time_before: service.profiler.is_any_on().then(machine::thread_time).flatten(),
         }
     }
@@ -178,8 +188,7 @@ impl<'a> Invocation<'a> {
         let (name, argument) = (self.command.name, self.argument());
         field(name, kind).check_value(name, argument)?;
         if argument.is_nullish() {
-            let message = format!("BSON field '{name}.{name}' is missing but a required field");
-            return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
+            return Err(Failure::missing_field(format_args!("{name}.{name}")));
         }
         Ok(argument)
     }
@@ -377,8 +386,8 @@ impl<'a> Invocation<'a> {
         Arc::new(self.new_scope())
     }
 
-    /// As [`Self::scope`], but strings are compared by the command's collation, or else by the collection's. It includes
-    /// the query settings for the command's shape.
+    /// As [`Self::scope`], but strings are compared by the command's collation, or else by the collection's. It
+    /// includes the query settings for the command's shape.
     /// # Errors
     /// Errors of the collation; `QueryRejectedBySettings`.
     pub(crate) fn scope_in(&self, options: &ScopeOptions<'_>, namespace: &Namespace) -> Result<Arc<QueryScope>> {

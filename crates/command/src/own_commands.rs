@@ -9,11 +9,12 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::from_storage;
 use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_members::Kept;
 use bunko_operation::RunOn;
 use bunko_replica_set::{COLLECTION, MemberHost, ReplicaSet};
-use bunko_request::{Peer, Request};
+use bunko_request::Request;
 use bunko_session::Halt;
-use bunko_settings::{default_concerns, find_stored};
+use bunko_settings::{UserWriteBlock, default_concerns, find_stored};
 use std::sync::Arc;
 
 impl Service {
@@ -26,15 +27,38 @@ impl Service {
         self.run_own(DATABASE, &body).map(drop)
     }
 
-    /// Makes the server the only member of the set `name`, and its primary. The first call begins the set; a later one
-    /// may change the member's host.
+    /// Makes the server a member of the set `name`. With the file of a member of several, `member`, it is that member, and
+    /// [`Service::begin_membership`] must be called. Otherwise it is the only member, and its primary; the first call begins
+    /// the set, and a later one may change the member's host.
     /// # Errors
-    /// `InvalidReplicaSetConfig` if the data belong to another set, or to a set of several members; errors of writing
-    /// the configuration.
-    pub fn join_replica_set(&mut self, name: &str, host: &MemberHost) -> Result<()> {
+    /// `InvalidReplicaSetConfig` if the data belong to another set, or if the file is missing; errors of writing the
+    /// configuration.
+    pub fn join_replica_set(&mut self, name: &str, host: &MemberHost, member: Option<&Kept>) -> Result<()> {
+        let catalog = Arc::clone(&self.catalog);
+        if let Some(member) = member {
+            let set = ReplicaSet::of_several(catalog, name, member.configuration.clone(), member.id.0)?;
+            let known = set.member();
+            if let MemberHost::Given(given) = host
+                && *given != known.host
+            {
+                let known = &known.host;
+                let message =
+                    format!("this member of the set is {known}, and not {given}: another host is not supported yet");
+                return Err(Failure::new(ErrorCode::INVALID_REPLICA_SET_CONFIG, message));
+            }
+            self.replica_set = Some(Arc::new(set));
+            return self.know_settings_anew();
+        }
         let kept = self.stored_configuration()?;
-        let (catalog, id) = (Arc::clone(&self.catalog), self.world.object_id());
+        let id = self.world.object_id();
         let set = ReplicaSet::new(catalog, name, host, kept.as_ref().map(DocumentBuf::as_ref), id)?;
+        self.replica_set = Some(Arc::new(set));
+        self.know_settings_anew()?;
+        self.step_up()
+    }
+
+    /// Reads the settings that are stored as documents, which another member may have written.
+    pub(crate) fn know_settings_anew(&self) -> Result<()> {
         let concerns = find_stored(
             &self.catalog,
             default_concerns::DATABASE,
@@ -44,8 +68,11 @@ impl Service {
         if let Some(kept) = concerns {
             self.default_concerns.apply(default_concerns::Set::of_kept(kept.as_ref()));
         }
-        self.replica_set = Some(set);
-        self.step_up()
+        self.user_write_block.set(UserWriteBlock::kept(&self.catalog).reason());
+        self.query_settings.renew(&self.catalog);
+        self.authority.access.note_change();
+        self.apply_cluster_parameters();
+        Ok(())
     }
 
     /// The stored configuration, of any set.
@@ -60,14 +87,14 @@ impl Service {
 
     /// Runs a command and returns its reply, once its write is in the kernel.
     pub(crate) fn run_own(&self, database: &str, body: &DocumentBuf) -> Result<DocumentBuf> {
-        let mut connection = ClientConnection::new(0, Peer::Unix);
+        let mut connection = ClientConnection::of_server();
         let mut reply = Vec::new();
         let request = Request::new(database, body.as_ref(), None);
         let answer = match self.run(&mut connection, request, RunOn::OwnThread, &mut reply) {
             Ok(answer) => answer,
             Err(Halt::Failed(failure)) => return Err(failure),
             Err(Halt::TooLong | Halt::Awaits(_) | Halt::ClosesConnection) => {
-                unreachable!("it may be long, is no getMore, and comes before all failpoints")
+                unreachable!("it may be long, is not a getMore, and comes before all failpoints")
             }
         };
         if let Acknowledgement::Written(lsn) | Acknowledgement::Durable(lsn) = answer.acknowledgement {

@@ -32,6 +32,11 @@ impl Owners for Service {
         }
     }
 
+    fn limit_query_statistics(&self) {
+        let bytes_max = self.parameters.query_statistics.bytes_max(self.facts.memory_limits.server.bytes_max());
+        self.query_statistics.shrink(bytes_max);
+    }
+
     fn is_log_redacted(&self) -> bool {
         self.log_lines.is_redacted()
     }

@@ -21,7 +21,7 @@ pub(crate) fn applied(
     options: &ScopeOptions<'_>,
 ) -> Result<Option<Arc<QuerySettings>>> {
     let shape = || {
-        let has_shape = options.command.has_query_shape();
+        let has_shape = options.command.takes_query_settings();
         has_shape.then(|| shape_of(options.command, database, options.body))
     };
     let Some(set) = all.of_shape(shape) else { return Ok(None) };

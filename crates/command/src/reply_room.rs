@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 const FREE_BYTES: usize = 256 * 1024;
 /// Bytes that a batch draws at a time.
 const STEP_BYTES: usize = 1 << 20;
-/// How long a batch waits that may not end and has drawn memory, for which others may wait. Clients that do not read
-/// their replies are disconnected sooner, so there should be memory by then; otherwise the batch continues, and its
-/// reply is counted beyond the limit.
+/// How long a batch that may not end waits for more memory after it has drawn some, for which others may wait. Clients
+/// that do not read their replies are disconnected sooner, so there should be memory by then; otherwise the batch
+/// continues, and its reply is counted beyond the limit.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Refuses a reply that exceeds the size limit of a document.
@@ -38,7 +38,7 @@ pub(crate) fn check_reply_bytes(bytes: usize) -> Result<()> {
 pub(crate) enum Shortage {
     /// The batch ends: the cursor stays open.
     EndsBatch,
-    /// The batch waits: no other follows, or it has no document yet.
+    /// The batch waits for memory, because no other batch follows, or it has no document yet.
     Waits,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct ReplyRoom<'i, 'a> {
     is_only: bool,
     drawn: Option<Draw>,
     bytes: usize,
-    /// Until when the batch waits for memory once it has drawn some. Set by the first such wait.
+    /// The time until which the batch waits for memory once it has drawn some. Set by the first such wait.
     patience: Option<Instant>,
 }
 

@@ -78,7 +78,7 @@ impl<'i> Retries<'i> {
 
     /// As [`Self::begin`], for an update. Returns the outcome if the statement was done before.
     /// # Errors
-    /// As [`Self::did`] and [`Self::begin`]; `InvalidOptions` if the statement was no update.
+    /// As [`Self::did`] and [`Self::begin`]; `InvalidOptions` if the statement was not an update.
     pub(crate) fn begin_update(&mut self, position: usize) -> Result<Option<UpdateOutcome>> {
         Ok(match self.did(position)? {
             None => {
@@ -93,7 +93,7 @@ impl<'i> Retries<'i> {
 
     /// As [`Self::begin`], for a delete. Returns the number of deleted documents if the statement was done before.
     /// # Errors
-    /// As [`Self::did`] and [`Self::begin`]; `InvalidOptions` if the statement was no delete.
+    /// As [`Self::did`] and [`Self::begin`]; `InvalidOptions` if the statement was not a delete.
     pub(crate) fn begin_delete(&mut self, position: usize) -> Result<Option<u64>> {
         Ok(match self.did(position)? {
             None => {

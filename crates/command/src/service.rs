@@ -2,6 +2,7 @@
 
 use crate::auto_compaction::AutoCompaction;
 use crate::connection::ClientConnection;
+use crate::flow_control::FlowControl;
 use crate::time_to_live::TimeToLive;
 use bunko_authority::audit::{AuditOptions, Configuration as AuditConfiguration};
 use bunko_authority::{Asker, Authority};
@@ -11,8 +12,10 @@ use bunko_catalog::{Catalog, InterruptedBuild};
 use bunko_change_stream::Tails;
 use bunko_errors::Failure;
 use bunko_fail_points::FailPoints;
+use bunko_members::{Dial, Members};
 use bunko_observe::profiler::Profiler;
-use bunko_observe::{ClassLatency, Counters, Latency, LogLines, MemoryCounts};
+use bunko_observe::query_statistics::QueryStatistics;
+use bunko_observe::{BackupNotes, ClassLatency, Counters, Latency, LogLines, MemoryCounts};
 use bunko_operation::{MemoryLimits, OperationContext};
 use bunko_oplog::EntryCount;
 use bunko_pipelines::operation_description::Activity;
@@ -32,8 +35,8 @@ use bunko_wire::Compressor;
 use parking_lot::Mutex;
 use std::cell::LazyCell;
 use std::collections::HashSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 /// The server's sources of time and randomness.
@@ -124,6 +127,10 @@ pub struct Process {
     pub certificate: Box<dyn Fn() -> Option<OwnCertificate> + Send + Sync>,
     /// Whether a host name or address is this machine's. It may do a name lookup, which takes time.
     pub is_this_machine: Box<dyn Fn(&str) -> bool + Send + Sync>,
+    /// Opens a connection to another member of the set.
+    pub dial: Dial,
+    /// Shuts the server down in order, and starts it again.
+    pub restart: Box<dyn Fn() + Send + Sync>,
 }
 
 /// The server's certificate, as `serverStatus` shows it.
@@ -144,6 +151,10 @@ impl Default for Process {
             tls_mode: "disabled".to_owned(),
             certificate: Box::new(|| None),
             is_this_machine: Box::new(|host| host == "localhost"),
+            dial: Arc::new(|host: &str| {
+                Err(bunko_client::ClientError::unreachable(host, "this process connects to nothing"))
+            }),
+            restart: Box::new(|| ()),
         }
     }
 }
@@ -180,13 +191,17 @@ pub struct Service {
     pub(crate) user_write_block: UserWriteBlock,
     /// Settings that an operator attached to query shapes.
     pub(crate) query_settings: AllQuerySettings,
+    /// Events of backups that `bunko backup` has told of.
+    pub(crate) backup_notes: BackupNotes,
+    /// Statistics of queries, for `$queryStats`.
+    pub(crate) query_statistics: Arc<QueryStatistics>,
     /// Values that `getParameter` and `setParameter` see.
     pub parameters: Parameters,
     /// Limits on the rate of new connections.
     pub pace: ConnectionPace,
     /// Counters for `serverStatus` and `top`.
     pub counters: Arc<Counters>,
-    /// Counts of what the server did because memory was short.
+    /// Counts of events that a lack of memory caused.
     pub memory_counts: MemoryCounts,
     /// Counter of oplog entries.
     pub entry_count: Arc<EntryCount>,
@@ -204,10 +219,18 @@ pub struct Service {
     pub started_at_ms: i64,
     /// The process that the service runs in.
     pub process: Process,
-    /// The replica set, of which this server is the only member; `None` on a standalone server.
-    pub(crate) replica_set: Option<ReplicaSet>,
+    /// The replica set that this server is a member of; `None` on a standalone server.
+    pub(crate) replica_set: Option<Arc<ReplicaSet>>,
+    /// The part in a set of several members.
+    pub(crate) members: OnceLock<Arc<Members>>,
+    /// The service itself, for threads that outlive a command.
+    pub(crate) own: OnceLock<Weak<Self>>,
+    /// Whether the log says that a set of several counts this server among its members.
+    pub(crate) is_refusal_told: AtomicBool,
     /// Index builds that a stop or a step-down interrupted, until the thread `index-build` takes them.
     pub(crate) builds_to_resume: Mutex<Vec<InterruptedBuild>>,
+    /// Slows writers down while the commit point is far behind.
+    pub(crate) flow_control: FlowControl,
     /// Read and write concerns of commands that name none.
     pub(crate) default_concerns: DefaultConcerns,
 }
@@ -216,20 +239,13 @@ impl Service {
     /// A service over an open catalog.
     pub fn new(catalog: Arc<Catalog>, world: World, facts: Facts, log_lines: Arc<LogLines>, process: Process) -> Self {
         let parameters = Parameters::new(facts.journal_commit_interval);
-        for name in [CHANGE_STREAM_OPTIONS, DEFAULT_MAX_TIME] {
-            let kept = find_stored(&catalog, cluster_parameters::DATABASE, cluster_parameters::COLLECTION, name);
-            // If the setting cannot be read, there is no limit, and the first command that reads it reports why.
-            if let Ok(Some(kept)) = kept {
-                cluster_parameters::apply(&parameters, name, kept.as_ref());
-            }
-        }
         let started = world.clock.now();
         let transaction_latencies: Arc<Mutex<ClassLatency>> = Arc::default();
         let latencies = Arc::clone(&transaction_latencies);
         let note_duration = move |open_for: Duration| {
             latencies.lock().note(Latency { micros: open_for.as_micros() as u64, operations: 1 });
         };
-        Self {
+        let service = Self {
             authority: Authority::new(Arc::clone(&catalog), world.clock.clone(), Arc::clone(&world.random)),
             cursors: CursorStore::default(),
             sessions: Arc::new(SessionTable::new(started, catalog.take_write_histories())),
@@ -244,6 +260,8 @@ impl Service {
             write_lock: WriteLock::default(),
             user_write_block: UserWriteBlock::kept(&catalog),
             query_settings: AllQuerySettings::kept(&catalog),
+            backup_notes: BackupNotes::default(),
+            query_statistics: QueryStatistics::new(Arc::clone(&facts.memory_limits.server)),
             parameters,
             pace: ConnectionPace::default(),
             memory_counts: MemoryCounts::default(),
@@ -252,6 +270,7 @@ impl Service {
             time_to_live: TimeToLive::default(),
             started,
             started_at_ms: world.now_ms(),
+            is_refusal_told: AtomicBool::new(false),
             builds_to_resume: Mutex::new(catalog.interrupted_builds()),
             catalog,
             world,
@@ -259,7 +278,23 @@ impl Service {
             log_lines,
             process,
             replica_set: None,
+            members: OnceLock::new(),
+            own: OnceLock::new(),
+            flow_control: FlowControl::default(),
             default_concerns: DefaultConcerns::default(),
+        };
+        service.apply_cluster_parameters();
+        service
+    }
+
+    /// Applies the stored cluster parameters that the server keeps at hand.
+    pub(crate) fn apply_cluster_parameters(&self) {
+        for name in [CHANGE_STREAM_OPTIONS, DEFAULT_MAX_TIME] {
+            let kept = find_stored(&self.catalog, cluster_parameters::DATABASE, cluster_parameters::COLLECTION, name);
+            // If the setting cannot be read, there is no limit, and the first command that reads it reports why.
+            if let Ok(Some(kept)) = kept {
+                cluster_parameters::apply(&self.parameters, name, kept.as_ref());
+            }
         }
     }
 
@@ -365,6 +400,12 @@ impl Service {
     /// Whether the server is a member of a replica set.
     pub(crate) fn deployment(&self) -> Deployment {
         if self.replica_set.is_some() { Deployment::SetMember } else { Deployment::Standalone }
+    }
+
+    /// The time in milliseconds since 1970, and the replica set's term; 0 without a set.
+    pub(crate) fn time_and_term(&self) -> (u64, i64) {
+        let term = self.replica_set.as_ref().map_or(0, |set| set.term());
+        (self.world.now_ms() as u64, term)
     }
 
     /// The value of `$$CLUSTER_TIME`; `None` on a standalone server.

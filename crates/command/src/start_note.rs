@@ -14,14 +14,18 @@ use bunko_operation::OperationContext;
 use bunko_query::write::version_document::{ID, VERSIONS};
 use bunko_settings::feature_compatibility;
 
-const STARTUP_LOG: &str = "startup_log";
+pub(crate) const STARTUP_LOG: &str = "startup_log";
 /// Size limit of the log, as in `MongoDB`.
 const STARTUP_LOG_BYTES_MAX: i64 = 10 * 1024 * 1024;
 
 impl Service {
     /// Stores the documents of this start. Call it before the first client connects. A server that cannot write,
     /// because its disk is full, starts nevertheless.
+    /// Only a server that may write does: the collections of a set of several members are the same on all of them.
     pub fn note_start(&self) {
+        if !self.may_write() {
+            return;
+        }
         if let Err(failure) = self.keep_version_document().and_then(|()| self.log_start()) {
             tracing::warn!(target: "CONTROL", id = 120, ctx = "main", error = %failure, "The start cannot be noted in local.startup_log");
         }

@@ -1,5 +1,5 @@
-//! The uninvited writes of the server. A standalone server makes them from its start on, a member of a set while it is the
-//! primary. The store of a secondary refuses all of it.
+//! The server's own writes, which no client asked for. A standalone server makes them from its start on, a member of a
+//! set while it is the primary. The store of a secondary refuses all of them.
 //!
 //! | Written | Begins | Ends with the role |
 //! |---|---|---|
@@ -29,14 +29,17 @@ use bunko_store::planted::{self, Bug};
 use std::cell::Cell;
 use std::time::Duration;
 
+/// A period that no process lives through.
+const FOR_GOOD: Duration = Duration::from_hours(1_000_000);
+
 impl Service {
     /// Whether the server may write: it is standalone, or the primary of its set.
     pub(crate) fn may_write(&self) -> bool {
-        self.catalog.store().role() != Role::Secondary || planted::active(Bug::SecondaryWrites)
+        let is_paused = self.replica_set.as_ref().is_some_and(|set| set.are_writes_paused());
+        self.catalog.store().role() != Role::Secondary && !is_paused || planted::active(Bug::SecondaryWrites)
     }
 
-    /// Elects the only member of the set for a new term, unless it is the primary, and begins what a primary writes
-    /// uninvited.
+    /// Elects the only member of the set for a new term, unless it is the primary, and begins a primary's own writes.
     /// # Errors
     /// Errors of the vote, and of writing to the log.
     pub fn step_up(&self) -> Result<()> {
@@ -53,9 +56,12 @@ impl Service {
         })
     }
 
-    /// Makes the primary a secondary for that long. Returns false if it is none.
+    /// Makes the primary a secondary for that long. Returns false if the member is not the primary.
     pub(crate) fn step_down(&self, period: Duration) -> bool {
-        let Some(set) = self.replica_set.as_ref().filter(|set| set.is_primary()) else { return false };
+        let Some(set) = &self.replica_set else { return false };
+        if self.catalog.store().role() == Role::Secondary {
+            return false;
+        }
         self.catalog.interrupt_builds();
         let is_done = set.step_down(self.world.clock.now() + period);
         // As in MongoDB, open transactions do not outlive the primary's term.
@@ -63,12 +69,17 @@ impl Service {
         is_done
     }
 
+    /// As [`Service::step_down`], for a member of a set of several, whose elections are not its own affair.
+    pub(crate) fn step_down_for_good(&self) {
+        self.step_down(FOR_GOOD);
+    }
+
     /// Whether the only member of a set is a secondary whose wait is over. While `fsync` locks writes, none is due: the
     /// election would write to files that are being copied, and then wait for the lock with its role half changed.
     pub fn is_election_due(&self) -> bool {
         let now = self.world.clock.now();
-        let is_due = |set: &ReplicaSet| !set.is_primary() && set.leadership.is_due(now);
-        !self.write_lock.is_closed() && self.replica_set.as_ref().is_some_and(is_due)
+        let is_due = |set: &ReplicaSet| !set.has_several() && !set.is_primary() && set.leadership.is_due(now);
+        !self.write_lock.is_closed() && self.replica_set.as_ref().is_some_and(|set| is_due(set))
     }
 
     /// Elects the member if its wait is over. Call it every second or so, on a thread that may block for a moment.
@@ -96,6 +107,11 @@ impl Service {
         let preference = request.body.get("$readPreference").and_then(ValueRef::as_document);
         let mode = preference.and_then(|preference| preference.get("mode")).and_then(ValueRef::as_str);
         let may_be_old = !is_inside && mode.is_some_and(|mode| mode != "primary");
+        let serves_reads = self.replica_set.as_ref().is_none_or(|set| set.state().serves_reads());
+        if reads && !serves_reads && request.database != DATABASE {
+            let message = "not primary or secondary; cannot currently read from this member";
+            return Err(Failure::new(ErrorCode::NOT_PRIMARY_OR_SECONDARY, message));
+        }
         if reads && !may_be_old && request.database != DATABASE {
             let message = "not primary and secondaryOk=false";
             return Err(Failure::new(ErrorCode::NOT_PRIMARY_NO_SECONDARY_OK, message));

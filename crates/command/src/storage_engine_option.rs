@@ -34,8 +34,7 @@ pub(crate) fn check_of_indexes(fields: &Fields<'_>, store: &Store) -> Result<()>
     const NAME: &str = "indexOptionDefaults";
     let Some(defaults) = fields.document(NAME)? else { return Ok(()) };
     if let Some(other) = defaults.iter().find(|element| element.name != "storageEngine") {
-        let message = format!("BSON field 'create.{NAME}.{}' is an unknown field.", other.name);
-        return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+        return Err(Failure::unknown_field(format_args!("create.{NAME}.{}", other.name)));
     }
     let Some(engine) = defaults.get("storageEngine").filter(|value| !value.is_nullish()) else { return Ok(()) };
     let place = format!("{NAME}.storageEngine");
@@ -129,7 +128,7 @@ fn translate_config_string(text: &str, settings: &mut DocumentBuf) -> Result<()>
                     "'configString' may have block_compressor alone, not {key} with the value '{value}'"
                 )));
             }
-            None => return Err(Failure::bad_value(format!("'configString' has '{pair}', which is no key=value"))),
+            None => return Err(Failure::bad_value(format!("'configString' has '{pair}', which is not key=value"))),
         };
     }
     Ok(())
@@ -161,7 +160,7 @@ mod tests {
         for (text, refusal) in [
             ("block_compressor=a,block_compressor=b", "twice"),
             ("block_compressor=zstd,allocation_size=4KB", "not allocation_size with the value '4KB'"),
-            ("zstd", "'zstd', which is no key=value"),
+            ("zstd", "'zstd', which is not key=value"),
         ] {
             let failure = translated(text).expect_err("refused");
             assert!(failure.contains(refusal), "{failure}");

@@ -1,4 +1,5 @@
-//! The `system.` collections that clients may create and write to.
+//! The `system.` collections that clients may create and write to. Privileges alone decide which users read
+//! them (`Authorization::actions_on` of `access`): a privilege on a whole database does not reach its `system.` collections.
 
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -8,9 +9,9 @@ use bunko_pipelines::unstored;
 /// Whether a write creates a missing collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Creation {
-    /// It may.
+    /// The write may create a missing collection.
     Implied,
-    /// It never does.
+    /// The write never creates a collection.
     None,
 }
 

@@ -1,4 +1,4 @@
-//! `find`, `count` and `distinct` on a view, or on a source generated while it is read. Each runs as a pipeline behind
+//! `find`, `count` and `distinct` on a view, or on a source generated while it is read. Each runs as a pipeline after
 //! the view's own.
 
 use crate::hint_option::HintOption;
@@ -70,7 +70,7 @@ impl<'a> ReadByPipeline<'a> {
     ) -> Result<(Box<dyn CursorSource>, bool)> {
         let scope = self.scope.variables.define_in(scope)?;
         let mut aggregation = Aggregation::prepare(context, Some(namespace), self.stages.as_ref(), scope)?;
-        aggregation.query.hint = self.hint(&context.surroundings().catalog, namespace)?;
+        aggregation.set_hint(self.hint(&context.surroundings().catalog, namespace)?)?;
         aggregation.open(context)
     }
 

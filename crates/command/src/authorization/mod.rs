@@ -70,7 +70,7 @@ impl Privileges {
     }
 }
 
-/// The privileges that a pipeline beginning with a stage needs for its source; `None` if the stage is no source.
+/// The privileges that a pipeline beginning with a stage needs for its source; `None` if the stage is not a source.
 pub(crate) fn privileges_of(stage: &str) -> Option<StagePrivileges> {
     let own = source_stages::find(stage).map(|stage| stage.privileges);
     own.or_else(|| (stage == CHANGE_STREAM.name).then_some(StagePrivileges::By(bunko_change_stream::may_open)))

@@ -21,8 +21,8 @@ use bunko_pipelines::unstored::Unstored;
 use bunko_pipelines::{Aggregated, Aggregation, PipelineWrite, each_stage};
 use bunko_request::counted_as::{Opcounter, OperationClass};
 use bunko_request::facts::{
-    Changes, CommandFacts, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, Stability, TimeLimit,
-    TransactionUse, UnstoredUse, WriteConcernUse,
+    Changes, CommandFacts, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, SettingsUse, Stability,
+    TimeLimit, TransactionUse, UnstoredUse, WriteConcernUse,
 };
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::query_shape::ShapePart;
@@ -66,6 +66,7 @@ pub(super) const COMMAND: Command = Command {
         unstored: UnstoredUse::Reads,
         encryption: EncryptionUse::Allowed,
         query_shape: QUERY_SHAPE,
+        query_settings: SettingsUse::ByShape,
         internal_fields: &[
             "$_externalDataSources",
             "$_generateV2ResumeTokens",

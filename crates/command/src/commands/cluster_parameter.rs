@@ -99,10 +99,7 @@ fn asked(argument: ValueRef<'_>) -> Result<Vec<&'static ClusterParameter>, Failu
             };
             names.iter().enumerate().map(name).collect()
         }
-        _ => Err(Failure::type_mismatch(format!(
-            "BSON field 'getClusterParameter.getClusterParameter' is the wrong type '{}', expected types '[array, string]'",
-            argument.kind().alias()
-        ))),
+        _ => Err(Failure::wrong_type("getClusterParameter.getClusterParameter", argument, "types '[array, string]'")),
     }
 }
 
@@ -129,8 +126,7 @@ fn document(parameter: &ClusterParameter, value: &DocumentBuf, time: Option<Valu
 fn set(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let argument = invocation.argument();
     if argument.is_nullish() {
-        let message = "BSON field 'setClusterParameter.setClusterParameter' is missing but a required field";
-        return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message).into());
+        return Err(Failure::missing_field("setClusterParameter.setClusterParameter").into());
     }
     let asked = argument
         .as_document()

@@ -22,8 +22,17 @@ use bunko_request::facts::{
 };
 use bunko_request::field_kinds::{Kind, NOT_NEGATIVE, field};
 use bunko_request::fields::Fields;
+use bunko_request::query_shape::ShapePart;
 use bunko_session::Halt;
 use std::sync::Arc;
+
+/// The fields of its query shape, and how they contribute.
+const QUERY_SHAPE: &[(&str, ShapePart)] = &[
+    ("query", ShapePart::Filter),
+    ("collation", ShapePart::Exact),
+    ("skip", ShapePart::Value),
+    ("limit", ShapePart::Value),
+];
 
 pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
@@ -46,6 +55,7 @@ pub(super) const COMMAND: Command = Command {
         time_limit: TimeLimit::OfReads,
         unstored: UnstoredUse::Reads,
         encryption: EncryptionUse::Allowed,
+        query_shape: QUERY_SHAPE,
         internal_fields: &["includeQueryStatsMetrics", "sampleId"],
         ..CommandFacts::PLAIN
     },

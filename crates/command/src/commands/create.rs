@@ -149,7 +149,7 @@ impl<'a> Create<'a> {
     }
 }
 
-/// Creates the collection with the given UUID, or with a new one. Without a UUID it is no error if the collection
+/// Creates the collection with the given UUID, or with a new one. Without a UUID it is not an error if the collection
 /// exists with these options.
 pub(super) fn create(invocation: &mut Invocation<'_>, uuid: Option<[u8; 16]>) -> Result<(), Failure> {
     let namespace = invocation.namespace()?;
@@ -228,7 +228,7 @@ fn create_collection(
         Err(failure)
             if failure.code() == ErrorCode::NAMESPACE_EXISTS && uuid.is_none() && !invocation.is_of_transaction() =>
         {
-            // The oplog has this name, but is no collection.
+            // The oplog has this name, but is not a collection.
             let existing = invocation.collection(namespace).ok_or(failure)?;
             check_same_options(&existing, asked.as_ref())?;
         }

@@ -103,7 +103,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
     let request = CreateIndexes::parse(invocation)?;
     if let Some(quorum) = request.quorum {
-        commit_quorum::check(invocation.service.deployment(), quorum)?;
+        commit_quorum::check(invocation.service.replica_set.as_deref(), quorum)?;
     }
     let target = Target::of(&invocation.service.catalog, invocation, &namespace)?;
     let series = target.series();
@@ -111,7 +111,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if namespace.is_of_system() && specs.iter().any(|spec| spec.is_hidden) {
         return Err(Failure::bad_value("can't hide index on system collection").into());
     }
-    // The `_id` index of the buckets is no index of the time series.
+    // The `_id` index of the buckets is not an index of the time series.
     let hidden = usize::from(series.is_some());
     collection_uuid::check(&invocation.service.catalog, &namespace, request.uuid)?;
     let (created, was_created) = create(invocation, &namespace, series, &specs)?;

@@ -77,8 +77,7 @@ fn create(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Hal
     let fields = RoleFields::parse(invocation)?;
     let (Some(privileges), Some(roles)) = (&fields.privileges, &fields.roles) else {
         let missing = if fields.privileges.is_none() { "privileges" } else { "roles" };
-        let message = format!("BSON field 'createRole.{missing}' is missing but a required field");
-        return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message).into());
+        return Err(Failure::missing_field(format_args!("createRole.{missing}")).into());
     };
     let _only_one = begin_change(invocation)?;
     if find_role(&invocation.service.catalog, &name)?.is_some() {

@@ -9,7 +9,7 @@ use bunko_access::{Name, random_uuid};
 use bunko_authority::audit::{Account, AuditEvent, PasswordNote};
 use bunko_authority::privileges::users;
 use bunko_authority::{
-    EXTERNAL, EXTERNAL_DATABASE, UserFields, check_grantable, documents_of, find_user, name_to_create,
+    EXTERNAL, EXTERNAL_DATABASE, UserFields, check_grantable, check_no_member, documents_of, find_user, name_to_create,
 };
 use bunko_bson::{BinarySubtype, DocumentBuf, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -48,6 +48,7 @@ const USER_EXISTS: ErrorCode = ErrorCode(51003);
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let name = name_to_create(invocation, "User", invocation.request.database)?;
     check_database(&name)?;
+    check_no_member(&invocation.service.authority, &name)?;
     let fields = UserFields::parse(invocation, &name.database)?;
     let Some(roles) = &fields.roles else { return Err(missing("roles").into()) };
     if !fields.has_password() && name.database != EXTERNAL_DATABASE {
@@ -92,8 +93,7 @@ fn check_exception(invocation: &Invocation<'_>) -> Result<()> {
 }
 
 fn missing(field: &str) -> Failure {
-    let message = format!("BSON field 'createUser.{field}' is missing but a required field");
-    Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+    Failure::missing_field(format_args!("createUser.{field}"))
 }
 
 fn check_database(name: &Name) -> Result<()> {

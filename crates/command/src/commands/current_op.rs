@@ -71,7 +71,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// The condition on operations: all fields that are no options. `$truncateOps` is an option for tests and is ignored.
+/// The condition on operations: all fields that are not options. `$truncateOps` is an option for tests and is ignored.
 fn filter(invocation: &Invocation<'_>) -> Result<Filter, Failure> {
     let mut conditions = DocumentBuf::new();
     for element in invocation.request.body.iter().skip(1) {

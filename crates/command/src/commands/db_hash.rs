@@ -31,14 +31,13 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let wanted = parse(invocation)?;
     invocation.refuse_if_long(true)?;
     let is_wanted = |name: &str| wanted.is_empty() || wanted.contains(&name);
-    let mut collections = invocation.service.catalog.collections(invocation.request.database);
-    collections.retain(|collection| is_wanted(collection.namespace().collection()) && is_hashed(collection));
+    let mut collections = invocation.service.catalog.named_collections(invocation.request.database);
+    collections.retain(|(namespace, collection)| is_wanted(namespace.collection()) && is_hashed(collection));
     let mut hashes = DocumentBuf::new();
     let mut uuids = DocumentBuf::new();
     let mut capped = Vec::new();
     let mut all = Md5::new();
-    for collection in &collections {
-        let namespace = collection.namespace();
+    for (namespace, collection) in &collections {
         let name = namespace.collection();
         let hash = hash(invocation, collection)?;
         all.update(&hash);

@@ -4,16 +4,18 @@
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::invocation::Invocation;
+use crate::service::Service;
 use crate::stored_settings;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_catalog::stored_document::Stamps;
 use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_replica_set::Tagged;
 use bunko_request::deployment::Deployment;
 use bunko_request::facts::{Changes, CommandFacts, Databases, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::{Fields, truth, wrong_type};
-use bunko_request::write_concern::WriteConcern;
+use bunko_request::write_concern::{Replicas, WriteConcern};
 use bunko_session::Halt;
 use bunko_settings::default_concerns::{COLLECTION, DATABASE, Set};
 
@@ -66,7 +68,7 @@ fn set(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let before = changing.before();
     let read = match read {
         None => before.as_ref().and_then(|before| before.read.clone()),
-        Some(read) => checked_read(read)?,
+        Some(read) => checked_read(read)?.map(|read| allowed_read(service, read)).transpose()?,
     };
     let write = match write {
         None => before.as_ref().and_then(|before| before.write.clone()),
@@ -77,15 +79,15 @@ fn set(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
             }
             None
         }
-        Some(write) => Some(checked_write(service.deployment(), write)?),
+        Some(write) => Some(checked_write(service, write)?),
     };
     let world = &service.world;
     let set = Set { read, write, time: world.timestamp(), wall_clock_ms: world.now_ms() };
     stored_settings::keep(invocation, DATABASE, COLLECTION, &set.kept())?;
     changing.apply(set);
     // A write stores the defaults. If that write cannot meet the command's write concern, the command fails.
-    if let Some(unmet) = invocation.options.unmet_write_concern.take() {
-        return Err(unmet.into());
+    if let Some(unmet) = &invocation.options.unmet_write_concern {
+        return Err(unmet.clone().into());
     }
     write_defaults(invocation, reply);
     Ok(())
@@ -134,10 +136,7 @@ fn checked_read(concern: DocumentRef<'_>) -> Result<Option<DocumentBuf>> {
             (name @ ("afterClusterTime" | "atClusterTime"), value) => {
                 return Err(wrong_type(&format!("defaultReadConcern.{name}"), value, "timestamp"));
             }
-            (name, _) => {
-                let message = format!("BSON field 'defaultReadConcern.{name}' is an unknown field.");
-                return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
-            }
+            (name, _) => return Err(Failure::unknown_field(format_args!("defaultReadConcern.{name}"))),
         }
     }
     match level {
@@ -152,9 +151,25 @@ fn checked_read(concern: DocumentRef<'_>) -> Result<Option<DocumentBuf>> {
     }
 }
 
+/// Refuses a default read concern that would change reads. In a set of one member, all levels read the same.
+fn allowed_read(service: &Service, concern: DocumentBuf) -> Result<DocumentBuf> {
+    let level = concern.as_ref().get("level").and_then(ValueRef::as_str);
+    if level == Some("majority") && service.members().is_some() {
+        let concern = "the default read concern 'majority', in a set of several members";
+        return Err(Failure::not_supported_yet(concern));
+    }
+    Ok(concern)
+}
+
 /// The write concern to store. Each write must be able to meet it.
-fn checked_write(deployment: Deployment, concern: DocumentRef<'_>) -> Result<DocumentBuf> {
-    let (parsed, unmet) = WriteConcern::parse(deployment, concern)?;
+fn checked_write(service: &Service, concern: DocumentRef<'_>) -> Result<DocumentBuf> {
+    let (parsed, unmet) = WriteConcern::parse(service.deployment(), concern)?;
+    let data_members = service.members().map_or(1, |members| members.data_members());
+    let unmet = match (parsed.replicas, concern.get("w").and_then(Tagged::of), &service.replica_set) {
+        (Replicas::Members(wanted), _, _) => unmet.filter(|_| usize::from(wanted) > data_members),
+        (_, Some(tagged), Some(set)) => set.member().check_tagged(&tagged).err(),
+        _ => unmet,
+    };
     if let Some(unmet) = unmet {
         return Err(unmet);
     }
@@ -168,9 +183,9 @@ fn checked_write(deployment: Deployment, concern: DocumentRef<'_>) -> Result<Doc
         return Err(Failure::bad_value("'provenance' must be unset in default write concern"));
     }
     let mut kept = DocumentBuf::new();
-    match w.as_str() {
-        Some(mode) => kept.append("w", mode),
-        None => kept.append("w", number::clamp_to_i64(w).unwrap_or(1) as i32),
+    match w {
+        ValueRef::String(_) | ValueRef::Document(_) => kept.append("w", w),
+        number => kept.append("w", number::clamp_to_i64(number).unwrap_or(1) as i32),
     };
     if let Some(journaled) = concern.get("j").filter(|value| !value.is_nullish()) {
         kept.append("j", truth(journaled));
@@ -191,8 +206,11 @@ fn write_defaults(invocation: &Invocation<'_>, reply: &mut Writer<'_>) {
     let write = set.as_ref().and_then(|set| set.write.clone());
     let (read_source, write_source) = (source(read.is_some()), source(write.is_some()));
     reply.append("defaultReadConcern", &read.unwrap_or_else(|| DocumentBuf::new().with("level", "local")));
-    let majority = || DocumentBuf::new().with("w", "majority").with("wtimeout", 0_i32);
-    reply.append("defaultWriteConcern", &write.unwrap_or_else(majority));
+    let implied = || match service.implied_replicas() {
+        Replicas::Own => DocumentBuf::new().with("w", 1).with("wtimeout", 0),
+        _ => DocumentBuf::new().with("w", "majority").with("wtimeout", 0),
+    };
+    reply.append("defaultWriteConcern", &write.unwrap_or_else(implied));
     if let Some(set) = &set {
         reply.append("updateOpTime", ValueRef::Timestamp(set.time));
         reply.append("updateWallClockTime", ValueRef::DateTime(set.wall_clock_ms));

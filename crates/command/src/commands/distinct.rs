@@ -15,8 +15,8 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_query::{FindQuery, QueryScope, distinct_of_plan, distinct_query, plan};
 use bunko_request::counted_as::OperationClass;
 use bunko_request::facts::{
-    CommandFacts, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, TimeLimit, TransactionUse,
-    UnstoredUse,
+    CommandFacts, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, SettingsUse, TimeLimit,
+    TransactionUse, UnstoredUse,
 };
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
@@ -47,6 +47,7 @@ pub(super) const COMMAND: Command = Command {
         unstored: UnstoredUse::Reads,
         encryption: EncryptionUse::Allowed,
         query_shape: QUERY_SHAPE,
+        query_settings: SettingsUse::ByShape,
         internal_fields: &["includeQueryStatsMetrics", "sampleId"],
         ..CommandFacts::PLAIN
     },

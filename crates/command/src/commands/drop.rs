@@ -52,7 +52,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
 }
 
 fn drop_it(invocation: &mut Invocation<'_>, namespace: &Namespace, reply: &mut Writer<'_>) -> Result<(), Failure> {
-    // Since MongoDB 7.0 it is no error to drop a collection that does not exist.
+    // Since MongoDB 7.0 it is not an error to drop a collection that does not exist.
     let dropped = invocation.service.catalog.drop_collection(namespace, invocation)?;
     let Some(outcome) = dropped else {
         let buckets = bunko_series::find(&invocation.service.catalog, namespace)?;

@@ -44,7 +44,7 @@ fn check_host(text: &str) -> Result<(), Failure> {
             Some((host, "")) => (host, None),
             Some((host, rest)) => match rest.strip_prefix(':') {
                 Some(port) => (host, Some(port)),
-                None => return refused("Extraneous characters behind ']'"),
+                None => return refused("Extraneous characters after ']'"),
             },
             None => return refused("'[' without ']'"),
         },

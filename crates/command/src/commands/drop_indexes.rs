@@ -83,7 +83,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         }
     };
     invocation.note_written(dropped.lsn);
-    // The `_id` index of the buckets is no index of the time series.
+    // The `_id` index of the buckets is not an index of the time series.
     let hidden = usize::from(series.is_some());
     reply.append("nIndexesWas", (dropped.before - hidden) as i32);
     if is_all {
@@ -120,10 +120,7 @@ fn read_names(names: ArrayRef<'_>) -> Result<Vec<&str>, Failure> {
         .enumerate()
         .map(|(position, value)| {
             value.as_str().ok_or_else(|| {
-                Failure::type_mismatch(format!(
-                    "BSON field 'dropIndexes.index.{position}' is the wrong type '{}', expected type 'string'",
-                    value.kind().alias()
-                ))
+                Failure::wrong_type(format_args!("dropIndexes.index.{position}"), value, "type 'string'")
             })
         })
         .collect()

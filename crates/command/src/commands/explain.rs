@@ -326,7 +326,7 @@ fn explain_view(
     let parse = || {
         let namespace = Some(&subject.namespace);
         let mut aggregation = Aggregation::prepare(invocation, namespace, read.stages.as_ref(), Arc::clone(&scope))?;
-        aggregation.query.hint.clone_from(&hint);
+        aggregation.set_hint(hint.clone())?;
         Ok(aggregation)
     };
     explain_stages(invocation, subject, read.stages.as_ref(), &parse)

@@ -69,7 +69,7 @@ fn parse_extent(fields: &Fields<'_>) -> Extent {
     if fields.truth("partialOk") { Extent::Part } else { Extent::Whole }
 }
 
-/// Refuses a root that is no string.
+/// Refuses a root that is not a string.
 /// # Errors
 /// `InvalidNamespace`.
 fn parse_root(fields: &Fields<'_>) -> Result<()> {

@@ -25,8 +25,8 @@ use bunko_pipelines::unstored::Unstored;
 use bunko_query::{FindQuery, QueryScope, ResumableScan, fetch_by_id, id_lookup, plan};
 use bunko_request::counted_as::{Opcounter, OperationClass, UsageKind};
 use bunko_request::facts::{
-    CommandFacts, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, Stability, TimeLimit, TransactionUse,
-    UnstoredUse,
+    CommandFacts, EncryptionUse, Explanation, ReadConcernUse, ReadsFrom, Secrets, SettingsUse, Stability, TimeLimit,
+    TransactionUse, UnstoredUse,
 };
 use bunko_request::field_kinds::{Kind, NOT_NEGATIVE, field};
 use bunko_request::fields::Fields;
@@ -116,6 +116,7 @@ pub(super) const COMMAND: Command = Command {
         unstored: UnstoredUse::Reads,
         encryption: EncryptionUse::Allowed,
         query_shape: QUERY_SHAPE,
+        query_settings: SettingsUse::ByShape,
         internal_fields: &["includeQueryStatsMetrics", "legacyRuntimeConstants", "runtimeConstants", "sampleId"],
         ..CommandFacts::PLAIN
     },

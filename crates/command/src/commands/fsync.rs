@@ -50,7 +50,9 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if locks {
         let patience_ms = u64::try_from(patience_ms).unwrap_or_default().min(i32::MAX as u64);
         let service = invocation.service;
-        let is_one_writing = || service.operations.is_one_writing() || service.time_to_live.is_deleting();
+        let is_following = || service.members().is_some_and(|members| members.is_changing());
+        let is_one_writing =
+            || service.operations.is_one_writing() || service.time_to_live.is_deleting() || is_following();
         let patience = Duration::from_millis(patience_ms);
         let count = write_lock.lock(invocation.operation(), patience, &service.catalog, is_one_writing)?;
         reply

@@ -28,8 +28,7 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let argument = invocation.argument();
     if argument.is_nullish() {
-        let message = "BSON field 'getLog.getLog' is missing but a required field";
-        return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message).into());
+        return Err(Failure::missing_field("getLog.getLog").into());
     }
     let name = argument.as_str().ok_or_else(|| {
         Failure::type_mismatch(format!(

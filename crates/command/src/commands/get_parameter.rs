@@ -104,12 +104,7 @@ impl Wanted {
                         other => return Err(wrong_type("getParameter.setAt", other, "string")),
                     }
                 }
-                other => {
-                    return Err(Failure::new(
-                        ErrorCode::IDL_UNKNOWN_FIELD,
-                        format!("BSON field 'getParameter.{other}' is an unknown field."),
-                    ));
-                }
+                other => return Err(Failure::unknown_field(format_args!("getParameter.{other}"))),
             }
         }
         Ok(())
@@ -120,11 +115,11 @@ fn truth(name: &str, value: ValueRef<'_>) -> Result<bool, Failure> {
     match value {
         ValueRef::Boolean(boolean) => Ok(boolean),
         _ => number::as_f64(value).map(|number| number != 0.0).ok_or_else(|| {
-            Failure::type_mismatch(format!(
-                "BSON field 'getParameter.{name}' is the wrong type '{}', expected types '[bool, long, int, decimal, \
-                 double]'",
-                value.kind().alias()
-            ))
+            Failure::wrong_type(
+                format_args!("getParameter.{name}"),
+                value,
+                "types '[bool, long, int, decimal, double]'",
+            )
         }),
     }
 }

@@ -10,7 +10,7 @@ use bunko_access::{Privilege, add, privileges_of, take_off};
 use bunko_authority::audit::{Account, AuditEvent};
 use bunko_authority::privileges::users;
 use bunko_authority::{DATABASE, ROLES, check_privileges_grantable, name_of_argument, privileges};
-use bunko_errors::{ErrorCode, Failure};
+use bunko_errors::Failure;
 use bunko_request::facts::{Changes, CommandFacts, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_session::Halt;
@@ -47,10 +47,7 @@ fn grant(held: &mut Vec<Privilege>, privilege: &Privilege) {
 fn change(invocation: &mut Invocation<'_>, apply: fn(&mut Vec<Privilege>, &Privilege)) -> Result<(), Halt> {
     let command = invocation.command.name;
     let name = name_of_argument(invocation, invocation.request.database)?;
-    let named = privileges(invocation)?.ok_or_else(|| {
-        let message = format!("BSON field '{command}.privileges' is missing but a required field");
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
-    })?;
+    let named = privileges(invocation)?.ok_or_else(|| Failure::missing_field(format_args!("{command}.privileges")))?;
     if named.is_empty() {
         let message = format!("{command} command requires a non-empty \"privileges\" array");
         return Err(Failure::bad_value(message).into());

@@ -13,7 +13,7 @@ use bunko_authority::{
     user_not_found,
 };
 use bunko_bson::Writer;
-use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_errors::{Failure, Result};
 use bunko_request::facts::{Changes, CommandFacts, WriteConcernUse};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_session::Halt;
@@ -78,10 +78,8 @@ fn change(
 /// `IDLFailedToParse` if the field is missing; `BadValue` if it is empty.
 pub(super) fn named_roles(invocation: &Invocation<'_>) -> Result<Vec<Name>> {
     let command = invocation.command.name;
-    let roles = role_names(invocation, "roles", invocation.request.database)?.ok_or_else(|| {
-        let message = format!("BSON field '{command}.roles' is missing but a required field");
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
-    })?;
+    let roles = role_names(invocation, "roles", invocation.request.database)?
+        .ok_or_else(|| Failure::missing_field(format_args!("{command}.roles")))?;
     if roles.is_empty() {
         return Err(Failure::bad_value(format!("{command} command requires a non-empty \"roles\" array")));
     }

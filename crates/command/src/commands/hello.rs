@@ -10,14 +10,13 @@ use bunko_bson::{
     ArrayBuf, DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, Timestamp, ValueRef, Writer, extended_json, number,
 };
 use bunko_errors::{ErrorCode, Failure};
-use bunko_replica_set::ReplicaSet;
+use bunko_replica_set::{Listed, MemberState, ReplicaSet};
 use bunko_request::client_metadata;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Compression, Queueing, Secrets, Stability, TransactionUse};
 use bunko_request::fields::Fields;
 use bunko_session::Halt;
 use bunko_session::awaiting::FollowUp;
 use bunko_session::awaiting::{Await, Heartbeat};
-use bunko_store::Role;
 use bunko_wire::{MAX_FRAME_BYTES, negotiate};
 use std::sync::Arc;
 use std::time::Duration;
@@ -111,16 +110,16 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     wait_for_change(invocation, &request)?;
     // Loaded before the role: a reply with the new counter and the old role would hide the change from the client.
     let counter = topology(invocation.service);
-    let role = invocation.service.catalog.store().role();
+    let is_primary = invocation.service.replica_set.as_ref().is_none_or(|set| set.is_primary());
     let is_hello = invocation.command.name == "hello";
     if request.offers_hello {
         reply.append("helloOk", true);
     }
-    reply.append(if is_hello { "isWritablePrimary" } else { "ismaster" }, role != Role::Secondary);
+    reply.append(if is_hello { "isWritablePrimary" } else { "ismaster" }, is_primary);
     invocation.connection.topology_told = counter;
     reply.append("topologyVersion", &topology_version(invocation.service, counter));
     if let Some(set) = &invocation.service.replica_set {
-        write_set(set, role, reply)?;
+        write_set(set, is_primary, invocation.connection.server_name.as_deref(), reply)?;
     }
     reply
         .append("maxBsonObjectSize", MAX_USER_DOCUMENT_BYTES as i32)
@@ -152,9 +151,14 @@ fn parse_ignored(fields: &Fields<'_>) -> Result<(), Failure> {
     fields.document("internalClient").map(drop)
 }
 
-/// Appends the fields of a replica set, whose only member this server is, with that role.
-fn write_set(set: &ReplicaSet, role: Role, reply: &mut Writer<'_>) -> Result<(), Failure> {
-    let is_primary = role != Role::Secondary;
+/// Appends the fields of a replica set to the reply of its member, which is the primary or not. The client has reached it
+/// under `server_name`.
+fn write_set(
+    set: &ReplicaSet,
+    is_primary: bool,
+    server_name: Option<&str>,
+    reply: &mut Writer<'_>,
+) -> Result<(), Failure> {
     let operation_time = set.cluster_time.operation_time();
     let date = |time: Timestamp| ValueRef::DateTime(i64::from(time.seconds) * 1000);
     let (committed_time, committed) = set.committed()?;
@@ -164,21 +168,72 @@ fn write_set(set: &ReplicaSet, role: Role, reply: &mut Writer<'_>) -> Result<(),
         .with("majorityOpTime", &committed)
         .with("majorityWriteDate", date(committed_time));
     let member = set.member();
-    let hosts: ArrayBuf = [&*member.host].into_iter().collect();
+    let state = set.state();
+    if state == MemberState::Removed {
+        // It belongs to no set that a client could use, as on MongoDB.
+        reply
+            .append("secondary", false)
+            .append("info", "Does not have a valid replica set config")
+            .append("isreplicaset", true);
+        return Ok(());
+    }
+    let horizon = member.horizon(server_name);
+    write_members(set, horizon, reply);
     reply
-        .append("hosts", &hosts)
         .append("setName", set.name())
         .append("setVersion", member.version() as i32)
-        .append("secondary", !is_primary);
-    if is_primary {
-        reply.append("primary", &*member.host);
+        .append("secondary", state == MemberState::Secondary && !is_primary);
+    let primary = if is_primary { Some(member.host.clone()) } else { set.primary() };
+    let seen = |host: String| {
+        let listed = member.listed.iter().find(|listed| listed.host == host);
+        listed.map_or(host.clone(), |listed| listed.host_in(horizon).to_owned())
+    };
+    if let Some(primary) = primary {
+        reply.append("primary", seen(primary).as_str());
     }
-    reply.append("me", &*member.host);
+    if let Some(own) = member.own() {
+        for (name, is_it) in
+            [("arbiterOnly", own.arbiter), ("passive", !own.arbiter && own.priority == 0.0), ("hidden", own.hidden)]
+        {
+            if is_it {
+                reply.append(name, true);
+            }
+        }
+        if own.delay_secs > 0 {
+            reply.append("secondaryDelaySecs", own.delay_secs as i64);
+        }
+        if !own.tags.is_empty() {
+            reply.append("tags", &own.tags());
+        }
+    }
+    reply.append("me", &*seen(member.host.clone()));
     if is_primary {
         reply.append("electionId", set.election_id());
     }
     reply.append("lastWrite", &last_write);
     Ok(())
+}
+
+/// Appends the members that clients may use, as a horizon names them.
+pub(super) fn write_members(set: &ReplicaSet, horizon: Option<&str>, reply: &mut Writer<'_>) {
+    let member = set.member();
+    let listed = |is_it: fn(&Listed) -> bool| -> ArrayBuf {
+        member
+            .listed
+            .iter()
+            .filter(|listed| !listed.hidden && is_it(listed))
+            .map(|listed| listed.host_in(horizon))
+            .collect()
+    };
+    reply.append("hosts", &listed(|listed| !listed.arbiter && listed.priority > 0.0));
+    for (name, hosts) in [
+        ("passives", listed(|listed| !listed.arbiter && listed.priority == 0.0)),
+        ("arbiters", listed(|listed| listed.arbiter)),
+    ] {
+        if hosts.as_ref().iter().next().is_some() {
+            reply.append(name, &hosts);
+        }
+    }
 }
 
 /// Number of changes of the topology since the server began. That of a standalone server never changes.

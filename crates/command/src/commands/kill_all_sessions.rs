@@ -6,7 +6,7 @@ use crate::command_entry::Command;
 use crate::invocation::Invocation;
 use bunko_access::{Action, Name};
 use bunko_bson::{DocumentRef, Writer};
-use bunko_errors::{ErrorCode, Failure};
+use bunko_errors::Failure;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Queueing};
 use bunko_request::fields::Fields;
 use bunko_session::Halt;
@@ -25,20 +25,14 @@ pub(super) const COMMAND: Command = Command {
 
 fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> {
     let argument = invocation.argument();
-    let users = argument.as_array().ok_or_else(|| {
-        Failure::type_mismatch(format!(
-            "BSON field 'killAllSessions.killAllSessions' is the wrong type '{}', expected type 'array'",
-            argument.kind().alias()
-        ))
-    })?;
+    let users = argument
+        .as_array()
+        .ok_or_else(|| Failure::wrong_type("killAllSessions.killAllSessions", argument, "type 'array'"))?;
     let mut chosen = Vec::new();
     // Null elements are ignored, as in MongoDB.
     for (index, user) in users.iter().enumerate().filter(|(_, user)| !user.is_nullish()) {
         let user = user.as_document().ok_or_else(|| {
-            Failure::type_mismatch(format!(
-                "BSON field 'killAllSessions.killAllSessions.{index}' is the wrong type '{}', expected type 'object'",
-                user.kind().alias()
-            ))
+            Failure::wrong_type(format_args!("killAllSessions.killAllSessions.{index}"), user, "type 'object'")
         })?;
         chosen.push(parse_name(user)?.digest());
     }
@@ -49,8 +43,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
 
 fn parse_name(user: DocumentRef<'_>) -> Result<Name, Failure> {
     if let Some(unknown) = user.iter().find(|field| !matches!(field.name, "user" | "db")) {
-        let message = format!("BSON field 'KillAllSessionsUser.{}' is an unknown field.", unknown.name);
-        return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+        return Err(Failure::unknown_field(format_args!("KillAllSessionsUser.{}", unknown.name)));
     }
     let fields = Fields::new("KillAllSessionsUser", user);
     let part = |name: &str| fields.string(name)?.ok_or_else(|| fields.missing(name));

@@ -76,7 +76,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let namespace = Namespace::of_cursor(database, "$cmd.listCollections")?;
     let mut listed = Vec::new();
     let catalog = &invocation.service.catalog;
-    let described = catalog.collections(database).into_iter().map(|collection| describe(&collection, detail));
+    let described =
+        catalog.named_collections(database).into_iter().map(|(name, collection)| describe(&name, &collection, detail));
     let views = catalog.views(database)?;
     let mut described_views = Vec::with_capacity(views.len());
     for (namespace, view) in &views {
@@ -107,8 +108,7 @@ fn describe_without_uuid(namespace: &Namespace, kind: &str, options: &DocumentBu
     }
 }
 
-fn describe(collection: &Collection, detail: Detail) -> DocumentBuf {
-    let namespace = collection.namespace();
+fn describe(namespace: &Namespace, collection: &Collection, detail: Detail) -> DocumentBuf {
     let document = DocumentBuf::new().with("name", namespace.collection()).with("type", "collection");
     if detail == Detail::NameAndType {
         return document;

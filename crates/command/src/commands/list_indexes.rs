@@ -40,7 +40,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         Target::Unstored(_) => Vec::new(),
         Target::TimeSeries(series) => {
             let indexes = series.buckets.indexes();
-            // The `_id` index of the buckets is no index of the time series.
+            // The `_id` index of the buckets is not an index of the time series.
             let indexes = indexes.iter().filter(|index| !index.is_id());
             let spec = |index: &Index| bunko_series::of_measurements(index.spec().document.as_ref(), &series.options);
             indexes.map(|index| form.of(index, spec(index))).collect()

@@ -33,7 +33,9 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
             invocation.service.authority.rotate_audit().map_err(|error| failed(&error))?;
         }
         value => {
-            return Err(Failure::type_mismatch(format!("logRotate: {} is no name of a log", ValueText(value))).into());
+            return Err(
+                Failure::type_mismatch(format!("logRotate: {} is not a name of a log", ValueText(value))).into()
+            );
         }
     }
     (invocation.service.process.rotate_log)().map_err(|error| failed(&error))

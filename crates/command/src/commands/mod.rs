@@ -13,6 +13,7 @@ mod append_oplog_note;
 pub(crate) mod apply_ops;
 mod audit_config;
 mod auto_compact;
+mod backup;
 pub(crate) mod build_info;
 mod bulk_insert;
 pub(crate) mod bulk_write;
@@ -89,6 +90,7 @@ mod rename_collection;
 mod repl_set_get_config;
 mod repl_set_get_status;
 mod repl_set_initiate;
+mod repl_set_member;
 mod repl_set_reconfig;
 mod repl_set_resize_oplog;
 mod repl_set_secondary;
@@ -124,6 +126,7 @@ pub const COMMANDS: &[Command] = &[
     audit_config::SET,
     auto_compact::COMMAND,
     build_info::COMMAND,
+    backup::COMMAND,
     bulk_insert::COMMAND,
     bulk_write::COMMAND,
     clone_collection_as_capped::COMMAND,
@@ -216,6 +219,7 @@ pub const COMMANDS: &[Command] = &[
     repl_set_get_config::COMMAND,
     repl_set_get_status::COMMAND,
     repl_set_initiate::COMMAND,
+    repl_set_member::COMMAND,
     repl_set_reconfig::COMMAND,
     repl_set_resize_oplog::COMMAND,
     repl_set_secondary::ABORT_CATCH_UP,

@@ -7,7 +7,7 @@ use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer};
 use bunko_catalog::{Collection, INDEX_FILTERS_MAX, IndexFilter};
-use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_errors::{Failure, Result};
 use bunko_query::QueryShape;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts};
 use bunko_request::fields::Fields;
@@ -59,7 +59,7 @@ struct Described<'a> {
 impl<'a> Described<'a> {
     /// Reads the parts from the command.
     /// # Errors
-    /// `BadValue` for a part that is no object. Arrays are read as objects, as in MongoDB.
+    /// `BadValue` for a part that is not an object. Arrays are read as objects, as in MongoDB.
     fn parse(fields: &Fields<'a>) -> Result<Self> {
         let optional = |name: &str| fields.value(name).map_or(Ok(DocumentRef::EMPTY), |value| object(name, value));
         let query = fields.value("query").ok_or_else(|| Failure::bad_value("required field query missing"))?;
@@ -70,8 +70,7 @@ impl<'a> Described<'a> {
             Some(_) => return Err(Failure::bad_value("optional field collation must be a non-empty object")),
         };
         if !collation.is_empty() && collation.get("locale").is_none() {
-            let message = "BSON field 'collation.locale' is missing but a required field";
-            return Err(Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message));
+            return Err(Failure::missing_field("collation.locale"));
         }
         Ok(Self { query, sort: optional("sort")?, projection: optional("projection")?, collation })
     }

@@ -113,8 +113,7 @@ fn refuse_without_set(invocation: &Invocation<'_>) -> Result<()> {
 }
 
 fn missing(place: &str) -> Failure {
-    let message = format!("BSON field '{place}' is missing but a required field");
-    Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
+    Failure::missing_field(place)
 }
 
 /// Reads a hash, or a command and its `$db`.
@@ -136,10 +135,7 @@ fn meant(invocation: &mut Invocation<'_>) -> Result<Meant, Halt> {
         ValueRef::Document(query) => checked(invocation, query),
         other => {
             let name = invocation.command.name;
-            let kind = other.kind().alias();
-            let message =
-                format!("BSON field '{name}.{name}' is the wrong type '{kind}', expected types '[object, string]'");
-            Err(Failure::type_mismatch(message).into())
+            Err(Failure::wrong_type(format_args!("{name}.{name}"), other, "types '[object, string]'").into())
         }
     }
 }
@@ -150,7 +146,7 @@ fn meant(invocation: &mut Invocation<'_>) -> Result<Meant, Halt> {
 /// collections; 7746606 for a find by `_id`, which is not planned; errors of the command.
 fn checked(invocation: &mut Invocation<'_>, query: DocumentRef<'_>) -> Result<Meant, Halt> {
     let first = query.first();
-    let command = first.and_then(|first| find(first.name)).filter(|command| command.has_query_shape());
+    let command = first.and_then(|first| find(first.name)).filter(|command| command.takes_query_settings());
     let Some(command) = command else {
         let message = "query settings can only be set for find, distinct and aggregate";
         return Err(Failure::new(ErrorCode(7_746_402), message).into());

@@ -7,6 +7,7 @@ use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::Writer;
 use bunko_errors::Failure;
+use bunko_replica_set::shown;
 use bunko_request::facts::{CommandFacts, Databases};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
@@ -27,9 +28,10 @@ pub(super) const COMMAND: Command = Command {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let set = invocation.service.replica_set.as_ref().ok_or_else(no_set)?;
     let asks_for_commitment = parse(invocation)?;
-    reply.append("config", &set.member().configuration);
+    reply.append("config", &shown(set.member().configuration.as_ref()));
     if asks_for_commitment {
-        reply.append("commitmentStatus", true);
+        let is_committed = invocation.service.members().is_none_or(|members| members.is_configuration_committed());
+        reply.append("commitmentStatus", is_committed);
     }
     Ok(())
 }

@@ -51,8 +51,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         .skip(1)
         .find(|field| !matches!(field.name, "size" | "minRetentionHours") && !is_generic(field.name));
     if let Some(unknown) = unknown {
-        let message = format!("BSON field '{}.{}' is an unknown field.", COMMAND.name, unknown.name);
-        return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message).into());
+        return Err(Failure::unknown_field(format_args!("{}.{}", COMMAND.name, unknown.name)).into());
     }
     let size_mb = parse_double(invocation, "size", SIZE_MB_MIN, SIZE_MB_MAX)?;
     let retention_hours = parse_double(invocation, "minRetentionHours", 0.0, f64::INFINITY)?;

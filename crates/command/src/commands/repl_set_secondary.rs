@@ -1,6 +1,6 @@
 //! `replSetMaintenance`, `replSetSyncFrom` and `replSetAbortPrimaryCatchUp`: commands that only secondaries, or a
-//! primary that catches up, carry out. The only member of the set has no member to follow, and never has to catch up, so
-//! all of them fail.
+//! primary that catches up, carry out. Members follow the primary alone, and a primary has the whole log when it is
+//! elected, so all of them fail.
 
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;
@@ -39,7 +39,7 @@ fn sync_from(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), 
         return Err(Failure::failed_to_parse("'replSetSyncFrom' takes the host and port of a member").into());
     }
     refuse_on_primary(invocation, "primaries don't sync")?;
-    Err(Failure::not_supported_yet("a set of several members").into())
+    Err(Failure::not_supported_yet("another source of the log than the primary").into())
 }
 
 fn refuse_on_primary(invocation: &Invocation<'_>, message: &str) -> Result<(), Failure> {

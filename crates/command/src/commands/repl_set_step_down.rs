@@ -1,5 +1,6 @@
-//! `replSetStepDown` and `replSetFreeze`. No other member can become primary, so a primary steps down only by force, and
-//! elects itself again afterwards.
+//! `replSetStepDown` and `replSetFreeze`. In a set of several members a primary hands over to one that has the whole log.
+//! In a set of one no other member can become primary, so the primary steps down only by force, and elects itself again
+//! afterwards.
 
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;
@@ -8,10 +9,12 @@ use crate::invocation::Invocation;
 use bunko_access::Action;
 use bunko_bson::{Writer, number};
 use bunko_errors::{ErrorCode, Failure};
+use bunko_members::{Force, Members};
 use bunko_request::facts::{CommandFacts, Databases};
 use bunko_request::field_kinds::{Kind, field};
 use bunko_request::fields::Fields;
 use bunko_session::Halt;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub(super) const COMMAND: Command = Command {
@@ -53,15 +56,27 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     if !set.is_primary() {
         return Err(no_primary().into());
     }
+    if let Some(members) = service_members(invocation) {
+        let operation = invocation.operation();
+        operation.leave_shared_thread()?;
+        let force = if is_forced { Force::Yes } else { Force::No };
+        let (catch_up, seconds) = (period(catch_up as i64), period(seconds));
+        let check = || operation.check();
+        return Ok(members.step_down(catch_up, seconds.saturating_sub(catch_up), force, &check)?);
+    }
     if !is_forced {
         // MongoDB first waits for other members to catch up. This set has none, so the command fails at once.
         let message = "No electable secondaries caught up. Please use the replSetStepDown command with the argument \
                        {force: true} to force node to step down.";
         return Err(Failure::new(ErrorCode::EXCEEDED_TIME_LIMIT, message).into());
     }
-    // It waits for an open chain.
+    // The step-down waits for an open chain.
     invocation.operation().leave_shared_thread()?;
     if invocation.service.step_down(period(seconds)) { Ok(()) } else { Err(no_primary().into()) }
+}
+
+fn service_members<'s>(invocation: &Invocation<'s>) -> Option<&'s Arc<Members>> {
+    invocation.service.members()
 }
 
 /// A time in seconds, at most some 136 years.
@@ -82,7 +97,21 @@ fn freeze(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(),
         let message = "cannot freeze node when primary or running for election. state: Primary";
         return Err(Failure::new(ErrorCode::NOT_SECONDARY, message).into());
     }
-    match number::clamp_to_i64(invocation.argument()).unwrap_or_default() {
+    let seconds = number::clamp_to_i64(invocation.argument()).unwrap_or_default();
+    if let (Some(members), 0..) = (service.members(), seconds) {
+        members.freeze(period(seconds));
+        match seconds {
+            0 => {
+                reply.append("info", "unfreezing");
+            }
+            1 => {
+                reply.append("warning", "you really want to freeze for only 1 second?");
+            }
+            _ => {}
+        }
+        return Ok(());
+    }
+    match seconds {
         ..0 => return Err(Failure::bad_value("freeze period must not be negative").into()),
         0 => {
             invocation.operation().leave_shared_thread()?;

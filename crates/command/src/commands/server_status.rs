@@ -2,16 +2,18 @@
 
 use super::build_info::COMPATIBLE_VERSION;
 use super::db_stats::file_system;
+use super::hello::write_members;
+use super::repl_set_get_status;
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
 use crate::invocation::Invocation;
 use crate::service::Service;
 use bunko_access::Action;
-use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef, Writer, number};
+use bunko_bson::{DocumentBuf, DocumentRef, ValueRef, Writer, number};
 use bunko_observe::TlsVersion;
 use bunko_observe::counters::Tally;
 use bunko_observe::machine;
-use bunko_replica_set::ReplicaSet;
+use bunko_replica_set::{MemberState, ReplicaSet};
 use bunko_request::counted_as::OperationClass;
 use bunko_request::facts::{ANY_FIELDS, CommandFacts, Queueing};
 use bunko_request::fields::truth;
@@ -46,6 +48,7 @@ const SECTIONS: &[Section] = &[
     Section { name: "catalogStats", write: write_catalog },
     Section { name: "connections", write: write_connections },
     Section { name: "extra_info", write: write_extra_info },
+    Section { name: "flowControl", write: |service, _, _, out| service.write_flow_control(out) },
     Section { name: "globalLock", write: write_global_lock },
     Section { name: "mem", write: write_memory },
     Section { name: "metrics", write: write_metrics },
@@ -120,18 +123,20 @@ pub(super) fn write(service: &Service, body: DocumentRef<'_>, reply: &mut Writer
 
 fn write_replica_set(service: &Service, set: &ReplicaSet, reply: &mut Writer<'_>) {
     let member = set.member();
-    let hosts: ArrayBuf = [&*member.host].into_iter().collect();
+    reply.begin_document("repl");
+    write_members(set, None, reply);
     reply
-        .begin_document("repl")
-        .append("hosts", &hosts)
         .append("setName", set.name())
         .append("setVersion", member.version() as i32)
         // mongostat reads the old name.
         .append("ismaster", set.is_primary())
         .append("isWritablePrimary", set.is_primary())
-        .append("secondary", !set.is_primary());
-    if set.is_primary() {
-        reply.append("primary", &*member.host);
+        .append("secondary", set.state() == MemberState::Secondary);
+    if let Some(primary) = set.primary() {
+        reply.append("primary", primary.as_str());
+    }
+    if member.own().is_some_and(|own| own.arbiter) {
+        reply.append("arbiterOnly", true);
     }
     reply.append("me", &*member.host);
     if set.is_primary() {
@@ -234,7 +239,14 @@ fn write_bunko(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Write
         .append("engineBytes", statistics.engines_bytes as i64)
         .begin_document("memory");
     service.memory_counts.write(&service.facts.memory_limits.server, out);
+    out.end().begin_document("backup");
+    service.backup_notes.write(service.time_and_term(), out);
     out.end();
+    if let Some(set) = service.replica_set.as_ref().filter(|set| set.state() != MemberState::Removed) {
+        out.begin_document("members");
+        repl_set_get_status::write_lags(service, set, out);
+        out.end();
+    }
 }
 
 /// Writes latencies as `opLatencies` does, except that the histogram is a document whose field names are the lower
@@ -319,11 +331,28 @@ fn write_metrics(service: &Service, totals: &Tally, _: DocumentRef<'_>, out: &mu
         .append("scanned", totals.documents.keys_examined as i64)
         .append("scannedObjects", totals.documents.examined as i64)
         .end();
+    write_query_statistics(service, out);
     let expired = service.time_to_live.counts();
     out.begin_document("ttl")
         .append("deletedDocuments", expired.deleted_documents as i64)
         .append("passes", expired.passes as i64)
         .append("subPasses", expired.sub_passes as i64)
+        .end();
+}
+
+/// The size of the statistics that `$queryStats` shows, and events without memory for them.
+fn write_query_statistics(service: &Service, out: &mut Writer<'_>) {
+    let size = service.query_statistics.size();
+    let limits = &service.parameters.query_statistics;
+    out.begin_document("queryStats")
+        .append("maxSizeBytes", limits.bytes_max(service.facts.memory_limits.server.bytes_max()) as i64)
+        .append("numEntries", size.entries as i64)
+        .append("numEvicted", size.evicted as i64)
+        .append("numHmacApplicationErrors", 0_i64)
+        .append("numPartitions", 1_i64)
+        .append("numQueryStatsStoreWriteErrors", size.refused as i64)
+        .append("numRateLimitedRequests", limits.refused() as i64)
+        .append("queryStatsStoreSizeEstimateBytes", size.bytes as i64)
         .end();
 }
 

@@ -40,7 +40,7 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
         Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Collection '{namespace}' was not found."))
     })?;
     if collection.indexes_built_together(&names).is_some() {
-        commit_quorum::check(invocation.service.deployment(), quorum)?;
+        commit_quorum::check(invocation.service.replica_set.as_deref(), quorum)?;
         return Ok(());
     }
     let message = format!("Cannot find an index build on collection '{namespace}' with the provided index names");

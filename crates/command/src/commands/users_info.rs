@@ -76,8 +76,8 @@ fn parse<'a>(fields: &Fields<'a>) -> Result<(Shown, Option<DocumentRef<'a>>)> {
     Ok((shown, fields.document("filter")?))
 }
 
-/// The users to show: each once, by name and database. If privileges or restrictions are asked for, in the order of the
-/// command.
+/// The users to show, each once, in the order of name and database; in the order of the command if privileges or
+/// restrictions are asked for.
 fn find(invocation: &Invocation<'_>, asked: &ShownNames, shown: &Shown) -> Result<Vec<DocumentBuf>> {
     let mut users = match asked {
         ShownNames::Everywhere => users_where(invocation, &DocumentBuf::new())?,

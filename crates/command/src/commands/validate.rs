@@ -188,7 +188,7 @@ mod tests {
     use bunko_bson::DocumentRef;
 
     #[test]
-    fn what_does_not_agree_is_reported() {
+    fn disagreements_are_reported() {
         let validation = Validation {
             records: 2,
             keys_per_index: vec![("_id_".into(), 2), ("a_1".into(), 1)],

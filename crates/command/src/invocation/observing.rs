@@ -82,15 +82,20 @@ impl<'a> Invocation<'a> {
         self.service.profiler.may_note(elapsed) || self.service.parameters.verbosity.logs_all_commands()
     }
 
-    /// Notes the plan that ran, if the command may be logged or profiled: making the report takes work.
+    /// Notes the plan that ran, if the command may be logged, profiled or counted: making the report takes work.
     pub(crate) fn note_plan(&mut self, report: impl FnOnce() -> Option<PlanReport>) {
-        if self.observation.plan.is_none() && self.is_noted_after(self.running_for()) {
+        if self.observation.plan.is_none() && (self.is_counted || self.is_noted_after(self.running_for())) {
             self.observation.plan = report().map(Box::new);
         }
     }
 
+    /// Measures the processor time of the command from now on.
+    pub(crate) fn measure_processor_time(&mut self) {
+        self.processor_time_before = self.processor_time_before.or_else(machine::thread_time);
+    }
+
     /// Processor time of the command, if it was measured.
-    fn processor_time(&self) -> Option<Duration> {
+    pub(crate) fn processor_time(&self) -> Option<Duration> {
         let before = self.processor_time_before?;
         machine::thread_time().map(|now| now.saturating_sub(before))
     }

@@ -4,6 +4,7 @@ use super::Invocation;
 use crate::commands;
 use bunko_aggregate::Rewrites;
 use bunko_authority::Asker;
+use bunko_observe::query_statistics::QueryStatistics;
 use bunko_operation::RunOn;
 use bunko_pipelines::operation_description::Activity;
 use bunko_pipelines::{PipelineContext, StageClient, Surroundings};
@@ -66,6 +67,10 @@ impl StageClient for Invocation<'_> {
 
     fn query_settings(&self) -> &AllQuerySettings {
         &self.service.query_settings
+    }
+
+    fn query_statistics(&self) -> &QueryStatistics {
+        &self.service.query_statistics
     }
 
     fn facts_of(&self, command: &str) -> Option<&'static CommandFacts> {

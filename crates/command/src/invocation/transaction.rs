@@ -66,7 +66,10 @@ impl Invocation<'_> {
     /// The state that the read concern asks for; `None` for the present one.
     pub(crate) fn state_asked(&self) -> Option<StateAsked> {
         let concern = &self.options.read_concern;
-        let is_older = || concern.is_majority && self.service.catalog.store().is_commit_held();
+        // A linearizable read of several members sees all that is written, and its reply waits until that is committed.
+        let waits = concern.is_linearizable && self.service.is_of_several();
+        let is_committed = concern.is_majority && !waits;
+        let is_older = || is_committed && self.service.catalog.store().is_commit_held();
         concern.state.or_else(|| is_older().then_some(StateAsked::Committed))
     }
 
@@ -80,7 +83,7 @@ impl Invocation<'_> {
         if let Some(transaction) = transaction.as_ref().and_then(|unit| unit.downcast_ref::<Transaction>()) {
             return match asked {
                 StateAsked::Present | StateAsked::Committed => Ok(()),
-                StateAsked::At(time) => catalog.set_time_of(transaction, time),
+                StateAsked::At(time) => catalog.set_time_of(transaction, time, self),
             };
         }
         let is_local = self.request.database == Namespace::OPLOG_DATABASE;
@@ -91,7 +94,7 @@ impl Invocation<'_> {
         if is_local {
             return Err(Failure::not_supported_yet("read concern snapshot for the database local"));
         }
-        let (at, read) = catalog.read_past(asked)?;
+        let (at, read) = catalog.read_past(asked, self)?;
         if let Some(context) = self.context.get() {
             context.operation().join(Arc::clone(&read) as _);
         }

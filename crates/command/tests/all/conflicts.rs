@@ -124,7 +124,7 @@ fn one_after_the_other_is_called() {
     let mut failed = clients.0.connection(5).take_hold().expect("a wait");
     assert_eq!(code(&clients.attempt(2, "abortTransaction: 1", "").expect("aborts")), 0);
     assert_eq!(called(&mut waiting), [true, true, false]);
-    // It is called, but its statement no longer conflicts.
+    // Transaction 3 is called, but its statement no longer conflicts.
     assert_eq!(code(&clients.begins(3, &update(3)).expect("nobody is in the way")), 0);
     assert_eq!(called(&mut waiting), [true, true, true]);
     assert_eq!(code(&clients.begins(4, &update(1)).expect("it is its turn")), 0);

@@ -123,7 +123,7 @@ fn the_oldest_idle_cursors_go_where_all_of_them_keep_too_much() {
 }
 
 #[test]
-fn nobody_elses_writes_fail_for_what_idle_cursors_keep_in_memory() {
+fn memory_kept_for_idle_cursors_fails_no_others_writes() {
     let engine = bunko_engines::find("memory").expect("an engine");
     let mut client = Client::start(engine, 16 << 20);
     let pad = "p".repeat(1 << 20);

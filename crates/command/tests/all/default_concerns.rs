@@ -34,7 +34,7 @@ fn told(reply: &DocumentBuf) -> (String, i64) {
 }
 
 #[test]
-fn of_two_that_set_one_half_each_neither_loses_its_own() {
+fn concurrent_changes_of_the_two_defaults_keep_both() {
     let log = LogOptions { history_bytes_max: Some(128 << 20), ..LogOptions::default() };
     let server = Server::start_as_member(&ENGINES[0], &EngineOptions::default(), log);
     let mut asks = connection(3);

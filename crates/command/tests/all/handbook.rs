@@ -203,7 +203,7 @@ fn place(stage: &Stage) -> String {
     let of_source = match (stage.source, stage.place) {
         (Source::Input, Place::Anywhere) => return "anywhere".to_owned(),
         (Source::Input, Place::Last) => return "last".to_owned(),
-        (Source::Input, Place::InChangeStream) => return "last, behind `$changeStream`".to_owned(),
+        (Source::Input, Place::InChangeStream) => return "last, after `$changeStream`".to_owned(),
         _ => "first",
     };
     match stage.subject {

@@ -43,7 +43,8 @@ fn each_document_is_joined_with_its_own_whether_one_by_one_or_by_a_table() {
     }
 }
 
-/// Several documents have the same value, some have arrays or none. Without an index a join has another table.
+/// Several documents have the same value, some have an array, and some have no value. Without an index, a join uses
+/// another table.
 #[test]
 fn a_join_by_an_index_gives_the_same_documents_in_the_same_order_as_one_without() {
     for engine in ENGINES {

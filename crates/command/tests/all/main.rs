@@ -1,5 +1,6 @@
 //! Commands against real stores on every engine.
 
+mod arbitrary;
 mod argument_rules;
 mod conflicts;
 mod correlated_join;

@@ -19,6 +19,12 @@ use datadriven::TestCase;
 const USERS: i32 = 1000;
 /// Orders, five for each user.
 const ORDERS: i32 = 5 * USERS;
+/// Reports, which are large.
+const REPORTS: i32 = 2 * USERS;
+/// Posts of twenty tenants.
+const POSTS: i32 = 2 * USERS;
+/// Shops, one at each degree of a square.
+const SHOPS: i32 = 2 * USERS;
 
 const INDEXES: &[&str] = &[
     "{createIndexes: 'users', indexes: [{key: {email: 1}, name: 'email', unique: true}, {key: {age: 1}, name: 'age'},
@@ -27,6 +33,14 @@ const INDEXES: &[&str] = &[
         {key: {key: 'hashed'}, name: 'key'}]}",
     "{createIndexes: 'orders', indexes: [{key: {user: 1}, name: 'user'}, {key: {state: 1, placed: -1}, name: 'state'},
         {key: {placed: 1}, name: 'placed'}, {key: {'lines.product': 1}, name: 'product'}]}",
+    "{createIndexes: 'reports', indexes: [{key: {day: 1}, name: 'day'}, {key: {score: 1}, name: 'score'},
+        {key: {'parts.kind': 1, 'parts.size': 1}, name: 'parts'}, {key: {'stats.2024': 1}, name: 'stats'},
+        {key: {'parts.0.size': 1}, name: 'first_size'}]}",
+    "{createIndexes: 'posts', indexes: [{key: {tenant: 1, author: 1, day: 1}, name: 'author'},
+        {key: {tenant: 1, editor: 1, day: 1}, name: 'editor'}, {key: {topic: 1}, name: 'topic'},
+        {key: {is_open: 1}, name: 'is_open'}, {key: {place: '2d'}, name: 'place'}, {key: {title: 'text'}, name: 'title'}]}",
+    "{createIndexes: 'shops', indexes: [{key: {city: 1, place: '2dsphere'}, name: 'city'}, {key: {rank: 1}, name: 'rank'},
+        {key: {place: '2dsphere', kind: 1}, name: 'kind'}, {key: {is_open: 1}, name: 'is_open'}]}",
     "{create: 'adults', viewOn: 'users', pipeline: [{$match: {age: {$gte: 18}}}]}",
     "{create: 'named', viewOn: 'users', pipeline: [{$project: {email: 1, age: 1, label: {$concat: ['$name', '!']}}}]}",
     "{create: 'shares', viewOn: 'users', pipeline: [{$set: {share: {$divide: [100, '$age']}}}]}",
@@ -71,10 +85,64 @@ fn order(id: i32) -> DocumentBuf {
     order
 }
 
+fn report(id: i32) -> DocumentBuf {
+    let part = |number: i32| DocumentBuf::new().with("kind", (id + number) % 20).with("size", id / 20 % 25 + number);
+    let mut parts = ArrayBuf::new();
+    parts.push(&part(0));
+    parts.push(&part(1));
+    DocumentBuf::new()
+        .with("_id", id)
+        .with("day", id % 50)
+        .with("score", id % 49)
+        .with("body", "word ".repeat(400).as_str())
+        .with("parts", &parts)
+        .with("stats", &DocumentBuf::new().with("2024", id % 100))
+}
+
+/// Each tenant has 100 posts: two of each author, four of each editor.
+fn post(id: i32) -> DocumentBuf {
+    let mut post = DocumentBuf::new()
+        .with("_id", id)
+        .with("tenant", id % 20)
+        .with("author", id / 20 % 50)
+        .with("editor", id / 20 % 25)
+        .with("topic", id % 100)
+        .with("is_open", id % 2 == 1)
+        .with("day", id)
+        .with("title", format!("w{}", id % 500).as_str());
+    let mut place = ArrayBuf::new();
+    place.push(id % 50);
+    place.push(id / 50);
+    post.append("place", &place);
+    post
+}
+
+/// Each city has 100 shops, in all places, as has each kind.
+fn shop(id: i32) -> DocumentBuf {
+    let mut place = ArrayBuf::new();
+    place.push(id % 50);
+    place.push(id / 50);
+    DocumentBuf::new()
+        .with("_id", id)
+        .with("city", id * 7 % 20)
+        .with("kind", id * 3 % 20)
+        .with("rank", id)
+        .with("is_open", id % 2 == 1)
+        .with("place", &DocumentBuf::new().with("type", "Point").with("coordinates", &place))
+}
+
+/// Makes the document with that `_id`.
+type Make = fn(i32) -> DocumentBuf;
+
 fn load(server: &mut Server) {
-    for (name, count, document) in
-        [("users", USERS, user as fn(i32) -> DocumentBuf), ("orders", ORDERS, order as fn(i32) -> DocumentBuf)]
-    {
+    let collections: [(&str, i32, Make); 5] = [
+        ("users", USERS, user),
+        ("orders", ORDERS, order),
+        ("reports", REPORTS, report),
+        ("posts", POSTS, post),
+        ("shops", SHOPS, shop),
+    ];
+    for (name, count, document) in collections {
         let mut documents = ArrayBuf::new();
         for id in 0..count {
             documents.push(&document(id));

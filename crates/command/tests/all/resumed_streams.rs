@@ -101,7 +101,7 @@ fn digits(token: &DocumentBuf) -> &str {
 }
 
 #[test]
-fn a_batch_is_resumed_at_what_was_looked_at_last() {
+fn a_batch_is_resumed_after_the_last_entry_examined() {
     for stages in ["", "{$match: {'fullDocument.wanted': true}}", "{$project: {clusterTime: 0, ns: 0}}"] {
         let mut client = Client::new();
         client.run("{create: 't'}");

@@ -86,6 +86,45 @@ fn codes(reply: DocumentRef<'_>) -> Vec<i64> {
     of(reply).into_iter().chain(statements.filter_map(|error| of(error.as_document()?))).collect()
 }
 
+fn connected(client: u64) -> ClientConnection {
+    let peer = Peer::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 40_000 + client as u16)));
+    ClientConnection::new(client as i32 + 100, peer)
+}
+
+/// `$out` renames a new collection to the name of the old one, which it drops.
+#[test]
+fn a_list_names_each_collection_once_while_collections_replace_each_other() {
+    let server = Server::start(&ENGINES[0], &EngineOptions::default());
+    let service = &server.service;
+    let run_text = |connection: &mut ClientConnection, command: &str| {
+        run(service, connection, shell::parse_document(command).expect("a command").as_ref())
+    };
+    run_text(&mut connected(0), "{insert: 'from', documents: [{_id: 1}]}");
+    std::thread::scope(|scope| {
+        let replacing = scope.spawn(|| {
+            let mut connection = connected(1);
+            for _ in 0..TURNS {
+                run_text(&mut connection, "{aggregate: 'from', pipeline: [{$out: 'c'}], cursor: {}}");
+            }
+        });
+        let mut connection = connected(2);
+        while !replacing.is_finished() {
+            for list in ["{listCollections: 1}", "{aggregate: 1, pipeline: [{$listClusterCatalog: {}}], cursor: {}}"] {
+                let reply = run_text(&mut connection, list);
+                let cursor = reply.as_ref().get("cursor").and_then(ValueRef::as_document).expect(list);
+                let listed = cursor.get("firstBatch").and_then(ValueRef::as_array).expect(list);
+                let of = |element: ValueRef<'_>| {
+                    let fields = element.as_document()?;
+                    fields.get("name").or(fields.get("ns"))?.as_str().map(str::to_owned)
+                };
+                let mut names: Vec<_> = listed.iter().filter_map(of).collect();
+                names.sort();
+                assert!(names.is_sorted_by(|one, next| one < next), "{names:?}");
+            }
+        }
+    });
+}
+
 #[test]
 fn commands_on_a_name_that_comes_and_goes_are_refused_for_their_own_reasons_alone() {
     for engine in &ENGINES[..2] {
@@ -97,8 +136,7 @@ fn commands_on_a_name_that_comes_and_goes_are_refused_for_their_own_reasons_alon
             for client in 0..CLIENTS {
                 let wrong = &wrong;
                 scope.spawn(move || {
-                    let peer = Peer::Tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 40_000 + client as u16)));
-                    let mut connection = ClientConnection::new(client as i32 + 100, peer);
+                    let mut connection = connected(client);
                     for turn in 0..TURNS {
                         let (command, _, allowed) = drawn(client << 32 | turn);
                         let parsed = shell::parse_document(command).expect("a command");

@@ -96,7 +96,7 @@ impl Server {
 
     /// The server as a replica set of one member.
     pub fn into_member(mut self) -> Self {
-        self.service.join_replica_set("rs0", &MemberHost::Given("localhost:27017".into())).expect("a new set");
+        self.service.join_replica_set("rs0", &MemberHost::Given("localhost:27017".into()), None).expect("a new set");
         self
     }
 

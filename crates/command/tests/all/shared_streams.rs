@@ -51,7 +51,7 @@ impl Streams {
         self.server.service.catalog.store().sync_history().expect("synced");
     }
 
-    /// Opens a stream at the present end, or behind an earlier event.
+    /// Opens a stream at the present end, or after an earlier event.
     fn open(&mut self) {
         let behind = (!self.tokens.is_empty() && self.random.below(2) == 0).then(|| {
             let place = self.random.below(self.tokens.len() as u64) as usize;

@@ -100,7 +100,7 @@ fn no_secret_of_users_is_shown_in_other_databases() {
 }
 
 #[test]
-fn what_is_no_secret_is_shown() {
+fn values_that_are_not_secrets_are_shown() {
     for command in [
         "{find: \"c\", filter: {token: \"t\", password: \"p\"}}",
         "{distinct: \"c\", key: \"password\"}",

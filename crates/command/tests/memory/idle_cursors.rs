@@ -128,7 +128,7 @@ const COMMANDS: &[&str] = &[
     "{aggregate: 'c', pipeline: [{$limit: 40}, {$lookup: {from: 'c', pipeline: [{$match: {g: 3}}], as: 'l'}}, {$unwind: '$l'}, \
      {$limit: 500}, {$project: {l: {_id: 1, pad: 1}}}], cursor: {batchSize: 3}}",
     "{aggregate: 'c', pipeline: [{$sort: {n: 1, _id: 1}}, {$unionWith: 'c'}], cursor: {batchSize: 3}}",
-    // It fails after some of its documents.
+    // The cursor fails after some of its documents.
     "{aggregate: 'c', pipeline: [{$sort: {n: 1, _id: 1}}, {$set: {q: {$divide: [1, {$subtract: ['$n', 70]}]}}}], \
      cursor: {batchSize: 3}}",
 ];
@@ -152,7 +152,7 @@ fn a_cursor_that_was_read_ahead_shows_the_same() {
 }
 
 #[test]
-fn one_that_was_read_ahead_ends_with_its_collection() {
+fn a_cursor_that_was_read_ahead_ends_with_its_collection() {
     for budget in [u64::MAX, BUDGET_BYTES] {
         let mut client = Client::start(budget);
         let (id, _) = client.open(COMMANDS[0]);

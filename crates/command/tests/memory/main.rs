@@ -1,5 +1,5 @@
 //! Tests how much memory commands use and cursors hold, with a counting allocator and a small budget. The allocator is
-//! the whole program's, so they are no part of the binary `all`.
+//! the whole program's, so they are not part of the binary `all`.
 
 mod idle_cursors;
 mod request_shapes;

@@ -198,7 +198,7 @@ fn measured(bytes: usize, limits: MemoryLimits, profile: &str) -> Vec<Measured> 
 }
 
 #[test]
-fn what_a_request_takes_is_within_a_factor_of_its_bytes() {
+fn memory_of_a_request_is_within_a_factor_of_its_bytes() {
     let measured = measured(MEASURED_BYTES, MemoryLimits::none(), UNNOTED);
     let mut beyond = Vec::new();
     for (shape, measured) in SHAPES.iter().zip(&measured) {

@@ -187,19 +187,16 @@ impl<'a> Aggregate<'a> {
         namespace: Option<&Namespace>,
     ) -> Result<Aggregation, Failure> {
         find::set_disk_use(self.allows_disk_use, invocation.operation());
-        let stages = self.stages.ok_or_else(|| {
-            let message = "BSON field 'aggregate.pipeline' is missing but a required field";
-            Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
-        })?;
+        let stages = self.stages.ok_or_else(|| Failure::missing_field("aggregate.pipeline"))?;
         let scope = match namespace {
             Some(namespace) => self.scope_over(invocation, namespace)?,
             None => self.scope.variables.define_in(invocation.scope_without_collection(self.scope.collation)?)?,
         };
         let mut aggregation = Aggregation::prepare(invocation, namespace, stages, scope)?;
-        aggregation.query.hint = match namespace {
+        aggregation.set_hint(match namespace {
             Some(namespace) => self.hint.read_over(&invocation.service.catalog, namespace)?,
             None => self.hint.read()?,
-        };
+        })?;
         Ok(aggregation)
     }
 
@@ -222,8 +219,7 @@ impl<'a> Aggregate<'a> {
 /// The most documents of the first batch that a `cursor` asks for.
 fn parse_batch_size(cursor: DocumentRef<'_>) -> Result<u64, Failure> {
     if let Some(unknown) = cursor.iter().find(|element| element.name != "batchSize") {
-        let message = format!("BSON field 'aggregate.cursor.{}' is an unknown field.", unknown.name);
-        return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
+        return Err(Failure::unknown_field(format_args!("aggregate.cursor.{}", unknown.name)));
     }
     Ok(Fields::new("aggregate.cursor", cursor).size("batchSize")?.unwrap_or(FIRST_BATCH_DOCUMENTS))
 }

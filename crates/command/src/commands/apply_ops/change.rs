@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_oplog_has_is_refused() {
+    fn changes_that_no_oplog_has_are_refused() {
         for (object, part) in [
             ("{$inc: {a: 1}}", "has no '$inc'"),
             ("{$set: {a: 1}, b: 1}", "has no 'b'"),

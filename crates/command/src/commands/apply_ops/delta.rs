@@ -185,7 +185,7 @@ impl<'a> Elements<'a> {
                     } else if let Some(index) = name.strip_prefix('s').and_then(index) {
                         (index, ElementChange::Inside(Inside::parse(diff, name, element.value)?))
                     } else {
-                        return Err(malformed(&format!("'{name}' is no part of an array's delta"), diff));
+                        return Err(malformed(&format!("'{name}' is not part of an array's delta"), diff));
                     };
                     elements.add(change, diff)?;
                 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Attempts of an operation, while other operations insert or delete its document.
 const ATTEMPTS_MAX: usize = 100;
 
-/// The catalog that the documents are in, and what was written to it.
+/// The catalog that the documents are in, and the last record that was written to it.
 pub(super) struct Documents<'s> {
     catalog: &'s Catalog,
     counters: &'s Counters,

@@ -99,14 +99,8 @@ fn namespace(entry: DocumentRef<'_>) -> Result<&str> {
 fn document<'a>(entry: DocumentRef<'a>, name: &str) -> Result<DocumentRef<'a>> {
     match entry.get(name) {
         Some(ValueRef::Document(document)) => Ok(document),
-        Some(other) => Err(Failure::type_mismatch(format!(
-            "BSON field 'applyOps.{name}' is the wrong type '{}', expected type 'object'",
-            other.kind().alias()
-        ))),
-        None => {
-            let message = format!("BSON field 'applyOps.{name}' is missing but a required field");
-            Err(Failure::new(ErrorCode(40414), message))
-        }
+        Some(other) => Err(Failure::wrong_type(format_args!("applyOps.{name}"), other, "type 'object'")),
+        None => Err(Failure::missing_field(format_args!("applyOps.{name}"))),
     }
 }
 

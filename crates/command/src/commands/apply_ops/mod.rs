@@ -1,7 +1,7 @@
 //! `applyOps`: applies oplog entries in their order, up to the first that fails.
 //!
 //! **Invariant:** entries that are applied twice in their order have the same effect as once: inserts replace, a delete
-//! of a missing document does nothing, and it is no failure that a collection or an index was created or dropped
+//! of a missing document does nothing, and it is not a failure that a collection or an index was created or dropped
 //! before. It is a failure if the document of an update is missing, or the collection of an insert or an update.
 //! Source: MongoDB manual, "applyOps"; the fields of oplog entries as `local.oplog.rs` shows them.
 
@@ -133,10 +133,7 @@ fn parse(entries: ArrayRef<'_>) -> Result<Vec<Entry<'_>>> {
         .enumerate()
         .map(|(index, entry)| match entry {
             ValueRef::Document(entry) => Entry::parse(entry),
-            other => Err(Failure::type_mismatch(format!(
-                "BSON field 'applyOps.applyOps.{index}' is the wrong type '{}', expected type 'object'",
-                other.kind().alias()
-            ))),
+            other => Err(Failure::wrong_type(format_args!("applyOps.applyOps.{index}"), other, "type 'object'")),
         })
         .collect()
 }

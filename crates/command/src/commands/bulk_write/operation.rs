@@ -5,7 +5,7 @@ use crate::commands::update;
 use crate::hint_option::HintOption;
 use crate::write_statement::check_modification;
 use bunko_bson::{DocumentRef, number};
-use bunko_errors::{ErrorCode, Failure, Result};
+use bunko_errors::{Failure, Result};
 use bunko_query::write::{DeleteStatement, UpdateStatement, Upsert};
 use bunko_request::field_kinds::{Field, Kind, NOT_NEGATIVE, field};
 use bunko_request::fields::Fields;
@@ -61,10 +61,7 @@ impl<'a> Operation<'a> {
             "insert" => ("insert", INSERT_FIELDS),
             "update" => ("update", UPDATE_FIELDS),
             "delete" => ("delete", DELETE_FIELDS),
-            unknown => {
-                let message = format!("BSON field 'bulkWrite.ops.{unknown}' is an unknown field.");
-                return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
-            }
+            unknown => return Err(Failure::unknown_field(format_args!("bulkWrite.ops.{unknown}"))),
         };
         let fields = statement("bulkWrite.ops", operation, known)?;
         let namespace = parse_namespace(&fields, name, namespaces)?;

@@ -53,12 +53,7 @@ impl<'a> IndexChange<'a> {
                 "unique" if is_given => change.unique = Some(flag(&place, value)?),
                 "prepareUnique" if is_given => change.prepare_unique = Some(flag(&place, value)?),
                 "name" | "keyPattern" | "expireAfterSeconds" | "hidden" | "unique" | "prepareUnique" => {}
-                _ => {
-                    return Err(Failure::new(
-                        ErrorCode::IDL_UNKNOWN_FIELD,
-                        format!("BSON field '{place}' is an unknown field."),
-                    ));
-                }
+                _ => return Err(Failure::unknown_field(place)),
             }
         }
         Ok(change)
@@ -76,7 +71,7 @@ impl<'a> IndexChange<'a> {
         if self.unique.is_some() || self.prepare_unique.is_some() || self.expire_after_seconds.is_some() {
             return Err(invalid("indexes of time-series collections are not unique and expire nothing"));
         }
-        // The `_id` index of the buckets is no index of the time series.
+        // The `_id` index of the buckets is not an index of the time series.
         match self.name {
             Some(ID_INDEX) => Err(Failure::new(ErrorCode::INDEX_NOT_FOUND, format!("cannot find index {ID_INDEX}"))),
             _ => Ok(()),

@@ -16,7 +16,7 @@ use crate::target::Target;
 use crate::validation_options::ValidationOptions;
 use bunko_authority::privileges::collections;
 use bunko_bson::{DocumentBuf, DocumentRef, Type, ValueRef, Writer};
-use bunko_catalog::{Conversion, Namespace};
+use bunko_catalog::{Collection, Conversion, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::facts::{Changes, CommandFacts, Stability, WriteConcernUse};
 use bunko_request::field_kinds::{Field, Kind, field};
@@ -67,58 +67,45 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     if request.is_dry_run {
         request.check_dry_run()?;
     }
-    let CollMod { index, validation, images, is_dry_run, expiry, size, documents, mixes_schemas, .. } = &request;
-    let (images, is_dry_run, expiry, mixes_schemas) = (*images, *is_dry_run, *expiry, *mixes_schemas);
-    let (size, documents) = (*size, *documents);
     collection_uuid::check(&invocation.service.catalog, &namespace, request.uuid)?;
-    let collection = match Target::of(&invocation.service.catalog, invocation, &namespace)? {
-        Target::Collection(collection) => collection,
+    match Target::of(&invocation.service.catalog, invocation, &namespace)? {
+        Target::Collection(collection) => modify_collection(invocation, reply, &collection, &request),
         Target::TimeSeries(series) => {
-            if mixes_schemas == Some(false) {
+            if request.mixes_schemas == Some(false) {
                 return Err(invalid(format!("'{MIXED_SCHEMA}' cannot be set to false")).into());
             }
-            if let Some(index) = index {
+            if let Some(index) = &request.index {
                 index.check_of_series()?;
                 let key = index.bucket_key(&series.options)?;
                 let index = index.by_key(key.as_ref().map(DocumentBuf::as_ref));
                 index.run(invocation, &series.buckets, Conversion::Done, reply)?;
             }
-            return Ok(time_series::modify(invocation, &namespace, &series, &request)?);
+            Ok(time_series::modify(invocation, &namespace, &series, &request)?)
         }
-        Target::View | Target::Unstored(_) | Target::Absent => {
-            return Ok(view::modify(invocation, &namespace, &request)?);
-        }
-    };
-    if request.is_given("viewOn") || request.is_given("pipeline") {
-        return Err(invalid("cannot modify view options on a non-view collection").into());
+        Target::View | Target::Unstored(_) | Target::Absent => Ok(view::modify(invocation, &namespace, &request)?),
     }
-    if mixes_schemas.is_some() && (*collection.options()).as_ref().get("timeseries").is_none() {
-        return Err(
-            invalid(format!("'{MIXED_SCHEMA}' is only supported on time-series collections: {namespace}")).into()
-        );
-    }
-    if request.is_given("timeseries") {
-        return Err(invalid(format!("'timeseries' is only supported on time-series collections: {namespace}")).into());
-    }
-    if expiry != Expiry::Unchanged && !collection.is_clustered() {
-        let kinds = "time-series collections or with the 'clusteredIndex' option";
-        return Err(invalid(format!("'{}' is only supported on {kinds}: {namespace}", expiry_option::NAME)).into());
-    }
-    let is_capped = collection.is_capped();
-    if !is_capped && (size.is_some() || documents.is_some()) {
-        return Err(invalid(format!("Collection {namespace} is not capped")).into());
-    }
+}
+
+fn modify_collection(
+    invocation: &mut Invocation<'_>,
+    reply: &mut Writer<'_>,
+    collection: &Collection,
+    request: &CollMod<'_>,
+) -> Result<(), Halt> {
+    let namespace = collection.namespace();
+    request.check_of_collection(collection)?;
+    let CollMod { index, validation, images, expiry, size, documents, .. } = request;
     validation.check(invocation, &namespace)?;
     if let Some(index) = index {
-        let conversion = if is_dry_run { Conversion::Tried } else { Conversion::Done };
-        index.run(invocation, &collection, conversion, reply)?;
+        let conversion = if request.is_dry_run { Conversion::Tried } else { Conversion::Done };
+        index.run(invocation, collection, conversion, reply)?;
     }
-    if is_dry_run {
+    if request.is_dry_run {
         return Ok(());
     }
     // A command that changes nothing at all is still recorded, so that change streams report it.
     if index.is_some()
-        && expiry == Expiry::Unchanged
+        && *expiry == Expiry::Unchanged
         && !validation.are_given()
         && images.is_none()
         && size.is_none()
@@ -130,14 +117,14 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     for (name, value) in request.given.iter().filter(|(name, _)| RECORDED.contains(name)) {
         command.append(name, *value);
     }
-    let catalog = &invocation.service.catalog;
+    let (catalog, is_capped) = (&invocation.service.catalog, collection.is_capped());
     let lsn = catalog.change_options(&namespace, &command, &*invocation, &mut |options| {
         let mut options = if validation.are_given() { validation.put_into(options) } else { options.to_owned() };
         if let Some(images) = images {
-            options = with_images(options.as_ref(), images);
+            options = with_images(options.as_ref(), *images);
         }
         if is_capped {
-            options = capped_options::put_into(options.as_ref(), size, documents);
+            options = capped_options::put_into(options.as_ref(), *size, *documents);
         }
         Ok(expiry.put_into(options.as_ref()))
     })?;
@@ -204,6 +191,30 @@ impl<'a> CollMod<'a> {
 
     fn is_given(&self, option: &str) -> bool {
         self.given(option).is_some()
+    }
+
+    /// Refuses options that a collection does not have.
+    fn check_of_collection(&self, collection: &Collection) -> Result<()> {
+        let namespace = collection.namespace();
+        if self.is_given("viewOn") || self.is_given("pipeline") {
+            return Err(invalid("cannot modify view options on a non-view collection"));
+        }
+        let is_of_series = || (*collection.options()).as_ref().get("timeseries").is_some();
+        if self.mixes_schemas.is_some() && !is_of_series() {
+            let message = format!("'{MIXED_SCHEMA}' is only supported on time-series collections: {namespace}");
+            return Err(invalid(message));
+        }
+        if self.is_given("timeseries") {
+            return Err(invalid(format!("'timeseries' is only supported on time-series collections: {namespace}")));
+        }
+        if self.expiry != Expiry::Unchanged && !collection.is_clustered() {
+            let kinds = "time-series collections or with the 'clusteredIndex' option";
+            return Err(invalid(format!("'{}' is only supported on {kinds}: {namespace}", expiry_option::NAME)));
+        }
+        if !collection.is_capped() && (self.size.is_some() || self.documents.is_some()) {
+            return Err(invalid(format!("Collection {namespace} is not capped")));
+        }
+        Ok(())
     }
 
     /// Refuses a dry run, unless the only change is that an index becomes unique.

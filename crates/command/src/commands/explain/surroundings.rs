@@ -10,7 +10,7 @@ use bunko_settings::query_settings::{ShapeHash, shape_of};
 /// Appends the fields that each explanation has: the shape's hash, the command, the server, and its limits.
 pub(super) fn write_surroundings(invocation: &Invocation<'_>, reply: &mut Writer<'_>, subject: &Subject<'_>) {
     let body = subject.body;
-    if subject.command.has_query_shape() {
+    if subject.command.takes_query_settings() {
         let shape = shape_of(subject.command, invocation.request.database, body);
         reply.append("queryShapeHash", ShapeHash::of(&shape).to_string().as_str());
     }

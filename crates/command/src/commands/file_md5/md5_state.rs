@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_state_is_refused() {
+    fn malformed_states_are_refused() {
         let mut state = encode(&Md5::new());
         assert!(decode(&state).is_some() && decode(&state[1..]).is_none());
         state[LEFT].copy_from_slice(&64_u32.to_le_bytes());

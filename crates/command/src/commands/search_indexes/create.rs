@@ -79,16 +79,10 @@ fn read(invocation: &Invocation<'_>, position: usize, document: DocumentRef<'_>)
             ("definition", ValueRef::Document(found)) => sent = Some(found),
             ("name" | "type", other) => return Err(invocation.mismatch(&path, other, "type 'string'")),
             ("definition", other) => return Err(invocation.mismatch(&path, other, "type 'object'")),
-            _ => {
-                let message = format!("BSON field 'createSearchIndexes.{path}' is an unknown field.");
-                return Err(Failure::new(ErrorCode::IDL_UNKNOWN_FIELD, message));
-            }
+            _ => return Err(Failure::unknown_field(format_args!("createSearchIndexes.{path}"))),
         }
     }
-    let sent = sent.ok_or_else(|| {
-        let message = "BSON field 'createSearchIndexes.indexes.definition' is missing but a required field";
-        Failure::new(ErrorCode::IDL_FAILED_TO_PARSE, message)
-    })?;
+    let sent = sent.ok_or_else(|| Failure::missing_field("createSearchIndexes.indexes.definition"))?;
     let path = format!("userCommand.indexes[{position}]");
     if name.is_empty() {
         return Err(Failure::bad_value(format!("\"{path}.name\" cannot be empty")));

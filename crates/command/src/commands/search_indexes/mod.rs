@@ -30,7 +30,7 @@ enum Wanted<'a> {
 impl<'a> Wanted<'a> {
     /// Reads `name` or `id`.
     /// # Errors
-    /// `InvalidOptions` if both are given; `TypeMismatch` if one is no string.
+    /// `InvalidOptions` if both are given; `TypeMismatch` if one is not a string.
     fn parse(fields: &Fields<'a>) -> Result<Option<Self>> {
         match (fields.string("name")?, fields.string("id")?) {
             (Some(_), Some(_)) => {

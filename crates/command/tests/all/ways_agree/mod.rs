@@ -1,4 +1,4 @@
-//! A filter finds the same documents in every command: shown, counted, grouped, updated or deleted; behind stages, through
+//! A filter finds the same documents in every command: shown, counted, grouped, updated or deleted; after stages, through
 //! views and inside other pipelines; with each set of indexes and by none; with each rewrite of pipelines on and off; and
 //! in a transaction with changes of its own. Errors are the same too.
 //!
@@ -14,8 +14,8 @@ use bunko_engines::{ENGINES, EngineOptions};
 use bunko_store::LogOptions;
 use bunko_testkit::random::Random;
 use bunko_testkit::shell;
-use generator::{document, filter};
-use ways::{DELETE, STAGES, Said, WAYS, WINDOWS, Way};
+use generator::{document, filter, sort, variables};
+use ways::{DELETE, GROUPED, SORTED, STAGES, Said, WAYS, WINDOWS, Way};
 
 const DATABASE: &str = "agree";
 const FILTERS: u64 = 5_000;
@@ -29,11 +29,15 @@ const ASKED: u64 = 3;
 static COLLECTIONS: [&str; 3] = ["q", "some", "bare"];
 
 /// Names of indexes: first those that contain all documents, then those that contain some, so that a hint finds only these.
-const WHOLE: [&str; 7] = ["n", "op", "oqh", "s", "sh", "h", "hs"];
-const SOME: [&str; 6] = ["sci", "w", "g", "place", "partial", "sparse"];
+const WHOLE: [&str; 13] = ["n", "op", "oqh", "s", "sh", "h", "hs", "hn", "sn", "sx", "v0", "v0p", "shid"];
+const SOME: [&str; 8] = ["sci", "g", "place", "partial", "sparse", "splace", "placehn", "gs"];
+/// Names of wildcard indexes. They serve only filters that ask for one of their paths; a hint of one is refused for others.
+const WILDCARD: [&str; 4] = ["w", "all", "hw", "few"];
+/// No plan uses the hinted index.
+const NO_QUERY_EXECUTION_PLANS: i32 = 291;
 
 const TEXT_INDEX: &str = "{key: {t: 'text'}, name: 'text', default_language: 'none'}";
-const INDEXES: [&str; 13] = [
+const INDEXES: [&str; 25] = [
     "{key: {n: 1}, name: 'n'}",
     "{key: {'o.p': 1}, name: 'op'}",
     "{key: {'o.q': -1, h: 1}, name: 'oqh'}",
@@ -41,10 +45,22 @@ const INDEXES: [&str; 13] = [
     "{key: {s: 1, h: -1}, name: 'sh'}",
     "{key: {h: 'hashed'}, name: 'h'}",
     "{key: {h: 'hashed', s: 1}, name: 'hs'}",
+    "{key: {h: 1, n: 1}, name: 'hn'}",
+    "{key: {s: 1, n: 1}, name: 'sn'}",
+    "{key: {s: -1, x: 1}, name: 'sx'}",
+    "{key: {'v.0': 1}, name: 'v0'}",
+    "{key: {'v.0.p': -1, s: 1}, name: 'v0p'}",
     "{key: {s: 1, n: 1}, name: 'sci', collation: {locale: 'en', strength: 2}}",
     "{key: {'w.$**': 1}, name: 'w'}",
+    "{key: {'$**': -1}, name: 'all'}",
+    "{key: {h: 1, 'w.$**': 1}, name: 'hw'}",
+    "{key: {'$**': 1}, name: 'few', wildcardProjection: {'w.a': 1, n: 1, o: 1}}",
     "{key: {g: '2d'}, name: 'g'}",
     "{key: {place: '2dsphere'}, name: 'place'}",
+    "{key: {s: 1, h: 1, _id: 1}, name: 'shid'}",
+    "{key: {s: 1, place: '2dsphere'}, name: 'splace'}",
+    "{key: {place: '2dsphere', h: 1, n: -1}, name: 'placehn'}",
+    "{key: {g: '2d', s: 1}, name: 'gs'}",
     "{key: {n: 1, s: 1}, name: 'partial', partialFilterExpression: {n: {$gt: 2}}}",
     "{key: {x: 1}, name: 'sparse', sparse: true}",
 ];
@@ -63,6 +79,8 @@ struct World {
     transaction: Option<Transaction>,
     /// Number of transactions so far.
     transactions: i64,
+    /// Number of filters that a hinted wildcard index served.
+    hints_served: u64,
 }
 
 /// A filter with the options that it is asked with.
@@ -121,7 +139,7 @@ fn error(reply: &DocumentBuf) -> Option<i32> {
 impl World {
     fn start(seed: u64) -> Self {
         let server = Server::start_for_tests(&ENGINES[0], &EngineOptions::default(), LogOptions::default());
-        let mut world = Self { server, random: Random(seed), transaction: None, transactions: 0 };
+        let mut world = Self { server, random: Random(seed), transaction: None, transactions: 0, hints_served: 0 };
         let mut documents = ArrayBuf::new();
         (0..DOCUMENTS).for_each(|id| _ = documents.push(&parsed(&document(id, &mut world.random))));
         for collection in COLLECTIONS {
@@ -192,19 +210,20 @@ impl World {
 
     /// Asks in a way that takes the question; the result must be the expected one.
     fn check(&mut self, question: &Question<'_>, expected: &Result<Said, i32>) {
+        let way = self.fitting(question);
+        let (command, said) = self.ask(way, question);
+        assert!(agree(expected, &said), "{command}\n{said:?} instead of {expected:?}");
+    }
+
+    /// A way that takes the question.
+    fn fitting(&mut self, question: &Question<'_>) -> &'static Way {
         let fits = |way: &&Way| {
             way.takes(&question.hint, question.collation)
                 && (way.takes_text() || !question.has_text())
                 && (way.is_transactional() || self.transaction.is_none())
         };
         let ways: Vec<_> = WAYS.iter().filter(fits).collect();
-        let way = ways[self.random.below(ways.len() as u64) as usize];
-        let (command, said) = self.ask(way, question);
-        let agrees = match (expected, &said) {
-            (Ok(expected), Ok(said)) => expected.agrees(said),
-            (expected, said) => expected == said,
-        };
-        assert!(agrees, "{command}\n{said:?} instead of {expected:?}");
+        ways[self.random.below(ways.len() as u64) as usize]
     }
 
     /// Skips and limits, and deletes in a transaction that is aborted.
@@ -252,7 +271,52 @@ impl World {
         self.server.run(1, "admin", abort.as_ref());
     }
 
+    /// Sorts, skips and limits in several ways, and asks for a few documents of each group.
+    fn check_orders(&mut self, question: &Question<'_>) {
+        let (sort, skip, limit) = (sort(&mut self.random), self.random.below(3), 1 + self.random.below(6));
+        let cut =
+            if skip > 0 { format!("{{$skip: {skip}}}, {{$limit: {limit}}}") } else { format!("{{$limit: {limit}}}") };
+        let renamed = sort.replace("'n'", "renamed");
+        let placed = |command: &str| {
+            let command = command.replace("SORT", &sort).replace("RENAMED", &renamed).replace("CUT", &cut);
+            command.replace("SKIPPED", &skip.to_string()).replace("LIMITED", &limit.to_string())
+        };
+        let bare = Question { collection: "bare", ..question.clone() };
+        let expected = self.said(&SORTED[0], &placed, &bare);
+        for _ in 0..ASKED {
+            let way = &SORTED[self.random.below(SORTED.len() as u64) as usize];
+            if !way.takes(&question.hint, question.collation) {
+                continue;
+            }
+            let collection = self.random.pick(question.collections());
+            let said = self.said(way, &placed, &Question { collection, ..question.clone() });
+            assert_eq!(said.1, expected.1, "{}\ninstead of\n{}", said.0, expected.0);
+        }
+        if !question.collation.is_empty() {
+            // Strings that compare as equal are one group, and the first of them in the input names it.
+            return;
+        }
+        let grouped = &GROUPED[self.random.below(GROUPED.len() as u64) as usize];
+        let expected = self.said(grouped, &str::to_owned, &bare);
+        let said = self.said(grouped, &str::to_owned, &Question { collection: "q", ..question.clone() });
+        assert_eq!(said.1, expected.1, "{}", said.0);
+    }
+
+    fn said(
+        &mut self,
+        way: &Way,
+        placed: &dyn Fn(&str) -> String,
+        question: &Question<'_>,
+    ) -> (String, Result<Said, i32>) {
+        let command = placed(&question.command(way, &STAGES, &mut self.random));
+        let said = self.run(&parsed(&command)).map(|reply| (way.reads)(reply.as_ref()));
+        (command, said)
+    }
+
     fn check_hints(&mut self, question: &Question<'_>, scanned: &Result<Said, i32>) {
+        if self.random.one_in(3) {
+            return self.check_wildcard_hints(question, scanned);
+        }
         let number = self.random.below((WHOLE.len() + SOME.len()) as u64) as usize;
         let name = WHOLE.iter().chain(&SOME).nth(number).expect("an index");
         let hinted = question.with(format!(", hint: '{name}'"));
@@ -260,6 +324,32 @@ impl World {
         let is_whole = number < WHOLE.len();
         assert!(!is_whole || found == *scanned, "{command}\n{found:?} instead of {scanned:?}");
         self.check(&hinted, &found);
+    }
+}
+
+impl World {
+    /// A hinted wildcard index gives what a scan gives, or none of the ways can use it. After other stages the filter may
+    /// not reach the query, and then the index cannot serve it there.
+    fn check_wildcard_hints(&mut self, question: &Question<'_>, scanned: &Result<Said, i32>) {
+        let hinted = question.with(format!(", hint: '{}'", self.random.pick(&WILDCARD)));
+        let (command, found) = self.ask(&WAYS[0], &hinted);
+        let is_refused = found == Err(NO_QUERY_EXECUTION_PLANS);
+        assert!(is_refused || found == *scanned, "{command}\n{found:?} instead of {scanned:?}");
+        self.hints_served += u64::from(!is_refused);
+        for _ in 0..ASKED {
+            let way = self.fitting(&hinted);
+            let (command, said) = self.ask(way, &hinted);
+            let is_behind = way.command.contains("BEHIND") && said == Err(NO_QUERY_EXECUTION_PLANS);
+            assert!(is_behind || agree(&found, &said), "{command}\n{said:?} instead of {found:?}");
+        }
+    }
+}
+
+/// Whether two ways say the same.
+fn agree(expected: &Result<Said, i32>, said: &Result<Said, i32>) -> bool {
+    match (expected, said) {
+        (Ok(expected), Ok(said)) => expected.agrees(said),
+        (expected, said) => expected == said,
     }
 }
 
@@ -277,7 +367,9 @@ fn every_way_of_asking_finds_the_same() {
         let filter = filter(&mut world.random);
         let collation = if world.random.one_in(4) { "collation: {locale: 'en', strength: 2}" } else { "" };
         let collation = if filter.contains("$text") { "" } else { collation };
-        let question = Question { collection: "q", filter: &filter, hint: String::new(), collation };
+        let hint =
+            if filter.contains("$$asked") { format!(", let: {}", variables(&mut world.random)) } else { String::new() };
+        let question = Question { collection: "q", filter: &filter, hint, collation };
         // No index serves the collection without indexes. A search for text needs one.
         let scanned = if question.has_text() { "q" } else { "bare" };
         let (_, expected) = world.ask(&WAYS[0], &Question { collection: scanned, ..question.clone() });
@@ -285,20 +377,27 @@ fn every_way_of_asking_finds_the_same() {
             let collection = world.random.pick(question.collections());
             world.check(&Question { collection, ..question.clone() }, &expected);
         }
-        if !question.has_text() && world.random.one_in(2) {
+        if !question.has_text() && question.hint.is_empty() && world.random.one_in(2) {
             world.check_hints(&question, &expected);
+        }
+        if !question.has_text() && expected.is_ok() && world.random.one_in(2) {
+            world.check_orders(&question);
         }
         match &expected {
             Ok(said) => found += u64::from(said.count() > 0),
             Err(_) => refused += 1,
         }
-        if world.random.one_in(5) {
+        if question.hint.is_empty() && world.random.one_in(5) {
             if let Ok(said) = &expected {
                 world.check_parts(&question, said);
             }
             world.check_own_changes(&question);
         }
     }
-    println!("{count} filters from seed {seed}; {found} found something, {refused} were refused");
+    let served = world.hints_served;
+    println!(
+        "{count} filters from seed {seed}; {found} found something, {refused} were refused; {served} by wildcards"
+    );
     assert!(found * 3 > count && refused * 4 < count, "most of them find something");
+    assert!(served * 100 > count, "wildcard indexes serve some of them");
 }

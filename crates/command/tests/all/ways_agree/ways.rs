@@ -64,6 +64,17 @@ fn values(reply: DocumentRef<'_>) -> Said {
     sorted(reply.get("values").and_then(ValueRef::as_array).expect("values").iter().map(shell::print))
 }
 
+/// The `_id`s in their order.
+fn ids_in_order(reply: DocumentRef<'_>) -> Said {
+    let id = |document: DocumentRef<'_>| document.get("_id").map_or_else(String::new, shell::print);
+    Said::Ids(batch(reply).into_iter().map(id).collect())
+}
+
+/// Whole documents, in no order.
+fn documents(reply: DocumentRef<'_>) -> Said {
+    sorted(batch(reply).into_iter().map(|document| shell::print(ValueRef::Document(document))))
+}
+
 fn explained(reply: DocumentRef<'_>) -> Said {
     let statistics = reply.get("executionStats").and_then(ValueRef::as_document).expect("statistics");
     Said::Count(statistics.get("nReturned").and_then(number::as_i64_exact).expect("nReturned"))
@@ -79,7 +90,10 @@ pub struct Way {
 impl Way {
     /// Whether a hint, or a collation, may stand in the command.
     pub fn takes(&self, hint: &str, collation: &str) -> bool {
-        self.command.contains("OPTIONS")
+        // Only these commands define variables for the filter.
+        let takes_variables =
+            || ["{find", "{explain: {find", "{aggregate"].iter().any(|name| self.command.starts_with(name));
+        self.command.contains("OPTIONS") && (!hint.contains("let: ") || takes_variables())
             || hint.is_empty() && (collation.is_empty() || self.command.contains("COLLATED"))
     }
 
@@ -89,7 +103,7 @@ impl Way {
         !["{count", "{explain", "{update"].iter().any(is_refused) && !self.command.contains("$unionWith")
     }
 
-    /// Whether MongoDB accepts `$text` there: in the first stage, and not behind the stages of a view.
+    /// Whether MongoDB accepts `$text` there: in the first stage, and not after the stages of a view.
     pub fn takes_text(&self) -> bool {
         !self.command.contains("[BEHIND") && !self.command.contains("'FROM_")
     }
@@ -177,6 +191,103 @@ pub static WINDOWS: [Way; 4] = [
     ),
 ];
 
+/// Ways that sort, skip and limit, before and after stages that keep every document. The others are compared with the
+/// first, the order included. `CUT` stands for `$skip` and `$limit`, `RENAMED` for the sort after `n` was renamed.
+pub static SORTED: [Way; 16] = [
+    way("{find: 'FROM', filter: FILTER, sort: SORT, skip: SKIPPED, limit: LIMITED, projection: {_id: 1} OPTIONS}", ids_in_order),
+    way("{find: 'FROM', filter: FILTER, sort: SORT, skip: SKIPPED, limit: LIMITED OPTIONS}", ids_in_order),
+    way("{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$sort: SORT}, CUT, {$project: {_id: 1}}], cursor: {} OPTIONS}", ids_in_order),
+    way("{aggregate: 'FROM', pipeline: [{$sort: SORT}, {$match: FILTER}, CUT], cursor: {} OPTIONS}", ids_in_order),
+    way("{aggregate: 'FROM', pipeline: [BEHIND, {$match: FILTER}, {$sort: SORT}, CUT], cursor: {} OPTIONS}", ids_in_order),
+    way(
+        "{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$lookup: {from: 'none', localField: 'n', foreignField: 'n', as: 'zz'}},
+            {$sort: SORT}, CUT, {$project: {_id: 1}}], cursor: {} OPTIONS}",
+        ids_in_order,
+    ),
+    way(
+        "{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$sort: SORT},
+            {$lookup: {from: 'one', pipeline: [], as: 'zz'}}, {$unwind: '$zz'}, CUT], cursor: {} OPTIONS}",
+        ids_in_order,
+    ),
+    way(
+        "{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$lookup: {from: 'one', pipeline: [], as: 'zz'}}, {$unwind: '$zz'},
+            {$sort: SORT}, CUT], cursor: {} OPTIONS}",
+        ids_in_order,
+    ),
+    way("{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$set: {zz: {$add: ['$_id', 1]}}}, {$sort: SORT}, CUT], cursor: {} OPTIONS}", ids_in_order),
+    way(
+        "{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$project: {n: 1, s: 1, h: 1, x: 1, o: 1, w: 1, v: 1}}, {$sort: SORT}, CUT],
+            cursor: {} OPTIONS}",
+        ids_in_order,
+    ),
+    way(
+        "{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$unwind: {path: '$zz', preserveNullAndEmptyArrays: true}}, {$sort: SORT},
+            CUT], cursor: {} OPTIONS}",
+        ids_in_order,
+    ),
+    way(
+        "{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$group: {_id: '$_id', d: {$first: '$$ROOT'}}}, {$replaceWith: '$d'},
+            {$sort: SORT}, CUT], cursor: {} OPTIONS}",
+        ids_in_order,
+    ),
+    way("{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$set: {renamed: '$n'}}, {$sort: RENAMED}, CUT], cursor: {} OPTIONS}", ids_in_order),
+    way(
+        "{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$sort: SORT}, CUT, {$group: {_id: null, ids: {$push: '$_id'}}},
+            {$unwind: '$ids'}, {$project: {_id: '$ids'}}], cursor: {} OPTIONS}",
+        ids_in_order,
+    ),
+    way(
+        "{aggregate: 'one', pipeline: [{$lookup: {from: 'FROM', pipeline: [{$match: FILTER}, {$sort: SORT}, CUT], as: 'f'}},
+            {$unwind: '$f'}, {$replaceWith: '$f'}], cursor: {} COLLATED}",
+        ids_in_order,
+    ),
+    way(
+        "{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$facet: {f: [{$sort: SORT}, CUT]}}, {$unwind: '$f'}, {$replaceWith: '$f'}],
+            cursor: {} OPTIONS}",
+        ids_in_order,
+    ),
+];
+
+/// Groups that need only a few documents each. Each is compared with itself on the collection without indexes.
+pub static GROUPED: [Way; 9] = [
+    way(
+        "{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$group: {_id: '$s', f: {$topN: {n: 2, sortBy: {h: 1, _id: 1}, output: '$_id'}}}}], cursor: {} OPTIONS}",
+        documents,
+    ),
+    way(
+        "{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$group: {_id: '$s', f: {$bottomN: {n: 3, sortBy: {h: 1, _id: 1}, output: '$_id'}}}}], cursor: {} OPTIONS}",
+        documents,
+    ),
+    way(
+        "{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$group: {_id: '$s', f: {$bottomN: {n: 1, sortBy: {h: -1, _id: -1}, output: '$_id'}}}}], cursor: {} OPTIONS}",
+        documents,
+    ),
+    way(
+        "{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$sort: {s: 1, h: 1, _id: 1}}, {$group: {_id: '$s', f: {$firstN: {n: 2, input: '$_id'}}, l: {$first: '$_id'}}}], cursor: {} OPTIONS}",
+        documents,
+    ),
+    way(
+        "{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$sort: {s: -1, h: -1, _id: -1}}, {$group: {_id: '$s', f: {$firstN: {n: 3, input: '$_id'}}}}], cursor: {} OPTIONS}",
+        documents,
+    ),
+    way(
+        "{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$sort: {s: 1, h: 1, _id: 1}}, {$group: {_id: '$s', f: {$lastN: {n: 1, input: '$_id'}}, l: {$last: '$_id'}}}], cursor: {} OPTIONS}",
+        documents,
+    ),
+    way(
+        "{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$sort: {s: 1, h: 1, _id: 1}}, {$group: {_id: '$s', f: {$lastN: {n: 2, input: '$_id'}}}}], cursor: {} OPTIONS}",
+        documents,
+    ),
+    way(
+        "{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$group: {_id: '$s', f: {$maxN: {n: 2, input: '$_id'}}, m: {$min: '$_id'}}}], cursor: {} OPTIONS}",
+        documents,
+    ),
+    way(
+        "{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$group: {_id: '$s', f: {$minN: {n: 2, input: '$_id'}}}}], cursor: {} OPTIONS}",
+        documents,
+    ),
+];
+
 pub static DELETE: Way = way("{delete: 'FROM', deletes: [{q: FILTER, limit: 0 OPTIONS}]}", n);
 
 /// Stages that keep every document and its fields.
@@ -184,7 +295,7 @@ pub const STAGES: [&str; 17] = [
     "{$set: {zz: 1}}",
     "{$unset: 'zz'}",
     "{$project: {zz: 0}}",
-    "{$project: {n: 1, s: 1, h: 1, x: 1, o: 1, w: 1, g: 1, place: 1, t: 1}}",
+    "{$project: {n: 1, s: 1, h: 1, x: 1, o: 1, w: 1, g: 1, place: 1, t: 1, v: 1}}",
     "{$sort: {_id: -1}}",
     "{$sort: {h: 1}}",
     "{$lookup: {from: 'none', localField: 'n', foreignField: 'n', as: 'zz'}}",
