@@ -3,54 +3,26 @@
 use crate::login::{Access, Logins};
 use crate::metrics::{self, Format};
 use bunko_command::Service;
+use bunko_http_port::{Arrival, PasswordChecks, Site};
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ACCEPT, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::{Method, Request, Response, StatusCode};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::Semaphore;
-
-/// How long the reply to a wrong password waits.
-const REFUSAL_DELAY: Duration = Duration::from_secs(1);
-/// Maximum number of passwords that are being checked or were refused within the last [`REFUSAL_DELAY`]. A check takes
-/// milliseconds of processor time, so clients that guess passwords must wait, even if they hang up before the reply.
-const CHECKS_MAX: usize = 4;
 
 /// The state that all requests share.
-pub struct Site {
+pub struct MonitorSite {
     service: Arc<Service>,
     logins: Logins,
-    checks: Arc<Semaphore>,
+    checks: PasswordChecks,
 }
 
-impl Site {
+impl MonitorSite {
     /// The state before the first request.
     pub fn new(service: Arc<Service>) -> Self {
         let logins = Logins::new(&*service.world.random);
-        Self { service, logins, checks: Arc::new(Semaphore::new(CHECKS_MAX)) }
-    }
-
-    /// The reply to a request from that address.
-    pub async fn reply(&self, request: Request<Incoming>, address: SocketAddr) -> Response<Full<Bytes>> {
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are supported\n");
-            reply.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return reply;
-        }
-        match request.uri().path() {
-            "/metrics" => {
-                let header = |name| request.headers().get(name).and_then(|header| header.to_str().ok());
-                self.metrics(header(AUTHORIZATION), Format::accepted(header(ACCEPT)), address).await
-            }
-            "/healthz" => text(StatusCode::OK, "ok\n"),
-            "/readyz" if self.service.operations.are_interrupted() => {
-                text(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping\n")
-            }
-            "/readyz" => text(StatusCode::OK, "ready\n"),
-            _ => text(StatusCode::NOT_FOUND, "there are /metrics, /healthz and /readyz\n"),
-        }
+        Self { service, logins, checks: PasswordChecks::default() }
     }
 
     async fn metrics(&self, login: Option<&str>, format: Format, address: SocketAddr) -> Response<Full<Bytes>> {
@@ -79,18 +51,33 @@ impl Site {
         if let Some(access) = self.logins.known_access(authority, login, address) {
             return access;
         }
-        // The semaphore is never closed.
-        let Ok(turn) = Arc::clone(&self.checks).acquire_owned().await else { return Access::Unauthorized };
-        let access = self.logins.check(authority, login, address);
-        if access == Access::Unauthorized {
-            // A task of its own, because a client that hangs up ends this one.
-            tokio::spawn(async move {
-                tokio::time::sleep(REFUSAL_DELAY).await;
-                drop(turn);
-            });
-            tokio::time::sleep(REFUSAL_DELAY).await;
+        let check = || {
+            let access = self.logins.check(authority, login, address);
+            (access != Access::Unauthorized).then_some(access)
+        };
+        self.checks.check(check).await.unwrap_or(Access::Unauthorized)
+    }
+}
+
+impl Site for MonitorSite {
+    async fn reply(&self, request: Request<Incoming>, arrival: Arrival) -> Response<Full<Bytes>> {
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            let mut reply = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are supported\n");
+            reply.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return reply;
         }
-        access
+        match request.uri().path() {
+            "/metrics" => {
+                let header = |name| request.headers().get(name).and_then(|header| header.to_str().ok());
+                self.metrics(header(AUTHORIZATION), Format::accepted(header(ACCEPT)), arrival.client).await
+            }
+            "/healthz" => text(StatusCode::OK, "ok\n"),
+            "/readyz" if self.service.operations.are_interrupted() => {
+                text(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping\n")
+            }
+            "/readyz" => text(StatusCode::OK, "ready\n"),
+            _ => text(StatusCode::NOT_FOUND, "there are /metrics, /healthz and /readyz\n"),
+        }
     }
 }
 

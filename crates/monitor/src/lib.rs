@@ -17,11 +17,10 @@
 #[cfg(test)]
 mod handbook;
 mod http;
-mod listener;
 mod login;
 mod metrics;
 
-pub use listener::{Monitor, MonitorOptions};
+pub use http::MonitorSite;
 
 /// Maximum number of connections at once; others wait in the kernel's queue.
 pub const CONNECTIONS_MAX: usize = 16;

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_exempt_comes_in_when_it_is_full() {
+    fn exempt_clients_are_admitted_when_it_is_full() {
         let exempt = vec![AddressRange::parse("10.0.0.0/8").expect("a range")];
         let options = AdmissionOptions { connections_max: 2, exempt, ..AdmissionOptions::unlimited() };
         let admission = Arc::new(Admission::new(options, &Arc::default(), &Clock::standing(0)));

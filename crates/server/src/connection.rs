@@ -1,4 +1,7 @@
 //! One connection: reads bytes, and executes frames in order.
+//!
+//! `Session::run` repeats three steps: `poll_arrive` reads into a buffer of the thread, `pass` executes whole frames until
+//! one of them must stop the connection (`Stop`), and `finish` handles that frame and sends all replies.
 
 mod ended;
 mod receiving;
@@ -227,6 +230,7 @@ impl Session {
         self.service.counters.note_tls(session.version());
         let client = self.client.as_mut().expect("no command is running");
         client.set_certificate_subject(session.client_subject());
+        client.server_name = session.server_name();
         self.stream.encrypt(session);
         Ok(())
     }

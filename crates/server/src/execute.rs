@@ -144,7 +144,7 @@ fn from_bson(error: BsonError) -> Failure {
     Failure::new(code, error.to_string())
 }
 
-/// Answers an OP_MSG that is no valid command, unless the client expects no reply.
+/// Answers an OP_MSG that is not a valid command, unless the client expects no reply.
 fn refuse(frame: &[u8], failure: &Failure, out: &mut Vec<u8>) -> Result<Executed, WireError> {
     let (header, content) = Header::of_whole(frame)?;
     let flags = content.first_chunk().map_or(MessageFlags::NONE, |&flags| MessageFlags(u32::from_le_bytes(flags)));
@@ -333,7 +333,7 @@ async fn try_briefly(apart: &Apart, run: Run) -> (Run, Result<Executed, WireErro
     let run = Arc::new(Mutex::new(Some(run)));
     let taken = Arc::clone(&run);
     let runtime = Handle::current();
-    // Not a thread of the runtime, which would have a lower priority.
+    // The thread is not one of the runtime, which would have a lower priority.
     let begun = std::thread::Builder::new().name("spare".to_owned()).spawn(move || {
         let _entered = runtime.enter();
         let run = taken.lock().take();

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_either_waits_for_more() {
+    fn ambiguous_bytes_wait_for_more() {
         assert!(is_undecided(&[]) && is_undecided(&[22]) && is_undecided(&[22, 3, 1, 9]));
         assert!(!is_undecided(&[22, 2]) && !is_undecided(&[16, 0]) && !is_undecided(&[22; 16]));
         assert!(!is_undecided(&[[22, 3].as_slice(), &[0; 14]].concat()));

@@ -20,7 +20,7 @@ impl Input {
         &self.partial
     }
 
-    /// The memory that they take.
+    /// The memory that the bytes take.
     pub fn held_bytes(&self) -> usize {
         self.partial.capacity()
     }
@@ -49,7 +49,7 @@ impl Input {
         Some(needed_bytes(&self.partial)?.saturating_sub(self.partial.len()))
     }
 
-    /// Room for the rest of the frame and for nothing behind it, to read straight into.
+    /// Room for the rest of the frame and for nothing after it, to read straight into.
     pub fn rest(&mut self) -> &mut Vec<u8> {
         let missing = self.missing_bytes().unwrap_or(0);
         self.partial.reserve_exact(missing);
@@ -66,7 +66,8 @@ impl Input {
         self.missing_bytes() == Some(0)
     }
 
-    /// The frame that is there, where it is longer than `bytes` and nothing follows it: it is handed on without a copy.
+    /// The frame in the buffer, if it is longer than `bytes` and no other bytes follow it: such a frame is handed on
+    /// without a copy.
     pub fn take_long_frame(&mut self, bytes: usize) -> Option<(Header, Vec<u8>)> {
         if self.partial.len() <= bytes || needed_bytes(&self.partial) != Some(self.partial.len()) {
             return None;

@@ -12,6 +12,7 @@ mod acknowledge;
 mod admission;
 mod backlog;
 mod connection;
+mod doorway;
 mod execute;
 mod executed;
 mod executor;
@@ -32,6 +33,7 @@ mod unix_socket;
 mod unread_replies;
 
 pub use admission::AdmissionOptions;
+pub use doorway::{Doorway, Entrance, doorway};
 pub use listener::{Server, ServerOptions, Stopped};
 pub use listening_sockets::{ListeningSockets, bind_listener};
 pub use tls::{ClientCertificates, PlainClients, Tls, TlsOptions};

@@ -6,13 +6,14 @@
 
 use crate::admission::{Admission, AdmissionOptions, Refusal};
 use crate::connection;
+use crate::doorway::Entrance;
 use crate::execute::lower_priority;
 use crate::executor::Executor;
 use crate::listening_sockets::{Bound, ListeningSockets};
 use crate::rate_limit::{RateDecision, RateLimit};
 use crate::socket::Socket;
 use crate::tls::Tls;
-use bunko_command::{ClientConnection, Peer, Service};
+use bunko_command::{Client, ClientConnection, Peer, Service};
 use bunko_host::Clock;
 use std::cell::RefCell;
 use std::io;
@@ -25,7 +26,6 @@ use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 /// Options of the server.
-#[derive(Clone)]
 pub struct ServerOptions {
     /// Number of threads that serve connections.
     pub threads: usize,
@@ -33,6 +33,8 @@ pub struct ServerOptions {
     pub admission: AdmissionOptions,
     /// The server's TLS; `None` for plain connections.
     pub tls: Option<Arc<Tls>>,
+    /// Where connections from inside the process are accepted; `None` if there are none.
+    pub entrance: Option<Entrance>,
 }
 
 /// A listening server.
@@ -73,7 +75,7 @@ impl Server {
     /// Starts serving the clients of those sockets.
     /// # Errors
     /// If a thread cannot be started.
-    pub fn start(service: &Arc<Service>, mut sockets: ListeningSockets, options: &ServerOptions) -> io::Result<Self> {
+    pub fn start(service: &Arc<Service>, mut sockets: ListeningSockets, options: ServerOptions) -> io::Result<Self> {
         let listeners = std::mem::take(&mut sockets.bound);
         let (stop, stopped) = watch::channel(false);
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -103,12 +105,12 @@ impl Server {
             executor: Arc::clone(&executor),
             service: Arc::clone(service),
             last_id: AtomicI32::new(0),
-            admission: Arc::new(Admission::new(options.admission.clone(), &service.facts.memory_limits.server, clock)),
+            admission: Arc::new(Admission::new(options.admission, &service.facts.memory_limits.server, clock)),
             rate_limit: RefCell::new(RateLimit::new(clock.now())),
             refusals: RefCell::default(),
-            tls: options.tls.clone(),
+            tls: options.tls,
         };
-        let listener = acceptor.start(runtime, listeners, stopped)?;
+        let listener = acceptor.start(runtime, (listeners, options.entrance), stopped)?;
         Ok(Self { sockets, stop, service: Arc::clone(service), executor, threads, listener })
     }
 
@@ -172,7 +174,7 @@ impl Acceptor {
     fn start(
         self,
         runtime: Runtime,
-        listeners: Vec<Bound>,
+        (listeners, entrance): (Vec<Bound>, Option<Entrance>),
         stopped: watch::Receiver<bool>,
     ) -> io::Result<JoinHandle<()>> {
         std::thread::Builder::new().name("listener".into()).spawn(move || {
@@ -181,6 +183,9 @@ impl Acceptor {
             tasks.block_on(&runtime, async move {
                 for listener in listeners {
                     tokio::task::spawn_local(Rc::clone(&acceptor).accept(listener));
+                }
+                if let Some(entrance) = entrance {
+                    tokio::task::spawn_local(Rc::clone(&acceptor).accept_visitors(entrance));
                 }
                 tokio::task::spawn_local(Rc::clone(&acceptor).close_idle_cursors());
                 let mut stopped = stopped;
@@ -203,20 +208,27 @@ impl Acceptor {
         }
     }
 
+    async fn accept_visitors(self: Rc<Self>, mut entrance: Entrance) {
+        while let Some(visitor) = entrance.next().await {
+            // The port at which the client arrived has seen to TLS.
+            self.serve(visitor.socket, visitor.client, None);
+        }
+    }
+
     /// Serves a connection when the rate limit allows it, or closes it.
     fn take(self: &Rc<Self>, socket: Socket, peer: Peer) {
         let pace = &self.service.pace;
-        let Some(rate) = pace.rate() else { return self.serve(socket, peer) };
+        let Some(rate) = pace.rate() else { return self.serve_newcomer(socket, peer) };
         let is_bypassed = match peer {
             Peer::Tcp(address) => pace.is_bypassed(address.ip()),
             Peer::Unix => true,
         };
         if is_bypassed || self.admission.is_exempt(peer) {
             pace.exempted.fetch_add(1, Ordering::Relaxed);
-            return self.serve(socket, peer);
+            return self.serve_newcomer(socket, peer);
         }
         match self.rate_limit.borrow_mut().take(rate, self.service.world.clock.now()) {
-            RateDecision::Now => self.serve(socket, peer),
+            RateDecision::Now => self.serve_newcomer(socket, peer),
             RateDecision::Refused => {
                 pace.rejected_by_rate.fetch_add(1, Ordering::Relaxed);
                 self.refuse(peer, Refusal::Fast);
@@ -227,7 +239,7 @@ impl Acceptor {
                 tokio::task::spawn_local(async move {
                     tokio::time::sleep(wait).await;
                     acceptor.service.pace.queued.fetch_sub(1, Ordering::Relaxed);
-                    acceptor.serve(socket, peer);
+                    acceptor.serve_newcomer(socket, peer);
                 });
             }
         }
@@ -244,8 +256,18 @@ impl Acceptor {
         }
     }
 
-    /// Serves a connection, or closes it if there are too many.
-    fn serve(&self, socket: Socket, peer: Peer) {
+    /// Serves a connection from a listening socket, or closes it if there are too many.
+    fn serve_newcomer(&self, socket: Socket, peer: Peer) {
+        let mut client = Client::new(0, peer);
+        if self.service.authority.audit.is_on() {
+            client.local = socket.local_end();
+        }
+        self.serve(socket, client, self.tls.clone());
+    }
+
+    /// Serves a client, or closes the connection if there are too many.
+    fn serve(&self, socket: Socket, mut client: Client, tls: Option<Arc<Tls>>) {
+        let peer = client.peer;
         if self.service.operations.are_interrupted() {
             return;
         }
@@ -258,12 +280,10 @@ impl Acceptor {
         if !self.service.parameters.is_quiet() {
             tracing::info!(target: "NETWORK", id = 22943, ctx = "listener", remote = %peer, connectionId = id, connectionCount = connections + 1, "Connection accepted");
         }
-        let mut client = ClientConnection::new(id, peer);
-        if self.service.authority.audit.is_on() {
-            client.set_local_end(socket.local_end());
-        }
+        client.id = id;
+        let client = ClientConnection::of(client);
         let (service, executor, socket) = (Arc::clone(&self.service), Arc::clone(&self.executor), Arc::new(socket));
-        let (tls, haste) = (self.tls.clone(), Arc::clone(client.haste()));
+        let haste = Arc::clone(client.haste());
         let served = connection::serve(service, executor, Arc::clone(&socket), tls, client, admitted);
         if let Err(error) = self.executor.spawn(id as u64, &socket, &haste, served) {
             tracing::error!(target: "NETWORK", id = 22942, ctx = "listener", error = %error, "Error accepting new connection");

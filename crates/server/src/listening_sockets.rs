@@ -4,11 +4,12 @@ use crate::backlog::BACKLOG;
 use crate::socket::Socket;
 use crate::unix_socket::{self, SocketFile, UnixSocketOptions};
 use bunko_command::Peer;
-use socket2::{Domain, Protocol, Type};
+use socket2::{Domain, Protocol, SockRef, TcpKeepalive, Type};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use tokio::net::{TcpListener, UnixListener};
 
 /// Sockets that clients can already connect to.
@@ -128,10 +129,29 @@ impl Bound {
     /// Must be called in the acceptor's runtime.
     pub(crate) fn listen(self) -> io::Result<Listener> {
         Ok(match self {
-            Self::Tcp(listener) => Listener::Tcp(TcpListener::from_std(listener)?),
+            Self::Tcp(listener) => {
+                notice_dead_peers(&listener)?;
+                Listener::Tcp(TcpListener::from_std(listener)?)
+            }
             Self::Unix(listener) => Listener::Unix(UnixListener::from_std(listener)?),
         })
     }
+}
+
+/// Longest silence of a client before the kernel asks whether it is still there.
+/// Source: MongoDB's FAQ "Diagnostics", TCP keepalive.
+const KEEPALIVE_TIME_MAX: Duration = Duration::from_mins(5);
+/// Longest pause between two such questions. After as many of them as the system is set to (9), the connection ends.
+const KEEPALIVE_INTERVAL_MAX: Duration = Duration::from_secs(1);
+
+/// Lets the kernel end connections whose client is gone without a word, such as after a power cut. Shorter times of the
+/// system stay. Linux hands the listening socket's options to each accepted one, so connections cost no further call.
+fn notice_dead_peers(listener: &std::net::TcpListener) -> io::Result<()> {
+    let socket = SockRef::from(listener);
+    let keepalive = TcpKeepalive::new()
+        .with_time(socket.tcp_keepalive_time()?.min(KEEPALIVE_TIME_MAX))
+        .with_interval(socket.tcp_keepalive_interval()?.min(KEEPALIVE_INTERVAL_MAX));
+    socket.set_tcp_keepalive(&keepalive)
 }
 
 pub(crate) enum Listener {
@@ -156,6 +176,19 @@ impl Listener {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn the_kernel_asks_silent_clients_whether_they_are_there() {
+        let mut sockets = ListeningSockets::bind(&[SocketAddr::from(([127, 0, 0, 1], 0))], None).expect("bound");
+        let address = sockets.addresses()[0];
+        let listener = sockets.bound.remove(0).listen().expect("listens");
+        let _client = std::net::TcpStream::connect(address).expect("connected");
+        let (accepted, _) = listener.accept().await.expect("accepted");
+        let accepted = SockRef::from(&accepted);
+        assert!(accepted.keepalive().expect("an option"));
+        assert!(accepted.tcp_keepalive_time().expect("an option") <= KEEPALIVE_TIME_MAX);
+        assert!(accepted.tcp_keepalive_interval().expect("an option") <= KEEPALIVE_INTERVAL_MAX);
+    }
 
     fn refused(descriptor: impl Into<OwnedFd>) -> String {
         let taken = ListeningSockets::of_manager(vec![descriptor.into()]);

@@ -1,6 +1,6 @@
-//! Room in the server's memory for large messages: for the message itself, for the message that is compressed in it, and
-//! for its command while it runs. All of it is drawn at once, before the message is read, so that no message waits for
-//! room while it holds some for which others wait.
+//! Room in the server's memory for large messages: for the message itself, for the message that is compressed in it,
+//! and for its command while it runs. All of it is drawn at once, before the message is read, so that no message waits
+//! for room while it holds some for which others wait.
 
 use bunko_operation::{Draw, Purpose, ServerMemory};
 use bunko_wire::{Codec, Header, OpCode};
@@ -12,7 +12,8 @@ pub(crate) const LARGE_BYTES: usize = 64 * 1024;
 /// buffer of the log.
 const EXECUTION_FACTOR: u64 = 2;
 
-/// Counts a reply of so many bytes that stands in memory twice, until it is dropped; `None` of a short one.
+/// Counts a reply of this many bytes that stands in memory twice, until the result is dropped; `None` for a short
+/// reply.
 pub(crate) fn count_copy(memory: &Arc<ServerMemory>, bytes: usize) -> Option<Draw> {
     (bytes > LARGE_BYTES).then(|| memory.count(bytes as u64, Purpose::Reply))
 }
@@ -48,7 +49,7 @@ impl Cost {
         self.content
     }
 
-    /// Room for it, where there is room now.
+    /// Room for the message, if there is room now.
     pub fn draw(&self, memory: &Arc<ServerMemory>) -> Option<RoomTaken> {
         memory.draw(self.bytes, Purpose::Message).map(|draw| self.place(draw))
     }
@@ -58,7 +59,7 @@ impl Cost {
         self.bytes.saturating_sub(place.map_or(0, |place| place.draw.bytes()))
     }
 
-    /// Room for it: the bytes that were drawn.
+    /// Room for the message, made of the drawn bytes.
     pub fn place(&self, draw: Draw) -> RoomTaken {
         RoomTaken { draw, execution: self.execution, is_whole: true }
     }

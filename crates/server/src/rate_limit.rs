@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum RateDecision {
     Now,
-    /// It is served after that time.
+    /// The connection is served after that time.
     After(Duration),
     /// The queue is full.
     Refused,
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_queue_nobody_waits_and_another_rate_begins_anew() {
+    fn without_a_queue_no_client_waits_and_another_rate_starts_over() {
         let began = Instant::now();
         let mut limit = RateLimit::new(began);
         let narrow = ConnectionRate { burst_seconds: 0.0, queue_max: 0, ..RATE };

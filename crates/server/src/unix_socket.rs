@@ -35,7 +35,7 @@ impl Drop for SocketFile {
 
 /// Listens on `mongodb-PORT.sock`.
 /// # Errors
-/// `AddrInUse` if another process listens there, `AlreadyExists` if the name belongs to a file that is no socket; the
+/// `AddrInUse` if another process listens there, `AlreadyExists` if the name belongs to a file that is not a socket; the
 /// error names it.
 pub(crate) fn bind(options: &UnixSocketOptions, port: u16) -> io::Result<(UnixListener, SocketFile)> {
     let path = options.directory.join(format!("mongodb-{port}.sock"));
@@ -58,7 +58,7 @@ fn listen(path: &Path, permissions: u32) -> io::Result<(UnixListener, SocketFile
 fn remove_stale(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(metadata) if metadata.file_type().is_socket() => {}
-        Ok(_) => return Err(io::Error::new(ErrorKind::AlreadyExists, "a file that is no socket has that name")),
+        Ok(_) => return Err(io::Error::new(ErrorKind::AlreadyExists, "a file that is not a socket has that name")),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     }
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_socket_is_left_alone() {
+    fn a_file_that_is_not_a_socket_is_left_alone() {
         let (_directory, options) = options();
         let path = options.directory.join("mongodb-1.sock");
         fs::write(&path, "letter").expect("written");

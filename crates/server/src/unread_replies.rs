@@ -61,7 +61,8 @@ impl UnreadReplies {
         Self { memory: Arc::clone(memory), clock: clock.clone(), entries: Mutex::default() }
     }
 
-    /// Counts a reply of so many bytes until it is dropped; `drawn` is the draw for it, where there is one.
+    /// Counts a reply of this many bytes until the result is dropped. `drawn` is the memory that was drawn for the
+    /// reply, if any.
     pub fn begin(&self, bytes: usize, drawn: Option<Draw>) -> Unread<'_> {
         let mut draw = drawn.unwrap_or_else(|| self.memory.count(0, Purpose::Reply));
         draw.set(bytes as u64);
@@ -99,7 +100,7 @@ pub(crate) struct Unread<'r> {
 }
 
 impl Unread<'_> {
-    /// Notes that the client has read so many bytes of it.
+    /// Notes that the client has read this many bytes of the reply.
     pub fn note_progress(&mut self, bytes: usize) {
         self.read += bytes;
         if self.read < PROGRESS_BYTES {

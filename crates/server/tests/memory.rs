@@ -1,5 +1,5 @@
-//! Messages and replies of clients that want more memory than the server has: a server in this process, whose memory the tests
-//! see and take.
+//! Messages and replies of clients that want more memory than the server has: a server in this process, whose memory
+//! the tests see and take.
 
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 use bunko_catalog::Catalog;
@@ -62,8 +62,8 @@ impl Running {
         };
         let addresses = ["127.0.0.1:0".parse().expect("an address")];
         let sockets = ListeningSockets::bind(&addresses, None).expect("bound");
-        let options = ServerOptions { threads: 2, admission, tls: None };
-        let server = Server::start(&service, sockets, &options).expect("it starts");
+        let options = ServerOptions { threads: 2, admission, tls: None, entrance: None };
+        let server = Server::start(&service, sockets, options).expect("it starts");
         Self { server, service, memory, store, _directory: directory }
     }
 
@@ -106,7 +106,7 @@ fn array(documents: &[DocumentBuf]) -> ArrayBuf {
     array
 }
 
-/// An insert of one document with so many bytes.
+/// An insert of one document with this many bytes.
 fn insert(bytes: usize) -> Vec<u8> {
     let document = DocumentBuf::new().with("text", "x".repeat(bytes).as_str());
     message(with_database("insert").with("documents", &array(&[document])).as_ref())
@@ -181,7 +181,7 @@ fn large_messages_wait_for_room_and_small_ones_do_not() {
         let sent = [scope.spawn(|| one.send(&plain)), scope.spawn(|| other.send(&wrapped))];
         wait_until("both wait", || running.memory.waiting() == 2);
         running.assert_serves();
-        // A client that goes away leaves its place. All that it sent has come.
+        // A client that goes away gives up its place in the queue. All bytes that it sent have arrived.
         gone.send(&plain[..70_000]);
         wait_until("the third waits", || running.memory.waiting() == 3);
         gone.0.shutdown(std::net::Shutdown::Both).expect("connected");
@@ -200,7 +200,7 @@ fn large_messages_wait_for_room_and_small_ones_do_not() {
 
 #[test]
 fn a_client_that_stops_amid_a_message_makes_way() {
-    // Room for one at a time: 5 MiB of a message take three times as much.
+    // There is room for one message at a time: one of 5 MiB takes three times its size.
     let running = Running::start(40 * MIB);
     let large = insert(5 << 20);
     let mut slow = running.peer();
@@ -215,7 +215,7 @@ fn a_client_that_stops_amid_a_message_makes_way() {
     slow.send(&large[400_000..]);
     assert_eq!(slow.outcome(), Ok(1), "it was not forgotten");
     wait_until("all is given back", || running.memory.held() == 0);
-    // Many that announce much, and send nothing of it, hold nothing.
+    // Many clients that announce large messages, and send only their beginnings, hold no memory.
     let mut announcers: Vec<_> = (0..50).map(|_| running.peer()).collect();
     for peer in &mut announcers {
         peer.send(&large[..1000]);

@@ -188,10 +188,11 @@ fn samples(family: &Family, status: DocumentRef<'_>) -> Vec<(Labels, Sample)> {
     }
 }
 
-/// A number, or a boolean as 0 or 1.
+/// A number, a boolean as 0 or 1, or a date in milliseconds since 1970.
 fn numeric(value: ValueRef<'_>) -> Option<f64> {
     match value {
         ValueRef::Boolean(boolean) => Some(f64::from(u8::from(boolean))),
+        ValueRef::DateTime(ms) => Some(ms as f64),
         value => number::as_f64(value),
     }
 }
@@ -213,11 +214,14 @@ mod tests {
     fn status() -> DocumentBuf {
         let command = DocumentBuf::new().with("total", 3_i64).with("failed", 1_i64);
         let commands = DocumentBuf::new().with("<UNKNOWN>", 2_i64).with("find", &command);
+        let expiry = ValueRef::DateTime(1_900_000_000_500);
+        let security = DocumentBuf::new().with("SSLServerCertificateExpirationDate", expiry);
         DocumentBuf::new()
             .with("uptimeMillis", 1500_i64)
             .with("repl", &DocumentBuf::new().with("isWritablePrimary", true).with("setName", "a\"b\\"))
             .with("network", &DocumentBuf::new().with("bytesIn", 12_i64))
             .with("metrics", &DocumentBuf::new().with("commands", &commands))
+            .with("security", &security)
     }
 
     #[test]
@@ -232,6 +236,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("\nbunko_uptime_seconds 1.5\n") && text.contains("\nbunko_primary 1\n"), "{text}");
+        assert!(text.contains("\nbunko_tls_certificate_expiry_timestamp_seconds 1900000000.5\n"), "{text}");
         assert!(text.contains(r#"bunko_server_info{set="a\"b\\"} 1"#), "{text}");
         assert!(!text.contains("bunko_lsm") && text.ends_with("# EOF\n"), "{text}");
         let older = encode(status(), Format::Prometheus);

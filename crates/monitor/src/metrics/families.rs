@@ -18,6 +18,11 @@ const fn counter(name: &'static str, unit: &'static str, path: &'static str, hel
     Family { name, kind: Kind::Counter, unit, help, source: value(path) }
 }
 
+const fn of_members(name: &'static str, unit: &'static str, field: &'static str, help: &'static str) -> Family {
+    let source = Source::Each { path: "bunko.members", field, label: "member" };
+    Family { name, kind: Kind::Gauge, unit, help, source }
+}
+
 /// All metrics, by subject.
 pub const FAMILIES: &[Family] = &[
     // The server.
@@ -38,6 +43,47 @@ pub const FAMILIES: &[Family] = &[
         source: Source::Value { path: "uptimeMillis", factor: MILLISECONDS },
     },
     gauge("primary", "", "repl.isWritablePrimary", "1 if this member of a replica set is the primary"),
+    of_members(
+        "set_member_state",
+        "",
+        "state",
+        "State of each member of the set, as this member sees it: 1 primary, 2 secondary, 7 arbiter",
+    ),
+    of_members("set_member_up", "", "health", "1 for each member of the set that answers this member"),
+    of_members(
+        "set_member_lag",
+        "seconds",
+        "lagSeconds",
+        "How many seconds of the writes that this member knows of each data member of the set lacks",
+    ),
+    // Backups.
+    Family {
+        name: "archive_lag",
+        kind: Kind::Gauge,
+        unit: "seconds",
+        help: "Time of the newest writes that the archive of the log does not have yet, of the archive that is behind the most",
+        source: Source::Value { path: "bunko.backup.archiveLagMillis", factor: MILLISECONDS },
+    },
+    gauge(
+        "archives",
+        "",
+        "bunko.backup.archives",
+        "Archives of the log that have told of themselves since the start or the set's last election",
+    ),
+    Family {
+        name: "backup_last_success_timestamp",
+        kind: Kind::Gauge,
+        unit: "seconds",
+        help: "When a backup was last finished, in seconds since 1970; none since the start of the server, no value",
+        source: Source::Value { path: "bunko.backup.lastSuccessMillis", factor: MILLISECONDS },
+    },
+    Family {
+        name: "backup_last_failure_timestamp",
+        kind: Kind::Gauge,
+        unit: "seconds",
+        help: "When a backup or an archive last failed, in seconds since 1970; none since the start of the server, no value",
+        source: Source::Value { path: "bunko.backup.lastFailureMillis", factor: MILLISECONDS },
+    },
     Family {
         name: "cpu_user",
         kind: Kind::Counter,
@@ -116,8 +162,13 @@ pub const FAMILIES: &[Family] = &[
     },
     counter("examined_keys", "", "metrics.queryExecutor.scanned", "Index keys that queries examined"),
     counter("examined_documents", "", "metrics.queryExecutor.scannedObjects", "Documents that queries examined"),
-    counter("write_conflicts", "", "metrics.operation.writeConflicts", "Writes that met another transaction's"),
-    counter("user_errors", "", "asserts.user", "Errors that were the client's"),
+    counter(
+        "write_conflicts",
+        "",
+        "metrics.operation.writeConflicts",
+        "Writes that conflicted with another transaction",
+    ),
+    counter("user_errors", "", "asserts.user", "Errors that clients caused"),
     counter("ttl_deleted_documents", "", "metrics.ttl.deletedDocuments", "Documents that expired and were deleted"),
     counter("ttl_passes", "", "metrics.ttl.passes", "Passes over all TTL indexes"),
     gauge("active_clients", "", "globalLock.activeClients.total", "Clients whose operation runs now"),
@@ -155,6 +206,13 @@ pub const FAMILIES: &[Family] = &[
     counter("network_received", "bytes", "network.bytesIn", "Bytes of messages from clients"),
     counter("network_sent", "bytes", "network.bytesOut", "Bytes of messages to clients"),
     counter("network_requests", "", "network.numRequests", "Messages from clients"),
+    Family {
+        name: "tls_certificate_expiry_timestamp",
+        kind: Kind::Gauge,
+        unit: "seconds",
+        help: "When the server's TLS certificate expires, in seconds since 1970",
+        source: Source::Value { path: "security.SSLServerCertificateExpirationDate", factor: MILLISECONDS },
+    },
     // Memory.
     Family {
         name: "memory_resident",

@@ -12,8 +12,8 @@
 //!                                                   closed
 //! ```
 //!
-//! A connection that waits does not read, so the client's own writes wait. A connection that is stopped holds room for the
-//! bytes that have come and for no more.
+//! A connection that waits does not read, so the client's own writes wait. A connection that is stopped holds room for
+//! the bytes that have come and for no more.
 
 use super::{Ended, STEPS_MAX, Session};
 use crate::acknowledge::let_the_ready_run;
@@ -33,11 +33,11 @@ use std::time::Duration;
 pub(super) const BEGINNING_BYTES: usize = 64 * 1024;
 /// How long a message waits for room before it is refused.
 const ROOM_PATIENCE: Duration = Duration::from_secs(30);
-/// While others wait, a client that sends nothing for so long is stopped.
+/// While others wait, a client that sends nothing for this long is stopped.
 const SILENCE_MAX: Duration = Duration::from_millis(200);
-/// While others wait, a message may take a second, and a second more for so many bytes.
+/// While others wait, a message may take a second, and a second more for each time that it has this many bytes.
 const BYTES_PER_SECOND_MIN: usize = 16 << 20;
-/// While others wait, a client that was stopped and sends nothing more for so long is closed.
+/// While others wait, the connection of a stopped client that sends nothing more for this long is closed.
 const STOPPED_MAX: Duration = Duration::from_secs(10);
 
 /// How the wait for room ended.

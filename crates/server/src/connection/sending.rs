@@ -92,7 +92,7 @@ fn turn_of(rest: &[u8]) -> &[u8] {
     &rest[..rest.len().min(TURN_BYTES)]
 }
 
-/// Writes some of it; 0 once all of it has been written and has left.
+/// Writes some of `rest`. Returns 0 once all bytes have been written and the stream has passed them on.
 async fn write_or_flush(stream: &mut Stream, rest: &[u8]) -> io::Result<usize> {
     if rest.is_empty() {
         return stream.flush().await.map(|()| 0);

@@ -13,16 +13,16 @@ use std::pin::pin;
 
 /// The reason why a frame runs again.
 pub(super) enum More {
-    /// It has no reply yet.
+    /// The command has no reply yet.
     Later(Box<Await>),
-    /// Its reply is followed by another.
+    /// The command's reply is followed by another.
     Next(FollowUp),
 }
 
 impl Session {
-    /// Waits for the event that a command waits for and runs it again, until it has a reply. Or runs it for the next
-    /// batch or heartbeat, until there is none. No thread is blocked: a bell, a timer or the socket wakes the
-    /// connection's task.
+    /// Goes on with a frame. A command without a reply waits for its event and runs again, until it has a reply. A
+    /// command whose reply is followed by others runs again for each batch or heartbeat, until there are no more. No
+    /// thread is blocked: a bell, a timer or the socket wakes the connection's task.
     pub(super) async fn go_on(&mut self, mut header: Header, mut frame: Vec<u8>, mut more: More) -> Result<(), Ended> {
         loop {
             let is_client_gone = match more {

@@ -2,16 +2,17 @@
 //!
 //! While they do, each thread of a long command or of background work rests for 0.2 ms after 0.1 ms of work, or after
 //! 0.7 ms if its command has changed nothing: in `OperationContext::check`, between changes, and in `Pace::step` of
-//! `store`. Many threads do not rest, because their rests would leave no processor free. The thread that moves documents
-//! out of full segments stops resting once too many segments are full or a command waits for it (`Urgency::AtOnce` of
-//! `store`). Writers do not wait for that thread, so nothing else would bound the log.
+//! `store`. Many threads do not rest, because their rests would leave no processor free. The thread that moves
+//! documents out of full segments stops resting once too many segments are full or a command waits for it
+//! (`Urgency::AtOnce` of `store`). Writers do not wait for that thread, so nothing else would bound the log.
 
 use bunko_host::{Crowding, usable_processors};
 use bunko_store::busy_threads;
 
-/// Looks without a request after which no further request is expected.
+/// Number of looks in a row that see no request, after which none is expected.
 const LOOKS: u32 = 5;
-/// Looks after the last crowded one until the throttling ends: one long command often follows another.
+/// Number of looks from the last one that sees a crowd to the end of the throttling: one long command often follows
+/// another.
 const LOOKS_AFTER: u32 = 50;
 
 /// Long-working threads for each processor up to which they rest. A thread that only reads works for an eighth of the
@@ -49,7 +50,7 @@ impl Crowd {
     }
 }
 
-/// Whether so many long-working threads delay requests, and leave a processor free while they rest.
+/// Whether this many long-working threads delay requests, and leave a processor free while they rest.
 fn do_rests_help(working: usize, processors: usize) -> bool {
     working + 1 >= processors && working <= processors * RESTING_PER_PROCESSOR
 }

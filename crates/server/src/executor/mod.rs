@@ -53,7 +53,7 @@ pub(crate) struct Executor {
     threads: usize,
     /// Seats of the threads, followed by those of substitutes.
     seats: Vec<Seat>,
-    /// Number of seats in use: seats behind these were not taken since all substitutes left.
+    /// Number of seats in use: seats after these were not taken since all substitutes left.
     seats_used: AtomicUsize,
     /// Tasks woken by threads outside the executor.
     woken: Mutex<Queue>,
@@ -124,7 +124,7 @@ impl Executor {
         } else {
             self.lookout.keep(&mut worker);
         }
-        // A ring wakes only one thread, so each passes it on.
+        // A ring wakes only one thread, so each thread passes it on.
         self.poller.ring();
         self.seats[number].leave();
         EMPLOYER.set(NOBODY);
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_a_long_task_is_taken_over() {
+    fn tasks_queued_behind_a_long_task_are_taken_over() {
         let mut running = Running { executor: Executor::new(2, Clock::machine()).unwrap(), threads: Vec::new() };
         let (entered, long) = mpsc::channel::<()>();
         let (release, held) = mpsc::channel::<()>();
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_thread_wakes_runs() {
+    fn a_task_woken_by_another_thread_runs() {
         let running = Running::new(2);
         for _ in 0..200 {
             let (sender, receiver) = tokio::sync::oneshot::channel();

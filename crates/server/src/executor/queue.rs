@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn hurried_tasks_come_first_and_keep_nobody_out() {
+    fn hurried_tasks_come_first_and_starve_no_other() {
         let mut queue = Queue::default();
         (0..3).for_each(|id| queue.push(task(id, false)));
         (10..20).for_each(|id| queue.push(task(id, true)));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_over_keeps_its_order() {
+    fn tasks_taken_over_keep_their_order() {
         let (mut own, mut other) = (Queue::default(), Queue::default());
         own.push(task(1, false));
         other.push(task(2, false));

@@ -23,11 +23,11 @@ pub(super) struct Seat {
 /// The activity of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
-    /// It serves, or will at once.
+    /// The thread serves, or will at once.
     Serves,
-    /// It is still in the task of the last look.
+    /// The thread is still in the task of the last look.
     IsHeld,
-    /// It rests until it is needed.
+    /// The thread rests until it is needed.
     Rests,
 }
 

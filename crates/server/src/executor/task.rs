@@ -81,7 +81,7 @@ impl Task {
         self.is_heavy.load(Ordering::Relaxed)
     }
 
-    /// Notes that a run moved so many bytes.
+    /// Notes that a run moved this many bytes.
     pub fn weigh(&self, moved: usize) {
         let is_heavy = moved >= HEAVY_BYTES;
         if is_heavy != self.is_heavy() {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_while_it_runs_has_it_run_again() {
+    fn an_event_while_a_task_runs_has_it_run_again() {
         let mut runs = 0;
         let task = task(poll_fn(move |context| {
             runs += 1;
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cancelled_does_not_run() {
+    fn a_cancelled_task_does_not_run() {
         let task = task(async { unreachable!() });
         assert!(task.notify());
         task.cancel();

@@ -25,18 +25,18 @@ const HANDSHAKES_AT_ONCE: usize = 16;
 /// Treatment of clients that do not use TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlainClients {
-    /// They are served on the same port.
+    /// Plain clients are served on the same port.
     Served,
-    /// They are refused (`requireTLS`).
+    /// Plain clients are refused (`requireTLS`).
     Refused,
 }
 
 /// Treatment of clients without a certificate. A certificate that a client shows must always be valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientCertificates {
-    /// They are refused.
+    /// Clients without a certificate are refused.
     Required,
-    /// They are served (`net.tls.allowConnectionsWithoutCertificates`).
+    /// Clients without a certificate are served (`net.tls.allowConnectionsWithoutCertificates`).
     Optional,
 }
 

@@ -54,6 +54,11 @@ impl TlsSession {
         }
     }
 
+    /// The name of this server that the client gave (SNI).
+    pub fn server_name(&self) -> Option<Box<str>> {
+        self.connection.server_name().map(Into::into)
+    }
+
     /// The subject of the client's certificate.
     pub fn client_subject(&self) -> Option<String> {
         self.connection.peer_certificates()?.first().and_then(Details::of).map(|details| details.subject)
@@ -141,7 +146,7 @@ impl TlsSession {
         !self.unopened.is_empty() || self.connection.reader().fill_buf().is_ok_and(|bytes| !bytes.is_empty())
     }
 
-    /// Writes all bytes.
+    /// Encrypts all bytes, and returns when the socket has taken them.
     pub async fn write_all(&mut self, socket: &Socket, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             bytes = &bytes[self.write_some(socket, bytes).await?..];

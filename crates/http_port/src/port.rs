@@ -1,11 +1,11 @@
-//! The socket, and the thread that serves it.
+//! The sockets of a port, and the thread that serves them.
 
-use crate::CONNECTIONS_MAX;
-use crate::http::Site;
-use bunko_command::Service;
 use bunko_server::{PlainClients, Tls, bind_listener};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::io;
@@ -30,27 +30,49 @@ const HEADER_BYTES_MAX: usize = 16 << 10;
 /// Source: RFC 8446, section 5.1.
 const TLS_FIRST_BYTE: u8 = 22;
 
-/// Options of the monitor.
+/// The contents of a port: it answers requests.
+pub trait Site: Send + Sync + 'static {
+    /// The reply to a request.
+    fn reply(&self, request: Request<Incoming>, arrival: Arrival)
+    -> impl Future<Output = Response<Full<Bytes>>> + Send;
+}
+
+/// How a request reached its port.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// The client's address.
+    pub client: SocketAddr,
+    /// The server's address of the connection.
+    pub server: SocketAddr,
+    /// Whether the connection is encrypted.
+    pub is_encrypted: bool,
+}
+
+/// Options of a port.
 #[derive(Clone)]
-pub struct MonitorOptions {
+pub struct PortOptions {
+    /// Name of the port's thread.
+    pub thread: &'static str,
     /// Addresses to bind.
     pub addresses: Vec<SocketAddr>,
     /// The server's TLS; `None` for plain connections.
     pub tls: Option<Arc<Tls>>,
+    /// Maximum number of connections at once; others wait in the kernel's queue.
+    pub connections_max: usize,
 }
 
-/// The running monitor. Dropping it ends its thread.
-pub struct Monitor {
+/// A port that serves its site. Dropping it ends its thread.
+pub struct Port {
     addresses: Vec<SocketAddr>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Monitor {
+impl Port {
     /// Binds and begins to serve.
     /// # Errors
     /// If an address cannot be bound; the error names it.
-    pub fn start(service: &Arc<Service>, options: &MonitorOptions) -> io::Result<Self> {
+    pub fn start(site: impl Site, options: &PortOptions) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let entered = runtime.enter();
         let mut listeners = Vec::new();
@@ -62,17 +84,17 @@ impl Monitor {
         }
         drop(entered);
         let acceptor = Arc::new(Acceptor {
-            site: Site::new(Arc::clone(service)),
+            site,
             tls: options.tls.clone(),
-            room: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            room: Arc::new(Semaphore::new(options.connections_max)),
         });
         let (stop, stopped) = oneshot::channel();
-        let thread = std::thread::Builder::new().name("monitor".into()).spawn(move || {
+        let thread = std::thread::Builder::new().name(options.thread.into()).spawn(move || {
             runtime.block_on(async move {
                 for listener in listeners {
                     tokio::spawn(Arc::clone(&acceptor).accept(listener));
                 }
-                // Ends when the monitor is dropped.
+                // Ends when the port is dropped.
                 let _ = stopped.await;
             });
         })?;
@@ -85,7 +107,7 @@ impl Monitor {
     }
 }
 
-impl Drop for Monitor {
+impl Drop for Port {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
@@ -94,13 +116,13 @@ impl Drop for Monitor {
     }
 }
 
-struct Acceptor {
-    site: Site,
+struct Acceptor<S> {
+    site: S,
     tls: Option<Arc<Tls>>,
     room: Arc<Semaphore>,
 }
 
-impl Acceptor {
+impl<S: Site> Acceptor<S> {
     async fn accept(self: Arc<Self>, listener: TcpListener) {
         loop {
             // The semaphore is never closed.
@@ -120,8 +142,10 @@ impl Acceptor {
     }
 
     /// Serves a connection to its end. Errors are the client's; it has gone, or does not speak HTTP.
-    async fn serve(&self, socket: TcpStream, address: SocketAddr) {
-        let Some(tls) = &self.tls else { return self.converse(socket, address).await };
+    async fn serve(&self, socket: TcpStream, client: SocketAddr) {
+        let Ok(server) = socket.local_addr() else { return };
+        let plain = Arrival { client, server, is_encrypted: false };
+        let Some(tls) = &self.tls else { return self.converse(socket, plain).await };
         let mut first = [0];
         let peeked = tokio::time::timeout(PATIENCE, socket.peek(&mut first)).await;
         if !matches!(peeked, Ok(Ok(1))) {
@@ -130,15 +154,15 @@ impl Acceptor {
         if first[0] == TLS_FIRST_BYTE {
             let handshake = TlsAcceptor::from(tls.configuration()).accept(socket);
             if let Ok(Ok(stream)) = tokio::time::timeout(PATIENCE, handshake).await {
-                self.converse(stream, address).await;
+                self.converse(stream, Arrival { is_encrypted: true, ..plain }).await;
             }
         } else if tls.plain_clients() == PlainClients::Served {
-            self.converse(socket, address).await;
+            self.converse(socket, plain).await;
         }
     }
 
-    async fn converse(&self, stream: impl AsyncRead + AsyncWrite + Unpin, address: SocketAddr) {
-        let reply = service_fn(|request| async move { Ok::<_, Infallible>(self.site.reply(request, address).await) });
+    async fn converse(&self, stream: impl AsyncRead + AsyncWrite + Unpin, arrival: Arrival) {
+        let reply = service_fn(|request| async move { Ok::<_, Infallible>(self.site.reply(request, arrival).await) });
         let mut connection = pin!(
             http1::Builder::new()
                 .timer(TokioTimer::new())
