@@ -119,7 +119,7 @@ pub struct Listing {
     pub oplog: Option<DumpFile>,
     /// `prelude.json`, compressed or not: versions of server and tool ([`Prelude`]).
     pub prelude: Option<DumpFile>,
-    /// Files and directories that are no part of a dump.
+    /// Files and directories that are not part of a dump.
     pub ignored: Vec<PathBuf>,
 }
 

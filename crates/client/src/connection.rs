@@ -8,6 +8,7 @@ use crate::topology::Role;
 use crate::uri::Host;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_wire::{HEADER_BYTES, Message, WireError, needed_bytes};
+use rustix::fd::{AsFd, OwnedFd};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -90,7 +91,9 @@ impl Connection {
     }
 
     /// Sets the longest wait of one read or write; `None` waits forever.
-    pub(crate) fn set_timeouts(&self, timeout: Option<Duration>) -> Result<(), ClientError> {
+    /// # Errors
+    /// `Disconnected`, if the system refuses.
+    pub fn set_timeouts(&self, timeout: Option<Duration>) -> Result<(), ClientError> {
         self.stream.set_timeouts(timeout).map_err(|cause| self.lost(cause))
     }
 
@@ -105,12 +108,32 @@ impl Connection {
     /// # Errors
     /// `Command` for `ok: 0`; otherwise the connection's error.
     pub fn run_command(&mut self, database: &str, command: DocumentRef<'_>) -> Result<DocumentBuf, ClientError> {
+        self.run_with_sequence(database, command, "", &[])
+    }
+
+    /// As [`Self::run_command`], with a document sequence in the place of the field `name`, unless it is empty.
+    /// # Errors
+    /// As [`Self::run_command`].
+    pub fn run_with_sequence(
+        &mut self,
+        database: &str,
+        command: DocumentRef<'_>,
+        name: &str,
+        documents: &[DocumentBuf],
+    ) -> Result<DocumentBuf, ClientError> {
         let body = command.to_owned().with("$db", database);
         self.last_request_id = self.last_request_id.wrapping_add(1);
         self.buffer.clear();
-        FrameWriter::new(&mut self.buffer, self.last_request_id, ReplyMode::Expected, body.as_ref())
-            .finish()
-            .map_err(|error| self.violation(format!("the request is too long: {error}")))?;
+        let mut frame = FrameWriter::new(&mut self.buffer, self.last_request_id, ReplyMode::Expected, body.as_ref());
+        if !documents.is_empty() {
+            let write = |out: &mut Vec<u8>| {
+                for document in documents {
+                    out.extend_from_slice(document.as_ref().as_bytes());
+                }
+            };
+            frame.sequence(name, write);
+        }
+        frame.finish().map_err(|error| self.violation(format!("the request is too long: {error}")))?;
         let sent = self.stream.write_all(&self.buffer).and_then(|()| self.stream.flush());
         sent.map_err(|cause| self.lost(cause))?;
         let reply = self.read_reply()?;
@@ -122,6 +145,12 @@ impl Connection {
             _ => return Err(CommandError::unreadable(reply.as_ref()).into()),
         };
         if ok { Ok(reply) } else { Err(CommandError::read(reply.as_ref()).into()) }
+    }
+
+    /// Another descriptor of the socket, with which another thread can shut it down while this one waits for a reply;
+    /// `None` if the process has no descriptor left.
+    pub fn socket_copy(&self) -> Option<OwnedFd> {
+        self.stream.as_fd().try_clone_to_owned().ok()
     }
 
     /// The socket, for [`crate::load`].

@@ -88,7 +88,7 @@ impl fmt::Display for ClientError {
                 write!(f, "{address} belongs to the replica set '{found}', not to '{expected}'")
             }
             Self::WrongReplicaSet { address, expected, found: None } => {
-                write!(f, "{address} belongs to no replica set, not to '{expected}'")
+                write!(f, "{address} does not belong to a replica set, and '{expected}' was asked for")
             }
             Self::Tls { address, detail } => write!(f, "TLS with {address} failed: {detail}"),
             Self::Authentication { address, user, source, mechanism, detail } => {
@@ -111,6 +111,14 @@ pub(crate) fn is_timeout(cause: &io::Error) -> bool {
 
 impl std::error::Error for ClientError {}
 
+impl ClientError {
+    /// The error for a host to which no connection is tried.
+    pub fn unreachable(address: &str, reason: &str) -> Self {
+        let cause = io::Error::other(reason.to_owned());
+        Self::Unreachable { address: address.to_owned(), timeout: Duration::ZERO, cause }
+    }
+}
+
 impl From<CommandError> for ClientError {
     fn from(error: CommandError) -> Self {
         Self::Command(error)
@@ -129,8 +137,12 @@ pub struct CommandError {
 }
 
 impl CommandError {
+    /// MongoDB's `DuplicateKey`.
+    pub const DUPLICATE_KEY: i32 = 11000;
     /// MongoDB's `NamespaceExists`.
     pub const NAMESPACE_EXISTS: i32 = 48;
+    /// MongoDB's `NamespaceNotFound`.
+    pub const NAMESPACE_NOT_FOUND: i32 = 26;
 
     /// Reads `code`, `codeName` and `errmsg` of a reply, a write error or a write concern error.
     pub fn read(document: DocumentRef<'_>) -> Self {

@@ -17,9 +17,9 @@ const SECTION_SEQUENCE: u8 = 1;
 /// Whether the server replies to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyMode {
-    /// It replies.
+    /// The server replies.
     Expected,
-    /// It does not reply (`moreToCome`): for unacknowledged writes.
+    /// The server does not reply (`moreToCome`): for unacknowledged writes.
     Silent,
 }
 
@@ -82,7 +82,7 @@ pub fn append_to_command(out: &mut Vec<u8>, start: usize, fields: &[u8]) -> Resu
     };
     grow(out, start);
     let end = document + grow(out, document) - 1;
-    // The rest, which may be a document sequence, moves behind the new fields.
+    // The rest, which may be a document sequence, moves after the new fields.
     let rest = out.len() - end;
     out.resize(out.len() + fields.len(), 0);
     out.copy_within(end..end + rest, end + fields.len());

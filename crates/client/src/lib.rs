@@ -28,5 +28,6 @@ pub use error::{ClientError, CommandError};
 pub use pipeline::Pipeline;
 pub use reply::{Reply, ReplyChecker, check_reply};
 pub use tls::{TlsOptions, Verification};
+pub use topology::{Dialer, is_router};
 pub use uri::{Credential, DEFAULT_PORT, Host, Mechanism, ReadPreference, Uri, UriError, percent_encoded};
 pub use write_concern::{Acknowledgement, WriteConcern};

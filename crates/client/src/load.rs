@@ -75,12 +75,12 @@ pub struct Request {
 pub enum Arrival {
     /// As soon as an earlier request is answered.
     Closed,
-    /// At equal intervals, however fast the server answers; requests per second over all threads.
+    /// At equal intervals, however fast the server answers. The value is requests per second over all threads.
     Constant(f64),
-    /// As a Poisson stream, however fast the server answers: exponential intervals from a seed; requests per second
-    /// over all threads. The sum of the threads' streams, and of several generators', is a Poisson stream again.
+    /// As a Poisson stream, however fast the server answers: the intervals are exponential and follow from a seed. The
+    /// sum of several threads' or generators' streams is a Poisson stream again.
     Poisson {
-        /// Mean requests per second.
+        /// Mean requests per second, over all threads.
         rate: f64,
         /// Each thread derives its own seed from it.
         seed: u64,
@@ -188,8 +188,8 @@ pub struct LoadFigures {
     pub generator_cpu: Duration,
     /// Time in which the threads had nothing to do.
     pub generator_waited: Duration,
-    /// Time in which the threads could have run but no processor was free. The rest of their time, after this, CPU time
-    /// and waiting, is time in which they were stopped from outside.
+    /// Time in which the threads could have run but no processor was free. Time that is neither this, nor CPU time, nor
+    /// waiting, is time in which they were stopped from outside.
     pub generator_queued: Duration,
 }
 

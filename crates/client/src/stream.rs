@@ -3,6 +3,7 @@
 use crate::tls::TlsStream;
 use crate::uri::Host;
 use rustix::fd::{AsFd, BorrowedFd};
+use rustix::net::sockopt;
 use rustls::ClientConfig;
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -12,6 +13,13 @@ use std::time::{Duration, Instant};
 
 /// Shortest timeout that is set on a socket: 0 would mean none.
 const TIMEOUT_MIN: Duration = Duration::from_millis(1);
+/// Silence of the server after which the kernel asks whether it is still there.
+/// Source: the driver for Node.js, `keepAliveInitialDelay`.
+const KEEP_ALIVE_IDLE: Duration = Duration::from_mins(2);
+/// Pause between two such questions.
+const KEEP_ALIVE_PAUSE: Duration = Duration::from_secs(10);
+/// Unanswered questions after which the connection is lost.
+const KEEP_ALIVE_QUESTIONS: u32 = 9;
 
 /// A connection's byte stream. It is an enum and not a trait object, because a load reads and writes millions of times.
 pub(crate) enum Stream {
@@ -125,10 +133,21 @@ fn dial_tcp(name: &str, port: u16, deadline: Instant) -> io::Result<TcpStream> {
             Ok(stream) => {
                 // Requests are small and their replies are awaited: Nagle's algorithm would delay them.
                 stream.set_nodelay(true)?;
+                keep_alive(&stream)?;
                 return Ok(stream);
             }
             Err(cause) => last = cause,
         }
     }
     Err(last)
+}
+
+/// Lets a wait for a reply end if the server's machine vanishes: without questions of the kernel it would last for ever,
+/// because commands have no timeout unless `socketTimeoutMS` gives them one.
+fn keep_alive(socket: &TcpStream) -> io::Result<()> {
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_keepidle(socket, KEEP_ALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(socket, KEEP_ALIVE_PAUSE)?;
+    sockopt::set_tcp_keepcnt(socket, KEEP_ALIVE_QUESTIONS)?;
+    Ok(())
 }

@@ -6,11 +6,14 @@
 //!
 //! Source: MongoDB specifications, "Server Discovery And Monitoring" and "Server Selection".
 
+mod dialer;
 mod introduction;
 mod member;
 mod search;
 
+pub use dialer::Dialer;
 pub(crate) use member::Role;
+pub use member::is_router;
 
 use crate::connection::Connection;
 use crate::error::ClientError;
@@ -31,6 +34,15 @@ impl Connection {
     pub fn connect(uri: &Uri) -> Result<Self, ClientError> {
         let settings = Settings::new(uri)?;
         Search::new(&settings).run()?.finish(&settings)
+    }
+
+    /// Connects once to the first host of a URI, whatever its role is.
+    /// # Errors
+    /// As [`Self::connect`]; a refused connection is not tried again.
+    pub fn dial(uri: &Uri) -> Result<Self, ClientError> {
+        let settings = Settings::new(uri)?;
+        let deadline = settings.clock.now() + uri.connect_timeout;
+        Introduction::make(&settings, &uri.hosts[0], deadline)?.finish(&settings)
     }
 
     /// Opens one more connection to the same server, without a new search. Cheaper than [`Self::connect`]: no file is

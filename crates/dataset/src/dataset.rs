@@ -261,12 +261,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn errors_name_what_was_asked_for_and_what_there_is() {
+    fn errors_name_the_request_and_the_choices() {
         let error = |options: &DatasetOptions| Dataset::new(options).expect_err("refused").to_string();
         let sized = |shape, bytes| DatasetOptions { document_bytes: Some(bytes), ..options(shape) };
         assert_eq!(
             error(&options("flat")),
-            "'flat' is no shape; there are plain, counter, docsize, multiplication-table, ycsb, nested, analytics, events"
+            "'flat' is not a shape; there are plain, counter, docsize, multiplication-table, ycsb, nested, analytics, events"
         );
         assert_eq!(error(&sized("plain", 29)), "29 bytes do not hold the fields of 'plain', which take 30");
         assert_eq!(error(&sized("counter", 40)), "40 bytes do not hold the fields of 'counter', which take 41");

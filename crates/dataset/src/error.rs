@@ -42,7 +42,7 @@ impl fmt::Display for DatasetError {
         match self {
             Self::UnknownShape { name } => {
                 let names: Vec<_> = SHAPES.iter().map(|shape| shape.name).collect();
-                write!(f, "'{name}' is no shape; there are {}", names.join(", "))
+                write!(f, "'{name}' is not a shape; there are {}", names.join(", "))
             }
             Self::TooSmall { shape, document_bytes, least_bytes } => {
                 write!(f, "{document_bytes} bytes do not hold the fields of '{shape}', which take {least_bytes}")

@@ -22,7 +22,7 @@ pub(crate) enum Content {
     Boolean(fn(&Position) -> bool),
     /// Milliseconds since 1970.
     DateTime(fn(&Position) -> i64),
-    /// Text of so many bytes.
+    /// Text of this many bytes.
     Text(usize),
     /// A random word from this list; all its words have the same length.
     Word(&'static [&'static str]),

@@ -2,6 +2,7 @@
 //!
 //! A [`Dataset`] is an endless sequence of documents. A shape's fields ([`SHAPES`]) are laid out once and then copied;
 //! only the parts that differ are filled in. A [`KeyStream`] chooses the next document to access.
+//! [`samples`] are small data sets for users.
 //!
 //! **Invariant:** the same seed gives the same bytes and the same keys on every machine and in every version.
 #![forbid(unsafe_code)]
@@ -15,6 +16,7 @@ mod id;
 mod key_order;
 mod layout;
 mod random;
+pub mod samples;
 mod shapes;
 mod text_form;
 mod verify;

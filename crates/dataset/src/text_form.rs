@@ -28,7 +28,7 @@ macro_rules! text_form {
             fn from_str(text: &str) -> Result<Self, String> {
                 let names: &[&str] = &[$($name),+];
                 let found = Self::ALL.iter().copied().find(|choice| choice.name() == text);
-                found.ok_or_else(|| format!(concat!("'{}' is no ", $what, "; there are {}"), text, names.join(", ")))
+                found.ok_or_else(|| format!(concat!("'{}' is not a ", $what, "; there are {}"), text, names.join(", ")))
             }
         }
 
@@ -64,6 +64,6 @@ mod tests {
             assert_eq!(choice.to_string().parse(), Ok(*choice));
         }
         let error = "random".parse::<KeyOrder>().expect_err("not a word for it");
-        assert_eq!(error, "'random' is no key order; there are ascending, shuffled");
+        assert_eq!(error, "'random' is not a key order; there are ascending, shuffled");
     }
 }

@@ -78,7 +78,7 @@ impl fmt::Display for PatternError {
             }
             Self::BadVariable { pattern, variable } => write!(
                 f,
-                "namespace pattern '{pattern}': '{variable}' is no name of a variable (letters, digits, underscores)"
+                "namespace pattern '{pattern}': '{variable}' is not a name of a variable (letters, digits, underscores)"
             ),
             Self::RepeatedVariable { pattern, variable } => {
                 write!(f, "--nsFrom '{pattern}' has the variable '{variable}' twice")
@@ -128,16 +128,16 @@ impl Filter {
         self
     }
 
-    /// Excludes collections of that name, in all databases.
+    /// Excludes all collections of a database.
     #[must_use]
-    pub fn without_collection(self, collection: &str) -> Self {
-        self.without(vec![PatternPiece::Asterisk, PatternPiece::Literal(format!(".{collection}"))])
+    pub fn without_database(self, database: &str) -> Self {
+        self.without(vec![PatternPiece::Literal(format!("{database}.")), PatternPiece::Asterisk])
     }
 
-    /// Excludes collections whose names have that prefix, in all databases.
+    /// Excludes one collection.
     #[must_use]
-    pub fn without_prefix(self, prefix: &str) -> Self {
-        self.without(vec![PatternPiece::Asterisk, PatternPiece::Literal(format!(".{prefix}")), PatternPiece::Asterisk])
+    pub fn without_namespace(self, namespace: &str) -> Self {
+        self.without(vec![PatternPiece::Literal(namespace.to_owned())])
     }
 
     fn without(mut self, parts: Vec<PatternPiece>) -> Self {

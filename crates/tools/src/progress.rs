@@ -16,10 +16,12 @@ use std::time::{Duration, Instant};
 /// Work that a thread does or waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Activity {
-    /// Reading the dump's files or pipe.
+    /// Reading the input's files or pipe.
     ReadSource,
     /// Decompressing, or waiting for the threads that decompress.
     Decompress,
+    /// Turning text into documents, or documents into text.
+    Parse,
     /// Compressing, or waiting for the threads that compress.
     Compress,
     /// Handing bytes to the network and taking them from it.
@@ -28,15 +30,16 @@ pub enum Activity {
     Server,
     /// Building indexes on the server.
     BuildIndexes,
-    /// Writing the dump's files or pipe.
+    /// Writing the output's files or pipe.
     WriteTarget,
 }
 
 impl Activity {
     /// All activities, in the order of reports.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::ReadSource,
         Self::Decompress,
+        Self::Parse,
         Self::Compress,
         Self::Network,
         Self::Server,
@@ -49,6 +52,7 @@ impl Activity {
         match self {
             Self::ReadSource => "readSource",
             Self::Decompress => "decompress",
+            Self::Parse => "parse",
             Self::Compress => "compress",
             Self::Network => "network",
             Self::Server => "server",
@@ -62,6 +66,7 @@ impl Activity {
         match self {
             Self::ReadSource => "reading the source",
             Self::Decompress => "decompression",
+            Self::Parse => "parsing",
             Self::Compress => "compression",
             Self::Network => "network",
             Self::Server => "server",
@@ -80,6 +85,8 @@ pub struct Counts {
     pub bytes: AtomicU64,
     /// Documents that were refused.
     pub failures: AtomicU64,
+    /// Refused documents whose key another document has.
+    pub key_failures: AtomicU64,
     /// Documents to be done; 0 where that is not known.
     pub documents_expected: AtomicU64,
     /// Bytes to be done; 0 where that is not known.
@@ -87,6 +94,7 @@ pub struct Counts {
     documents_before: AtomicU64,
     bytes_before: AtomicU64,
     finished: AtomicBool,
+    abandoned: AtomicBool,
 }
 
 impl Counts {
@@ -112,6 +120,12 @@ impl Counts {
     /// Marks the namespace as finished, even if its counts differ from the expected ones.
     pub fn finish(&self) {
         self.finished.store(true, Ordering::Relaxed);
+    }
+
+    /// Marks the namespace as given up.
+    pub fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+        self.finish();
     }
 }
 
@@ -173,7 +187,7 @@ impl Progress {
         self.spent_ns[activity as usize].fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// Adds a sentence that is shown to the user and is no error.
+    /// Adds a sentence that is shown to the user and is not an error.
     pub fn note(&self, sentence: String) {
         self.notes.lock().push(sentence);
     }
@@ -197,6 +211,7 @@ impl Progress {
             documents_before: load(&counts.documents_before),
             bytes_before: load(&counts.bytes_before),
             is_finished: counts.finished.load(Ordering::Relaxed),
+            is_abandoned: counts.abandoned.load(Ordering::Relaxed),
         });
         Snapshot {
             elapsed: self.clock.since(self.started),

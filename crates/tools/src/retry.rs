@@ -37,7 +37,7 @@ const TRANSIENT_CODES: &[i32] = &[
 ];
 
 /// Whether another attempt may succeed a little later.
-pub(crate) fn is_transient(error: &ClientError) -> bool {
+pub fn is_transient(error: &ClientError) -> bool {
     match error {
         ClientError::Disconnected { .. } | ClientError::Unreachable { .. } | ClientError::NoSuitableServer { .. } => {
             true
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_passes_is_tried_again() {
+    fn only_transient_errors_are_tried_again() {
         let interrupted = Interrupted::default();
         let mut backoff = Backoff::default();
         assert!(matches!(backoff.wait("a.b", refusal(13), &interrupted), Err(ToolError::Server { .. })));

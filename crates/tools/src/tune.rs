@@ -175,7 +175,7 @@ pub fn run(
     let mut trials = Vec::new();
     let mut attempt = |settings: Settings| {
         let trial = attempt(server, &settings.apply(&for_trial(options)), interrupted, clock);
-        // Also after a failure, so that nothing is left behind.
+        // The database is dropped also after a failure.
         let dropped = link.run(DATABASE, &DocumentBuf::new().with("dropDatabase", 1_i32)).map_err(failed);
         let trial = trial?;
         dropped?;
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_chance_brought_forth_is_not_recommended() {
+    fn a_difference_by_chance_is_not_recommended() {
         let mut trials = 0;
         let mut attempt = |_| {
             trials += 1;

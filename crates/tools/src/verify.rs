@@ -73,24 +73,49 @@ impl fmt::Display for Difference {
     }
 }
 
+/// Order in which documents are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadingOrder {
+    /// As they are stored, which is the fastest.
+    Natural,
+    /// As the server finds them: the documents of a time series are not stored as they are shown.
+    Any,
+}
+
+/// The documents to sum.
+#[derive(Clone, Copy, Debug)]
+pub struct Summed<'s> {
+    /// The database.
+    pub database: &'s str,
+    /// The collection, or time series.
+    pub collection: &'s str,
+    /// Order in which they are read; the sum does not depend on it.
+    pub order: ReadingOrder,
+    /// Read concern; if `None`, the server's default.
+    pub read_concern: Option<&'s DocumentBuf>,
+}
+
 /// Reads a collection from a server and sums it. A collection that does not exist counts as empty, without indexes.
 /// # Errors
 /// `Server` for an error of the server or the connection, `Interrupted`.
 pub fn checksum(
     link: &mut dyn Link,
-    database: &str,
-    collection: &str,
+    summed: Summed<'_>,
     progress: &Progress,
     interrupted: &Interrupted,
 ) -> Result<CollectionSum, ToolError> {
+    let Summed { database, collection, order, read_concern } = summed;
     let failed = |cause| ToolError::server(format!("{database}.{collection}"), cause);
     let collected = |command: &DocumentBuf| collect(link, progress, database, command);
     let indexes = list_indexes(collection, collected).map_err(failed)?;
-    let natural = DocumentBuf::new().with("$natural", 1_i32);
-    let find = DocumentBuf::new()
-        .with("find", collection)
-        .with("hint", &natural)
-        .with("batchSize", batch_documents(DOCUMENT_BYTES_GUESSED) as i64);
+    let mut find =
+        DocumentBuf::new().with("find", collection).with("batchSize", batch_documents(DOCUMENT_BYTES_GUESSED) as i64);
+    if order == ReadingOrder::Natural {
+        find.append("hint", &DocumentBuf::new().with("$natural", 1_i32));
+    }
+    if let Some(read_concern) = read_concern {
+        find.append("readConcern", read_concern);
+    }
     let mut cursor = Cursor::open(link, progress, database, &find).map_err(failed)?;
     let mut sum = DocumentSum::default();
     let mut batch = Vec::new();
@@ -106,7 +131,8 @@ pub fn checksum(
     Ok(CollectionSum { documents: sum, indexes: normalised(&indexes) })
 }
 
-/// The indexes that the server lists to `collect`; empty for a view or a collection that does not exist.
+/// The indexes of a collection; empty for a view or a collection that does not exist. `collect` runs `listIndexes` and
+/// collects the batches.
 /// # Errors
 /// The server's error, or the connection's.
 pub(crate) fn list_indexes(

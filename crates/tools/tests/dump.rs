@@ -189,7 +189,7 @@ fn going_on_with_nothing_begins_anew_and_says_so() {
     let path = directory.path().join("dump.archive");
     let archive = archive_options(&path, Compression::None);
     let notes = told_of(&archive);
-    assert!(matches!(&notes[..], [note] if note.contains("dump.archive.resume is not there: nothing to go on with")));
+    assert!(matches!(&notes[..], [note] if note.contains("dump.archive.resume is not there: nothing to continue")));
     assert_eq!(read_archive(&path), dumped());
     // Killed before the plan was written: the dump begins anew and overwrites existing output.
     for torn in ["", "{\"fingerprint\":\"f"] {
@@ -205,7 +205,7 @@ fn going_on_with_nothing_begins_anew_and_says_so() {
 }
 
 #[test]
-fn what_does_not_begin_leaves_nothing_behind() {
+fn a_dump_that_does_not_begin_leaves_nothing_behind() {
     let directory = tempfile::tempdir().expect("a directory");
     let (path, root) = (directory.path().join("dump.archive"), directory.path().join("files"));
     for options in [archive_options(&path, Compression::None), DumpOptions::new(Output::Directory(root))] {
@@ -243,7 +243,7 @@ fn a_capped_collection_begins_again_while_nothing_of_it_is_written_and_fails_aft
     dump(&with(Fault::DisconnectAt(2)), &archive_options(&path, Compression::None)).expect("begun again");
     assert_eq!(read_archive(&path)["shop.log"].len(), 400);
     let error = dump(&with(Fault::DisconnectAt(6)), &archive_options(&path, Compression::None));
-    assert!(error.expect_err("lost").to_string().contains("has to be dumped anew"));
+    assert!(error.expect_err("lost").to_string().contains("has to be dumped again"));
     // Nothing of the collection was recorded, so it is read from its beginning.
     let again = DumpOptions { resume: Resume::Continue, ..archive_options(&path, Compression::None) };
     dump(&with(Fault::None), &again).expect("gone on");

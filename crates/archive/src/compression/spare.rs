@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_taken_fits_and_what_lies_idle_is_bounded() {
+    fn taken_buffers_fit_and_idle_buffers_are_bounded() {
         let mut spare = Spare::default();
         for bytes in [1 << 20, 4 << 20, 8 << 20, 32 << 20] {
             spare.put(Vec::with_capacity(bytes));

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 
 /// Maximum number of bytes before compression in flight, unless a single unit is longer.
 const PENDING_BYTES_MAX: usize = MAX_UNIT_BYTES;
-/// Limits for the growth of an incompressible unit: one part in so many, and a number of bytes.
+/// Limits for the growth of an incompressible unit: a part (1/n) of the unit, and a number of bytes.
 const INCOMPRESSIBLE_PART: usize = 128;
 const INCOMPRESSIBLE_BYTES: usize = 1024;
 /// Number of units in flight beyond those that threads work on.

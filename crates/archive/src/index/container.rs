@@ -110,7 +110,7 @@ struct Tail<'f> {
 }
 
 impl Tail<'_> {
-    /// So many bytes before an offset; `None` if the file has fewer.
+    /// The given number of bytes before an offset; `None` if the file has fewer.
     fn before(&self, offset: u64, bytes: usize) -> io::Result<Option<Vec<u8>>> {
         let Some(begin) = offset.checked_sub(bytes as u64) else { return Ok(None) };
         let mut read = vec![0; bytes];

@@ -146,7 +146,7 @@ fn other_programs_read_ours() {
 }
 
 #[test]
-fn we_read_what_other_programs_write() {
+fn output_of_other_programs_is_read() {
     let raw = text(1_000_000, 7);
     for (program, arguments) in [
         ("gzip", &["-c"][..]),
@@ -220,7 +220,7 @@ fn an_error_stays_an_error() {
     for _ in 0..3 {
         while let Ok(available) = reader.fill_buf() {
             let length = available.len();
-            assert_ne!(length, 0, "damage is no end");
+            assert_ne!(length, 0, "damage is not an end");
             reader.consume(length);
         }
     }

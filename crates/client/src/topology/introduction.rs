@@ -24,11 +24,20 @@ impl Introduction {
         Ok(Self { connection, speculation })
     }
 
-    /// Authenticates, and sets the timeouts for commands.
+    /// Authenticates, unless the server has no users, and sets the timeouts for commands.
     pub fn finish(self, settings: &Settings) -> Result<Connection, ClientError> {
+        if self.connection.role().authenticates() {
+            return self.log_in(settings);
+        }
+        self.connection.set_timeouts(settings.uri.socket_timeout)?;
+        Ok(self.connection)
+    }
+
+    /// Authenticates, and sets the timeouts for commands.
+    pub fn log_in(self, settings: &Settings) -> Result<Connection, ClientError> {
         let Self { mut connection, speculation } = self;
         connection.set_timeouts(Some(settings.uri.connect_timeout))?;
-        if let Some(credential) = settings.uri.credential.as_ref().filter(|_| connection.role().authenticates()) {
+        if let Some(credential) = &settings.uri.credential {
             auth::authenticate(&mut connection, credential, speculation, &settings.keys)?;
         }
         connection.set_timeouts(settings.uri.socket_timeout)?;

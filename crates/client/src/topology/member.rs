@@ -7,19 +7,19 @@ use std::fmt;
 /// A server's role towards clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It belongs to no replica set.
+    /// Belongs to no replica set.
     Standalone,
-    /// It routes to shards.
+    /// Routes to shards.
     Router,
-    /// It takes the set's writes.
+    /// Takes the set's writes.
     Primary,
-    /// It holds the set's data.
+    /// Holds the set's data.
     Secondary,
-    /// It only votes.
+    /// Only votes.
     Arbiter,
     /// A member that is starting, rolling back, or hidden from clients.
     Other,
-    /// It is meant for a replica set that has not been initiated.
+    /// Is meant for a replica set that has not been initiated.
     Uninitiated,
 }
 
@@ -28,17 +28,22 @@ pub(crate) enum Role {
 pub(super) enum Fit {
     /// No other role would suit better.
     Best,
-    /// It suits only if no better role is found.
+    /// The server suits only if no better role is found.
     SecondBest,
-    /// It does not suit.
+    /// The server does not suit.
     None,
+}
+
+/// Whether the reply to `hello` is a router's of a sharded cluster (mongos).
+pub fn is_router(hello: DocumentRef<'_>) -> bool {
+    hello.get("msg").and_then(ValueRef::as_str) == Some("isdbgrid")
 }
 
 impl Role {
     /// Reads the reply to a handshake.
     pub fn of(hello: DocumentRef<'_>) -> Self {
         let is = |name| matches!(hello.get(name), Some(ValueRef::Boolean(true)));
-        if hello.get("msg").and_then(ValueRef::as_str) == Some("isdbgrid") {
+        if is_router(hello) {
             return Self::Router;
         }
         if is("isreplicaset") {

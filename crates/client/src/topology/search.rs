@@ -26,9 +26,9 @@ const HOSTS_MAX: usize = 64;
 enum HostState {
     /// A thread is asking it; holds its previous answer, if there was one.
     Asked(Option<Finding>),
-    /// It will be asked again at this time.
+    /// The host will be asked again at this time.
     Due(Instant, Finding),
-    /// It is not asked again, because its answer would not change.
+    /// The host is not asked again, because its answer would not change.
     GivenUp(ClientError),
 }
 

@@ -5,11 +5,11 @@ use std::fmt;
 /// Why a connection string was refused. Holds no part of a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UriError {
-    /// It does not start with `mongodb://`. Holds the text before `://`, if any.
+    /// The string does not start with `mongodb://`. Holds the text before `://`, if any.
     Scheme(Option<String>),
     /// `mongodb+srv://`.
     Srv,
-    /// It names no host, or an empty one among several.
+    /// The string names no host, or an empty one among several.
     MissingHost,
     /// A port outside 1..=65535.
     BadPort(String),

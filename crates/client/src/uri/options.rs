@@ -11,6 +11,23 @@ use std::time::Duration;
 /// Source: MongoDB handshake specification, "client.application.name".
 const APP_NAME_BYTES_MAX: usize = 128;
 
+/// Options that concern a driver's pool, monitors and compression. The client has none of these, so it has nothing to do
+/// for them, and connection strings of applications can be used as they are.
+const WITHOUT_OBJECT: [&str; 12] = [
+    "compressors",
+    "heartbeatfrequencyms",
+    "localthresholdms",
+    "maxconnecting",
+    "maxidletimems",
+    "maxpoolsize",
+    "minpoolsize",
+    "servermonitoringmode",
+    "srvmaxhosts",
+    "uuidrepresentation",
+    "waitqueuetimeoutms",
+    "zlibcompressionlevel",
+];
+
 /// All options as given, before they are combined.
 #[derive(Default)]
 pub(super) struct Options {
@@ -75,13 +92,9 @@ static OPTIONS: &[UriOption] = &[
     option("loadbalanced", |_, value| accept_only("false", "loadBalanced=true", value)),
     option("readpreference", |options, value| set(&mut options.read_preference, value.parse().ok())),
     option("replicaset", |options, value| set(&mut options.replica_set, Some(value.into()))),
-    // A retried request would be counted once but timed twice.
-    option("retryreads", |_, value| {
-        accept_only("false", "retryReads=true (nothing is retried here: say retryReads=false)", value)
-    }),
-    option("retrywrites", |_, value| {
-        accept_only("false", "retryWrites=true (nothing is retried here: say retryWrites=false)", value)
-    }),
+    // They permit a driver to retry. The client never does: the caller gets each failure.
+    option("retryreads", |_, value| flag(value).map(drop).ok_or(Refusal::BadValue)),
+    option("retrywrites", |_, value| flag(value).map(drop).ok_or(Refusal::BadValue)),
     option("serverselectiontimeoutms", |options, value| set(&mut options.server_selection_timeout, positive_ms(value))),
     option("sockettimeoutms", |options, value| {
         let timeout = milliseconds(value).ok_or(())?;
@@ -152,6 +165,9 @@ impl Options {
             // The error does not show the value, which may be secret.
             let value = percent::decode(value).ok_or_else(|| UriError::BadEscape(format!("the value of '{name}'")))?;
             let key = canonical(name);
+            if WITHOUT_OBJECT.contains(&key.as_str()) {
+                continue;
+            }
             let Some(option) = OPTIONS.iter().find(|option| option.name == key) else {
                 return Err(UriError::Unsupported(format!("option '{name}'")));
             };

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_encoded_holds_no_character_that_means_something_and_decodes_to_the_same() {
+    fn encoded_text_has_no_reserved_character_and_decodes_to_the_same() {
         assert_eq!(percent_encoded("Az09-._~"), "Az09-._~");
         assert_eq!(percent_encoded("/tmp/a b.sock"), "%2Ftmp%2Fa%20b.sock");
         assert_eq!(percent_encoded([0x0a, 0xff]), "%0A%FF");

@@ -17,7 +17,7 @@ struct Habits {
     mechanism: &'static str,
     /// It continues the conversation that the handshake began.
     takes_up_speculation: bool,
-    /// It is done with its reply to the proof and expects no further empty message.
+    /// The server is done with its reply to the proof, and expects no further empty message.
     skips_empty_exchange: bool,
     /// It signs with the right key.
     knows_the_password: bool,

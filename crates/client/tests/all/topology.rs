@@ -153,7 +153,7 @@ fn another_set_is_refused_with_both_names() {
     let right = set("rs0", &[Kind::Primary]);
     assert_eq!(address(&format!("{},{}", members[0], right[0]), "replicaSet=rs0"), right[0]);
     let alone = set("", &[Kind::Standalone]);
-    let expected = format!("{} belongs to no replica set, not to 'rs0'", alone[0]);
+    let expected = format!("{} does not belong to a replica set, and 'rs0' was asked for", alone[0]);
     assert_eq!(failure(&alone[0], "replicaSet=rs0"), expected);
 }
 
@@ -168,7 +168,7 @@ fn several_hosts_may_be_routers_but_not_standalone_servers() {
 }
 
 #[test]
-fn nobody_there_is_one_line_in_time() {
+fn an_absent_server_gives_one_line_in_time() {
     let (first, second) = (nobody(), nobody());
     let message = failure(&first, "");
     let refused = "Connection refused (os error 111)";

@@ -2,7 +2,7 @@ use super::Shape;
 use crate::id::IdKind;
 use crate::layout::{Content, Field, Position};
 
-/// Number of values of `value1`, and of documents with the same `value2`: the experiment fetches so many at once.
+/// Number of values of `value1`, and of documents with the same `value2`: the experiment fetches this many at once.
 const GROUP: u64 = 2_500;
 
 /// The document of experiment E4: two numbers to index, three fields to update in place, and a pad of any length.

@@ -49,7 +49,7 @@ pub(super) mod optional_document {
         match optional_value::deserialize(deserializer)? {
             None => Ok(None),
             Some(Value::Document(document)) => Ok(Some(document)),
-            Some(other) => Err(D::Error::custom(format!("{other:?} is no document"))),
+            Some(other) => Err(D::Error::custom(format!("{other:?} is not a document"))),
         }
     }
 }

@@ -141,12 +141,12 @@ fn earlier(options: &DumpOptions, place: &OutputPlace, progress: &Progress) -> R
     match &place.existing {
         // Most likely the dump was finished: starting anew would destroy it.
         Some(existing) if !has_state => Err(ToolError::Failed(format!(
-            "--resume: {state} is not there, but {} is: its dump was finished. Without --resume it is made anew",
+            "--resume: {state} is not there, but {} is: its dump was finished. Without --resume it is made again",
             existing.display()
         ))),
         _ => {
             let what = if has_state { "is empty" } else { "is not there" };
-            progress.note(format!("--resume: {state} {what}: nothing to go on with, so the dump begins anew"));
+            progress.note(format!("--resume: {state} {what}: nothing to continue, so the dump starts over"));
             Ok(None)
         }
     }
@@ -194,6 +194,7 @@ impl Dump<'_> {
             server: self.server,
             progress: self.progress,
             interrupted: self.interrupted,
+            read_concern: self.options.read_concern.as_ref(),
             is_stopped: AtomicBool::new(false),
         };
         let threads = self.options.parallel_collections.max(self.options.threads).get();

@@ -1,8 +1,10 @@
 //! Contents of a dump, and where it goes.
 
-use crate::ToolError;
+use crate::namespaces::Filter;
+use crate::{PipeEnd, ToolError};
 use bunko_archive::compression::Compression;
 use bunko_bson::DocumentBuf;
+use std::io::PipeWriter;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use xxhash_rust::xxh3::xxh3_64;
@@ -25,15 +27,17 @@ pub enum ArchiveTarget {
     File(PathBuf),
     /// Standard output.
     Stdout,
+    /// A restore in this process.
+    Pipe(PipeEnd<PipeWriter>),
 }
 
 /// Whether the dump holds the operations that happened while it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OplogMode {
-    /// No: each collection is as it was at some moment of its own.
+    /// The dump holds no operations: each collection is as it was at some moment of its own.
     #[default]
     Without,
-    /// Yes: after a replay, all collections are as they were at the dump's end.
+    /// The dump holds the operations: after a replay, all collections are as they were at the dump's end.
     With,
 }
 
@@ -50,10 +54,10 @@ pub enum Views {
 /// Whether a database's users and roles are dumped with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UsersAndRoles {
-    /// No.
+    /// Users and roles are left out.
     #[default]
     Without,
-    /// Yes.
+    /// Users and roles are dumped.
     With,
 }
 
@@ -86,6 +90,10 @@ pub struct DumpOptions {
     pub exclude_collections: Vec<String>,
     /// Beginnings of names of collections to leave out, of every database.
     pub exclude_prefixes: Vec<String>,
+    /// Namespaces to dump, of those that the other options choose.
+    pub namespaces: Filter,
+    /// Read concern of the documents; if `None`, the server's default.
+    pub read_concern: Option<DocumentBuf>,
     /// Maximum number of collections that are read at a time.
     pub parallel_collections: NonZeroUsize,
     /// How views are dumped.
@@ -110,6 +118,8 @@ impl DumpOptions {
             oplog: OplogMode::Without,
             exclude_collections: Vec::new(),
             exclude_prefixes: Vec::new(),
+            namespaces: Filter::default(),
+            read_concern: None,
             parallel_collections: NonZeroUsize::new(4).expect("not zero"),
             views: Views::AsDefinitions,
             users_and_roles: UsersAndRoles::Without,
@@ -170,6 +180,7 @@ impl DumpOptions {
                 (&self.database, &self.collection, &self.query),
                 (matches!(self.output, Output::Directory(_)), self.compression, self.oplog),
                 (&self.exclude_collections, &self.exclude_prefixes, self.views, self.users_and_roles),
+                (&self.namespaces, &self.read_concern),
             )
         );
         format!("{:016x}", xxh3_64(what.as_bytes()))

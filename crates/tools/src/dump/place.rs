@@ -25,7 +25,9 @@ impl OutputPlace {
         match output {
             Output::Directory(root) => Self::directory(root),
             Output::Archive(ArchiveTarget::File(path)) => Self::file(path),
-            Output::Archive(ArchiveTarget::Stdout) | Output::StandardOutput => Ok(Self::once()),
+            Output::Archive(ArchiveTarget::Stdout | ArchiveTarget::Pipe(_)) | Output::StandardOutput => {
+                Ok(Self::once())
+            }
         }
     }
 

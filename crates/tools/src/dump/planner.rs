@@ -22,7 +22,7 @@ const RANGE_BYTES_MIN: u64 = 64 * 1024 * 1024;
 const KNOWN_ENDS_BYTES_MIN: u64 = 1024 * 1024;
 /// Ranges per thread: they are never equally large, and the last one should not keep one thread busy alone.
 const RANGES_PER_THREAD: usize = 4;
-/// Up to so many threads, one cursor in natural order is faster than several by `_id`.
+/// Maximum number of threads for which one cursor in natural order is faster than several by `_id`.
 const NATURAL_ORDER_THREADS: usize = 3;
 /// Number of sampled documents for each range that is to be cut.
 const SAMPLE_PER_RANGE: usize = 32;
@@ -51,7 +51,7 @@ pub(super) fn make(
     if let (Some(database), Some(collection), true) = (&options.database, &options.collection, collections.is_empty()) {
         let what = match options.views {
             Views::AsDefinitions => "does not exist",
-            Views::AsCollections => "does not exist, or is no view: --viewsAsCollections dumps views alone",
+            Views::AsCollections => "does not exist, or is not a view: --viewsAsCollections dumps views alone",
         };
         return Err(ToolError::Failed(format!("{database}.{collection} {what}")));
     }
@@ -126,7 +126,8 @@ impl Planner<'_> {
                 (Views::AsDefinitions, _) => true,
             };
             let is_named = self.options.collection.is_some();
-            if is_wanted && (is_named || takes_collection(self.options, database, entry.name)) {
+            let is_chosen = is_named || takes_collection(self.options, database, entry.name);
+            if is_wanted && is_chosen && self.options.namespaces.takes(&format!("{database}.{}", entry.name)) {
                 collections.push(self.plan_collection(database, &entry)?);
             }
         }

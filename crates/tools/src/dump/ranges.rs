@@ -18,7 +18,7 @@ pub(super) enum Start {
     First,
     /// At that `_id`.
     At(#[serde(with = "text::value")] Value),
-    /// At the `_id` that follows that one.
+    /// At the first `_id` after this one.
     After(#[serde(with = "text::value")] Value),
 }
 
@@ -28,7 +28,7 @@ pub(super) enum Start {
 pub(super) enum End {
     /// Before that `_id`.
     Before(#[serde(with = "text::value")] Value),
-    /// After the largest `_id` that compares with that one.
+    /// After the largest `_id` whose type compares with this one.
     TypeOf(#[serde(with = "text::value")] Value),
     /// After the largest `_id` of all.
     Last,
@@ -48,7 +48,7 @@ enum Class {
     Numbers,
     /// All are at least that value.
     AtLeast(fn() -> Value),
-    /// There is only one.
+    /// The type has only this value.
     Only(fn() -> Value),
     /// By the type's name, for which few planners use an index: types that are rare in an `_id`.
     Named,

@@ -17,6 +17,7 @@ pub(super) struct Readers<'a> {
     pub server: &'a dyn Server,
     pub progress: &'a Progress,
     pub interrupted: &'a Interrupted,
+    pub read_concern: Option<&'a DocumentBuf>,
     /// Set by the first reader that fails: the others stop.
     pub is_stopped: AtomicBool,
 }
@@ -111,7 +112,7 @@ impl<'a> Reader<'a> {
         let namespace = position.planned.namespace();
         if position.planned.order != Order::ById && position.has_written && retry::is_transient(&error) {
             let message = format!(
-                "{namespace}: the cursor was lost ({error}) in the middle of a collection that cannot be read in the order of its _ids: it has to be dumped anew"
+                "{namespace}: the cursor was lost ({error}) in the middle of a collection that cannot be read in the order of its _ids: it has to be dumped again"
             );
             return Err(ToolError::Failed(message));
         }
@@ -130,8 +131,11 @@ impl<'a> Reader<'a> {
         counts: &Counts,
         backoff: &mut Backoff,
     ) -> Result<(), Broken> {
-        let Some(find) = find(position.planned, &position.rest) else { return Ok(()) };
+        let Some(mut find) = find(position.planned, &position.rest) else { return Ok(()) };
         let shared = self.shared;
+        if let Some(read_concern) = shared.read_concern {
+            find.append("readConcern", read_concern);
+        }
         let mut link = match self.link.take() {
             Some(link) => link,
             None => shared.server.connect()?,

@@ -16,7 +16,7 @@ pub(super) struct Task {
     pub range: usize,
 }
 
-/// Hands out ranges in the order of the plan, of at most so many collections at a time.
+/// Hands out ranges in the order of the plan, of at most a given number of collections at a time.
 pub(super) struct Schedule {
     parallel_collections: NonZeroUsize,
     /// By collection, whether its documents are large.

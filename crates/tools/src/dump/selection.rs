@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_servers_keep_for_themselves_stays_behind() {
+    fn internal_collections_are_not_dumped() {
         let options = DumpOptions::new(Output::Directory("dump".into()));
         let takes = |database, collection| takes_collection(&options, database, collection);
         assert!(takes("shop", "orders") && takes("shop", "system.js") && takes("shop", "systematic"));

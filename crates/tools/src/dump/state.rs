@@ -156,7 +156,7 @@ impl StateFile {
             ToolError::Failed(format!("--resume: {} does not begin with the plan of a dump", path.display()))
         })?;
         if plan.fingerprint != fingerprint {
-            let message = "--resume: the unfinished dump was begun with other flags: begin anew, or give the same ones";
+            let message = "--resume: the unfinished dump was begun with other flags: start over, or give the same ones";
             return Err(ToolError::Failed(message.into()));
         }
         let file = OpenOptions::new().append(true).open(&path).map_err(failed)?;

@@ -2,27 +2,28 @@
 
 use super::plan::{Order, Plan};
 use super::state::{Account, Checkpoint, Durability, StateFile, StreamState};
-use crate::ToolError;
+use crate::{PipeEnd, ToolError};
 use bunko_archive::compression::{Compression, Writer};
 use bunko_archive::index::{NO_TAG, Unit};
 use bunko_host::Clock;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Stdout, Write};
+use std::io::{self, PipeWriter, Seek, SeekFrom, Stdout, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// A checkpoint is due after so many bytes of documents.
+/// A checkpoint is due after this many bytes of documents.
 const CHECKPOINT_BYTES: u64 = 64 * 1024 * 1024;
-/// A checkpoint is due after so long, too.
+/// A checkpoint is also due after this time.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Destination of a stream's bytes.
 pub(super) enum Out {
     File(File),
     Stdout(Stdout),
+    Pipe(PipeWriter),
 }
 
 impl Write for Out {
@@ -30,6 +31,7 @@ impl Write for Out {
         match self {
             Self::File(file) => file.write(bytes),
             Self::Stdout(stdout) => stdout.write(bytes),
+            Self::Pipe(pipe) => pipe.write(bytes),
         }
     }
 
@@ -37,6 +39,7 @@ impl Write for Out {
         match self {
             Self::File(file) => file.flush(),
             Self::Stdout(stdout) => stdout.flush(),
+            Self::Pipe(pipe) => pipe.flush(),
         }
     }
 }
@@ -46,7 +49,7 @@ impl Out {
         match self {
             // Pipes and devices cannot be synced, and return an error.
             Self::File(file) if file.metadata()?.is_file() => file.sync_data(),
-            Self::File(_) | Self::Stdout(_) => Ok(()),
+            Self::File(_) | Self::Stdout(_) | Self::Pipe(_) => Ok(()),
         }
     }
 }
@@ -87,6 +90,16 @@ impl Stream {
     pub fn to_standard_output(encoding: Encoding<'_>) -> Self {
         let writer = Writer::new(Out::Stdout(io::stdout()), encoding.compression, encoding.threads);
         Self::new(0, PathBuf::from("-"), writer, encoding, StreamState::default())
+    }
+
+    /// A stream to a restore in this process.
+    /// # Errors
+    /// `File` if the pipe is already in use.
+    pub fn to_pipe(end: &PipeEnd<PipeWriter>, encoding: Encoding<'_>) -> Result<Self, ToolError> {
+        let path = PathBuf::from("-");
+        let pipe = end.take().map_err(|cause| ToolError::File { path: path.clone(), cause })?;
+        let writer = Writer::new(Out::Pipe(pipe), encoding.compression, encoding.threads);
+        Ok(Self::new(0, path, writer, encoding, StreamState::default()))
     }
 
     /// Opens a file at its beginning, or at the position up to which `earlier` says that it is safely written.

@@ -86,6 +86,7 @@ impl<'a> DumpOutput<'a> {
                 let mut stream = match target {
                     ArchiveTarget::File(path) => Stream::open(0, path.clone(), encoding, earlier)?,
                     ArchiveTarget::Stdout => Stream::to_standard_output(encoding),
+                    ArchiveTarget::Pipe(end) => Stream::to_pipe(end, encoding)?,
                 };
                 let tags = plan.collections.iter().map(|planned| stream.tag(&planned.database, &planned.collection));
                 let tags = tags.collect();

@@ -24,6 +24,8 @@ pub struct NamespaceSnapshot {
     pub bytes_before: u64,
     /// Whether nothing more will come.
     pub is_finished: bool,
+    /// Whether it was given up before its end.
+    pub is_abandoned: bool,
 }
 
 /// A whole run at one moment.
@@ -42,6 +44,11 @@ pub struct Snapshot {
 }
 
 impl NamespaceSnapshot {
+    /// Whether all documents and indexes are done, and none was refused.
+    pub fn is_complete(&self) -> bool {
+        self.is_finished && !self.is_abandoned && self.failures == 0
+    }
+
     /// Part that is done, from 0 to 1; `None` if that is not known. The expected size is an estimate, so only a
     /// finished namespace gives 1.
     pub fn fraction(&self) -> Option<f64> {

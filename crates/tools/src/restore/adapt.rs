@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_enough_is_questioned_again() {
+    fn a_sufficient_setting_is_tried_again() {
         let settled = vec![100; SETTLED_INTERVALS as usize + 1];
         assert_eq!(after(&settled, Backlog::Some).last(), Some(&4));
     }

@@ -19,9 +19,9 @@ pub(super) struct Limits {
 /// Whether the server may have these documents already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Doubt {
-    /// They were never sent.
+    /// The documents were never sent.
     None,
-    /// This run or the one that it continues sent them, and the result is unknown.
+    /// This run or the one that it continues sent the documents, and the result is unknown.
     MayBeThere,
 }
 

@@ -9,9 +9,6 @@ use crate::{Link, ToolError};
 use bunko_bson::{ArrayBuf, BinarySubtype, DocumentBuf, ValueRef};
 use bunko_client::CommandError;
 
-/// MongoDB's `NamespaceNotFound`.
-const NAMESPACE_NOT_FOUND: i32 = 26;
-
 /// Drops the existing collection, if that is asked for, and creates the collection or view.
 /// # Errors
 /// An error that ends the run. A refusal by the server is noted at the target unless the first error ends the run.
@@ -20,7 +17,9 @@ pub(super) fn prepare(run: &Run<'_>, link: &mut Box<dyn Link>, target: &Restored
     if target.role.is_temporary() || run.options.existing == Existing::Drop {
         let command = DocumentBuf::new().with("drop", &target.collection);
         match run.command(link, Activity::Server, (&target.database, &target.collection), &command)? {
-            Err(refusal) if refusal.code != NAMESPACE_NOT_FOUND => return refused(run, target, "drop", refusal),
+            Err(refusal) if refusal.code != CommandError::NAMESPACE_NOT_FOUND => {
+                return refused(run, target, "drop", refusal);
+            }
             _ => {}
         }
     }
@@ -61,7 +60,7 @@ fn creation(
     let uuid = target.metadata.uuid.as_deref().filter(|_| uuids == Uuids::Preserve && target.role != Role::View);
     let Some(uuid) = uuid else { return Ok((target.database.clone(), create)) };
     let bytes = parse_uuid(uuid)
-        .ok_or_else(|| ToolError::Failed(format!("{}: '{uuid}' in its metadata is no UUID", target.source)))?;
+        .ok_or_else(|| ToolError::Failed(format!("{}: '{uuid}' in its metadata is not a UUID", target.source)))?;
     // Only an oplog entry can set a collection's UUID.
     let entry = DocumentBuf::new()
         .with("op", "c")
@@ -124,7 +123,7 @@ mod tests {
             command.starts_with(r#"admin {"applyOps": "#) && command.contains(r#""ns": String("c.$cmd")"#),
             "{command}"
         );
-        assert_eq!(uuid("0011"), "a.b: '0011' in its metadata is no UUID");
+        assert_eq!(uuid("0011"), "a.b: '0011' in its metadata is not a UUID");
         assert_eq!(parse_uuid("00112233-4455-6677-8899-aabbccddeeff").map(|bytes| bytes[15]), Some(0xff));
     }
 }

@@ -5,7 +5,7 @@ use super::options::{IndexVersion, Indexes};
 use super::run::Run;
 use super::target::{RestoredNamespace, Role};
 use crate::cursor::collect;
-use crate::verify::{self, CollectionSum, normalised};
+use crate::verify::{self, CollectionSum, ReadingOrder, Summed, normalised};
 use crate::{Link, ToolError};
 use bunko_bson::DocumentBuf;
 
@@ -32,7 +32,14 @@ pub(super) fn differences(run: &Run<'_>) -> Result<Vec<String>, ToolError> {
 }
 
 fn found(run: &Run<'_>, link: &mut dyn Link, target: &RestoredNamespace) -> Result<CollectionSum, ToolError> {
-    let sum = verify::checksum(link, &target.database, &target.data_collection(), run.progress, run.interrupted)?;
+    let collection = target.data_collection();
+    let summed = Summed {
+        database: &target.database,
+        collection: &collection,
+        order: ReadingOrder::Natural,
+        read_concern: None,
+    };
+    let sum = verify::checksum(link, summed, run.progress, run.interrupted)?;
     let indexes = match target.role {
         // A time series has other indexes than the collection behind it.
         Role::TimeSeries => {

@@ -3,7 +3,7 @@
 /// Progress of earlier runs with one namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Earlier {
-    /// It was dropped, if that was asked for, and created: neither is repeated.
+    /// The collection was dropped, if the options ask for that, and created: neither step is repeated.
     pub(super) is_prepared: bool,
     /// Number of bytes of documents that are done.
     pub(super) done_bytes: u64,

@@ -17,7 +17,7 @@ const ASKED_DOCUMENTS: usize = 1000;
 /// Finds which of these encoded documents the collection holds, byte for byte; the results are in their order.
 /// # Errors
 /// The server's error, or the connection's.
-pub(super) fn are_there(
+pub(crate) fn are_there(
     link: &mut dyn Link,
     progress: &Progress,
     (database, collection): (&str, &str),

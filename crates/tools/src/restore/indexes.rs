@@ -153,7 +153,7 @@ mod tests {
     use bunko_bson::extended_json::to_relaxed;
 
     #[test]
-    fn only_what_must_be_built_is_and_without_what_was_the_old_servers() {
+    fn the_id_index_clustered_indexes_and_old_fields_are_left_out() {
         let metadata = Metadata::parse(
             r#"{"indexes":[{"v":2,"key":{"_id":1},"name":"_id_","ns":"a.b"},{"v":2,"key":{"_id":"hashed"},"name":"h"},
                {"v":2,"key":{"_id":1,"a":1},"name":"c"},{"v":2,"key":{"t":1},"name":"t","clustered":true},

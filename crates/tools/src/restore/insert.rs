@@ -1,7 +1,7 @@
 //! Chooses the command that carries documents, and the size of its batches.
 
 use super::batch::Limits;
-use super::options::{Bulk, InsertionOrder, RestoreOptions, Validation};
+use super::options::{Bulk, EmptyTimestamps, InsertionOrder, RestoreOptions, Validation};
 use super::target::RestoredNamespace;
 use crate::Link;
 use bunko_bson::{DocumentBuf, ValueRef};
@@ -84,6 +84,9 @@ impl Form {
             .with("writeConcern", &concern);
         if options.validation == Validation::Bypass {
             command.append("bypassDocumentValidation", true);
+        }
+        if options.empty_timestamps == EmptyTimestamps::Kept {
+            command.append("bypassEmptyTsReplacement", true);
         }
         command
     }

@@ -18,14 +18,14 @@ mod collection;
 mod compare;
 mod earlier;
 mod feed;
-mod in_doubt;
+pub(crate) mod in_doubt;
 mod incarnation;
 mod indexes;
 mod insert;
 mod ledger;
 mod oplog;
 mod options;
-mod outcome;
+pub(crate) mod outcome;
 mod plan;
 mod pool;
 mod queue;
@@ -33,7 +33,7 @@ mod resume;
 mod run;
 mod source;
 mod summary;
-mod target;
+pub(crate) mod target;
 #[cfg(test)]
 mod tests;
 mod users;
@@ -41,8 +41,8 @@ mod worker;
 mod workers;
 
 pub use options::{
-    ArchiveSource, Bulk, CollectionOptions, Existing, IndexVersion, Indexes, InsertionOrder, Mode, ObjectCheck,
-    OnError, Oplog, RestoreOptions, Resume, ResumeFile, Source, UsersAndRoles, Uuids, Validation, Verify,
+    ArchiveSource, Bulk, CollectionOptions, EmptyTimestamps, Existing, IndexVersion, Indexes, InsertionOrder, Mode,
+    ObjectCheck, OnError, Oplog, RestoreOptions, Resume, ResumeFile, Source, UsersAndRoles, Uuids, Validation, Verify,
 };
 pub use summary::{NamespaceOutcome, NamespaceSummary, RestoreError, RestoreSummary};
 
@@ -145,7 +145,7 @@ fn open_state(file: &ResumeFile, identity: &str, progress: &Progress) -> Result<
     let log = ResumeLog::open(file, identity, progress.clock())?;
     if log.begun() == Begun::Anew {
         progress.note(format!(
-            "--resume: {} is not there or empty: nothing to go on with, so the restore begins anew; what is there \
+            "--resume: {} is not there or empty: nothing to continue, so the restore starts over; what is there \
              already, byte for byte, counts as restored",
             file.path.display()
         ));

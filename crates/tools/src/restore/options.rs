@@ -1,9 +1,10 @@
 //! Options of a restore.
 
-use crate::ToolError;
 use crate::namespaces::{Filter, Renames};
+use crate::{PipeEnd, ToolError};
 use bunko_bson::Timestamp;
 use bunko_client::WriteConcern;
+use std::io::PipeReader;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -38,6 +39,8 @@ pub struct RestoreOptions {
     pub insertion_workers: Option<NonZeroUsize>,
     /// `--bypassDocumentValidation`.
     pub validation: Validation,
+    /// Whether zero timestamps stay.
+    pub empty_timestamps: EmptyTimestamps,
     /// `--preserveUUID`, which needs [`Existing::Drop`].
     pub uuids: Uuids,
     /// `--objcheck`.
@@ -58,6 +61,15 @@ pub struct RestoreOptions {
     pub threads: NonZeroUsize,
 }
 
+/// Whether the timestamps of zeros at the top of documents stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EmptyTimestamps {
+    /// The server replaces them with its time, as for any client.
+    OfServer,
+    /// They stay (`bypassEmptyTsReplacement`, since MongoDB 8.0).
+    Kept,
+}
+
 impl RestoreOptions {
     /// A restore of everything with the classic tool's defaults.
     pub fn new(source: Source) -> Self {
@@ -76,6 +88,7 @@ impl RestoreOptions {
             parallel_collections: NonZeroUsize::new(4).expect("four is not zero"),
             insertion_workers: None,
             validation: Validation::Enforce,
+            empty_timestamps: EmptyTimestamps::OfServer,
             uuids: Uuids::New,
             object_check: ObjectCheck::None,
             batch_documents: None,
@@ -161,6 +174,8 @@ pub enum ArchiveSource {
     File(PathBuf),
     /// Standard input.
     Stdin,
+    /// A dump in this process.
+    Pipe(PipeEnd<PipeReader>),
 }
 
 /// Whether anything is written.
@@ -188,7 +203,7 @@ pub enum Existing {
 pub enum Indexes {
     /// All indexes of the dump except those on `_id`, which servers build themselves.
     Restore,
-    /// None.
+    /// No index is built.
     Skip,
 }
 
@@ -215,7 +230,7 @@ pub enum IndexVersion {
 pub enum OnError {
     /// The error is counted and reported.
     GoOn,
-    /// It ends the run.
+    /// The error ends the run.
     Stop,
 }
 
@@ -231,9 +246,9 @@ pub enum InsertionOrder {
 /// Whether the server checks documents with a collection's validator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Validation {
-    /// It does.
+    /// The server checks the documents.
     Enforce,
-    /// It does not.
+    /// The server does not check the documents.
     Bypass,
 }
 
@@ -258,9 +273,9 @@ pub enum ObjectCheck {
 /// Whether an oplog is replayed once all collections are restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Oplog {
-    /// No.
+    /// No oplog is replayed.
     None,
-    /// Yes.
+    /// The oplog is replayed.
     Replay {
         /// Only entries before this one.
         limit: Option<Timestamp>,
@@ -275,7 +290,7 @@ pub enum UsersAndRoles {
     /// All users and roles of `admin`, if the dump has them and the filter takes them. A server that cannot take them
     /// causes a warning.
     IfPresent,
-    /// None.
+    /// Users and roles are left out.
     Skip,
     /// Users and roles of one database. It is an error if the dump lacks them or the server cannot take them.
     Of {
@@ -296,17 +311,17 @@ pub struct ResumeFile {
 /// How the state of an earlier restore is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resume {
-    /// It is overwritten.
+    /// The earlier state is overwritten.
     Fresh,
-    /// Work that it records as done is not repeated. Without a state all work is done, and documents that the server
-    /// has already, byte for byte, are no failures.
+    /// Work that the state records as done is not repeated. Without a state all work is done, and documents that the
+    /// server has already, byte for byte, are not failures.
     Continue,
 }
 
 /// Whether the server's collections are compared with the dump at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verify {
-    /// No.
+    /// Nothing is compared.
     Nothing,
     /// Counts, checksums over all documents, and indexes.
     Everything,

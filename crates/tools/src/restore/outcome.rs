@@ -3,46 +3,40 @@
 use bunko_bson::{DocumentRef, ValueRef, number};
 use bunko_client::{CommandError, check_reply};
 
-/// MongoDB's `DuplicateKey`.
-const DUPLICATE_KEY: i32 = 11000;
-
 /// A reply to an insert.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Outcome {
+pub(crate) struct Outcome {
     /// Documents that were inserted.
-    pub(super) inserted: u64,
-    pub(super) write_errors: Vec<WriteError>,
+    pub(crate) inserted: u64,
+    pub(crate) write_errors: Vec<WriteError>,
     /// The documents are written, but less durably than was asked.
-    pub(super) concern_error: Option<CommandError>,
+    pub(crate) concern_error: Option<CommandError>,
 }
 
 /// One document that was refused.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct WriteError {
+pub(crate) struct WriteError {
     /// Its number in the batch.
-    pub(super) number: usize,
-    pub(super) error: CommandError,
+    pub(crate) number: usize,
+    pub(crate) error: CommandError,
     /// Whether a document with the same `_id` exists.
-    pub(super) is_known_id: bool,
+    pub(crate) is_known_id: bool,
 }
 
 impl Outcome {
     /// Reads a reply.
     /// # Errors
     /// The server refused the whole command.
-    pub(super) fn read(reply: DocumentRef<'_>) -> Result<Self, CommandError> {
+    pub(crate) fn read(reply: DocumentRef<'_>) -> Result<Self, CommandError> {
         let is_ok = reply.get("ok").and_then(number::as_f64) == Some(1.0);
         if !is_ok {
             return Err(check_reply(reply).err().unwrap_or_else(|| CommandError::read(reply)));
         }
-        let mut outcome = Self::default();
+        let write_errors = write_errors(reply).into_iter().map(|(number, error)| WriteError::read(number, error));
+        let mut outcome = Self { write_errors: write_errors.collect(), ..Self::default() };
         for field in reply {
             match (field.name, field.value) {
                 ("n", value) => outcome.inserted = number::truncate_to_i64(value).unwrap_or(0).max(0) as u64,
-                ("writeErrors", ValueRef::Array(errors)) => {
-                    outcome.write_errors =
-                        errors.iter().filter_map(ValueRef::as_document).map(WriteError::read).collect();
-                }
                 ("writeConcernError", ValueRef::Document(error)) => {
                     outcome.concern_error = Some(CommandError::read(error));
                 }
@@ -53,16 +47,23 @@ impl Outcome {
     }
 }
 
+/// The errors of a reply's documents or statements: the number of each, and the error as the server tells it.
+pub(crate) fn write_errors(reply: DocumentRef<'_>) -> Vec<(usize, DocumentRef<'_>)> {
+    let errors = reply.get("writeErrors").and_then(ValueRef::as_array);
+    let errors = errors.iter().flat_map(|errors| errors.iter()).filter_map(ValueRef::as_document);
+    let number = |error: DocumentRef<'_>| error.get("index").and_then(number::truncate_to_i64).unwrap_or(0).max(0);
+    errors.map(|error| (number(error) as usize, error)).collect()
+}
+
 impl WriteError {
-    fn read(document: DocumentRef<'_>) -> Self {
+    fn read(number: usize, document: DocumentRef<'_>) -> Self {
         let error = CommandError::read(document);
-        let index = document.get("index").and_then(number::truncate_to_i64).unwrap_or(0);
         // Newer servers name the key; older ones name only the index, in the message.
         let is_id = match document.get("keyPattern").and_then(ValueRef::as_document) {
             Some(key) => key.count() == 1 && key.get("_id").is_some(),
             None => error.message.contains("index: _id_ "),
         };
-        Self { number: index.max(0) as usize, is_known_id: error.code == DUPLICATE_KEY && is_id, error }
+        Self { number, is_known_id: error.code == CommandError::DUPLICATE_KEY && is_id, error }
     }
 }
 

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn who_restores_one_database_touches_no_users() {
+    fn a_restore_of_one_database_touches_no_users() {
         let mut options = options();
         options.filter = Filter::default().with(Some("a"), None);
         assert_eq!(shown(&options, "admin.system.users", "{}"), "-");

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_lent_is_bounded_and_comes_back() {
+    fn lent_buffers_are_bounded_and_come_back() {
         let pool = Pool::new(LENT_BYTES_MAX / 2);
         let first = pool.lend(|| true).expect("room for two");
         let mut second = pool.lend(|| true).expect("room for two");

@@ -250,7 +250,7 @@ fn read(path: &Path, dump: &str) -> Result<Option<Known>, ToolError> {
             let path = path.display();
             return Err(ToolError::Failed(format!(
                 "{path} is the state of a restore of another dump, to another server, or with other namespaces: \
-                 remove it to begin anew"
+                 remove it to start over"
             )));
         }
         Some(_) => {
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_recorded_is_found_again_whatever_tears_the_end() {
+    fn recorded_progress_is_found_again_with_any_torn_end() {
         let directory = tempfile::tempdir().expect("directory");
         let log = ResumeLog::open(&options(&directory, Resume::Continue), "dump 1", &Clock::standing(0)).expect("new");
         log.prepared("a.b").expect("written");
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_lost_state_leaves_unknown_stays_so() {
+    fn facts_lost_with_a_state_stay_unknown() {
         let directory = tempfile::tempdir().expect("directory");
         let open = |mode| ResumeLog::open(&options(&directory, mode), "dump 1", &Clock::standing(0)).expect("a state");
         let told = |log: &ResumeLog| (log.begun(), log.before());

@@ -14,7 +14,7 @@ pub struct RestoreSummary {
     pub oplog_entries: u64,
     /// Differences between dump and server after `--verify`; `None` if it was not asked for.
     pub differences: Option<Vec<String>>,
-    /// Notes on omissions that are no errors.
+    /// Notes on omissions that are not errors.
     pub warnings: Vec<String>,
     /// Time from the first byte read to the end.
     pub elapsed: Duration,
@@ -23,12 +23,12 @@ pub struct RestoreSummary {
 /// Progress of a namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NamespaceOutcome {
-    /// It was not restored to its end.
+    /// The namespace was not restored to its end.
     #[default]
     Unfinished,
     /// All documents that the server accepted are stored.
     Restored,
-    /// It was abandoned.
+    /// The namespace was abandoned.
     Failed,
 }
 
@@ -51,6 +51,8 @@ pub struct NamespaceSummary {
     pub bytes: u64,
     /// Documents that the server refused.
     pub failures: u64,
+    /// Refused documents whose key another document has.
+    pub key_failures: u64,
     /// Indexes that were built, without the one on `_id`.
     pub indexes_built: u64,
     /// Indexes that the server refused, with its reasons.
@@ -223,6 +225,7 @@ mod tests {
             documents: 2,
             bytes: 90,
             failures: 0,
+            key_failures: 0,
             indexes_built: 1,
             indexes_refused: Vec::new(),
             errors: Vec::new(),

@@ -6,12 +6,15 @@ use super::summary::{NamespaceOutcome, NamespaceSummary};
 use crate::progress::Counts;
 use crate::verify::DocumentSum;
 use bunko_archive::metadata::Metadata;
+use bunko_client::CommandError;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Prefix of the collection behind a time series.
 pub(super) const BUCKETS_PREFIX: &str = "system.buckets.";
+/// Beginning of the text of an error of a write concern.
+pub(crate) const CONCERN_ERROR: &str = "write concern: ";
 /// Maximum number of errors that are reported one by one; the others are counted.
 const ERRORS_TOLD_MAX: usize = 5;
 
@@ -104,7 +107,7 @@ impl RestoredNamespace {
         let (database, collection) = found.name.split_once('.').unwrap_or((&found.name, ""));
         let is_capped = matches!(found.metadata.options.as_ref().get("capped"), Some(value) if is_true(value));
         // Resets the counts of an earlier attempt.
-        for count in [&counts.documents, &counts.bytes, &counts.failures] {
+        for count in [&counts.documents, &counts.bytes, &counts.failures, &counts.key_failures] {
             count.store(0, Ordering::Relaxed);
         }
         counts.bytes_expected.store(found.size_bytes, Ordering::Relaxed);
@@ -161,7 +164,7 @@ impl RestoredNamespace {
         let mut outcome = self.outcome.lock();
         outcome.state = NamespaceOutcome::Failed;
         outcome.errors.insert(0, reason);
-        self.counts.finish();
+        self.counts.abandon();
     }
 
     /// Notes an error that does not end the target; only the first few are kept.
@@ -170,6 +173,13 @@ impl RestoredNamespace {
         if outcome.errors.len() < ERRORS_TOLD_MAX {
             outcome.errors.push(error());
         }
+    }
+
+    /// Notes an error of a write concern, which is kept whatever errors came before.
+    pub(super) fn note_concern_error(&self, error: &CommandError) {
+        let mut outcome = self.outcome.lock();
+        outcome.errors.truncate(ERRORS_TOLD_MAX - 1);
+        outcome.errors.push(format!("{CONCERN_ERROR}{error}"));
     }
 
     pub(super) fn note_indexes_built(&self, count: u64) {
@@ -207,6 +217,7 @@ impl RestoredNamespace {
             documents: self.counts.documents.load(Ordering::Relaxed),
             bytes: self.counts.bytes.load(Ordering::Relaxed),
             failures: self.counts.failures.load(Ordering::Relaxed),
+            key_failures: self.counts.key_failures.load(Ordering::Relaxed),
             indexes_built: outcome.indexes_built,
             indexes_refused: outcome.indexes_refused.clone(),
             errors: outcome.errors.clone(),

@@ -154,7 +154,7 @@ fn parse(text: &str) -> Vec<Case> {
             ">" => case.exchanges.push_back(Exchange { command: rest.to_owned(), reply: r#"{"ok": 1}"#.to_owned() }),
             "<" => rest.clone_into(&mut case.exchanges.back_mut().expect("a command comes first").reply),
             "=" => case.expected.extend([rest, "\n"]),
-            other => panic!("{other} is no line of a script"),
+            other => panic!("{other} is not a line of a script"),
         }
     }
     cases
@@ -173,7 +173,7 @@ fn option(options: &mut RestoreOptions, name: &str, directory: &Path) {
         "continue" => options.resume = state(Resume::Continue),
         "remember" => options.resume = state(Resume::Fresh),
         "check" => options.object_check = ObjectCheck::Deep,
-        other => panic!("{other} is no option of a script"),
+        other => panic!("{other} is not an option of a script"),
     }
 }
 
@@ -231,7 +231,7 @@ fn a_state_is_continued_and_removed() {
     };
     let refusing = "> listCommands\n> drop\n> create\n> insert\n< {\"ok\": 0, \"code\": 1}";
     let refused = restore(&options, refusing);
-    assert!(refused.is_ok_and(|summary| !summary.is_clean()), "what is refused is no interruption");
+    assert!(refused.is_ok_and(|summary| !summary.is_clean()), "what is refused is not an interruption");
     assert!(!directory.path().join("state").exists());
 
     options.on_error = OnError::Stop;

@@ -79,7 +79,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Sends batches up to the limit of those in flight.
+    /// Sends batches until `IN_FLIGHT_MAX` are in flight or no batch is ready.
     fn fill(&mut self) -> Result<(), ToolError> {
         // Suspects are looked up over the same link, while no batch is in flight.
         while self.sent.len() < IN_FLIGHT_MAX && self.suspects.is_empty() {
@@ -170,14 +170,14 @@ impl Worker<'_> {
 
     fn settle(&mut self, sent: Sent, outcome: Outcome) -> Result<(), ToolError> {
         let Sent { batch, checkpoint, .. } = sent;
-        // A full disk is no error of the documents; they are sent again once there is room.
+        // A full disk is not an error of the documents; they are sent again once there is room.
         let full = outcome.write_errors.iter().find(|error| error.error.code == OUT_OF_DISK_SPACE);
         if let Some(full) = full {
             return Err(ToolError::server(&batch.target.name, full.error.clone()));
         }
         match (outcome.concern_error, checkpoint) {
             (Some(error), _) => {
-                batch.target.note_error(|| format!("write concern: {error}"));
+                batch.target.note_concern_error(&error);
                 if self.run.options.stops_on_error() {
                     return Err(ToolError::server(&batch.target.name, error));
                 }
@@ -199,7 +199,7 @@ impl Worker<'_> {
         self.finish(&batch, outcome.inserted, outcome.write_errors)
     }
 
-    /// Compares the suspects with the server's documents. Equal ones arrived before, and are no failures.
+    /// Compares the suspects with the server's documents. Equal ones arrived before, and are not failures.
     fn resolve(&mut self) -> Result<(), ToolError> {
         let Some(suspects) = self.suspects.front() else { return Ok(()) };
         let batch = &suspects.batch;
@@ -229,6 +229,8 @@ impl Worker<'_> {
         }
         target.counts.add(inserted, batch.bytes.len().saturating_sub(failed_bytes) as u64);
         target.counts.failures.fetch_add(errors.len() as u64, Ordering::Relaxed);
+        let of_keys = errors.iter().filter(|error| error.error.code == CommandError::DUPLICATE_KEY).count();
+        target.counts.key_failures.fetch_add(of_keys as u64, Ordering::Relaxed);
         let first = errors.into_iter().next().filter(|_| self.run.options.stops_on_error());
         if let Some(first) = first {
             return Err(ToolError::server(&target.name, first.error));

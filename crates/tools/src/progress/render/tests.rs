@@ -32,7 +32,7 @@ total         25.0 %        500,000 documents   500.0 MB  200.0 MB/s  200,000 do
 }
 
 #[test]
-fn what_is_not_known_is_not_claimed() {
+fn unknown_totals_are_not_claimed() {
     let unknown = NamespaceSnapshot { bytes_expected: 0, ..namespace("a.b", 10, 0) };
     let expected = "\
 a.b          ?             10 documents    10.0 kB
@@ -88,7 +88,7 @@ fn json_lines_are_one_object_each() {
 }
 
 #[test]
-fn what_an_earlier_run_did_counts_but_not_for_the_pace() {
+fn work_of_an_earlier_run_counts_but_not_for_the_pace() {
     let resumed = |documents| NamespaceSnapshot {
         documents_before: 600,
         bytes_before: 600_000,

@@ -26,11 +26,11 @@ pub(super) struct Entry<'e> {
 /// Kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It changes nothing, or nothing that is restored.
+    /// The entry changes nothing, or nothing that is restored.
     Nothing,
-    /// It changes one document.
+    /// The entry changes one document.
     Document,
-    /// It changes collections.
+    /// The entry changes collections.
     Command,
 }
 
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_to_do_is_sent_and_under_the_new_name() {
+    fn only_the_operation_is_sent_and_under_the_new_name() {
         let ts = r#""ts":{"$timestamp":{"t":5,"i":1}},"t":1,"h":7,"v":2"#;
         for (entry, expected) in [
             (r#""op":"n","ns":"","o":{"msg":"x"}"#, "-"),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_entry_is_told() {
+    fn documents_that_are_not_entries_are_reported() {
         assert!(sent(r#"{"op":"i"}"#).starts_with("an oplog entry without a timestamp 'ts'"));
         assert!(sent(r#"{"ts":{"$timestamp":{"t":5,"i":1}},"op":"i"}"#).starts_with("an oplog entry without 'op'"));
     }

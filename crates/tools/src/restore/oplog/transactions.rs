@@ -20,9 +20,9 @@ pub(super) struct Transactions {
 
 /// Effect of an entry on the replay.
 pub(super) enum Step {
-    /// It is no part of a transaction.
+    /// The entry is not part of a transaction.
     Alone,
-    /// It has no effect before the transaction's end.
+    /// The entry has no effect before the transaction's end.
     Held,
     /// These operations are applied, in order.
     Operations(Vec<DocumentBuf>),
@@ -84,7 +84,7 @@ fn key(entry: &Entry<'_>) -> Vec<u8> {
 /// The operations of an `applyOps`; nested ones are replaced by their operations.
 fn flatten(entry: &Entry<'_>) -> Result<Vec<DocumentBuf>, String> {
     let operations = entry.object.get("applyOps").and_then(ValueRef::as_array);
-    let operations = operations.ok_or("an oplog entry's 'applyOps' is no array")?;
+    let operations = operations.ok_or("an oplog entry's 'applyOps' is not an array")?;
     let mut flat = Vec::new();
     for operation in operations.iter().filter_map(ValueRef::as_document) {
         let inner = Entry::parse_inner(operation, entry.at)?;

@@ -73,7 +73,9 @@ pub(super) fn open_file(
     Ok(opened)
 }
 
-pub(super) fn open_stdin(
+/// Opens standard input or a pipe, which can be read only once.
+pub(super) fn open_once(
+    input: Box<dyn io::Read + Send>,
     options: &RestoreOptions,
     part_bytes: usize,
     progress: &Progress,
@@ -84,8 +86,8 @@ pub(super) fn open_stdin(
         return Err(ToolError::Usage(message.to_owned()));
     }
     progress.source_bytes_expected.store(0, Ordering::Relaxed);
-    let input = compression::open(Box::new(io::stdin()), options.threads)
-        .map_err(|cause| ToolError::File { path: path.to_owned(), cause })?;
+    let input =
+        compression::open(input, options.threads).map_err(|cause| ToolError::File { path: path.to_owned(), cause })?;
     open(path, input, Extent::Whole, options, part_bytes)
 }
 
@@ -235,7 +237,7 @@ impl OplogPart {
                         return Err(ToolError::Damaged {
                             path: self.input.path.clone(),
                             offset_bytes: self.input.reader.offset(),
-                            found: format!("documents of {database}.{collection} behind entries of the oplog"),
+                            found: format!("documents of {database}.{collection} after entries of the oplog"),
                         });
                     }
                     buffer = documents.bytes;

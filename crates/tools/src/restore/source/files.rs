@@ -54,7 +54,7 @@ pub(super) fn open_directory(
     if matches!(options.oplog, Oplog::Replay { file: None, .. }) && listing.oplog.is_none() {
         listing.oplog = take_oplog_collection(&mut listing.databases);
     }
-    let mut warnings = listing.ignored.iter().map(|path| format!("{} is no part of a dump", path.display())).collect();
+    let mut warnings = listing.ignored.iter().map(|path| format!("{} is not part of a dump", path.display())).collect();
     let identity = identity(&listing);
     let (found, files) = plan_listing(listing.databases, options, &mut warnings)?;
     expect(progress, &files);
@@ -89,7 +89,7 @@ fn refuse_what_is_no_dump(path: &Path, database: Option<&str>, listing: &Listing
         }
         Some(_) => "it has no files of collections (NAME.bson, NAME.metadata.json)",
     };
-    Err(ToolError::Failed(format!("{} is no dump: {advice}", path.display())))
+    Err(ToolError::Failed(format!("{} is not a dump: {advice}", path.display())))
 }
 
 pub(super) fn open_file(

@@ -54,7 +54,13 @@ pub(super) fn open(options: &RestoreOptions, part_bytes: usize, progress: &Progr
     refuse_unfinished(&options.source)?;
     match &options.source {
         Source::Archive(ArchiveSource::File(path)) => archive::open_file(path, options, part_bytes, progress),
-        Source::Archive(ArchiveSource::Stdin) => archive::open_stdin(options, part_bytes, progress),
+        Source::Archive(ArchiveSource::Stdin) => {
+            archive::open_once(Box::new(io::stdin()), options, part_bytes, progress)
+        }
+        Source::Archive(ArchiveSource::Pipe(end)) => {
+            let pipe = end.take().map_err(|cause| ToolError::File { path: STDIN.into(), cause })?;
+            archive::open_once(Box::new(pipe), options, part_bytes, progress)
+        }
         Source::Directory { path, database } => files::open_directory(path, database.as_deref(), options, progress),
         Source::File { path, database, collection } => {
             files::open_file(path, (database, collection), options, progress)
@@ -73,7 +79,7 @@ fn refuse_unfinished(source: &Source) -> Result<(), ToolError> {
             unfinished::refuse(path, [unfinished::state_in(path), unfinished::state_in(&path.join(".."))])
         }
         Source::File { path, .. } if path != Path::new(STDIN) => refuse_unfinished_file(path),
-        Source::Archive(ArchiveSource::Stdin) | Source::File { .. } | Source::Absent => Ok(()),
+        Source::Archive(ArchiveSource::Stdin | ArchiveSource::Pipe(_)) | Source::File { .. } | Source::Absent => Ok(()),
     }
 }
 

@@ -51,7 +51,7 @@ fn of_archive(directory: &tempfile::TempDir, bytes: &[u8]) -> RestoreOptions {
 }
 
 #[test]
-fn of_a_seekable_archive_only_what_is_needed_is_read() {
+fn only_needed_parts_of_a_seekable_archive_are_read() {
     let directory = tempfile::tempdir().expect("directory");
     let namespaces = [("a", "big", noise(4000)), ("a", "small", noise(3)), ("b", "big", noise(4000))];
     for compression in [Compression::Zstd { level: 1 }, Compression::Lz4, Compression::Gzip] {
@@ -186,7 +186,7 @@ fn a_dry_run_reads_the_oplog_too() {
 }
 
 #[test]
-fn what_the_server_did_not_take_gets_nothing_from_the_oplog() {
+fn collections_that_the_server_refused_get_nothing_from_the_oplog() {
     let directory = tempfile::tempdir().expect("directory");
     let namespaces = [("a", "b", encoded(&[r#"{"_id":1}"#])), ("", "oplog", encoded(&OPLOG[..1]))];
     let mut options = of_archive(&directory, &archive(&namespaces, Compression::None));
@@ -305,7 +305,7 @@ fn users_that_the_dump_does_not_have_are_missed_before_anything_is_restored() {
 }
 
 #[test]
-fn what_cannot_be_restored_together_is_refused() {
+fn namespaces_that_cannot_be_restored_together_are_refused() {
     let directory = tempfile::tempdir().expect("directory");
     let namespaces = [("a", "b", Vec::new()), ("a", "c", Vec::new())];
     let mut options = of_archive(&directory, &archive(&namespaces, Compression::None));
