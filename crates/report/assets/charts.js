@@ -1,6 +1,6 @@
-// What the scripts of all pages share; one of them follows in the same element. Everything that matters is in a page
-// without its charts; what they show is read from the JSON that it carries. No framework and no build step, so that it can
-// be read in ten years.
+// Code that the scripts of all pages share; one of these scripts follows in the same element. A page is complete without
+// its charts, which read their figures from the page's JSON. The scripts need no framework and no build step, so that
+// people can read them in ten years.
 "use strict";
 
 const read = (id) => JSON.parse(document.getElementById(id).textContent);
@@ -56,7 +56,7 @@ const axis = (more) => ({
 const charts = [];
 const draw = (element, options, data) => {
   const chart = new uPlot({ width: widthOf(element), ...options }, data, element);
-  // uPlot's legend is a table whose headings do not say of what.
+  // uPlot's legend is a table without a caption.
   element.querySelectorAll(".u-legend th").forEach((heading) => (heading.scope = "row"));
   charts.push({ chart, element });
   return chart;
@@ -91,7 +91,7 @@ const cursorByKeys = (holder, chart) => {
 
 // Until a script runs there is only a note.
 const showCharts = () => document.querySelectorAll("[data-needs-script]").forEach((part) => (part.hidden = false));
-// Draws anew where colours or the paper change.
+// Draws again when the colours or the paper change.
 const keepDrawn = (drawAll) => {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
   const forPaper = (paper) => () => {

@@ -37,7 +37,7 @@ const drawMetric = (holder, metric, { reports }) => {
   const place = element("div", { className: "chart", role: "group", ariaLabel: `${metric.metric}, report by report; arrow keys move the cursor` });
   holder.append(element("div", {}, element("h3", {}, metric.metric.replace("us", "µs")), place));
   const value = (_, raw) => (raw === null || raw === undefined ? "–" : plain(raw));
-  // A tenth up and down at least, lest noise look like much.
+  // The axis spans at least a tenth up and down, so that noise looks small.
   const range = (_, low, high) => {
     const middle = (low + high) / 2;
     const reach = 1.1 * Math.max((high - low) / 2, 0.1 * middle);

@@ -5,7 +5,7 @@ const curves = read("report-curves");
 
 // ---- latency by percentile ------------------------------------------------------------------------------------------
 
-// The axis counts nines: 0 %, 90 %, 99 %, ... are equally far apart. `x` is one request in how many is slower.
+// The axis counts nines: 0 %, 90 %, 99 %, ... are equally far apart. At `x`, one of `x` requests is slower.
 const nines = (x) => {
   const share = 100 - 100 / x;
   return `${share.toFixed(Math.max(0, Math.round(Math.log10(x)) - 2))} %`;
@@ -104,7 +104,7 @@ const listCurves = () => {
         drawCurves();
       });
       const name = element("span", { className: "name" }, curves[index].label);
-      // One curve is not chosen from anything.
+      // A single curve needs no choice.
       const choice = page.indexes.length > 1 ? [box] : [];
       return element("li", {}, element("label", {}, ...choice, swatch, name, element("output", {})));
     }),
@@ -121,7 +121,7 @@ const turnPage = () => {
 
 // A figure over less of a second than this says nothing.
 const INTERVAL_MIN_SECONDS = 0.2;
-// So short a line needs dots to be seen.
+// A line this short needs dots to be visible.
 const FEW_SECONDS = 5;
 const interval = (figure) => (run) =>
   run.intervals
@@ -226,7 +226,7 @@ const counterChoice = document.getElementById("series-counter");
 
 const chosenRun = () => report.steps[stepChoice.value].runs[runChoice.value].outcome;
 const option = (value, text) => element("option", { value, textContent: text });
-// Hides a choice among nothing.
+// Hides a choice that has no alternatives.
 const hideIdle = (choice) => (choice.parentElement.hidden = choice.options.length < 2);
 // Dozens of names are found by the part of the server that they belong to.
 const grouped = (names) => {

@@ -1,7 +1,7 @@
 //! Figures for spreadsheets: one row per run, or one row per second. RFC 4180, with units in the heading.
 
 use crate::machine_pauses;
-use crate::result::{Interval, Measurement, Outcome, Report, Run, Step};
+use crate::result::{Interval, Measurement, MemberRecord, Outcome, Report, Run, SetRecord, Step};
 use crate::step_label;
 use std::io::{self, Write};
 
@@ -70,6 +70,12 @@ const FIGURES: &[RunColumn] = &[
     ("cache", |row| row.run.measurement().map(|run| run.cache.clone()).unwrap_or_default()),
     ("verified_documents", |row| row.figure(|run| Some(run.verified_documents as f64))),
     ("archive_bytes", |row| row.figure(|run| run.transfer.as_ref().map(|transfer| transfer.archive_bytes as f64))),
+    ("lag_s", |row| row.figure(|run| run.set.as_ref()?.lag_seconds())),
+    ("longest_lag_s", |row| row.figure(|run| run.set.as_ref()?.longest_lag_seconds())),
+    ("catch_up_s", |row| row.figure(|run| run.set.as_ref()?.catch_up_seconds)),
+    ("members_cpu_s", |row| {
+        row.run.measurement().and_then(|run| run.set.as_ref()).map(members_cpu).unwrap_or_default()
+    }),
     ("reference_documents_per_s", |row| {
         row.step.reference.as_ref().map(|reference| reference.documents_per_second.to_string()).unwrap_or_default()
     }),
@@ -78,6 +84,15 @@ const FIGURES: &[RunColumn] = &[
         findings.map(ToString::to_string).collect::<Vec<_>>().join("; ")
     }),
 ];
+
+/// `db1:27017 PRIMARY 12.5; db2:27017 SECONDARY 6.25`
+fn members_cpu(set: &SetRecord) -> String {
+    let member = |member: &MemberRecord| {
+        let seconds = member.cpu_seconds.map_or_else(|| "-".to_owned(), |seconds| seconds.to_string());
+        format!("{} {} {seconds}", member.host, member.state)
+    };
+    set.members.iter().map(member).collect::<Vec<_>>().join("; ")
+}
 
 const INTERVAL_FIGURES: &[IntervalColumn] = &[
     ("at_s", |interval| interval.at_seconds.to_string()),

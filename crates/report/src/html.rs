@@ -26,7 +26,12 @@ use page::{Page, REPORT_SCRIPT, Section};
 /// Makes a section's contents; none where the report has nothing for it.
 type Make = fn(&Report) -> Markup;
 
-/// Renders a report. The file is as large as its per-second figures: about 0.6 kB for each second, and 90 kB beside.
+/// Source expressions of a content security policy for the scripts of all pages of this version.
+pub fn script_sources() -> String {
+    page::script_sources()
+}
+
+/// Renders a report. The file is as large as its per-second figures: about 0.6 kB for each second, plus 90 kB.
 pub fn render(report: &Report) -> String {
     let sections: [(&str, &str, Make); 12] = [
         ("steps", "Steps", steps::section),
@@ -58,8 +63,8 @@ pub fn render(report: &Report) -> String {
     page.render()
 }
 
-/// Draws a phase's first run on a target as an SVG file: throughput, latency, disk and memory over time. `None` where that
-/// phase has no figures on that target; a run that is too short for a line has a note instead.
+/// Draws a phase's first run on a target as an SVG file: throughput, latency, disk and memory over time. `None` where
+/// that phase has no figures on that target; a run that is too short for a line has a note instead.
 pub fn render_chart(report: &Report, target: usize, phase: &str) -> Option<String> {
     still::render(report, target, phase)
 }

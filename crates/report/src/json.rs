@@ -17,7 +17,7 @@ struct Versioned {
 impl Report {
     /// Reads a report.
     /// # Errors
-    /// The file cannot be read, is no report, or has another format; each error names the file.
+    /// The file cannot be read, is not a report, or has another format; each error names the file.
     pub fn read(path: &Path) -> Result<Self, ReportError> {
         let text = fs::read_to_string(path).map_err(|error| ReportError::Io { path: path.to_owned(), error })?;
         let not_a_report =
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_back() {
+    fn written_reports_are_read_back() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("report.json");
         for (name, make) in fixture::ALL {
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_report_is_named() {
+    fn files_that_are_not_reports_are_named() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("report.json");
         let refusal = |text: &str| {

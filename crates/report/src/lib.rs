@@ -26,6 +26,7 @@ pub mod merge;
 mod number;
 mod recommendation;
 pub mod result;
+mod set_columns;
 mod step_columns;
 mod step_label;
 mod step_summary;

@@ -10,7 +10,7 @@ pub(crate) fn figure(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// How often one figure goes into another: hundredths, below a tenth three digits that count.
+/// A ratio of two figures: with two decimals, and below 0.1 with three significant digits.
 pub(crate) fn ratio(value: f64) -> String {
     if value != 0.0 && value.abs() < 0.1 { figure(value) } else { format!("{value:.2}") }
 }

@@ -1,4 +1,4 @@
-//! Which settings a matrix of dumps and restores speaks for, and whether it speaks for any.
+//! The settings that the figures of a matrix of dumps and restores recommend, if any.
 
 use crate::compare::benjamini_hochberg;
 use crate::number::figure;
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_faster_than_all_others_is_the_fastest() {
+    fn a_setting_faster_than_all_others_is_the_fastest() {
         let mut report = fixture::restores();
         for run in &mut report.steps[2].runs {
             if let Outcome::Measured(measurement) = &mut run.outcome {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lost_documents_is_not_recommended() {
+    fn a_setting_that_lost_documents_is_not_recommended() {
         let mut report = fixture::restores();
         let fastest = report.steps.last_mut().expect("there");
         for run in &mut fastest.runs {
@@ -151,7 +151,7 @@ mod tests {
         assert!(of_report(&report)[0].starts_with("fastest restore: compression zstd, workers 4: "));
     }
 
-    /// Whatever the figures are: nothing is the fastest, and nothing within noise of anything.
+    /// Whatever the figures are, no setting is called the fastest, and none is said to be within noise of another.
     #[test]
     fn few_or_brief_runs_recommend_nothing() {
         for (runs, seconds, expected) in [

@@ -144,8 +144,8 @@ pub(crate) const FIGURES: &[Column] = &[
     },
     Column {
         heading: "p99.9 drift",
-        about: "how far p99.9 moved from the beginning of a run to its end, by Theil and Sen's line, and the 99 % \
-                interval of that; of several runs the one that rose most",
+        about: "how far p99.9 moved from the beginning of a run to its end, by Theil and Sen's line, and its 99 % \
+                interval; of several runs, the figures of the one whose p99.9 rose most",
         cell: |summary| {
             let trends = summary.step.measurements().filter_map(|run| run.p999_trend);
             trends.max_by(|one, other| one.change().total_cmp(&other.change())).map(|trend| drift(&trend))
@@ -153,7 +153,7 @@ pub(crate) const FIGURES: &[Column] = &[
     },
     Column {
         heading: "conflicts %",
-        about: "of a hundred attempts so many met a conflict and began anew; nothing where none did",
+        about: "percentage of attempts that met a conflict and began anew; empty if there were none",
         cell: |summary| summary.median(|run| run.vain_share().map(|share| share * 100.0)).map(figure),
     },
     Column {
@@ -166,7 +166,7 @@ pub(crate) const FIGURES: &[Column] = &[
     },
     Column {
         heading: "settled us/doc",
-        about: "the same with the server's work after the last reply: flushes and whatever else was left to be done",
+        about: "the same with the server's work after the last reply: flushes and other work that was left",
         cell: |summary| {
             let cost = |run: &Measurement| rate(run.settled_cpu_seconds()? * 1e6, run.documents as f64);
             summary.median(cost).map(figure)
@@ -196,8 +196,8 @@ pub(crate) const FIGURES: &[Column] = &[
     },
     Column {
         heading: "shared CPU %",
-        about: "processor time of kernel threads that worked for that loop device and for others: how much of it is the \
-                loop device's cannot be told",
+        about: "processor time of kernel threads that worked for that loop device and for others: the loop device's \
+                share of it is unknown",
         cell: |summary| {
             let busy = |run: &Measurement| rate(run.loop_device()?.shared_cpu_seconds? * 100.0, run.elapsed_seconds);
             summary.median(busy).map(figure)

@@ -84,7 +84,7 @@ pub(crate) fn of_report(report: &Report) -> (Vec<StepSummary<'_>>, Option<Baseli
 /// Minimum number of requests for a percentile, and so for a curve.
 pub(crate) const REQUESTS_MIN: u64 = 20;
 
-/// Whether a step's latencies have a curve: it has enough requests, and is no dump or restore, which is a single
+/// Whether a step's latencies have a curve: it has enough requests, and is not a dump or restore, which is a single
 /// request.
 pub(crate) fn has_curve(step: &Step) -> bool {
     let requests = step.measurements().filter(|run| run.transfer.is_none()).map(|run| run.latency.samples);

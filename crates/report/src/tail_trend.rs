@@ -39,7 +39,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    /// Seconds with so many requests each, one in 500 of which takes as long as `tail_us` says of the second.
+    /// Seconds with `requests` requests each. One request in 500 takes as long as `tail_us` returns for its second.
     fn intervals(seconds: u32, requests: u32, tail_us: impl Fn(u32) -> u64) -> Vec<Interval> {
         let interval = |second: u32| {
             let mut histogram = LatencyHistogram::default();

@@ -4,10 +4,10 @@ mod grid;
 mod transfers;
 
 use crate::number::{self, bytes, duration, figure, utc};
-use crate::result::{AllocationRecord, LoopDeviceUse, Report, TargetRecord, Transport};
+use crate::result::{AllocationRecord, LoopDeviceUse, Report, Step, TargetRecord, Transport};
 use crate::step_columns::{self, Column};
 use crate::step_summary::{self, StepSummary};
-use crate::{machine_pauses, step_label, storage_rows};
+use crate::{machine_pauses, set_columns, step_label, storage_rows};
 use bunko_statistics::{Estimate, LatencyHistogram, LatencySummary, SYMMETRIC_MAX};
 use grid::{Grid, Side};
 
@@ -118,8 +118,16 @@ pub(crate) fn settings(target: &TargetRecord) -> String {
 }
 
 fn steps(report: &Report, width: usize) -> Vec<String> {
+    step_table(report, width, |step| !transfers::is_transfer(step), add_names)
+}
+
+/// Adds the columns that name the steps.
+type AddNames = fn(&mut Grid, &Report, &[StepSummary<'_>]);
+
+/// A table of the wanted steps; no lines if there are none.
+fn step_table(report: &Report, width: usize, is_wanted: fn(&Step) -> bool, add_names: AddNames) -> Vec<String> {
     let (mut summaries, baseline) = step_summary::of_report(report);
-    summaries.retain(|summary| !transfers::is_transfer(summary.step));
+    summaries.retain(|summary| is_wanted(summary.step));
     if summaries.is_empty() {
         return Vec::new();
     }
@@ -136,6 +144,7 @@ fn steps(report: &Report, width: usize) -> Vec<String> {
     }
     grid.add("badges", Side::Left, summaries.iter().map(|row| Some(badges(row))));
     add_figures(&mut grid, &summaries, step_columns::FIGURES);
+    add_figures(&mut grid, &summaries, set_columns::OF_SETS);
     let mut lines = grid.lines(names, width);
     lines.extend(sources(&summaries));
     lines
@@ -205,7 +214,7 @@ fn ratio(summary: &StepSummary<'_>) -> Option<String> {
             format!("{} ({}..{})", number::ratio(relative.ratio), number::ratio(low), number::ratio(high))
         }
         None if relative.is_baseline => number::ratio(relative.ratio),
-        // It has no interval, so two decimals would promise too much precision.
+        // The ratio has no interval, so two decimals would promise too much precision.
         None => format!("~{}", number::ratio(relative.ratio)),
     })
 }

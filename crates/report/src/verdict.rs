@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_many_rows_share_is_said_once() {
+    fn findings_shared_by_many_rows_are_said_once() {
         let mut report = fixture::engines();
         let short = |seconds| Finding::Short { seconds };
         for step in &mut report.steps[..2] {
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_all_rows_share_names_none_of_them() {
+    fn findings_shared_by_all_rows_name_none_of_them() {
         let mut report = fixture::sizes();
         let said = |report: &Report| report.flaws().iter().map(ToString::to_string).collect::<Vec<_>>();
         let single = "single run: it does not show how far a second one would differ";

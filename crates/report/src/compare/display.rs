@@ -57,7 +57,7 @@ fn rows_of(step: &StepComparison) -> impl Iterator<Item = [String; 6]> {
     })
 }
 
-/// Words to the left, figures to the right.
+/// Writes rows with words aligned to the left and figures to the right.
 fn write_table(out: &mut String, rows: &[[String; 6]]) -> fmt::Result {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
     let widths: [usize; 6] = std::array::from_fn(width);

@@ -119,7 +119,7 @@ fn pairs(metric: &Metric, a: &Step, b: &Step) -> (Vec<f64>, Vec<f64>) {
     a.runs.iter().filter_map(pair).unzip()
 }
 
-/// A run's figure. Zero or a division by zero has no ratio and is no sample.
+/// A run's figure. Zero or a division by zero has no ratio and is not a sample.
 pub(crate) fn sample(metric: &Metric, run: &Run) -> Option<f64> {
     (metric.figure)(run.measurement()?).filter(|figure| figure.is_finite() && *figure > 0.0)
 }

@@ -2,8 +2,8 @@
 
 use toml::{Table, Value};
 
-/// Top-level settings of which the work does not depend, or only by chance: names and prose, the seed, how often it is
-/// repeated.
+/// Top-level settings on which the work does not depend, or depends only by chance: names and prose, the seed, the
+/// number of repetitions.
 const OF_NO_EFFECT: [&str; 6] = ["name", "about", "prose", "experiment", "seed", "repetitions"];
 
 /// A setting that two scenarios do not have in common.
@@ -29,7 +29,7 @@ pub(super) fn in_words(a: &str, b: &str) -> Vec<String> {
 
 /// The settings that differ, in the order of A; none where both ask for the same work.
 /// # Errors
-/// In words, which of them is no TOML.
+/// A sentence that says which of the two is not TOML.
 pub(crate) fn differences(a: &str, b: &str) -> Result<Vec<Difference>, String> {
     let a = flatten(a).map_err(|error| format!("the scenario in A cannot be read: {error}"))?;
     let b = flatten(b).map_err(|error| format!("the scenario in B cannot be read: {error}"))?;

@@ -52,7 +52,7 @@ pub enum Effect {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "change", rename_all = "kebab-case")]
 pub enum MachineChange {
-    /// None that is visible.
+    /// The reports show no change of the machine.
     None,
     /// The generator ran on another processor or on another number of cores from that report on.
     Replaced,

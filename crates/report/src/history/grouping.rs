@@ -13,7 +13,8 @@ pub(super) struct Group<'a> {
     pub(super) settings: Vec<String>,
 }
 
-/// The groups that are large enough, those with most reports of each name first, and all other reports.
+/// The groups that are large enough, and all other reports. The group with the most reports comes first among those
+/// with one name.
 pub(super) fn by_work(reports: &[(PathBuf, Report)]) -> (Vec<Group<'_>>, Vec<LeftOut>) {
     let mut in_time: Vec<_> = reports.iter().collect();
     in_time.sort_by_key(|(file, report)| (report.started_at_ms, file));

@@ -6,7 +6,7 @@ pub(super) const WIDTH_MAX: usize = 60;
 /// The row's height is at least this share of its highest value, so that noise does not look like a large change.
 const HEIGHT_MIN: f64 = 0.2;
 
-/// One block per value, or per as many values as give at most [`WIDTH_MAX`] of them: their mean.
+/// One block per value. If there are more than [`WIDTH_MAX`] values, each block shows the mean of several.
 pub(super) fn of(values: &[f64]) -> String {
     let share = values.len().div_ceil(WIDTH_MAX).max(1);
     let means: Vec<f64> = values.chunks(share).map(|chunk| chunk.iter().sum::<f64>() / chunk.len() as f64).collect();

@@ -61,7 +61,7 @@ fn header(history: &History, title: &str) -> Markup {
         Ending::TooFewReports => "verdict caution",
     };
     markup.within("div", &[("class", class), ("id", "verdict")], |verdict| {
-        // It begins with the name of a scenario, which is not to be changed.
+        // The summary begins with a scenario's name, which must stay as it is.
         verdict.element("p", &[], &format!("{}.", history.summary));
     });
     markup

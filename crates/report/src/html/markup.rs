@@ -20,7 +20,7 @@ impl Markup {
         self.0.is_empty()
     }
 
-    /// An element with more in it.
+    /// An element that contains other elements.
     pub(super) fn within(
         &mut self,
         tag: &'static str,
@@ -46,7 +46,7 @@ impl Markup {
         self
     }
 
-    /// An element with text in it, or with nothing.
+    /// An element with a text, which may be empty.
     pub(super) fn element(&mut self, tag: &'static str, attributes: Attributes<'_>, text: &str) -> &mut Self {
         self.within(tag, attributes, |inner| _ = inner.text(text))
     }
@@ -88,7 +88,7 @@ fn escape(text: &str, out: &mut String) {
             '&' => out.push_str("&amp;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // Not allowed in HTML, nor of any use there.
+            // HTML does not allow such a character.
             character if character.is_control() && !matches!(character, '\n' | '\t') => out.push('\u{fffd}'),
             character => out.push(character),
         }

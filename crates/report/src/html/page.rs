@@ -85,6 +85,11 @@ fn within_script(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 
+/// The scripts of all pages, for policies that others set for them.
+pub(super) fn script_sources() -> String {
+    [UPLOT_SCRIPT, REPORT_SCRIPT, HISTORY_SCRIPT].map(source_hash).join(" ")
+}
+
 /// The page loads nothing, and only this program's scripts and styles take effect.
 fn content_security_policy(script: Option<&str>) -> String {
     let scripts = match script {

@@ -92,8 +92,8 @@ pub(super) fn raw(_: &Report) -> Markup {
     markup.element(
         "p",
         &[],
-        "This file carries the whole result as JSON, in the element report-json near its end. Left out are only the \
-         histograms of single seconds, and figures of single seconds are rounded to six digits; the JSON file of the \
+        "This file carries the whole result as JSON, in the element report-json near its end. Only the histograms \
+         of single seconds are left out, and figures of single seconds are rounded to six digits; the JSON file of the \
          same run has everything.",
     );
     markup

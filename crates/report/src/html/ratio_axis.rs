@@ -21,7 +21,7 @@ pub(super) struct RatioAxis {
 }
 
 impl RatioAxis {
-    /// The axis on which all of them find room.
+    /// The axis that is long enough for all the ratios.
     pub(super) fn of<'a>(ratios: impl Iterator<Item = &'a Ratio>) -> Self {
         let ends = ratios.flat_map(|ratio| [1.0 / ratio.low, ratio.high]).filter(|end| end.is_finite());
         Self { reach: (ends.fold(NEAREST, f64::max) * 1.03).min(FARTHEST) }

@@ -5,6 +5,7 @@ use super::{badge, charts};
 use crate::number::{figure, ratio};
 use crate::recommendation;
 use crate::result::{Badge, Report, Severity, Step};
+use crate::set_columns::OF_SETS;
 use crate::step_columns::{FIGURES, THROUGHPUT};
 use crate::step_label;
 use crate::step_summary::{self, Baseline, StepSummary};
@@ -19,8 +20,9 @@ pub(super) fn section(report: &Report) -> Markup {
     }
     let (summaries, baseline) = step_summary::of_report(report);
     let fastest = summaries.iter().map(upper_end).fold(0.0, f64::max);
+    let all = FIGURES.iter().chain(OF_SETS);
     let filled: Vec<_> =
-        FIGURES.iter().filter(|column| summaries.iter().any(|summary| (column.cell)(summary).is_some())).collect();
+        all.filter(|column| summaries.iter().any(|summary| (column.cell)(summary).is_some())).collect();
     let mut markup = Markup::new();
     markup.classed("p", "note", &note(report, baseline));
     scrolling(&mut markup, "Steps", |scroll| {

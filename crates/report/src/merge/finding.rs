@@ -56,6 +56,7 @@ fn attribute(finding: &Finding, worker: u32) -> Finding {
         Finding::GeneratorBound { detail } => Finding::GeneratorBound { detail: of_worker(detail) },
         Finding::NotSteady { detail } => Finding::NotSteady { detail: of_worker(detail) },
         Finding::CacheNotAsDeclared { detail } => Finding::CacheNotAsDeclared { detail: of_worker(detail) },
+        Finding::MembersBehind { detail } => Finding::MembersBehind { detail: of_worker(detail) },
         Finding::LimitExceeded { detail } => Finding::LimitExceeded { detail: of_worker(detail) },
         Finding::LimitUnchecked { detail } => Finding::LimitUnchecked { detail: of_worker(detail) },
         Finding::Errors { .. }

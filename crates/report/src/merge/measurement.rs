@@ -51,6 +51,7 @@ pub(super) fn sum(run: &str, parts: &[RunShare<'_>]) -> Result<Measurement, Merg
         generator_threads: of().map(|share| share.generator_threads).sum(),
         // Dumps and restores run on a single generator.
         transfer: None,
+        set: observed(parts, &observer, |share| share.set.clone()),
         cache: provenance::distinct(of().map(|share| share.cache.as_str())),
         verified_documents: of().map(|share| share.verified_documents).sum(),
         findings,

@@ -7,7 +7,7 @@ use super::run_share::RunShare;
 use super::worker::Worker;
 use crate::result::{Outcome, Run};
 
-/// The sum of a run's shares; `label` names it in refusals.
+/// Adds up the workers' shares of one run; `label` names the run in refusals.
 pub(super) fn merge(label: &str, runs: &[(&Worker<'_>, &Run)]) -> Result<Run, MergeRefusal> {
     let starts = runs.iter().map(|(worker, run)| (worker.server_time_ms(run.started_at_ms), worker.index));
     let later = |a: &(f64, u32), b: &(f64, u32)| a.0.total_cmp(&b.0);

@@ -15,7 +15,7 @@ pub(super) struct RunShare<'a> {
     pub measurement: &'a Measurement,
 }
 
-/// A worker's histogram.
+/// Decodes a worker's histogram.
 pub(super) fn decode(run: &str, worker: u32, encoded: &str) -> Result<LatencyHistogram, MergeRefusal> {
     LatencyHistogram::decode(encoded).map_err(|error| MergeRefusal::Histogram {
         worker,

@@ -59,7 +59,7 @@ pub enum Finding {
         /// Its length.
         seconds: f64,
     },
-    /// The step has too few runs for an interval. No run has this finding: it follows from their number.
+    /// The step has too few runs for an interval. No single run has this finding: it follows from the number of runs.
     FewRuns {
         /// Number of runs with figures.
         runs: usize,
@@ -79,6 +79,11 @@ pub enum Finding {
     /// The lab cannot tell whether a limit was kept.
     LimitUnchecked {
         /// The limit, and the reason.
+        detail: String,
+    },
+    /// A member of the replica set did not get all writes while the lab waited for it.
+    MembersBehind {
+        /// The member, and how far it was behind.
         detail: String,
     },
     /// The lab could not prepare the state of caches that the scenario declares.
@@ -172,7 +177,7 @@ impl Finding {
         (pause_us > latency_us * PAUSES_SHARE_MAX).then_some(Self::MachinePauses { pause_us, latency_us })
     }
 
-    /// Its severity.
+    /// How far the finding takes away from the figures.
     pub fn severity(&self) -> Severity {
         match self {
             Self::Short { .. }
@@ -182,6 +187,7 @@ impl Finding {
             | Self::MachinePauses { .. }
             | Self::NotSettled { .. }
             | Self::LimitUnchecked { .. }
+            | Self::MembersBehind { .. }
             | Self::CacheNotAsDeclared { .. } => Severity::Caution,
             Self::LimitExceeded { .. } => Severity::Exceeded,
             _ => Severity::Invalid,
@@ -205,6 +211,7 @@ impl Finding {
             Self::NotSettled { .. } => "not settled",
             Self::LimitExceeded { .. } => "limit exceeded",
             Self::LimitUnchecked { .. } => "limit unchecked",
+            Self::MembersBehind { .. } => "members behind",
             Self::CacheNotAsDeclared { .. } => "cache not as declared",
         };
         Badge { text: text.to_owned(), severity: self.severity() }
@@ -241,6 +248,7 @@ impl fmt::Display for Finding {
             }
             Self::LimitExceeded { detail } => write!(f, "limit exceeded: {detail}"),
             Self::LimitUnchecked { detail } => write!(f, "limit unchecked: {detail}"),
+            Self::MembersBehind { detail } => write!(f, "members behind: {detail}"),
             Self::CacheNotAsDeclared { detail } => write!(f, "cache not as declared: {detail}"),
         }
     }
@@ -282,7 +290,7 @@ mod tests {
         let finding = found(Some(501.0), Some(1_000.0)).expect("more than half");
         assert_eq!(finding, Finding::MachinePauses { pause_us: 501.0, latency_us: 1_000.0 });
         assert_eq!(finding.badge(), Badge { text: "machine pauses".into(), severity: Severity::Caution });
-        // Percentiles without enough samples are no evidence.
+        // Percentiles without enough samples are not evidence.
         assert_eq!((found(None, Some(1.0)), found(Some(1e6), None)), (None, None));
     }
 

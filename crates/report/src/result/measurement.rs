@@ -1,6 +1,6 @@
 //! The figures of one step.
 
-use super::{BRIEF_SECONDS, Finding, LoopDeviceUse, MachinePauses, TransferRecord};
+use super::{BRIEF_SECONDS, Finding, LoopDeviceUse, MachinePauses, SetRecord, TransferRecord};
 use bunko_statistics::{LatencySummary, Trend};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -117,6 +117,9 @@ pub struct Measurement {
     /// The tool's own record of a dump or a restore; `None` for other operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transfer: Option<TransferRecord>,
+    /// The members of the server's replica set; `None` where it has no other members, or the lab may not ask for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set: Option<SetRecord>,
     /// The state of caches at the start of the run, as the lab prepared it.
     pub cache: String,
     /// Documents whose contents were read back and compared.

@@ -4,6 +4,7 @@ mod finding;
 mod measurement;
 mod pauses;
 mod provenance;
+mod set;
 mod side_results;
 mod transfer;
 
@@ -13,6 +14,7 @@ pub use measurement::{
 };
 pub use pauses::{MachinePauses, SleepPriority, lateness};
 pub use provenance::{Machine, ScenarioRecord, TargetRecord, Transport, WorkerShare};
+pub use set::{MemberRecord, SetRecord};
 pub use side_results::{AllocationRecord, StorageRecord, StorageReference};
 pub use transfer::{ActivityTime, TransferRecord};
 

@@ -82,7 +82,7 @@ impl Grid {
     }
 }
 
-/// The width of columns, each with the gap behind it.
+/// The width of columns, each with the gap after it.
 fn width_of(columns: &[GridColumn]) -> usize {
     columns.iter().map(|column| column.width() + GAP.len()).sum()
 }
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_wide_continues_below_under_the_same_names() {
+    fn wide_grids_continue_below_under_the_same_names() {
         let mut grid = Grid::new(1);
         grid.add("name", Side::Left, [Some("row".to_owned())].into_iter());
         for heading in ["first", "second", "third"] {

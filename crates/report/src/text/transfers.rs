@@ -1,12 +1,11 @@
 //! Dumps and restores have a table of their own: connections and requests say nothing about them.
 
 use super::grid::{Grid, Side};
-use super::{NARROW_BELOW, add_figures, badges, clipped, ratio, sources};
+use super::{clipped, step_table};
 use crate::recommendation;
 use crate::result::{Report, Step};
-use crate::step_columns::{FIGURES, THROUGHPUT};
 use crate::step_label;
-use crate::step_summary::{self, StepSummary};
+use crate::step_summary::StepSummary;
 
 /// Whether the step dumps or restores.
 pub(super) fn is_transfer(step: &Step) -> bool {
@@ -15,27 +14,10 @@ pub(super) fn is_transfer(step: &Step) -> bool {
 
 /// The table, with the columns in the order of experiment E2's: settings, times, and figures from both.
 pub(super) fn table(report: &Report, width: usize) -> Vec<String> {
-    let (mut summaries, baseline) = step_summary::of_report(report);
-    summaries.retain(|summary| is_transfer(summary.step));
-    if summaries.is_empty() {
-        return Vec::new();
+    let mut lines = step_table(report, width, is_transfer, add_names);
+    if !lines.is_empty() {
+        lines.extend(recommendation::of_report(report));
     }
-    let mut grid = Grid::new(summaries.len());
-    if width < NARROW_BELOW {
-        grid.add("step", Side::Left, summaries.iter().map(|row| Some(step_label::full(report, row.step))));
-    } else {
-        add_names(&mut grid, report, &summaries);
-    }
-    let names = grid.columns.len();
-    add_figures(&mut grid, &summaries, THROUGHPUT);
-    if let Some(baseline) = baseline {
-        grid.add(&baseline.heading(report), Side::Right, summaries.iter().map(ratio));
-    }
-    grid.add("badges", Side::Left, summaries.iter().map(|row| Some(badges(row))));
-    add_figures(&mut grid, &summaries, FIGURES);
-    let mut lines = grid.lines(names, width);
-    lines.extend(sources(&summaries));
-    lines.extend(recommendation::of_report(report));
     lines
 }
 

@@ -13,10 +13,10 @@
 //! step `skipped REASON`, or findings: `errors=COUNT`, `pauses=US`. `REWRITE=1 cargo test` writes the answers; read them.
 
 use crate::fixture;
+use crate::steps::{clear_figures, transport};
 use bunko_report::Report;
 use bunko_report::compare::{Comparison, Role, Verdict, compare, compare_targets};
-use bunko_report::result::{Completion, Finding, Measurement, Outcome, Run, Step, Transport};
-use bunko_statistics::LatencyHistogram;
+use bunko_report::result::{Completion, Finding, Measurement, Outcome, Run, Step};
 use bunko_testkit::random::Random;
 use std::collections::BTreeMap;
 
@@ -43,13 +43,7 @@ fn empty() -> (Report, Step) {
     report.steps[0].runs.truncate(1);
     report.scenario.resolved = "name = 'insert'\n".into();
     let mut step = report.steps.remove(0);
-    let measurement = fixture::measurement(&mut step);
-    measurement.latency = LatencyHistogram::default().summary();
-    measurement.server_cpu_seconds = None;
-    measurement.documents_per_second = 0.0;
-    measurement.generator_cpu_seconds = 0.0;
-    measurement.intervals.clear();
-    measurement.server.clear();
+    clear_figures(fixture::measurement(&mut step));
     (report, step)
 }
 
@@ -76,14 +70,6 @@ fn side(input: &str, label: &str) -> Report {
         }
     }
     report
-}
-
-fn transport(name: &str) -> Transport {
-    match name {
-        "tcp" => Transport::Tcp,
-        "unix" => Transport::Unix,
-        other => panic!("no transport {other}"),
-    }
 }
 
 /// `insert 10x1 documents/s=1,2,3 p99=4,5,6`

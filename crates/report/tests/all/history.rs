@@ -15,12 +15,12 @@
 //! writes the answers; read them.
 
 use crate::fixture;
+use crate::steps::{clear_figures, transport};
 use bunko_report::Report;
 use bunko_report::history::{Ending, history};
 use bunko_report::result::{
     Completion, Finding, Measurement, Outcome, Run, Step, TargetRecord, Transport, WorkerShare,
 };
-use bunko_statistics::LatencyHistogram;
 use bunko_testkit::random::Random;
 use std::path::PathBuf;
 
@@ -90,14 +90,6 @@ fn target() -> TargetRecord {
     }
 }
 
-fn transport(name: &str) -> Transport {
-    match name {
-        "tcp" => Transport::Tcp,
-        "unix" => Transport::Unix,
-        other => panic!("no transport {other}"),
-    }
-}
-
 /// Without steps.
 fn empty(day: u64) -> Report {
     let mut report = fixture::nothing();
@@ -161,13 +153,7 @@ fn set(report: &mut Report, template: &Step, [phase, concurrency, metric]: [&str
 fn without_figures() -> Step {
     let mut step = fixture::plain().steps.remove(0);
     step.runs.truncate(1);
-    let measurement = fixture::measurement(&mut step);
-    measurement.latency = LatencyHistogram::default().summary();
-    measurement.server_cpu_seconds = None;
-    measurement.documents_per_second = 0.0;
-    measurement.generator_cpu_seconds = 0.0;
-    measurement.intervals.clear();
-    measurement.server.clear();
+    clear_figures(fixture::measurement(&mut step));
     step
 }
 

@@ -6,3 +6,4 @@ mod fixture;
 mod history;
 mod merge;
 mod rendering;
+mod steps;

@@ -128,7 +128,7 @@ proptest! {
 }
 
 #[test]
-fn what_generators_do_adds_up() {
+fn work_of_generators_adds_up() {
     let mut shares = shares();
     // Reports may come in any order.
     shares.swap(0, 3);
@@ -311,7 +311,7 @@ fn a_run_that_one_worker_skipped_has_no_figures() {
 }
 
 #[test]
-fn what_is_not_one_run_is_refused() {
+fn reports_of_different_runs_are_refused() {
     type Spoil = fn(&mut Vec<Report>);
     fn set_share(report: &mut Report, index: u32, count: u32, clock_offset_ms: f64) {
         report.worker = Some(WorkerShare::Share { index, count, clock_offset_ms });
