@@ -25,7 +25,7 @@ pub(crate) struct Collections {
 }
 
 impl Collections {
-    /// `count` collections for so many documents; at least one document in each.
+    /// `count` collections for the given number of documents; at least one document in each.
     pub fn new(count: u64, documents: u64) -> Self {
         Self { count, documents_in_each: documents.div_ceil(count).max(1) }
     }
@@ -63,7 +63,7 @@ impl Collections {
 /// How an existing database of that name is treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Existing {
-    /// It may be the user's: the run is refused.
+    /// The run is refused, because the database may be the user's.
     Refuse,
     /// The command line allows dropping it.
     Drop,
@@ -107,10 +107,24 @@ fn empty_collection(control: &mut Connection, collection: &str, indexes: &[Strin
 
 /// Number of documents that a query counts. A crash can falsify the collections' statistics, so they are not used.
 pub(crate) fn count(control: &mut Connection, collections: Collections) -> Result<u64, BenchError> {
+    count_with(control, collections, &DocumentBuf::new())
+}
+
+/// As [`count`], on a member of a set that is not the primary.
+pub(crate) fn count_on_follower(member: &mut Connection, collections: Collections) -> Result<u64, BenchError> {
+    let mode = DocumentBuf::new().with("mode", "primaryPreferred");
+    count_with(member, collections, &DocumentBuf::new().with("$readPreference", &mode))
+}
+
+/// Counts with these further fields of the command.
+fn count_with(control: &mut Connection, collections: Collections, more: &DocumentBuf) -> Result<u64, BenchError> {
     let mut documents = 0;
     for name in collections.names() {
         let query = DocumentBuf::new().with("_id", &DocumentBuf::new().with("$exists", true));
-        let command = DocumentBuf::new().with("count", &name).with("query", &query);
+        let mut command = DocumentBuf::new().with("count", &name).with("query", &query);
+        for field in more.as_ref() {
+            command.append(field.name, field.value);
+        }
         let reply = control.run_command(DATABASE, command.as_ref())?;
         documents += integer(reply.as_ref().get("n")).and_then(|count| u64::try_from(count).ok()).unwrap_or(0);
     }

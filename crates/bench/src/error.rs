@@ -57,7 +57,7 @@ impl fmt::Display for BenchError {
             Self::Client(error) => error.fmt(f),
             Self::Load(error) => error.fmt(f),
             Self::DatabaseExists { database, address } => {
-                write!(f, "database '{database}' exists on {address}; '--drop {database}' would have it dropped")
+                write!(f, "database '{database}' exists on {address}; '--drop {database}' allows the lab to drop it")
             }
             Self::Workers(detail) => write!(f, "workers: {detail}"),
             Self::Report(error) => error.fmt(f),

@@ -20,7 +20,7 @@ const HELD_BACK_MAX: f64 = 0.05;
 pub(crate) struct Evidence<'a> {
     /// Requests that failed.
     pub errors: u64,
-    /// Message of the first of them.
+    /// Message of the first error.
     pub first_error: Option<String>,
     /// Time from the starting signal to the last reply.
     pub elapsed: Duration,

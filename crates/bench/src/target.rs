@@ -1,7 +1,7 @@
 //! Servers that a scenario measures.
 
 use crate::BenchError;
-use crate::scenario::TransportSetting;
+use crate::scenario::ServerSettings;
 use std::path::PathBuf;
 
 /// A server to measure.
@@ -14,7 +14,7 @@ pub struct Target {
 
 /// How to reach or start a server.
 pub enum TargetServer {
-    /// It is already running.
+    /// The server is already running.
     Uri(String),
     /// The caller starts it for the scenario.
     Embedded(Box<dyn EmbeddedServer>),
@@ -22,10 +22,11 @@ pub enum TargetServer {
 
 /// A server that the lab may start and stop. `cli` implements it, because the lab knows no server's code.
 pub trait EmbeddedServer {
-    /// Starts it with that transport. Returns once it accepts connections, or will do so within the connect timeout.
+    /// Starts it with those settings. Returns once it accepts connections, or will do so within the connect timeout; a
+    /// replica set, once its first member is the primary and all others follow it. A set starts without data.
     /// # Errors
     /// A sentence that says why it did not start.
-    fn start(&mut self, data: Data, transport: TransportSetting) -> Result<Running, String>;
+    fn start(&mut self, data: Data, settings: &ServerSettings) -> Result<Running, String>;
 
     /// Shuts it down; its data stays.
     fn stop(&mut self);
@@ -45,7 +46,7 @@ pub enum Data {
 pub struct Running {
     /// Its connection string.
     pub uri: String,
-    /// Id of its process, which must be on this machine.
+    /// Id of its process, which must be on this machine; of a replica set, the primary's, as the directory.
     pub pid: u32,
     /// Directory of its data.
     pub data_directory: PathBuf,
@@ -58,19 +59,20 @@ pub(crate) struct OpenTarget<'t> {
     pub uri: String,
     /// Only for a server that the lab started.
     pub running: Option<Running>,
-    transport: TransportSetting,
+    settings: ServerSettings,
     server: &'t mut TargetServer,
 }
 
 impl<'t> OpenTarget<'t> {
-    /// Starts an embedded server with that transport. A server that is already running is reached by its URI.
-    pub fn open(server: &'t mut TargetServer, transport: TransportSetting) -> Result<Self, BenchError> {
+    /// Starts an embedded server with those settings. A server that is already running is reached by its URI.
+    pub fn open(server: &'t mut TargetServer, settings: &ServerSettings) -> Result<Self, BenchError> {
+        let settings = settings.clone();
         let running = match server {
-            TargetServer::Uri(uri) => return Ok(Self { uri: uri.clone(), running: None, transport, server }),
-            TargetServer::Embedded(embedded) => embedded.start(Data::Empty, transport),
+            TargetServer::Uri(uri) => return Ok(Self { uri: uri.clone(), running: None, settings, server }),
+            TargetServer::Embedded(embedded) => embedded.start(Data::Empty, &settings),
         };
         let running = running.map_err(BenchError::EmbeddedServer)?;
-        Ok(Self { uri: running.uri.clone(), running: Some(running), transport, server })
+        Ok(Self { uri: running.uri.clone(), running: Some(running), settings, server })
     }
 
     /// Stops an embedded server, drops its files from the kernel's cache and starts it again.
@@ -80,7 +82,7 @@ impl<'t> OpenTarget<'t> {
         let TargetServer::Embedded(embedded) = &mut *self.server else { return Ok(Chilled::NotOurs) };
         embedded.stop();
         let forgotten = self.running.as_ref().map(|running| bunko_host::forget_cached_pages(&running.data_directory));
-        let running = embedded.start(Data::AsLeft, self.transport).map_err(BenchError::EmbeddedServer)?;
+        let running = embedded.start(Data::AsLeft, &self.settings).map_err(BenchError::EmbeddedServer)?;
         self.uri.clone_from(&running.uri);
         self.running = Some(running);
         Ok(match forgotten {

@@ -5,9 +5,11 @@ mod loop_use;
 mod pauses;
 mod recorder;
 mod sampler;
+mod set;
 mod transfer;
 
 pub(crate) use loop_use::LoopUse;
+pub(crate) use set::{WatchedSet, watch_set};
 pub(crate) use transfer::{MeasuredTransfer, measure_transfer};
 
 use crate::BenchError;
@@ -276,6 +278,7 @@ impl Before {
             generator_cpu_seconds: figures.generator_cpu.as_secs_f64(),
             generator_threads: figures.threads,
             transfer: None,
+            set: None,
             cache: String::new(),
             verified_documents: 0,
             findings,

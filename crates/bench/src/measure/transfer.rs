@@ -84,6 +84,7 @@ pub(crate) fn measure_transfer<T: Send>(
         generator_cpu_seconds: tool_seconds.max(0.0),
         generator_threads: 1,
         transfer: Some(TransferRecord { archive_bytes: 0, spent: spent(&counted) }),
+        set: None,
         cache: String::new(),
         verified_documents: 0,
         findings,

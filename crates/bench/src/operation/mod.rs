@@ -66,7 +66,7 @@ macro_rules! operations {
 operations! {
     Load(load::Load) = "load", "insert the whole dataset into an empty collection";
     Insert(insert::Insert) = "insert", "insert further documents of the dataset";
-    Index(index::Index) = "index", "build an index on what is there";
+    Index(index::Index) = "index", "build an index on the documents that are there";
     Find(find::Find) = "find", "find one document by _id";
     FindIn(find_in::FindIn) = "find-in", "find several documents by _id with $in";
     Range(range::Range) = "range", "read documents that follow one another in the order of _id";
@@ -85,17 +85,17 @@ operations! {
 /// Effect of an operation on the collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// It changes nothing.
+    /// Changes nothing.
     Reads,
-    /// It fills an empty collection.
+    /// Fills an empty collection.
     Fills,
-    /// It adds documents.
+    /// Adds documents.
     Inserts,
-    /// It builds an object that exists only once. With several generators, the first one builds it.
+    /// Builds an object that exists only once. With several generators, the first one builds it.
     Builds,
-    /// It drops everything and restores it.
+    /// Drops everything and restores it.
     Restores,
-    /// It changes these top-level fields.
+    /// Changes these top-level fields.
     Changes(Vec<String>),
 }
 
@@ -163,7 +163,8 @@ fn check_share(share: Option<f64>) -> Result<(), String> {
     }
 }
 
-/// Number of requests that ask for that share of the documents, with so many in each; `None` without a share.
+/// Number of requests that together ask for a share of the documents, with a given number in each; `None` without a
+/// share.
 fn requests_for_share(share: Option<f64>, documents: u64, documents_per_request: u64) -> Option<u64> {
     let wanted = (documents as f64 * share?).ceil() as u64;
     Some(wanted.div_ceil(documents_per_request).max(1))

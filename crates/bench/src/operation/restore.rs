@@ -12,8 +12,8 @@ use std::num::NonZeroUsize;
 pub struct Restore {
     /// Connections that insert into one collection.
     pub workers: Workers,
-    /// Collections that are restored at the same time: files of a directory that are read, and the factor for a number
-    /// of workers.
+    /// Number of collections that are restored at the same time, each from a file of a directory. A number of workers
+    /// is multiplied by it.
     pub parallel_collections: NonZeroUsize,
     /// Whether the server's own command for many documents is used.
     pub bulk: BulkSetting,

@@ -12,7 +12,7 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// A find of so many documents by their `_id`s, all in one batch.
+    /// A find of the given number of documents by their `_id`s, all in one batch.
     pub fn find_in(assignment: &Assignment<'_>, ids: u64) -> Self {
         let placeholder = Id::placeholder(assignment.dataset.id(0).kind());
         let wanted: ArrayBuf = (0..ids).map(|_| placeholder.as_value()).collect();

@@ -106,10 +106,10 @@ pub enum BulkSetting {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArchiveCache {
-    /// As the dump left it.
+    /// Nothing is done to the cache after the dump.
     #[default]
     AsLeft,
-    /// The dump is not in the cache.
+    /// The dump is removed from the cache before the restore.
     Cold,
 }
 

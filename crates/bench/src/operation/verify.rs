@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_strange_or_changed_is_told() {
+    fn missing_strange_and_changed_documents_are_reported() {
         let dataset = dataset(IdKind::Int64);
         let verify = requests(&dataset, &[], 3);
         let missing = verify.compare(4..7, reply(&dataset, &[4, 5]).as_ref()).expect_err("one is missing");

@@ -6,6 +6,7 @@ use super::settled::SettledPhase;
 use super::variant::{DataRole, Session};
 use crate::BenchError;
 use crate::database::{self, Sample};
+use crate::server::SetProbe;
 use bunko_report::result::{Finding, Measurement, Outcome, Run};
 
 /// Ends a step after the load: waits for the server's background work, checks limits, and verifies the data.
@@ -47,6 +48,17 @@ fn verify(
         let what =
             if acknowledges { "documents in the collection" } else { "documents in the collection (unacknowledged)" };
         measurement.findings.push(Finding::CountsDiffer { what: what.to_owned(), expected, found });
+    }
+    for member in session.set.iter_mut().flat_map(SetProbe::followers) {
+        let host = member.host.clone();
+        let Some(connection) = member.connection() else { continue };
+        let finding = match database::count_on_follower(connection, session.collections) {
+            Ok(found) if found == expected => continue,
+            Ok(found) => Finding::CountsDiffer { what: format!("documents on {host}"), expected, found },
+            // The figures of the primary stand without it.
+            Err(error) => Finding::MembersBehind { detail: format!("{host} does not count its documents: {error}") },
+        };
+        measurement.findings.push(finding);
     }
     let except: Vec<&str> = session.data.changed.iter().map(String::as_str).collect();
     let seed = session.seed ^ u64::from(session.place.repetition);

@@ -103,6 +103,7 @@ mod tests {
             generator_cpu_seconds: 0.0,
             generator_threads: 1,
             transfer: None,
+            set: None,
             cache: String::new(),
             verified_documents: 0,
             findings: Vec::new(),

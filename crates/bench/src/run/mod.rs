@@ -16,6 +16,7 @@ mod durability;
 mod limits;
 mod phase;
 mod preparation;
+mod set;
 mod settle;
 mod settled;
 mod transfer;
@@ -29,7 +30,7 @@ use crate::BenchError;
 use crate::clock::now_ms;
 use crate::database::Existing;
 use crate::observer::Observer;
-use crate::scenario::{ReadSettings, Scenario, ScenarioSource, Variant, VariantOrder};
+use crate::scenario::{Override, ReadSettings, Scenario, ScenarioSource, ServerSettings, Variant, VariantOrder};
 use crate::target::{OpenTarget, Target, TargetServer};
 use bunko_bson::hexadecimal;
 use bunko_client::WriteConcern;
@@ -175,13 +176,28 @@ pub fn check(source: &ScenarioSource) -> Result<(), BenchError> {
 /// # Errors
 /// The scenario says how servers are to be started, but a target is already running.
 fn check_targets(source: &ScenarioSource, plans: &[Plan], targets: &[Target]) -> Result<(), BenchError> {
-    let is_said = plans.iter().any(|plan| plan.scenario.server.transport.is_some());
-    if is_said && targets.iter().any(|target| matches!(target.server, TargetServer::Uri(_))) {
+    if !targets.iter().any(|target| matches!(target.server, TargetServer::Uri(_))) {
+        return Ok(());
+    }
+    let refused = |setting: &str| {
         let message =
-            "server.transport is for servers that the lab starts; a URI (--uri, --a, --b) names one that runs";
-        return Err(source.failed(message.to_owned()).into());
+            format!("{setting} is for servers that the lab starts; a URI (--uri, --a, --b) names one that runs");
+        Err(source.failed(message).into())
+    };
+    if plans.iter().any(|plan| plan.scenario.server.transport.is_some()) {
+        return refused("server.transport");
+    }
+    // As with `servers`, the scenario's own members are those that it has without a URI.
+    let mut named = source.changes().iter().chain(plans.iter().flat_map(|plan| &plan.swept));
+    if named.any(names_members) {
+        return refused("server.members");
     }
     Ok(())
+}
+
+/// Whether `--set` or a sweep names the members of a set.
+fn names_members(change: &Override) -> bool {
+    change.key == "server.members" || change.key == "server" && change.value.get("members").is_some()
 }
 
 /// Target and repetition of a part of the run.
@@ -208,12 +224,11 @@ impl Course<'_> {
 
     fn run_variant(&mut self, plan: &Plan, target: &mut Target, place: Round) -> Result<(), BenchError> {
         let label = target.label.clone();
-        let transport = plan.scenario.server.transport.unwrap_or_default();
-        let open = OpenTarget::open(&mut target.server, transport)?;
+        let open = OpenTarget::open(&mut target.server, &plan.scenario.server)?;
         let mut session = Session::begin(plan, open, self.options, place, &label)?;
         if self.report.targets.len() <= place.target {
             // The first repetition takes the targets in their order, so this adds them in their order.
-            self.report.targets.push(session.target_record());
+            self.report.targets.push(session.target_record(&plan.variant));
         }
         self.report.targets[place.target].add_transport(session.transport());
         if let (Some(worker), None) = (self.options.worker, &self.report.worker) {
@@ -324,6 +339,7 @@ fn plans(source: &ScenarioSource) -> Result<Vec<Plan>, BenchError> {
 
 fn settle_all(source: &ScenarioSource) -> Result<Vec<Plan>, BenchError> {
     let plan = |(variant, scenario): (Variant, Scenario)| {
+        ServerSettings::check(&scenario).map_err(|message| source.failed(message))?;
         let phases = settled::settle(&scenario).map_err(|message| source.failed(message))?;
         Ok(Plan::of(variant, scenario, phases))
     };

@@ -4,7 +4,7 @@ use super::conclusion::conclude;
 use super::preparation::{prepare_cache, prepare_data, write_concern};
 use super::settled::{End, SettledPhase};
 use super::variant::{DataRole, Session};
-use super::{skipped, transfer};
+use super::{set, skipped, transfer};
 use crate::BenchError;
 use crate::clock::now_ms;
 use crate::database::DATABASE;
@@ -131,7 +131,10 @@ fn run_load(
     // All generators give their starting signal together, once their connections are open.
     session.meet()?;
     let started_at_ms = now_ms();
-    let measured = measure::measure(&mut load, &task, &mut session.probe, observer)?;
+    let (measured, members) =
+        set::watched(session, |session| measure::measure(&mut load, &task, &mut session.probe, observer));
+    let mut measured = measured?;
+    set::enter(&mut measured.measurement, members);
     drop(load);
     settle_data(session, phase, &insertions)?;
     Ok((started_at_ms, measured))

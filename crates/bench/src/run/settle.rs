@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const POLL: Duration = Duration::from_millis(250);
-/// The server has settled when it showed no sign of work for so long.
+/// The server has settled when it showed no sign of work for this long.
 const QUIET: Duration = Duration::from_secs(2);
 /// Share of one processor above which a server is working; answering the probe takes less.
 const BUSY_SHARE: f64 = 0.05;

@@ -3,6 +3,7 @@
 use super::archive::Archive;
 use super::conclusion;
 use super::preparation::{self, Caches};
+use super::set;
 use super::settled::SettledPhase;
 use super::skipped;
 use super::variant::Session;
@@ -64,7 +65,9 @@ fn dump(
     let stop = session.stop.clone();
     let started_at_ms = now_ms();
     let work = |progress: &Arc<Progress>| dump::run(&server, &options, progress, &stop);
-    let MeasuredTransfer { mut measurement, returned, counted } = measure_transfer(work, &mut session.probe, observer);
+    let (measured, members) = set::watched(session, |session| measure_transfer(work, &mut session.probe, observer));
+    let MeasuredTransfer { mut measurement, returned, counted } = measured;
+    set::enter(&mut measurement, members);
     let moved = match returned {
         Ok(summary) => Moved {
             documents: summary.collections.iter().map(|collection| collection.documents).sum(),
@@ -119,7 +122,9 @@ fn restore(
     let stop = session.stop.clone();
     let started_at_ms = now_ms();
     let work = |progress: &Arc<Progress>| restore::run(&server, &options, progress, &stop);
-    let MeasuredTransfer { mut measurement, returned, .. } = measure_transfer(work, &mut session.probe, observer);
+    let (measured, members) = set::watched(session, |session| measure_transfer(work, &mut session.probe, observer));
+    let MeasuredTransfer { mut measurement, returned, .. } = measured;
+    set::enter(&mut measurement, members);
     let (summary, ended_by) = match returned {
         Ok(summary) => (summary, None),
         Err(error) if matches!(error.cause, ToolError::Interrupted) => {
@@ -150,7 +155,7 @@ const INTERRUPTED: &str = "interrupted";
 /// Brings the kernel's pages of the dump into the declared state; returns a description of the state.
 fn prepare_archive(archive: &Archive, cache: ArchiveCache) -> (&'static str, Option<Finding>) {
     if cache == ArchiveCache::AsLeft {
-        return ("the kernel has of the dump what dumping left in its pages", None);
+        return ("the kernel keeps the pages of the dump that the dump phase left", None);
     }
     match bunko_host::forget_cached_pages(archive.directory()) {
         Ok(()) => ("the kernel has dropped the dump's pages", None),

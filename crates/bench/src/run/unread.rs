@@ -183,7 +183,7 @@ fn reason(scenario: &Scenario, path: &str) -> String {
             scenario.phase.iter().filter(has_own).map(|phase| format!("phase.{}.load.{setting}", phase.name)).collect();
         return match own.as_slice() {
             [] => of_load(setting).to_owned(),
-            own => format!("no phase reads it, for those that could have their own: {}", own.join(", ")),
+            own => format!("every phase that could read it has a value of its own: {}", own.join(", ")),
         };
     }
     if let Some((_, setting)) = path.strip_prefix("phase.").and_then(|rest| rest.split_once('.')) {
@@ -209,7 +209,7 @@ fn reason(scenario: &Scenario, path: &str) -> String {
 fn of_load(setting: &str) -> &'static str {
     match setting {
         "arrival" => "nothing reads it: without a 'rate' the loop is closed",
-        "warm-up" => "nothing reads it: what loads, dumps or restores has no warm-up",
+        "warm-up" => "nothing reads it: phases that load, dump or restore have no warm-up",
         "duration" | "requests" => "nothing reads it: each phase ends by itself",
         "write-concern" => "nothing reads it: nothing is written",
         _ => "no phase reads it",

@@ -8,7 +8,7 @@ use crate::clock;
 use crate::database::{self, Collections};
 use crate::operation::Share;
 use crate::reference;
-use crate::server::{Probe, ServerDescription};
+use crate::server::{Probe, ServerDescription, SetProbe};
 use crate::target::OpenTarget;
 use bunko_bson::number;
 use bunko_client::{Connection, Host, ReadPreference, Uri, WriteConcern};
@@ -24,6 +24,8 @@ pub(super) struct Session<'t> {
     pub uri: Uri,
     pub control: Connection,
     pub probe: Probe,
+    /// The members of the server's replica set, if it has others.
+    pub set: Option<SetProbe>,
     pub role: DataRole,
     pub dataset: Arc<Dataset>,
     pub collections: Collections,
@@ -111,6 +113,7 @@ impl<'t> Session<'t> {
         };
         let data_directory = data_directory(&target, &server, pid);
         let probe = Probe::new(control.open_another()?, pid, data_directory);
+        let set = SetProbe::open(&uri, &mut control);
         let of_scenario = plan.common_write_concern();
         let write_concern = of_scenario.or_else(|| uri.write_concern.clone()).unwrap_or_default();
         let worker = options.worker.unwrap_or(WorkerPosition { index: 0, count: 1 });
@@ -135,6 +138,7 @@ impl<'t> Session<'t> {
             uri,
             control,
             probe,
+            set,
             role,
             place,
             write_concern,
@@ -157,14 +161,21 @@ impl<'t> Session<'t> {
         }
     }
 
-    /// The report's description of the server.
-    pub fn target_record(&self) -> TargetRecord {
+    /// The report's description of the server, whose members are told unless the variants differ in them.
+    pub fn target_record(&self, swept: &[(String, String)]) -> TargetRecord {
         let directory = self.probe.data_directory();
         let label = match (self.label.as_str(), &self.target.running) {
             ("", Some(_)) => "embedded".to_owned(),
             ("", None) => self.uri.address(),
             (label, _) => label.to_owned(),
         };
+        let mut settings = match &self.target.running {
+            Some(running) => running.settings.clone(),
+            None => self.server.settings.clone(),
+        };
+        if let Some(set) = self.set.as_ref().filter(|_| !swept.iter().any(|(setting, _)| setting == "server.members")) {
+            settings.push(("members".to_owned(), set.states()));
+        }
         TargetRecord {
             label,
             address: self.uri.address(),
@@ -175,10 +186,7 @@ impl<'t> Session<'t> {
             version: self.server.version.clone(),
             storage_engine: self.server.storage_engine.clone(),
             durability: durability::statement(&self.server, &self.write_concern),
-            settings: match &self.target.running {
-                Some(running) => running.settings.clone(),
-                None => self.server.settings.clone(),
-            },
+            settings,
             data_directory: directory.map(|directory| directory.display().to_string()),
             filesystem: directory.and_then(|directory| bunko_host::filesystem_of(directory)).map(|found| found.kind),
         }

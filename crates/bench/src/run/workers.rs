@@ -122,8 +122,8 @@ impl Rendezvous {
         // Each meeting has its own field, because a worker may already have gone on to the next one.
         let brought = format!("brought{}", self.meetings);
         let set = DocumentBuf::new().with("run", run).with("ticket", self.ticket).with(&brought, mine as i64);
-        // The meeting's number never falls: a worker that looks for the next run must not seem to have left this run's
-        // last meeting.
+        // `$max`, so that the number never falls: a worker that already looks for the next run starts its count of
+        // meetings anew, and other workers still wait for it at this run's last meeting.
         let at_least = DocumentBuf::new().with("meeting", self.meetings as i32);
         let arrival = DocumentBuf::new()
             .with("q", &DocumentBuf::new().with("_id", format!("{run}/{}", self.position.index).as_str()))

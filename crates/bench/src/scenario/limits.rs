@@ -30,7 +30,7 @@ impl Limits {
             return Err(format!("limits: disk-over-live: {factor} is not above 0 and up to {FACTOR_MAX}"));
         }
         match self.resident {
-            Some(Bytes(0)) => Err("limits: resident: it is no memory at all".into()),
+            Some(Bytes(0)) => Err("limits: resident: it is zero".into()),
             _ => Ok(()),
         }
     }

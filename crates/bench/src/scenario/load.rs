@@ -44,7 +44,7 @@ pub struct LoadSettings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlacementSetting {
-    /// They may.
+    /// The kernel may move the threads.
     #[default]
     Free,
     /// Each stays on one processor, from the last backwards.
@@ -88,7 +88,7 @@ impl LoadSettings {
     pub(crate) fn check_end(&self) -> Result<(), String> {
         match (self.duration, self.requests) {
             (Some(_), Some(_)) => Err("load: 'duration' and 'requests' exclude each other".into()),
-            (Some(Span(Duration::ZERO)), _) => Err("load: duration: it is no time at all".into()),
+            (Some(Span(Duration::ZERO)), _) => Err("load: duration: it is zero".into()),
             (_, Some(0)) => Err("load: requests: at least 1 is needed".into()),
             _ => Ok(()),
         }

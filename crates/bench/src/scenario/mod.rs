@@ -23,7 +23,7 @@ pub use parse::{ScenarioError, ScenarioSource};
 pub use phase::{Cache, Phase, Role};
 pub(crate) use phase_load::{EndSettings, PhaseLoad, ReadSettings};
 pub use quantity::{Bytes, OneOrMany, Span};
-pub use server::{ServerSettings, TransportSetting};
+pub use server::{MemberSetting, ServerSettings, TransportSetting};
 pub use sweep::{Axis, Variant};
 
 use bunko_dataset::{Compressible, IdKind, KeyOrder};

@@ -139,7 +139,7 @@ impl ScenarioSource {
             of_phase.is_some_and(|name| phases[place + 1..].iter().any(|other| other.name == name))
         };
         if let Some(change) = self.changes.iter().find(|change| is_behind(&change.key)) {
-            return Err(self.failed(format!("--set {change}: the run ends behind phase '{phase}'")));
+            return Err(self.failed(format!("--set {change}: the run ends after phase '{phase}'")));
         }
         if let Some(phases) = self.table.get_mut("phase").and_then(Value::as_array_mut) {
             phases.truncate(place + 1);

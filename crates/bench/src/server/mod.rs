@@ -1,10 +1,12 @@
 //! Properties of a server that are visible from outside.
 
 mod description;
+mod set;
 mod status;
 
 pub use description::ServerDescription;
 pub(crate) use description::{at, integer};
+pub(crate) use set::{MemberKind, SetMember, SetProbe};
 pub(crate) use status::StatusReading;
 
 use bunko_bson::DocumentBuf;

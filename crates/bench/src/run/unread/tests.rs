@@ -15,6 +15,7 @@ const OF_SCENARIO: &[(&str, [&str; 2])] = &[
     ("repetitions", ["4", "5"]),
     ("servers", ["one", "each-engine"]),
     ("server.transport", ["tcp", "unix"]),
+    ("server.members", ["[\"data\"]", "[\"data\", \"arbiter\"]"]),
     ("order", ["written", "shuffled"]),
     ("dataset.shape", ["plain", "counter"]),
     ("dataset.documents", ["50000", "70000"]),
@@ -65,7 +66,7 @@ fn told(plans: &[Plan]) -> String {
         if scenario.phase.is_empty() {
             continue;
         }
-        let about = (scenario.seed, scenario.repetitions, scenario.servers, scenario.server);
+        let about = (scenario.seed, scenario.repetitions, scenario.servers, &scenario.server);
         writeln!(told, "{about:?} {:?}", plan.common_write_concern().map(|concern| concern.to_string())).unwrap();
         if plans.len() > 1 {
             writeln!(told, "{:?}", scenario.order).unwrap();
@@ -183,7 +184,7 @@ fn refusal(scenario: &str, change: &str) -> String {
 fn a_refusal_says_what_to_set_instead() {
     assert_eq!(
         refusal("allocation-stall", "load.duration=2s"),
-        "allocation-stall: --set load.duration=2s: no phase reads it, for those that could have their own: \
+        "allocation-stall: --set load.duration=2s: every phase that could read it has a value of its own: \
          phase.saturate.load.duration, phase.half-rate.load.duration"
     );
     assert_eq!(
