@@ -115,8 +115,8 @@ fn set_purge_delay(milliseconds: i64) {
 
 fn leave_giving_back_to_us() {
     set_purge_delay(NOT_BY_ITSELF_MS);
-    // Memory that was freed earlier still has the old delay: when it runs out, memory that is free by then would go
-    // with it.
+    // Memory that was freed earlier still has the old delay. When that delay is over, mimalloc would return all memory
+    // that is free by then.
     collect();
 }
 

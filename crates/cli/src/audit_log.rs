@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn who_pads_a_command_leaves_a_trace() {
+    fn a_padded_command_leaves_a_trace() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let path = directory.path().join("log");
         let daemon = UnixDatagram::bind(&path).expect("bound");

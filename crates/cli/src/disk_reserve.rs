@@ -33,7 +33,7 @@ fn tell(reserve: DiskReserve) {
     } else {
         tracing::info!(
             target: "STORAGE", id = 110, ctx = "disk", reserveBytes = bytes,
-            "The disk has room again: all writes are taken"
+            "The disk has room again: all writes are accepted"
         );
     }
 }

@@ -1,7 +1,10 @@
-//! A server in a child process on a temporary directory, for the lab.
+//! Servers in child processes on temporary directories, for the lab: one alone, or the members of a replica set.
 
-use bunko_bench::scenario::TransportSetting;
+mod set;
+
+use bunko_bench::scenario::{ServerSettings, TransportSetting};
 use bunko_bench::{Data, EmbeddedServer, Running};
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -83,9 +86,10 @@ impl ServerOption {
 /// Running servers with their directories: a process that ends at once has to kill and remove them.
 static RUNNING: Mutex<Vec<(u32, Vec<PathBuf>)>> = Mutex::new(Vec::new());
 
-/// Kills all servers and removes their directories.
+/// Kills all servers and removes their directories, in a process that ends now: it starts no server any more.
 pub fn kill_all() {
-    for (pid, directories) in RUNNING.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+    let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    for (pid, directories) in running.drain(..) {
         if let Some(pid) = rustix::process::Pid::from_raw(pid as i32) {
             // A server that has ended already needs no signal.
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
@@ -96,10 +100,76 @@ pub fn kill_all() {
             let _ = std::fs::remove_dir_all(directory);
         }
     }
+    // Another thread may be about to start the next member of a set, and waits for this lock.
+    std::mem::forget(running);
 }
 
-/// A server that is started and stopped as a scenario asks. Its data is removed with it.
+/// Servers that are started and stopped as a scenario asks: one, or the members of a set.
 pub struct ChildServer {
+    /// The directory in which data directories are made.
+    directory: PathBuf,
+    choice: ServerChoice,
+    /// Each server that was started; the first one is the one to reach.
+    servers: Vec<ChildProcess>,
+}
+
+impl ChildServer {
+    pub fn new(directory: PathBuf, choice: ServerChoice) -> Self {
+        Self { directory, choice, servers: Vec::new() }
+    }
+
+    /// Starts one server that is in no set.
+    fn start_one(&mut self, data: Data, transport: TransportSetting) -> Result<Running, String> {
+        if self.servers.is_empty() {
+            self.servers.push(ChildProcess::new(self.directory.clone(), self.choice.clone()));
+        }
+        let server = &mut self.servers[0];
+        server.stop();
+        let mut own = vec!["--port=0".into()];
+        match transport {
+            TransportSetting::Tcp => own.push("--no-unix-socket".into()),
+            TransportSetting::Unix => {
+                let mut flag = OsString::from("--unix-socket-prefix=");
+                flag.push(server.socket_directory()?);
+                own.push(flag);
+            }
+        }
+        let Started { uri, pid, data_directory } = server.start(data, transport, &own)?;
+        Ok(Running { uri, pid, data_directory, settings: self.settings() })
+    }
+
+    /// The settings that the command line gives to each server.
+    fn settings(&self) -> Vec<(String, String)> {
+        self.choice.options.iter().map(|option| (option.name.clone(), option.value.clone())).collect()
+    }
+}
+
+impl EmbeddedServer for ChildServer {
+    fn start(&mut self, data: Data, settings: &ServerSettings) -> Result<Running, String> {
+        let transport = settings.transport.unwrap_or_default();
+        if settings.members.is_empty() {
+            self.servers.truncate(1);
+            return self.start_one(data, transport);
+        }
+        self.stop();
+        self.servers.clear();
+        self.start_set(&settings.members)
+    }
+
+    fn stop(&mut self) {
+        // The first one is the primary, which hands over to no other one once they are gone.
+        self.servers.iter_mut().rev().for_each(ChildProcess::stop);
+    }
+}
+
+impl Drop for ChildServer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// A server in a process of its own. Its data is removed with it.
+struct ChildProcess {
     /// The directory in which its data directory is made.
     directory: PathBuf,
     choice: ServerChoice,
@@ -110,8 +180,15 @@ pub struct ChildServer {
     sockets: Option<TempDir>,
 }
 
-impl ChildServer {
-    pub fn new(directory: PathBuf, choice: ServerChoice) -> Self {
+/// A server that has started.
+struct Started {
+    uri: String,
+    pid: u32,
+    data_directory: PathBuf,
+}
+
+impl ChildProcess {
+    fn new(directory: PathBuf, choice: ServerChoice) -> Self {
         Self { directory, choice, child: None, data: None, sockets: None }
     }
 
@@ -146,30 +223,26 @@ impl ChildServer {
     }
 }
 
-impl EmbeddedServer for ChildServer {
-    fn start(&mut self, data: Data, transport: TransportSetting) -> Result<Running, String> {
-        self.stop();
+impl ChildProcess {
+    /// Starts it with these flags and those of the command line, and waits until it accepts connections.
+    fn start(&mut self, data: Data, transport: TransportSetting, own: &[OsString]) -> Result<Started, String> {
         let data_directory = self.data_directory(data)?;
         let program = std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
         let mut command = Command::new(program);
-        command.args(["serve", "--port", "0", "--log-format", "json", "--dbpath"]).arg(&data_directory);
-        match transport {
-            TransportSetting::Tcp => command.arg("--no-unix-socket"),
-            TransportSetting::Unix => command.arg("--unix-socket-prefix").arg(self.socket_directory()?),
-        };
+        command.args(["serve", "--log-format", "json", "--dbpath"]).arg(&data_directory).args(own);
         command.args(self.choice.engine.map(|engine| format!("--storage-engine={engine}")));
-        let settings: Vec<_> =
-            self.choice.options.iter().map(|option| (option.name.clone(), option.value.clone())).collect();
         command.args(self.choice.options.iter().map(|option| format!("{}={}", option.flag(), option.value)));
         // The lab handles Ctrl-C: it stops its servers itself once it has its figures.
         command.process_group(0).stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
         let mut child = command.spawn().map_err(|error| format!("the server cannot be started: {error}"))?;
         let stderr = child.stderr.take().ok_or("the server has no stderr")?;
         let pid = child.id();
         self.child = Some(child);
         let directories = self.data.iter().chain(&self.sockets).map(|directory| directory.path().to_owned()).collect();
-        RUNNING.lock().unwrap_or_else(PoisonError::into_inner).push((pid, directories));
-        Ok(Running { uri: wait_for_uri(stderr, transport)?, pid, data_directory, settings })
+        running.push((pid, directories));
+        drop(running);
+        Ok(Started { uri: wait_for_uri(stderr, transport)?, pid, data_directory })
     }
 
     fn stop(&mut self) {
@@ -183,7 +256,7 @@ impl EmbeddedServer for ChildServer {
     }
 }
 
-impl Drop for ChildServer {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.stop();
     }

@@ -3,8 +3,10 @@
 //! The log holds documents and the keys of users' passwords; dumps, reports and audit logs show them too.
 
 use crate::log_format::STARTUP_WARNING;
+use bunko_store::StorageError;
 use rustix::fs::Mode;
 use std::fs::{self, Metadata};
+use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -15,7 +17,6 @@ const OF_OTHERS: u32 = 0o077;
 const FILES_MAX: usize = 10_000;
 
 /// Makes files, directories and sockets that the process creates from now on accessible only to its own user, as mongod
-/// does.
 /// does.
 pub fn keep_new_files_private() {
     rustix::process::umask(Mode::RWXG | Mode::RWXO);
@@ -30,9 +31,18 @@ pub fn warn_of_open_files(dbpath: &Path) {
     );
 }
 
+/// A sentence about a data directory that cannot be opened.
+pub fn cannot_open(dbpath: &Path, error: &StorageError) -> String {
+    let denied = match error {
+        StorageError::Io { path, source } if source.kind() == ErrorKind::PermissionDenied => foreign_owner(path),
+        _ => None,
+    };
+    format!("cannot open the data directory {}: {error}{}", dbpath.display(), denied.unwrap_or_default())
+}
+
 /// The end of a sentence about a file that this process may not use: the other user to whom the file, or the nearest
 /// directory above it that exists, belongs.
-pub fn foreign_owner(path: &Path) -> Option<String> {
+fn foreign_owner(path: &Path) -> Option<String> {
     let (existing, metadata) = path.ancestors().find_map(|path| Some((path, fs::metadata(path).ok()?)))?;
     let (owner, own) = (metadata.uid(), rustix::process::geteuid().as_raw());
     (owner != own)

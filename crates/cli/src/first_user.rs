@@ -29,6 +29,11 @@ impl FirstUser {
         }
     }
 
+    /// Name and password.
+    pub fn credentials(&self) -> (&str, &str) {
+        (&self.name, &self.password)
+    }
+
     /// Creates the user if no client has written anything yet; collections that the server keeps for itself do not
     /// count. Any other data directory is left as it is, with its users.
     /// # Errors
@@ -36,12 +41,12 @@ impl FirstUser {
     pub fn make(&self, service: &Service, catalog: &Catalog) -> Result<(), String> {
         let is_own = |collection: &Collection| !collection.namespace().is_replicated();
         if !catalog.databases().iter().flat_map(|database| catalog.collections(database)).all(|kept| is_own(&kept)) {
-            tracing::info!(target: "ACCESS", id = 112, ctx = "main", "The data directory is not empty: {NAME} makes no user");
+            tracing::info!(target: "ACCESS", id = 112, ctx = "main", "The data directory is not empty: {NAME} creates no user");
             return Ok(());
         }
         let made = service.make_root_user(&self.name, &self.password);
         made.map_err(|failure| format!("{NAME}: the first user cannot be made: {}", failure.message()))?;
-        tracing::info!(target: "ACCESS", id = 113, ctx = "main", user = self.name, db = "admin", role = "root", "Made the first user");
+        tracing::info!(target: "ACCESS", id = 113, ctx = "main", user = self.name, db = "admin", role = "root", "Created the first user");
         Ok(())
     }
 }

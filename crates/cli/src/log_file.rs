@@ -96,7 +96,7 @@ impl LogOutput {
 
     /// Writes bytes that are not a line. A file gets all of them or none, so that later records stay readable.
     /// # Errors
-    /// If they cannot be written.
+    /// If the bytes cannot be written.
     pub fn try_write(&self, bytes: &[u8]) -> std::io::Result<()> {
         match &self.place {
             LogDestination::StandardError(console) => console.write(bytes),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_that_rotate_at_once_none_takes_the_lines_of_the_other_away() {
+    fn concurrent_rotations_lose_no_lines() {
         const THREADS: usize = 8;
         const ROUNDS: i64 = 300;
         let directory = tempfile::tempdir().expect("temporary directory");
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_leaves_nothing() {
+    fn a_line_without_room_leaves_nothing() {
         let mut room = [0; 10];
         let outcome = append(&mut &mut room[..], b"twenty characters, no less");
         let (written, error) = outcome.expect_err("there is no room");

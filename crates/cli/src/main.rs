@@ -6,6 +6,7 @@
 //! **Invariant:** a setting without effect is refused by name.
 //! **Invariant:** no thread that serves clients waits for a reader of standard error or standard output (`console`).
 
+mod abandonment;
 mod access;
 mod allocator;
 mod arguments;
@@ -18,21 +19,32 @@ mod embedded;
 mod exit_status;
 mod file_modes;
 mod first_user;
+mod http_ports;
 mod init_scripts;
+mod init_stop;
 mod key_file;
+mod live;
+mod local_server;
 mod log_file;
 mod log_format;
 mod managed_service;
+mod member_connections;
+mod member_file;
 mod memory_budget;
 mod memory_pressure;
 mod open_files;
+mod own_threads;
 mod pages;
 mod panics;
+mod passwords;
 mod pid_file;
 mod ping;
 mod printed;
+mod restart;
 mod script_workers;
+mod secret_arguments;
 mod serve;
+mod shell;
 mod signals;
 mod start_report;
 mod stop;
@@ -50,7 +62,12 @@ fn main() -> ExitCode {
         return bunko_javascript::work_for_server();
     }
     file_modes::keep_new_files_private();
-    let outcome = match Arguments::of_process().command {
+    let command = Arguments::of_process().command;
+    // These two read their arguments again: a server to start itself anew, the lab to report its command line.
+    if !matches!(command, Command::Serve(_) | Command::Bench(_)) {
+        secret_arguments::hide();
+    }
+    let outcome = match command {
         Command::Serve(arguments) => {
             allocator::use_small_pages();
             bunko_host::use_short_slices();
@@ -60,9 +77,20 @@ fn main() -> ExitCode {
             allocator::use_small_pages();
             bench::run(*arguments)
         }
+        Command::Backup(arguments) => arguments.run(),
+        Command::Upgrade(arguments) => arguments.run(),
         Command::Dump(arguments) => arguments.run(),
         Command::Restore(arguments) => arguments.run(),
+        Command::Copy(arguments) => arguments.run(),
+        Command::Import(arguments) => arguments.run(),
+        Command::Export(arguments) => arguments.run(),
         Command::Ping(arguments) => arguments.run(),
+        Command::Advise(arguments) => arguments.run(),
+        Command::Check(arguments) => arguments.run(),
+        Command::Shell(arguments) => arguments.run(),
+        Command::Stat(arguments) => arguments.run(),
+        Command::Top(arguments) => arguments.run(),
+        Command::Sample(arguments) => arguments.run(),
         Command::Completions { shell } => pages::print_completions(shell),
         Command::Man { directory } => pages::write_man_pages(&directory),
     };

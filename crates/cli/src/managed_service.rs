@@ -10,7 +10,7 @@ pub struct ManagedService {
     pub sockets: ListeningSockets,
 }
 
-/// The manager that hears what the server does; without one, nothing is told.
+/// The service manager that the server notifies, if there is one.
 pub struct Manager(Option<ServiceManager>);
 
 /// A step of the server that may take longer than the manager would wait.
@@ -46,7 +46,8 @@ pub fn listen(settings: &Settings, of_manager: ListeningSockets) -> Result<Liste
 }
 
 impl Manager {
-    /// Tells the step. Until the result is dropped, the manager waits for longer as long as the step proceeds.
+    /// Tells the service manager which step begins. Until the result is dropped, the manager extends its time limit
+    /// while the step makes progress.
     pub fn begin(&self, step: Step) -> Option<LongStep> {
         self.tell(match step {
             Step::Start => "STATUS=Opening the data directory",
@@ -69,5 +70,5 @@ impl Manager {
 }
 
 fn log_failure(error: &std::io::Error) {
-    tracing::warn!(target: "CONTROL", id = 161, ctx = "main", %error, "The service manager cannot be told of the start or the end (NOTIFY_SOCKET)");
+    tracing::warn!(target: "CONTROL", id = 161, ctx = "main", %error, "The service manager cannot be notified of the start or the end (NOTIFY_SOCKET)");
 }

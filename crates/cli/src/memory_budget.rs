@@ -21,7 +21,7 @@ const WASTED_PART: u64 = 4;
 const LEAST_PART: u64 = 8;
 
 /// The engine that keeps its collections in memory.
-const IN_MEMORY: &str = "memory";
+pub const IN_MEMORY: &str = "memory";
 
 /// Bytes that the engine holds in memory before it is flushed.
 pub(crate) fn unflushed_bytes(engines: &EngineOptions) -> u64 {

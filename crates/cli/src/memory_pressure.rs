@@ -9,13 +9,13 @@
 use bunko_operation::{Purpose, ServerMemory};
 use std::sync::Arc;
 
-/// Percentages of the usable memory: from the first on, at the latest, freed memory is returned soon, from the second on
-/// no new message is read, and from the third on no command may hold much.
+/// Percentages of the usable memory. From the first on, freed memory is returned soon; from the second on, no new
+/// message is read; from the third on, no command may hold much.
 const SCARCE_PERCENT: u64 = 70;
 const FULL_PERCENT: u64 = 90;
 const TOO_MUCH_PERCENT: u64 = 95;
-/// Part of clients' budget that stays free of everything else: half of what the budget leaves for fragments and freed
-/// memory, which is a third of it. The kernel needs some memory for the process too.
+/// The part (1/n) of the clients' budget that no process memory may take. The budget leaves a third of its size for
+/// fragments and freed memory, and this is half of that third. The kernel needs some memory for the process too.
 const MARGIN_PART: u64 = 6;
 
 /// How close the process is to its memory limit.
@@ -49,8 +49,8 @@ impl PressureGauge {
     }
 
     /// Reports the memory of the process, without memory that the system can reclaim by itself. `pinned` is the part of
-    /// it that engines hold as long as their files exist: it grows with the clients' indexes, so the budget pays for it,
-    /// up to a half.
+    /// it that engines hold as long as their files exist: it grows with the clients' indexes, so the budget pays for
+    /// it, up to a half.
     pub fn note(&mut self, taken: u64, pinned: u64) -> Pressure {
         let part = self.usable / 100;
         let clients = self.memory.bytes_max() + self.memory.bytes_max() / MARGIN_PART;

@@ -1,6 +1,7 @@
 //! `bunko ping`: whether a server answers. An image without a shell has no other program for its health check.
 
 use crate::exit_status;
+use crate::local_server;
 use bunko_bson::DocumentBuf;
 use bunko_client::{ClientError, Connection, Uri};
 use clap::Args;
@@ -22,7 +23,7 @@ impl PingArguments {
     /// # Errors
     /// A sentence that names the server and why it did not answer.
     pub fn run(&self) -> Result<ExitCode, String> {
-        let mut uri: Uri = match self.uri.parse() {
+        let mut uri: Uri = match local_server::reached_by(&self.uri).parse() {
             Ok(uri) => uri,
             Err(error) => {
                 eprintln!("bunko: {error}");

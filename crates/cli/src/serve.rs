@@ -8,39 +8,40 @@ use crate::configuration::{
 };
 use crate::disk_reserve;
 use crate::exit_status;
-use crate::file_modes::{foreign_owner, warn_of_open_files};
-use crate::init_scripts;
-use crate::key_file;
+use crate::file_modes::{cannot_open, warn_of_open_files};
+use crate::http_ports;
+use crate::init_scripts::{InitScripts, Ran, own_socket};
 use crate::log_file::LogOutput;
 use crate::log_format::LogLayer;
 use crate::managed_service::{ManagedService, Step, listen};
+use crate::member_connections::with_connections;
+use crate::member_file;
 use crate::memory_budget::{budget, unflushed_bytes};
 use crate::memory_pressure::PressureGauge;
 use crate::open_files;
+use crate::own_threads::{delete_expired, has_ended, resume_index_builds};
 use crate::panics::log_panics;
 use crate::pid_file::PidFile;
 use crate::printed::print;
+use crate::restart::{Restart, run_anew};
 use crate::script_workers;
 use crate::signals;
 use crate::start_report::{log_certificate, log_engine, log_process, log_recovery, log_without_effect, warn};
-use bunko_catalog::{Catalog, UnfinishedFate};
+use bunko_catalog::Catalog;
 use bunko_certificates::Details;
 use bunko_client::percent_encoded;
-use bunko_command::{Facts, OwnCertificate, Process, Service, World, delete_expired_until_stopped};
+use bunko_command::{Facts, Kept, OwnCertificate, OwnSubject, Process, Service, World};
 use bunko_host::{Clock, usable_memory_bytes};
 use bunko_javascript::Workers;
-use bunko_monitor::{Monitor, MonitorOptions};
 use bunko_observe::LogLines;
 use bunko_operation::{Helpers, MemoryLimits, ScratchSpace, ServerMemory, StageLimits};
 use bunko_scratch::ScratchDirectory;
 use bunko_server::{AdmissionOptions, ListeningSockets, Server, ServerOptions, Stopped, Tls};
 use bunko_settings::set_at_startup;
-use bunko_store::{LogOptions, StorageError, Store, StoreOptions, Survival, check_place};
-use std::io::ErrorKind;
+use bunko_store::{LogOptions, Lsn, Replays, Store, StoreOptions, Survival, check_place};
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock, Weak};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tracing_subscriber::layer::SubscriberExt;
 
 /// Maximum memory that one operation may hold, in bytes.
@@ -62,9 +63,17 @@ pub fn run(arguments: &ServeArguments) -> Result<ExitCode, String> {
         print(format_args!("{}", configuration::print(&configuration, settings.survival)))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let checked = key_file::check(settings.key_file.as_deref()).and_then(|()| init_scripts::check(&settings.dbpath));
-    match checked.and_then(|()| Access::of(&settings)) {
-        Ok(access) => start(settings, &access),
+    let checked = Access::of(&settings).and_then(|access| {
+        http_ports::check(&settings, &access)?;
+        Ok((InitScripts::find(&settings)?, access))
+    });
+    match checked {
+        Ok((scripts, access)) => {
+            if scripts.run(access.first_user())? == Ran::All {
+                return Err(run_anew());
+            }
+            start(settings, &access)
+        }
         Err(message) => {
             eprintln!("bunko: {message}");
             Ok(ExitCode::from(exit_status::WRONG_CONFIGURATION.number))
@@ -73,8 +82,12 @@ pub fn run(arguments: &ServeArguments) -> Result<ExitCode, String> {
 }
 
 fn start(mut settings: Settings, access: &Access) -> Result<ExitCode, String> {
-    let managed = ManagedService::of_environment()?;
-    if !managed.sockets.is_empty() {
+    let mut managed = ManagedService::of_environment()?;
+    if let Some(socket) = own_socket()? {
+        managed.sockets = socket;
+        settings.monitor_addresses.clear();
+        settings.console = None;
+    } else if !managed.sockets.is_empty() {
         settings.addresses = managed.sockets.addresses().to_vec();
     }
     let settings = &Arc::new(settings);
@@ -85,14 +98,17 @@ fn start(mut settings: Settings, access: &Access) -> Result<ExitCode, String> {
         Survival::Volatile => Ok(()),
     };
     let is_missing = place.is_err();
-    let outcome = place.and_then(|()| serve(settings, access, &log, log_lines, managed)).inspect_err(|message| {
-        // The terminal shows this message, but a reader of the log file would miss it.
-        if log.is_file() {
-            tracing::error!(target: "CONTROL", id = 119, ctx = "main", error = message, "The server ends");
-        }
-    });
+    let restart = Arc::new(Restart::of(&managed.sockets));
+    let outcome =
+        place.and_then(|()| serve(settings, access, &log, (log_lines, &restart), managed)).inspect_err(|message| {
+            // The terminal shows this message, but a reader of the log file would miss it.
+            if log.is_file() {
+                tracing::error!(target: "CONTROL", id = 119, ctx = "main", error = message, "The server ends");
+            }
+        });
     log.flush();
     match outcome {
+        Ok(_) if restart.is_asked_for() => Err(restart.begin()),
         Err(message) if is_missing => {
             eprintln!("bunko: {message}");
             Ok(ExitCode::from(exit_status::MISSING_PATH.number))
@@ -105,7 +121,7 @@ fn serve(
     settings: &Arc<Settings>,
     access: &Access,
     log: &Arc<LogOutput>,
-    log_lines: Arc<LogLines>,
+    (log_lines, restart): (Arc<LogLines>, &Arc<Restart>),
     ManagedService { manager, sockets }: ManagedService,
 ) -> Result<ExitCode, String> {
     let files = open_files::raise_limit()?;
@@ -124,7 +140,9 @@ fn serve(
     let opened = watch_memory(&memory, &workers)?;
     let started = Instant::now();
     let start = manager.begin(Step::Start);
-    let store = open_store(settings)?;
+    let member = member_file::read(settings)?;
+    member_file::check_access(member.as_ref(), access)?;
+    let store = open_store(settings, member.as_ref())?;
     opened.set(Arc::downgrade(&store)).expect("one store is opened");
     log_recovery(store.recovery());
     warn_of_open_files(&settings.dbpath);
@@ -133,18 +151,21 @@ fn serve(
     let stop = Arc::new(tokio::sync::Notify::new());
     let limits = memory_limits(settings, memory, open_scratch(settings)?, workers);
     let facts = Facts { connections_max: connections_max as u32, ..facts(settings, limits) };
-    let service = new_service(settings, facts, &catalog, log_lines, process(settings, log, tls.as_ref(), &stop))?;
+    let process = with_connections(settings, access, process(settings, log, tls.as_ref(), &stop, restart));
+    let service = new_service(settings, facts, (&catalog, member.as_ref()), log_lines, process)?;
+    service.begin_membership(member).map_err(|failure| failure.message().to_owned())?;
     service.authority.audit_start(settings.in_force.as_ref());
+    access.admit_members(&service, own_subject(tls.as_ref()))?;
     access.begin(&service, &catalog, settings.addresses.first().map_or(0, std::net::SocketAddr::port))?;
     service.note_start();
     // Registered before the log says that the server listens: a program that reads that may stop the server at once.
     let stops = signals::Stops::register().map_err(cannot_handle)?;
     let admission = AdmissionOptions { connections_max, ..settings.admission.clone() };
-    let monitor_options = MonitorOptions { addresses: settings.monitor_addresses.clone(), tls: tls.clone() };
-    let options = ServerOptions { admission, tls, threads: processors() };
+    let (doorway, entrance) = http_ports::console_doorway(settings);
+    let options = ServerOptions { admission, tls: tls.clone(), threads: processors(), entrance };
     let sockets = listen(settings, sockets)?;
-    let server = Server::start(&service, sockets, &options).map_err(|error| error.to_string())?;
-    let monitor = start_monitor(&service, &monitor_options)?;
+    let server = Server::start(&service, sockets, options).map_err(|error| error.to_string())?;
+    let http_ports = http_ports::start(&service, settings, tls.as_ref(), doorway)?;
     let builds = resume_index_builds(Arc::clone(&service))?;
     let expiry = delete_expired(Arc::clone(&service))?;
     log_listening(server.sockets(), started);
@@ -154,35 +175,32 @@ fn serve(
     let reason = runtime.block_on(signals::until_told_to_stop(requests, stops, &stop, rotate));
     tracing::info!(target: "CONTROL", id = 23377, ctx = "main", reason, "Shutting down");
     let _end = manager.begin(Step::End);
+    service.end_membership();
     service.authority.audit_end();
     // The next start resumes these builds.
     catalog.stop_builds();
     store.end_waiting();
     if server.stop() == Stopped::StillWorking || !has_ended(&builds) || !has_ended(&expiry) {
-        tracing::error!(target: "CONTROL", id = 23139, ctx = "main", "Operations or threads do not end: stopping without a checkpoint; the next start recovers");
-        log.flush();
-        std::process::exit(exit_status::ABRUPT.number.into());
+        end_abruptly(log, restart);
     }
-    drop(monitor);
+    drop(http_ports);
     close(&store)
+}
+
+/// Ends the process although threads still work, or starts the server again.
+fn end_abruptly(log: &LogOutput, restart: &Restart) -> ! {
+    tracing::error!(target: "CONTROL", id = 23139, ctx = "main", "Operations or threads do not end: stopping without a checkpoint; the next start recovers");
+    log.flush();
+    if restart.is_asked_for() {
+        eprintln!("bunko: {}", restart.begin());
+    }
+    std::process::exit(exit_status::ABRUPT.number.into())
 }
 
 fn close(store: &Store) -> Result<ExitCode, String> {
     store.close().map_err(|error| format!("cannot close the data directory: {error}"))?;
     tracing::info!(target: "CONTROL", id = 23138, ctx = "main", "Shutting down: checkpoint written, log closed");
     Ok(ExitCode::SUCCESS)
-}
-
-/// Starts the monitor if an address is given for it.
-fn start_monitor(service: &Arc<Service>, options: &MonitorOptions) -> Result<Option<Monitor>, String> {
-    if options.addresses.is_empty() {
-        return Ok(None);
-    }
-    let monitor = Monitor::start(service, options).map_err(|error| format!("the monitor: {error}"))?;
-    for address in monitor.addresses() {
-        tracing::info!(target: "NETWORK", id = 152, ctx = "main", %address, "The monitor serves /metrics, /healthz and /readyz");
-    }
-    Ok(Some(monitor))
 }
 
 fn load_tls(settings: &Settings) -> Result<Option<Arc<Tls>>, String> {
@@ -207,8 +225,16 @@ fn process(
     log: &Arc<LogOutput>,
     tls: Option<&Arc<Tls>>,
     stop: &Arc<tokio::sync::Notify>,
+    restart: &Arc<Restart>,
 ) -> Process {
     Process {
+        restart: Box::new({
+            let (stop, restart) = (Arc::clone(stop), Arc::clone(restart));
+            move || {
+                restart.ask_for();
+                stop.notify_one();
+            }
+        }),
         shut_down: Box::new({
             let stop = Arc::clone(stop);
             move || stop.notify_one()
@@ -226,7 +252,7 @@ fn process(
             let tls = tls.cloned();
             move || tls.as_ref().map(|tls| own_certificate(tls))
         }),
-        is_this_machine: Box::new(is_this_machine),
+        ..Process::default()
     }
 }
 
@@ -261,27 +287,32 @@ fn rotate_log(settings: &Settings, log: &LogOutput) -> Result<(), String> {
 /// # Errors
 /// A sentence that names the directory.
 pub fn open_service(settings: &Settings) -> Result<(Arc<Store>, Arc<Service>), String> {
-    let store = open_store(settings)?;
+    let member = member_file::read(settings)?;
+    let store = open_store(settings, member.as_ref())?;
     let catalog = Catalog::open(Arc::clone(&store), Box::new(uuid)).map_err(|failure| failure.to_string())?;
     let memory = budget(usable_memory_bytes(), settings.engine.name, &settings.engines);
     let workers = script_workers::of_server(&memory);
     let facts = facts(settings, memory_limits(settings, memory, open_scratch(settings)?, workers));
-    let service = new_service(settings, facts, &catalog, Arc::default(), Process::default())?;
+    let service = new_service(settings, facts, (&catalog, member.as_ref()), Arc::default(), Process::default())?;
     Ok((store, service))
 }
 
 fn new_service(
     settings: &Settings,
     facts: Facts,
-    catalog: &Arc<Catalog>,
+    (catalog, member): (&Arc<Catalog>, Option<&Kept>),
     log_lines: Arc<LogLines>,
     process: Process,
 ) -> Result<Arc<Service>, String> {
     let world = World::new(Clock::machine(), Arc::new(rand::random::<u64>));
     let mut service = Service::new(Arc::clone(catalog), world, facts, log_lines, process);
     if let Some(ReplicaSetSettings { name, host }) = &settings.replica_set {
-        service.join_replica_set(name, host).map_err(|failure| failure.message().to_owned())?;
-        tracing::info!(target: "REPL", id = 21_392, ctx = "main", set = name, "This server is the only member of the replica set, and its primary");
+        service.join_replica_set(name, host, member).map_err(|failure| failure.message().to_owned())?;
+        if let Some(member) = member {
+            tracing::info!(target: "REPL", id = 313, ctx = "main", set = name, member = member.id.0, "This server is a member of the replica set");
+        } else {
+            tracing::info!(target: "REPL", id = 21_392, ctx = "main", set = name, "This server is the only member of the replica set, and its primary");
+        }
     }
     if let Some(seconds) = settings.transaction_lifetime {
         service.parameters.set_transaction_lifetime(seconds);
@@ -294,7 +325,7 @@ fn new_service(
     }
     if settings.test_commands == TestCommands::Taken {
         service.enable_test_commands();
-        tracing::warn!(target: "CONTROL", id = 22_120, ctx = "main", "Test commands are taken: any client may make commands fail and connections close");
+        tracing::warn!(target: "CONTROL", id = 22_120, ctx = "main", "Test commands are enabled: any client may make commands fail and connections close");
     }
     if let Some(audit) = &settings.audit {
         audit_log::begin(audit, &mut service)?;
@@ -335,7 +366,7 @@ fn watch_memory(memory: &Arc<ServerMemory>, workers: &Arc<Workers>) -> Result<Ar
     Ok(opened)
 }
 
-fn open_store(settings: &Settings) -> Result<Arc<Store>, String> {
+fn open_store(settings: &Settings, member: Option<&Kept>) -> Result<Arc<Store>, String> {
     let options = StoreOptions {
         log: LogOptions {
             commit_interval: settings.commit_interval,
@@ -353,24 +384,26 @@ fn open_store(settings: &Settings) -> Result<Arc<Store>, String> {
             tracing::error!(target: "STORAGE", id = 22435, ctx = "background", error = %error, "{what} failed and will be tried again");
         }),
         on_commit_passed: Arc::new(|committed, checkpoint| {
-            tracing::warn!(target: "STORAGE", id = 153, ctx = "checkpoint", committed = committed.0, checkpoint = checkpoint.0, "A checkpoint passes the commit point: to take back the writes in between, the member would copy all data anew");
+            tracing::warn!(target: "STORAGE", id = 153, ctx = "checkpoint", committed = committed.0, checkpoint = checkpoint.0, "A checkpoint passes the commit point: to roll back the writes in between, the member would have to copy all data again");
         }),
         reserve: disk_reserve::options(&settings.dbpath),
     };
-    let store = Store::open(&settings.dbpath, options, bunko_engines::table(settings.engine, &settings.engines))
-        .map_err(|error| {
-            let denied = match &error {
-                StorageError::Io { path, source } if source.kind() == ErrorKind::PermissionDenied => {
-                    foreign_owner(path)
-                }
-                _ => None,
-            };
-            let path = settings.dbpath.display();
-            format!("cannot open the data directory {path}: {error}{}", denied.unwrap_or_default())
-        })?;
-    if settings.replica_set.is_some() {
+    let table = bunko_engines::table(settings.engine, &settings.engines);
+    let opened = match member {
+        // The log with which the set began is committed.
+        Some(member) => {
+            let replays = if member.is_delayed() { Replays::Checkpoint } else { Replays::Committed };
+            Store::open_member_and_replay(&settings.dbpath, options, table, (Lsn(member.base), replays))
+        }
+        None => Store::open(&settings.dbpath, options, table),
+    };
+    let store = opened.map_err(|error| cannot_open(&settings.dbpath, &error))?;
+    match (member, &settings.replica_set) {
         // A member of a set writes nothing before it is elected.
-        store.step_down();
+        (None, Some(_)) => store.step_down(),
+        // A backup of a member has the commit point of its set, which nothing moves any more.
+        (None, None) => store.commit_what_is_visible(),
+        (Some(_), _) => {}
     }
     if let (Some(asked), Some(bytes_max)) = (settings.oplog_bytes, store.history_bytes_max())
         && asked != bytes_max
@@ -396,6 +429,12 @@ fn open_scratch(settings: &Settings) -> Result<Option<Arc<dyn ScratchSpace>>, St
     Ok(Some(Arc::new(scratch)))
 }
 
+/// Returns the subject of the certificate in force.
+fn own_subject(tls: Option<&Arc<Tls>>) -> OwnSubject {
+    let tls = tls.cloned();
+    Box::new(move || tls.as_ref().map(|tls| tls.certificate().subject))
+}
+
 fn own_certificate(tls: &Tls) -> OwnCertificate {
     let Details { subject, not_after_ms } = tls.certificate();
     OwnCertificate { subject, not_after_ms }
@@ -414,14 +453,6 @@ fn facts(settings: &Settings, memory_limits: MemoryLimits) -> Facts {
         slow_operation: settings.slow_operation,
         compressors: settings.compressors.clone(),
     }
-}
-
-/// Whether a host is this machine: one of its addresses is one that a socket of this machine can have.
-fn is_this_machine(host: &str) -> bool {
-    use std::net::{ToSocketAddrs, UdpSocket};
-    let is_own = |address: std::net::SocketAddr| UdpSocket::bind(address).is_ok();
-    rustix::system::uname().nodename().to_str() == Ok(host)
-        || (host, 0).to_socket_addrs().is_ok_and(|mut addresses| addresses.any(is_own))
 }
 
 /// Number of processors that the process may use.
@@ -446,45 +477,6 @@ fn memory_limits(
             .with_helpers(Helpers::new(processors() - 1)),
         ..MemoryLimits::none()
     }
-}
-
-/// Resumes interrupted index builds, beside the first connections.
-fn resume_index_builds(service: Arc<Service>) -> Result<JoinHandle<()>, String> {
-    let builds = move || {
-        service.resume_builds(&|build| {
-            let (namespace, indexes) = (build.namespace, build.indexes.join(", "));
-            match build.fate {
-                UnfinishedFate::Dropped => {
-                    tracing::error!(target: "INDEX", id = 20362, ctx = "index-build", namespace, indexes, error = %build.failure, "An interrupted index build could not go on: its indexes are dropped");
-                }
-                UnfinishedFate::Kept => {
-                    tracing::warn!(target: "INDEX", id = 20363, ctx = "index-build", namespace, indexes, error = %build.failure, "An interrupted index build could not go on: the next start tries again");
-                }
-            }
-        });
-    };
-    let thread = std::thread::Builder::new().name("index-build".into());
-    thread.spawn(builds).map_err(|error| format!("cannot start a thread: {error}"))
-}
-
-/// Deletes expired documents, by their TTL indexes.
-fn delete_expired(service: Arc<Service>) -> Result<JoinHandle<()>, String> {
-    let passes = move || {
-        delete_expired_until_stopped(&service, &|namespace, index, failure| {
-            tracing::error!(target: "INDEX", id = 5_400_703, ctx = "TTLMonitor", namespace, index, error = %failure, "Expired documents could not be deleted");
-        });
-    };
-    let thread = std::thread::Builder::new().name("ttl".into());
-    thread.spawn(passes).map_err(|error| format!("cannot start a thread: {error}"))
-}
-
-/// Whether a thread that was asked to end does so within a few seconds.
-fn has_ended(thread: &JoinHandle<()>) -> bool {
-    let began = Instant::now();
-    while !thread.is_finished() && began.elapsed() < Duration::from_secs(5) {
-        std::thread::sleep(Duration::from_millis(2));
-    }
-    thread.is_finished()
 }
 
 /// A random UUID, version 4.

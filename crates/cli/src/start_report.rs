@@ -65,9 +65,6 @@ pub fn log_without_effect(settings: &Settings) {
     for setting in &settings.without_effect {
         tracing::info!(target: "CONTROL", id = 137, ctx = "main", setting, "A setting has no effect");
     }
-    if let Some(key_file) = &settings.key_file {
-        tracing::info!(target: "ACCESS", id = 138, ctx = "main", keyFile = %key_file.display(), "The key file turns authorization on; the key itself is for other members, and there are none yet");
-    }
 }
 
 /// Logs the certificate by which clients identify the server.

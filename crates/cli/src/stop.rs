@@ -31,7 +31,7 @@ pub fn on_signal(grace: Duration) -> Arc<AtomicBool> {
             tokio::select! {
                 _ = interrupt.recv() => {},
                 _ = terminate.recv() => {},
-                () = tokio::time::sleep(grace) => eprintln!("bunko: it takes long: stopped at once"),
+                () = tokio::time::sleep(grace) => eprintln!("bunko: the work takes too long to end: stopped at once"),
             }
             embedded::kill_all();
             std::process::exit(exit_status::INTERRUPTED_TOOL.number.into());

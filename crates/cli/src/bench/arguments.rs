@@ -51,7 +51,7 @@ pub enum Verb {
     ///
     /// Exits with 2 if the newest change is for the worse.
     History {
-        /// Folders, in which every report.json is taken, and report.json files
+        /// Files report.json, and folders whose files report.json are all read
         #[arg(required = true, num_args = 1.., value_name = "FOLDER|FILE")]
         paths: Vec<PathBuf>,
         /// Print the history as JSON
@@ -160,7 +160,7 @@ pub struct CommonArguments {
     /// Bytes of all documents together: --set dataset.total-bytes=SIZE
     #[arg(long, value_name = "SIZE")]
     pub scale: Option<String>,
-    /// How often everything is run: --set repetitions=N
+    /// Number of times that everything is run: --set repetitions=N
     #[arg(long, value_name = "N")]
     pub repetitions: Option<u32>,
     /// Drop the run's database if it exists; without this flag such a run is refused

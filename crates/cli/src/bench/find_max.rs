@@ -38,7 +38,11 @@ pub fn run(
             runs::watch_all(std::slice::from_ref(&uri), common)?;
             runs::of_uris(vec![uri]).remove(0)
         }
-        (None, [choice]) => runs::embedded(String::new(), &std::env::temp_dir(), choice.clone()),
+        (None, [choice]) => {
+            let scenario = source.scenario().map_err(|error| error.to_string())?;
+            runs::refuse_engine_of_set(&scenario, std::slice::from_ref(choice))?;
+            runs::embedded(String::new(), &std::env::temp_dir(), choice.clone())
+        }
         (None, _) => return Err("--engine: find-max measures one server".to_owned()),
     };
     let options = runs::options(common)?;

@@ -3,10 +3,11 @@
 use super::arguments::{CommonArguments, EmbeddedArguments, RunArguments};
 use super::{output, progress};
 use crate::embedded::{ChildServer, ServerChoice};
+use crate::memory_budget::IN_MEMORY;
 use crate::printed::print;
 use crate::stop;
 use crate::watch;
-use bunko_bench::scenario::{Override, ScenarioSource, Servers};
+use bunko_bench::scenario::{Override, Scenario, ScenarioSource, Servers};
 use bunko_bench::{AllocationPlace, DATABASE, Existing, RunOptions, Target, TargetServer};
 use bunko_client::Uri;
 use bunko_engines::{ENGINES, Entry};
@@ -187,6 +188,7 @@ fn targets(
         let of = |entry: &Entry| ServerChoice { engine: Some(entry.name), options: arguments.options.clone() };
         choices = ENGINES.iter().map(of).collect();
     }
+    refuse_engine_of_set(&scenario, &choices)?;
     let mut targets = Vec::new();
     for place in places {
         for choice in &choices {
@@ -196,6 +198,16 @@ fn targets(
         }
     }
     Ok(targets)
+}
+
+/// Refuses the storage engine that no set of several members can have.
+/// # Errors
+/// If the scenario wants members, and one of the servers has an engine without files.
+pub fn refuse_engine_of_set(scenario: &Scenario, choices: &[ServerChoice]) -> Result<(), String> {
+    if scenario.server.members.len() > 1 && choices.iter().any(|choice| choice.engine == Some(IN_MEMORY)) {
+        return Err(format!("server.members: the storage engine '{IN_MEMORY}' cannot be in a set of several members"));
+    }
+    Ok(())
 }
 
 /// The servers that the command line wants started: one for each engine that it names, otherwise one with the default
@@ -217,7 +229,7 @@ pub fn choices(arguments: &EmbeddedArguments) -> Result<Vec<ServerChoice>, Strin
     arguments.engines.iter().map(named).collect()
 }
 
-/// Refuses server options beside a running server.
+/// Refuses server options for a server that runs already.
 /// # Errors
 /// If the command line says how servers are to be started, but names one that runs already.
 pub fn refuse_beside_uri(arguments: &EmbeddedArguments) -> Result<(), String> {

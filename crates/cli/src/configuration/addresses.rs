@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_named() {
+    fn malformed_addresses_are_named() {
         for list in ["nowhere.invalid", "/tmp/mongodb.sock"] {
             let refused = parse(list, Families::V4).expect_err("refused");
             assert!(refused.contains(&format!("'{list}'")), "{refused}");

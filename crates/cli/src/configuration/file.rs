@@ -25,6 +25,12 @@ pub fn read(path: &Path) -> Result<Vec<Given>, String> {
     Ok(found.into_iter().map(given).collect())
 }
 
+/// Why a file with this text would be refused; without the place.
+pub(super) fn refusal_of(text: &str) -> Option<String> {
+    let error = walk(text, &mut Vec::new(), None).err()?.to_string();
+    Some(error.split(" at line ").next().unwrap_or_default().to_owned())
+}
+
 type GivenSettings = Vec<(&'static Setting, Value)>;
 
 /// Reads the settings of a file; ends with an error at the key of `until`.
@@ -233,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_line() {
+    fn mistakes_are_named_with_their_line() {
         for (text, expected) in [
             ("net:\n  port: 1\n  prot: 2\n", "net: unknown key net.prot at line 3 column 3"),
             ("net:\n  port: 1\n  port: 2\n", "net: net.port is given twice at line 3 column 3"),
@@ -247,8 +253,8 @@ mod tests {
             ),
             (
                 "net:\n  tls:\n    clusterFile: x\n",
-                "net.tls: net.tls.clusterFile is not supported yet: a replica set has one member, which talks to no other \
-                 at line 3 column 5",
+                "net.tls: net.tls.clusterFile is not supported yet: members of a set talk to each other with the server's \
+                 own certificate and authorities at line 3 column 5",
             ),
             (
                 "processManagement:\n  fork: true\n",

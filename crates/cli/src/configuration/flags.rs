@@ -58,7 +58,7 @@ const PARAMETER: &str = "setParameter";
 
 #[derive(Args)]
 struct FileArguments {
-    /// A YAML file as mongod takes it
+    /// A YAML file in mongod's format
     #[arg(long, short = 'f', value_name = "FILE")]
     config: Option<PathBuf>,
     /// Print the settings in force and where each value comes from, as a file for --config; start nothing
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn mistakes_are_named() {
         for (arguments, words) in [
             (["--port", "many"], ["--port <PORT>", "many is not a whole number within 0 to 65535"]),
             (["--inMemorySizeGB", "0"], ["--in-memory-size-gb <GB>", "0 is not a number within 0.25 to 10000"]),

@@ -1,10 +1,6 @@
 //! The values in force and where they come from: flags take precedence over the file, and the file over the defaults.
 
-use super::file;
-use super::flags::ServeArguments;
 use super::setting::{Setting, Value};
-use super::table::SETTINGS;
-use bunko_bson::DocumentBuf;
 use bunko_certificates::Password;
 use std::fmt;
 use std::path::PathBuf;
@@ -41,32 +37,11 @@ pub struct Given {
 /// The values of all settings.
 #[derive(Default)]
 pub struct Configuration {
-    file: Option<PathBuf>,
-    given: Vec<Given>,
+    pub(super) file: Option<PathBuf>,
+    pub(super) given: Vec<Given>,
 }
 
 impl Configuration {
-    /// Reads the configuration file, if there is one; flags take precedence over it.
-    /// # Errors
-    /// A sentence that names the file, and what is wrong with it.
-    pub fn read(arguments: &ServeArguments) -> Result<Self, String> {
-        let from_flag = |(setting, value): &(&'static Setting, Value)| Given {
-            setting,
-            value: value.clone(),
-            origin: Origin::Flag(setting.flag),
-        };
-        let mut configuration =
-            Self { file: arguments.config.clone(), given: arguments.given.iter().map(from_flag).collect() };
-        if let Some(path) = &arguments.config {
-            for given in file::read(path)? {
-                if configuration.given(given.setting).is_none() {
-                    configuration.given.push(given);
-                }
-            }
-        }
-        Ok(configuration)
-    }
-
     /// The value that was given for a setting.
     pub fn given(&self, setting: &Setting) -> Option<&Given> {
         self.given.iter().find(|given| given.setting.key() == setting.key())
@@ -77,7 +52,8 @@ impl Configuration {
         &self.given
     }
 
-    fn value(&self, setting: &Setting) -> Option<Value> {
+    /// The value in force.
+    pub fn value(&self, setting: &Setting) -> Option<Value> {
         self.given(setting).map_or_else(|| (setting.default)(self), |given| Some(given.value.clone()))
     }
 
@@ -120,42 +96,5 @@ impl Configuration {
     /// A number; 0 for a setting without a value.
     pub fn number(&self, setting: &Setting) -> f64 {
         if let Some(Value::Number(number)) = self.value(setting) { number } else { 0.0 }
-    }
-
-    /// The given values, as `getCmdLineOpts` shows them.
-    pub fn parsed(&self) -> DocumentBuf {
-        let mut given: Vec<_> = self.given.iter().map(|given| (given.setting.key(), &given.value)).collect();
-        given.sort_by_key(|(key, _)| *key);
-        let mut parsed = DocumentBuf::new();
-        if let Some(file) = &self.file {
-            parsed.append("config", file.to_string_lossy().as_ref());
-        }
-        nest(&given, &mut parsed);
-        parsed
-    }
-
-    /// The values in force, in that form.
-    pub fn all_in_force(&self) -> DocumentBuf {
-        let in_force = SETTINGS.iter().filter_map(|setting| Some((setting.key(), self.value(setting)?)));
-        let mut in_force: Vec<_> = in_force.collect();
-        in_force.sort_by_key(|(key, _)| *key);
-        let mut all = DocumentBuf::new();
-        nest(&in_force.iter().map(|(key, value)| (*key, value)).collect::<Vec<_>>(), &mut all);
-        all
-    }
-}
-
-/// Appends sorted values, each below the sections of its key.
-fn nest(values: &[(&str, &Value)], document: &mut DocumentBuf) {
-    let section = |key: &'_ str| key.split_once('.').map(|(section, _)| section.to_owned());
-    for group in values.chunk_by(|a, b| section(a.0).is_some() && section(a.0) == section(b.0)) {
-        let Some((name, _)) = group[0].0.split_once('.') else {
-            group[0].1.append_to(document, group[0].0);
-            continue;
-        };
-        let below: Vec<_> = group.iter().filter_map(|(key, value)| Some((key.split_once('.')?.1, *value))).collect();
-        let mut inner = DocumentBuf::new();
-        nest(&below, &mut inner);
-        document.append(name, &inner);
     }
 }

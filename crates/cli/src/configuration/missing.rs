@@ -1,15 +1,18 @@
 //! Options of mongod that this server does not support. They are refused by name, with the reason.
 
-use super::table::PARAMETERS;
+use super::setting::PARAMETERS;
 use bunko_settings::is_known_parameter;
 
 /// Reasons for a refusal.
 const OLD_TLS: &str = "it is called net.tls since MongoDB 4.2 (--tls...)";
 const TLS_FILES: &str = "certificates come from files";
 const TLS_LOG: &str = "serverStatus counts the versions of TLS";
-const MEMBERS: &str = "a replica set has one member, which talks to no other";
+const MEMBERS: &str = "members of a set talk to each other with the server's own certificate and authorities";
+const ALLOWLIST: &str = "members log in from any address; let a firewall choose";
+const TRANSITION: &str =
+    "members with and without authorization do not talk to each other: start all of them again with the key";
 const EXTERNAL: &str = "users log in by SCRAM or by a certificate";
-const REPLICATION: &str = "a replica set has one member";
+const REPLICATION: &str = "a replica set has no such option";
 const SHARDS: &str = "there are no shards";
 const AUDIT: &str = "the audit log takes destination, path, format and filter";
 const ENCRYPTION: &str = "data are not encrypted at rest: encrypt the disk below";
@@ -44,14 +47,14 @@ pub const KEYS: &[(&str, &str)] = &[
     ("operationProfiling.filter", PROFILE_FILTER),
     ("processManagement.windowsService", WINDOWS),
     ("replication", REPLICATION),
-    ("security.clusterIpSourceAllowlist", MEMBERS),
+    ("security.clusterIpSourceAllowlist", ALLOWLIST),
     ("security.enableEncryption", ENCRYPTION),
     ("security.encryptionCipherMode", ENCRYPTION),
     ("security.encryptionKeyFile", ENCRYPTION),
     ("security.kmip", ENCRYPTION),
     ("security.ldap", EXTERNAL),
     ("security.sasl", EXTERNAL),
-    ("security.transitionToAuth", MEMBERS),
+    ("security.transitionToAuth", TRANSITION),
     ("security", "there is no such thing"),
     ("setParameter.syncdelay", SYNC_DELAY),
     ("sharding", SHARDS),
@@ -77,7 +80,7 @@ pub const FLAGS: &[(&str, &str)] = &[
     ("auditEncryptionKeyUID", AUDIT),
     ("auditLocalKeyFile", AUDIT),
     ("basisTech*", REMOVED),
-    ("clusterIpSourceAllowlist", MEMBERS),
+    ("clusterIpSourceAllowlist", ALLOWLIST),
     ("configExpand", EXPANSION),
     ("configsvr*", SHARDS),
     ("cpu", REMOVED),
@@ -108,14 +111,14 @@ pub const FLAGS: &[(&str, &str)] = &[
     ("slave", REMOVED),
     ("smallfiles", REMOVED),
     ("ssl*", OLD_TLS),
-    ("sysinfo", "hostInfo tells of the machine"),
+    ("sysinfo", "hostInfo describes the machine"),
     ("syslog*", SYSLOG),
     ("tlsCertificateSelector", TLS_FILES),
     ("tlsCluster*", MEMBERS),
     ("tlsLogVersions", TLS_LOG),
     ("tlsX509*", MEMBERS),
     ("traceExceptions", "errors of clients are in their replies and in slow lines"),
-    ("transitionToAuth", MEMBERS),
+    ("transitionToAuth", TRANSITION),
     ("upgrade", "a start reads the data of earlier versions, or says which version it needs"),
     ("wiredTigerCacheSizePct", CACHE),
     ("wiredTigerCollectionConfigString", "settings have names of their own"),
@@ -159,7 +162,8 @@ mod tests {
             ),
             (
                 "--tlsClusterFile",
-                "--tlsClusterFile is not supported yet: a replica set has one member, which talks to no other",
+                "--tlsClusterFile is not supported yet: members of a set talk to each other with the server's own \
+                 certificate and authorities",
             ),
         ] {
             assert_eq!(refusal_of_flag(argument).as_deref(), Some(expected));

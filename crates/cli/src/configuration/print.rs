@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_reads_the_same() {
+    fn printed_settings_read_the_same() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let file = directory.path().join("mongod.conf");
         let first = configuration(&file, FILE);

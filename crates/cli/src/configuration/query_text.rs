@@ -7,10 +7,10 @@ use bunko_bson::{DocumentBuf, extended_json};
 /// # Errors
 /// If it is not a document.
 pub fn parse_query(text: &str) -> Result<DocumentBuf, String> {
-    let plain = without_patterns(text).map_err(|error| format!("'{text}' is no document: {error}"))?;
+    let plain = without_patterns(text).map_err(|error| format!("'{text}' is not a document: {error}"))?;
     let json: serde_json::Value =
-        serde_yaml_ng::from_str(&plain).map_err(|error| format!("'{text}' is no document: {error}"))?;
-    extended_json::parse_document(&json.to_string()).map_err(|error| format!("'{text}' is no document: {error}"))
+        serde_yaml_ng::from_str(&plain).map_err(|error| format!("'{text}' is not a document: {error}"))?;
+    extended_json::parse_document(&json.to_string()).map_err(|error| format!("'{text}' is not a document: {error}"))
 }
 
 /// Rewrites `/pattern/options` as extended JSON wherever a value may stand, and adds a space after colons that need

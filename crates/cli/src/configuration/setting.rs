@@ -6,6 +6,9 @@ use bunko_certificates::Password;
 use std::fmt;
 use std::ops::RangeInclusive;
 
+/// The section of the settings that `--setParameter NAME=VALUE` sets.
+pub const PARAMETERS: &str = "setParameter.";
+
 /// One setting of the configuration.
 pub struct Setting {
     /// Its keys in a file: mongod's where it has one, then ours.
@@ -198,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_done_anyway_is_taken() {
+    fn a_value_is_accepted_only_if_the_server_does_that_anyway() {
         let kind = Kind::Only { value: "false", because: "there is one log" };
         assert_eq!(kind.check(Value::Switch(false)), Ok(Value::Switch(false)));
         let error = kind.check(Value::Switch(true));

@@ -1,22 +1,25 @@
 //! The configuration in force, in the types that the server is made of.
 
 use super::addresses::{self, Families};
+use super::audit::{self, AuditSettings};
+use super::cluster_auth::{self, ClusterAuth};
+use super::console::{self, ConsoleSettings};
 use super::in_force::Configuration;
+use super::log_file::{self, LogFile};
 use super::log_format::LogFormat;
-use super::query_text::parse_query;
-use super::setting::{Effect, Setting, Value};
+use super::setting::{Effect, PARAMETERS, Setting, Value};
 use super::table::{
-    AUDIT_DESTINATION, AUDIT_FILTER, AUDIT_FORMAT, AUDIT_PATH, AUDIT_RUNTIME, AUDIT_SUCCESSES, AUTHORIZATION, BIND_IP,
-    BIND_IP_ALL, BLOCK_COMPRESSOR, CACHE_SIZE_GB, COMPRESSION_LEVEL, COMPRESSORS, CONNECTIONS_BY_ADDRESS,
-    CONNECTIONS_OVERRIDE, DB_PATH, ENGINE, FILE_PERMISSIONS, IN_MEMORY_SIZE_GB, INSECURE, IPV6, JAVASCRIPT, JOURNAL,
-    JOURNAL_COMMIT_INTERVAL, KEY_FILE, LOG_APPEND, LOG_DESTINATION, LOG_FORMAT, LOG_PATH, LOG_QUIET, LOG_ROTATE,
-    LOG_VERBOSITY, LOGIN_TIMEOUT_MS, MAX_CONNECTIONS, MONITOR_BIND_IP, MONITOR_PORT, OPLOG_SIZE_MB, PARAMETERS,
-    PID_FILE_PATH, PORT, PROFILING_MODE, REDACT, REPL_SET_HOST, REPL_SET_NAME, SLOW_MS, SLOW_SAMPLE_RATE, SYNC_DELAY,
-    TEST_COMMANDS, TLS_MODE, TRANSACTION_LIFETIME, TRANSACTION_MEMORY, UNIX_SOCKET, UNIX_SOCKET_PREFIX,
-    parse_compressors, parse_permissions, parse_range,
+    AUTHORIZATION, BIND_IP, BIND_IP_ALL, BLOCK_COMPRESSOR, CACHE_SIZE_GB, CLUSTER_AUTH_MODE, COMPRESSION_LEVEL,
+    COMPRESSORS, CONNECTIONS_BY_ADDRESS, CONNECTIONS_OVERRIDE, DB_PATH, ENGINE, FILE_PERMISSIONS, IN_MEMORY_SIZE_GB,
+    INSECURE, IPV6, JAVASCRIPT, JOURNAL, JOURNAL_COMMIT_INTERVAL, KEY_FILE, LOG_FORMAT, LOG_QUIET, LOG_VERBOSITY,
+    LOGIN_TIMEOUT_MS, MAX_CONNECTIONS, MONITOR_BIND_IP, MONITOR_PORT, OPLOG_SIZE_MB, PID_FILE_PATH, PORT,
+    PROFILING_MODE, REDACT, REPL_SET_HOST, REPL_SET_NAME, SLOW_MS, SLOW_SAMPLE_RATE, SYNC_DELAY, TEST_COMMANDS,
+    TLS_MODE, TRANSACTION_LIFETIME, TRANSACTION_MEMORY, UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_compressors,
+    parse_permissions, parse_range,
 };
 use super::tls;
 use bunko_bson::DocumentBuf;
+use bunko_client::Verification;
 use bunko_command::MemberHost;
 use bunko_engines::{Compression, EngineOptions, Entry};
 use bunko_operation::Scripting;
@@ -39,8 +42,8 @@ pub struct Settings {
     pub addresses: Vec<SocketAddr>,
     /// Whether commands need privileges; `None` if no setting says so.
     pub authorization: Option<bool>,
-    /// The key of a set's members, which is not used yet.
-    pub key_file: Option<PathBuf>,
+    /// How members of the set prove that they are members.
+    pub cluster_auth: ClusterAuth,
     /// Whether a server without authorization may be reached from other machines.
     pub is_insecure: bool,
     /// Whether clients' values are left out of the log.
@@ -48,11 +51,15 @@ pub struct Settings {
     pub audit: Option<AuditSettings>,
     /// Where the monitor listens; empty if it is off.
     pub monitor_addresses: Vec<SocketAddr>,
+    /// Where the console is served; `None` if it is off.
+    pub console: Option<ConsoleSettings>,
     pub unix_socket: Option<UnixSocketOptions>,
     /// TLS options; `None` if TLS is disabled.
     pub tls: Option<TlsOptions>,
     /// The value of `net.tls.mode`.
     pub tls_mode: String,
+    /// How much of the certificates of other members is checked.
+    pub verification: Verification,
     pub log_format: LogFormat,
     pub log_file: Option<LogFile>,
     /// Compressors that messages may use.
@@ -65,7 +72,7 @@ pub struct Settings {
     pub checkpoint_interval: Duration,
     /// Size of the part of the log that is shown as an oplog; `None` for no oplog.
     pub oplog_bytes: Option<u64>,
-    /// The replica set whose only member is this server.
+    /// The replica set that this server is a member of.
     pub replica_set: Option<ReplicaSetSettings>,
     pub pid_file: Option<PathBuf>,
     /// Whether JavaScript from clients is executed.
@@ -80,7 +87,7 @@ pub struct Settings {
     pub test_commands: TestCommands,
     /// Longest time that transactions may be open, in seconds, if given.
     pub transaction_lifetime: Option<u32>,
-    /// Most memory of a transaction, in bytes, if given.
+    /// Maximum memory of a transaction, in bytes, if given.
     pub transaction_memory: Option<u64>,
     /// Settings that were given but have no effect with this engine.
     pub idle: Vec<String>,
@@ -99,64 +106,11 @@ pub enum TestCommands {
     Refused,
 }
 
-/// A replica set, and the address of its only member.
+/// A replica set, and this member's address.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ReplicaSetSettings {
     pub name: String,
     pub host: MemberHost,
-}
-
-/// Which events are audited, and their destination.
-#[derive(Debug)]
-pub struct AuditSettings {
-    pub destination: AuditDestination,
-    pub format: AuditFormat,
-    pub filter: Option<DocumentBuf>,
-    /// Whether clients may change which events are audited.
-    pub is_configurable: bool,
-}
-
-/// Destination of audit events.
-#[derive(Debug)]
-pub enum AuditDestination {
-    File(LogFile),
-    /// Standard output.
-    Console,
-    /// The socket of the machine's logging daemon.
-    Syslog,
-}
-
-/// Format of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AuditFormat {
-    /// One line per event.
-    Json,
-    /// BSON documents one after the other.
-    Bson,
-}
-
-/// The log's file, if it does not go to standard error.
-#[derive(Debug)]
-pub struct LogFile {
-    pub path: PathBuf,
-    pub existing: ExistingLog,
-    pub rotation: LogRotation,
-}
-
-/// Treatment of a log file that exists already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExistingLog {
-    Append,
-    Refuse,
-}
-
-/// Treatment of a log file that is rotated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogRotation {
-    /// The server renames it and begins a new one.
-    Rename,
-    /// Another program has renamed it; the server opens the file of its name again.
-    Reopen,
 }
 
 impl Settings {
@@ -177,16 +131,18 @@ impl Settings {
             dbpath: path(&DB_PATH).unwrap_or_default(),
             addresses: addresses(configuration)?,
             authorization: authorization(configuration),
-            key_file: path(&KEY_FILE),
+            cluster_auth: cluster_auth::options(configuration)?,
             is_insecure: configuration.is_on(&INSECURE),
             is_log_redacted: configuration.is_on(&REDACT),
-            audit: audit(configuration)?,
+            audit: audit::options(configuration)?,
             monitor_addresses: monitor_addresses(configuration)?,
+            console: console::options(configuration)?,
             unix_socket: unix_socket(configuration)?,
             tls: tls::options(configuration)?,
             tls_mode: configuration.text(&TLS_MODE).unwrap_or_default(),
+            verification: tls::verification(configuration),
             log_format: configuration.text(&LOG_FORMAT).map_or(LogFormat::Json, |name| LogFormat::named(&name)),
-            log_file: log_file(configuration)?,
+            log_file: log_file::options(configuration)?,
             compressors: parse_compressors(&configuration.text(&COMPRESSORS).unwrap_or_default())?,
             admission: admission(configuration)?,
             parameters: parameters(configuration),
@@ -218,10 +174,11 @@ impl Settings {
     }
 }
 
-/// Whether access control was requested. A key file for members requests it too, as with mongod.
+/// Whether access control was requested. A key file or certificates for members request it too, as with mongod.
 fn authorization(configuration: &Configuration) -> Option<bool> {
     let said = configuration.given(&AUTHORIZATION).map(|_| configuration.is_on(&AUTHORIZATION));
-    said.or(configuration.given(&KEY_FILE).map(|_| true))
+    let is_by_certificate = configuration.text(&CLUSTER_AUTH_MODE).is_some_and(|mode| mode == "x509");
+    said.or((is_by_certificate || configuration.given(&KEY_FILE).is_some()).then_some(true))
 }
 
 fn profiling_level(configuration: &Configuration) -> i32 {
@@ -274,7 +231,7 @@ fn replica_set(
     };
     if survival == Survival::Volatile {
         let setting = configuration.name_of(&REPL_SET_NAME);
-        return Err(format!("{setting}: the engine {} keeps no log, which a replica set lives of", engine.name));
+        return Err(format!("{setting}: the engine {} keeps no log, and a replica set needs one", engine.name));
     }
     let host = match configuration.text(&REPL_SET_HOST) {
         Some(host) => MemberHost::Given(host),
@@ -357,67 +314,6 @@ fn unix_socket(configuration: &Configuration) -> Result<Option<UnixSocketOptions
     Ok(Some(UnixSocketOptions { directory, permissions }))
 }
 
-fn log_file(configuration: &Configuration) -> Result<Option<LogFile>, String> {
-    let Some(path) = configuration.text(&LOG_PATH) else {
-        return match configuration.given(&LOG_DESTINATION) {
-            Some(_) => Err(format!("{}: file needs {}", configuration.name_of(&LOG_DESTINATION), LOG_PATH.key())),
-            None => Ok(None),
-        };
-    };
-    let existing = if configuration.is_on(&LOG_APPEND) { ExistingLog::Append } else { ExistingLog::Refuse };
-    let rotation = match configuration.text(&LOG_ROTATE).as_deref() {
-        Some("reopen") if existing == ExistingLog::Refuse => {
-            return Err(format!("{}: reopen needs {}: true", configuration.name_of(&LOG_ROTATE), LOG_APPEND.key()));
-        }
-        Some("reopen") => LogRotation::Reopen,
-        _ => LogRotation::Rename,
-    };
-    Ok(Some(LogFile { path: path.into(), existing, rotation }))
-}
-
-fn audit(configuration: &Configuration) -> Result<Option<AuditSettings>, String> {
-    if configuration.given(&AUDIT_DESTINATION).is_none() {
-        let given = [AUDIT_PATH, AUDIT_FILTER, AUDIT_FORMAT].into_iter().find(|one| configuration.given(one).is_some());
-        let turned_on = configuration.is_on(&AUDIT_RUNTIME).then_some(AUDIT_RUNTIME);
-        return match given.or(turned_on) {
-            Some(given) => Err(format!("{} needs {}", configuration.name_of(&given), AUDIT_DESTINATION.key())),
-            None => Ok(None),
-        };
-    }
-    let name = configuration.text(&AUDIT_DESTINATION).unwrap_or_default();
-    let format = match configuration.text(&AUDIT_FORMAT).as_deref() {
-        Some("BSON") => AuditFormat::Bson,
-        _ => AuditFormat::Json,
-    };
-    let destination = match (name.as_str(), configuration.text(&AUDIT_PATH)) {
-        ("file", Some(path)) => AuditDestination::File(LogFile {
-            path: path.into(),
-            existing: ExistingLog::Append,
-            rotation: LogRotation::Rename,
-        }),
-        ("file", None) => {
-            return Err(format!("{}: file needs {}", configuration.name_of(&AUDIT_DESTINATION), AUDIT_PATH.key()));
-        }
-        (_, Some(_)) => return Err(format!("{} is for a file, not for {name}", configuration.name_of(&AUDIT_PATH))),
-        (_, None) if format == AuditFormat::Bson => {
-            return Err(format!("{}: BSON is for a file, not for {name}", configuration.name_of(&AUDIT_FORMAT)));
-        }
-        ("console", None) => AuditDestination::Console,
-        _ => AuditDestination::Syslog,
-    };
-    let filter = configuration.text(&AUDIT_FILTER).map(|text| parse_query(&text)).transpose()?;
-    let is_configurable = configuration.is_on(&AUDIT_RUNTIME);
-    let fixed = [AUDIT_FILTER, AUDIT_SUCCESSES].into_iter().find(|one| configuration.given(one).is_some());
-    if let Some(fixed) = fixed.filter(|_| is_configurable) {
-        return Err(format!(
-            "{} cannot be set with {}: clients set the cluster parameter auditConfig",
-            configuration.name_of(&fixed),
-            AUDIT_RUNTIME.key()
-        ));
-    }
-    Ok(Some(AuditSettings { destination, format, filter, is_configurable }))
-}
-
 fn idle(configuration: &Configuration, survival: Survival) -> Vec<String> {
     let given = configuration.all_given().iter();
     let idle = given.filter(|given| survival == Survival::Volatile && given.setting.effect == Effect::OnDisk);
@@ -437,7 +333,10 @@ fn without_effect(configuration: &Configuration) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::configuration::ServeArguments;
-    use crate::configuration::table::{SETTINGS, TLS_CA_FILE, TLS_CERTIFICATE_KEY_FILE};
+    use crate::configuration::log_file::ExistingLog;
+    use crate::configuration::table::{
+        LOG_DESTINATION, LOG_PATH, LOG_ROTATE, SETTINGS, TLS_CA_FILE, TLS_CERTIFICATE_KEY_FILE,
+    };
 
     fn settings(values: &[(&Setting, &str)]) -> Result<Settings, String> {
         let given = values.iter().map(|(wanted, value)| {
@@ -481,7 +380,22 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_refused() {
+    fn members_log_in_by_a_key_or_by_certificates() {
+        let with_key = settings(&[(&KEY_FILE, "key")]).expect("valid");
+        assert_eq!(with_key.authorization, Some(true));
+        assert_eq!(with_key.cluster_auth, ClusterAuth::KeyFile("key".into()));
+        let tls = [(&TLS_MODE, "preferTLS"), (&TLS_CERTIFICATE_KEY_FILE, "own.pem"), (&TLS_CA_FILE, "ca.pem")];
+        let given: Vec<_> = tls.into_iter().chain([(&CLUSTER_AUTH_MODE, "x509")]).collect();
+        let with_certificate = settings(&given).expect("valid");
+        assert_eq!(with_certificate.authorization, Some(true));
+        assert_eq!(with_certificate.cluster_auth, ClusterAuth::Certificate);
+        assert_eq!(settings(&tls).expect("valid").cluster_auth, ClusterAuth::None);
+        let refused = CLUSTER_AUTH_MODE.kind.check(Value::Text("sendX509".to_owned()));
+        assert_eq!(refused, Err("'sendX509' is not supported yet, only keyFile and x509".to_owned()));
+    }
+
+    #[test]
+    fn contradictory_settings_are_refused() {
         for (values, expected) in [
             (
                 vec![(&COMPRESSION_LEVEL, "3")],
@@ -509,6 +423,21 @@ mod tests {
                  issue certificates of clients",
             ),
             (vec![(&TLS_CA_FILE, "ca.pem")], "net.tls.CAFile (flag --tls-ca-file) needs net.tls.mode"),
+            (
+                vec![(&CLUSTER_AUTH_MODE, "x509")],
+                "security.clusterAuthMode (flag --cluster-auth-mode): x509 needs net.tls.mode preferTLS or requireTLS, and \
+                 it is disabled",
+            ),
+            (
+                vec![(&CLUSTER_AUTH_MODE, "x509"), (&KEY_FILE, "key")],
+                "security.keyFile (flag --key-file) has no use where security.clusterAuthMode (flag --cluster-auth-mode) is \
+                 x509; give one of them",
+            ),
+            (
+                vec![(&KEY_FILE, "key"), (&AUTHORIZATION, "disabled")],
+                "security.authorization (flag --auth): disabled contradicts security.keyFile (flag --key-file), which turns \
+                 authorization on",
+            ),
             (
                 vec![(&LOG_DESTINATION, "file")],
                 "systemLog.destination (flag --log-destination): file needs systemLog.path",

@@ -9,8 +9,7 @@ pub use network::*;
 pub use security::*;
 
 use super::missing::refusal_of_key;
-use super::setting::{Effect, Kind, Setting, Value};
-use super::tls;
+use super::setting::{Effect, Kind, PARAMETERS, Setting, Value};
 use bunko_engines::{Compression, ENGINES, EngineOptions};
 use bunko_settings::{TRANSACTION_MEMORY_BYTES, parameters_of_startup};
 use std::sync::LazyLock;
@@ -142,7 +141,7 @@ pub const REPL_SET_NAME: Setting = Setting {
     keys: &["replication.replSetName"],
     flag: "repl-set",
     mongod_flag: Some("replSet"),
-    help: "Be the only member of the replica set with this name, which the first start initiates; keeps an oplog",
+    help: "Be in the replica set with this name, at first as its only member; keeps an oplog",
     value_name: "NAME",
     kind: Kind::Text(check_set_name),
     ..PLAIN
@@ -184,9 +183,6 @@ pub const TRANSACTION_MEMORY: Setting = Setting {
 const fn parameter(keys: &'static [&'static str], flag: &'static str, kind: Kind) -> Setting {
     Setting { keys, flag, kind, ..PLAIN }
 }
-
-/// The section of the settings that `--setParameter NAME=VALUE` sets.
-pub const PARAMETERS: &str = "setParameter.";
 
 /// Settings for parameters that are not in the table: the service knows, checks and sets them itself.
 static OTHER_PARAMETERS: LazyLock<Vec<Setting>> = LazyLock::new(|| {
@@ -264,6 +260,8 @@ pub static SETTINGS: &[Setting] = &[
     CONNECTIONS_BY_ADDRESS,
     MONITOR_PORT,
     MONITOR_BIND_IP,
+    CONSOLE,
+    CONSOLE_REPORTS,
     LOGIN_TIMEOUT_MS,
     TLS_MODE,
     TLS_CERTIFICATE_KEY_FILE,
@@ -272,6 +270,7 @@ pub static SETTINGS: &[Setting] = &[
     TLS_CRL_FILE,
     TLS_WITHOUT_CERTIFICATES,
     TLS_DISABLED_PROTOCOLS,
+    TLS_INVALID_HOSTNAMES,
     UNIX_SOCKET,
     UNIX_SOCKET_PREFIX,
     FILE_PERMISSIONS,
@@ -377,13 +376,6 @@ pub static SETTINGS: &[Setting] = &[
         "false",
         "a certificate that a client shows is always verified",
     ),
-    only(
-        &["net.tls.allowInvalidHostnames"],
-        "tls-allow-invalid-hostnames",
-        Some("tlsAllowInvalidHostnames"),
-        "false",
-        "the server connects to no other",
-    ),
     only(&["net.tls.FIPSMode"], "tls-fips-mode", Some("tlsFIPSMode"), "false", "the cryptography is not certified"),
     only(&["net.wireObjectCheck"], "obj-check", Some("objcheck"), "true", "documents are always checked"),
     only(
@@ -436,7 +428,7 @@ fn check_engine(name: &str) -> Result<(), String> {
         return Ok(());
     }
     let names: Vec<_> = ENGINES.iter().map(|entry| format!("{} ({})", entry.name, entry.mongodb_name)).collect();
-    Err(format!("there is no storage engine '{name}', but {}", names.join(", ")))
+    Err(format!("there is no storage engine '{name}'; there are {}", names.join(", ")))
 }
 
 fn check_compressor(name: &str) -> Result<(), String> {

@@ -6,7 +6,7 @@ use clap::Args;
 /// zstd's own default.
 const ZSTD_LEVEL: &str = "3";
 
-/// At most one of them.
+/// The flags for compression, of which at most one may be given.
 #[derive(Args)]
 #[command(next_help_heading = "Compression")]
 #[group(multiple = false)]

@@ -1,9 +1,11 @@
 //! The server that a tool talks to, and how the tool reports its progress.
 
 use super::in_process::InProcess;
-use super::tls_arguments::TlsArguments;
+use super::login::{HOST_AND_USER, LoginArguments, Named};
 use crate::watch;
-use bunko_client::{ReadPreference, Uri, WriteConcern, percent_encoded};
+use bunko_client::{ReadPreference, Uri, WriteConcern};
+use bunko_tools::import::ImportSummary;
+use bunko_tools::progress::render::note_json;
 use bunko_tools::progress::{Progress, Reporter, Style};
 use bunko_tools::restore::RestoreSummary;
 use bunko_tools::{Absent, Remote, Server};
@@ -13,28 +15,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Default host, as mongod's.
-const DEFAULT_HOST: &str = "localhost";
+/// Advice for the user of a dump or restore whose server is gone.
+pub const RESUMABLE: &str = "; what is done so far is kept, and --resume goes on with it";
 
-/// Flags that a connection string replaces, or that a data directory has no use for. Every one is listed, because clap
-/// does not ask for a flag that another flag requires if a conflict rules it out.
-pub const HOST_AND_USER: [&str; 13] = [
-    "host",
-    "port",
-    "username",
-    "password",
-    "authentication_database",
-    "authentication_mechanism",
-    "tls",
-    "tls_ca_file",
-    "tls_certificate_key_file",
-    "tls_certificate_key_password",
-    "tls_allow_invalid_certificates",
-    "tls_allow_invalid_hostnames",
-    "tls_insecure",
-];
-
-/// Flags that name a server; they mean what they mean to the classic tools.
+/// Flags that name a server, with the meaning that they have for the classic tools.
 #[derive(Args)]
 #[command(next_help_heading = "Server")]
 pub struct ServerArguments {
@@ -47,20 +31,8 @@ pub struct ServerArguments {
     /// The server's port [default: 27017, or the one in --host]
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// The user who logs in
-    #[arg(long, short = 'u', value_name = "NAME", requires = "password")]
-    username: Option<String>,
-    /// The user's password
-    #[arg(long, short = 'p', value_name = "PASSWORD", requires = "username")]
-    password: Option<String>,
-    /// The database that the user is stored in
-    #[arg(long = "authenticationDatabase", value_name = "DATABASE", requires = "username")]
-    authentication_database: Option<String>,
-    /// SCRAM-SHA-1, SCRAM-SHA-256, PLAIN or MONGODB-X509
-    #[arg(long = "authenticationMechanism", value_name = "NAME")]
-    authentication_mechanism: Option<String>,
     #[command(flatten)]
-    tls: TlsArguments,
+    login: LoginArguments,
     /// Seconds without an answer after which the server is given up
     #[arg(
         long = "server-timeout",
@@ -72,7 +44,7 @@ pub struct ServerArguments {
     )]
     server_timeout: u32,
     /// Work on this data directory of bunko itself; no server may have it open
-    #[arg(long, value_name = "DIR", conflicts_with = "uri", conflicts_with_all = HOST_AND_USER)]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["uri", "config"], conflicts_with_all = HOST_AND_USER)]
     dbpath: Option<PathBuf>,
     /// The storage engine of --dbpath: lsm or mmap
     #[arg(
@@ -86,7 +58,35 @@ pub struct ServerArguments {
     storage_engine: Option<String>,
 }
 
-/// How progress is told.
+/// The result of a tool, for people and programs.
+pub trait Summary: std::fmt::Display {
+    /// The errors alone, one a line.
+    fn troubles(&self) -> String;
+    /// One JSON object.
+    fn to_json(&self) -> String;
+}
+
+impl Summary for RestoreSummary {
+    fn troubles(&self) -> String {
+        self.troubles()
+    }
+
+    fn to_json(&self) -> String {
+        self.to_json()
+    }
+}
+
+impl Summary for ImportSummary {
+    fn troubles(&self) -> String {
+        self.troubles()
+    }
+
+    fn to_json(&self) -> String {
+        self.to_json()
+    }
+}
+
+/// How progress is reported.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum LogFormat {
     /// Text for reading
@@ -149,28 +149,47 @@ impl ServerArguments {
         self.dbpath.is_some()
     }
 
-    /// Connects to the server to write to, or opens the directory, which is made if it is missing.
+    /// Connects to the server to write to, or opens the directory, which is made if it is missing. A server that stops
+    /// answering is given up, with this advice.
     /// # Errors
     /// One line for the user.
-    pub fn open_to_write(&self) -> Result<Opened, String> {
+    pub fn open_to_write(&self, advice: &'static str) -> Result<Opened, String> {
         match &self.dbpath {
             Some(dbpath) => self.open_directory(dbpath),
             // The connection string's read preference does not matter: as with any driver, writes go to the primary.
-            None => self.connect(Some(ReadPreference::Primary)),
+            None => self.connect(Some(ReadPreference::Primary), advice),
         }
+    }
+
+    /// The data directory that the tool opens itself.
+    pub fn directory(&self) -> Option<&Path> {
+        self.dbpath.as_deref()
+    }
+
+    /// Connects to a server that is waited for when it is gone. A connection that is silent for --server-timeout counts as
+    /// lost.
+    /// # Errors
+    /// One line for the user, if the server cannot be reached now.
+    pub fn open_to_follow(&self) -> Result<Opened, String> {
+        let mut uri = self.uri()?;
+        let silence_max = Duration::from_secs(self.server_timeout.into());
+        uri.connect_timeout = uri.connect_timeout.min(silence_max);
+        uri.socket_timeout = Some(silence_max);
+        let remote = Remote::new(uri).map_err(|error| error.to_string())?;
+        Ok(Opened::Remote(Box::new(remote)))
     }
 
     /// Connects to a member of that role to read from, or opens the directory. Without a role the connection string
     /// decides.
     /// # Errors
     /// One line for the user.
-    pub fn open_to_read(&self, preference: Option<ReadPreference>) -> Result<Opened, String> {
+    pub fn open_to_read(&self, preference: Option<ReadPreference>, advice: &'static str) -> Result<Opened, String> {
         match &self.dbpath {
             Some(dbpath) if !dbpath.is_dir() => {
                 Err(format!("--dbpath {}: there is no such directory", dbpath.display()))
             }
             Some(dbpath) => self.open_directory(dbpath),
-            None => self.connect(preference),
+            None => self.connect(preference, advice),
         }
     }
 
@@ -178,7 +197,7 @@ impl ServerArguments {
         InProcess::open(dbpath, self.storage_engine.as_deref()).map(Opened::InProcess)
     }
 
-    fn connect(&self, preference: Option<ReadPreference>) -> Result<Opened, String> {
+    fn connect(&self, preference: Option<ReadPreference>, advice: &'static str) -> Result<Opened, String> {
         let mut uri = self.uri()?;
         uri.read_preference = preference.unwrap_or(uri.read_preference);
         let silence_max = Duration::from_secs(self.server_timeout.into());
@@ -186,7 +205,7 @@ impl ServerArguments {
         uri.connect_timeout = uri.connect_timeout.min(silence_max);
         let watched = uri.clone();
         let remote = Remote::new(uri).map_err(|error| error.to_string())?;
-        watch::start(watched, silence_max, "; what is done so far is kept, and --resume goes on with it")?;
+        watch::start(watched, silence_max, advice)?;
         Ok(Opened::Remote(Box::new(remote)))
     }
 
@@ -214,38 +233,8 @@ impl ServerArguments {
     /// # Errors
     /// Names the flag and what is wrong with it.
     pub fn uri(&self) -> Result<Uri, String> {
-        if let Some(uri) = &self.uri {
-            return uri.parse().map_err(|error| format!("--uri: {error}"));
-        }
-        let (set, hosts) = match self.host.as_deref().unwrap_or(DEFAULT_HOST).split_once('/') {
-            Some((set, hosts)) => (Some(set), hosts),
-            None => (None, self.host.as_deref().unwrap_or(DEFAULT_HOST)),
-        };
-        let names_its_own = |host: &str, port: u16| host.contains(':') && !host.ends_with(&format!(":{port}"));
-        if let Some(port) = self.port.filter(|&port| hosts.split(',').all(|host| names_its_own(host, port))) {
-            return Err(format!("--port {port}: --host {hosts} names other ports itself"));
-        }
-        let with_port = |host: &str| match self.port {
-            Some(port) if !host.contains(':') => format!("{host}:{port}"),
-            _ => host.to_owned(),
-        };
-        let hosts: Vec<_> = hosts.split(',').map(with_port).collect();
-        let user = match (&self.username, &self.password) {
-            (Some(name), Some(password)) => format!("{}:{}@", percent_encoded(name), percent_encoded(password)),
-            _ => String::new(),
-        };
-        let options = [
-            ("replicaSet", set),
-            ("authSource", self.authentication_database.as_deref()),
-            ("authMechanism", self.authentication_mechanism.as_deref()),
-        ];
-        let options: Vec<_> = options
-            .into_iter()
-            .chain(self.tls.options())
-            .filter_map(|(name, value)| value.map(|value| format!("{name}={}", percent_encoded(value))))
-            .collect();
-        let uri = format!("mongodb://{user}{}/?{}", hosts.join(","), options.join("&"));
-        uri.parse().map_err(|error| format!("--host {}: {error}", self.host.as_deref().unwrap_or(DEFAULT_HOST)))
+        let address = self.uri.as_deref().map(|uri| (uri, Some("--uri")));
+        self.login.uri(Named { address, host: self.host.as_deref(), port: self.port })
     }
 }
 
@@ -260,12 +249,25 @@ impl ReportArguments {
         (!self.quiet).then(|| Reporter::start(Arc::clone(progress), style, Box::new(std::io::stderr())))
     }
 
-    /// Prints the result of a restore; with `--quiet` only its errors.
-    pub fn print_summary(&self, summary: &RestoreSummary) {
+    /// Whether the output is for programs.
+    pub fn is_json(&self) -> bool {
+        matches!(self.log_format, LogFormat::Json)
+    }
+
+    /// Prints the result of a restore or an import; with `--quiet` only its errors.
+    pub fn print_summary(&self, summary: &impl Summary) {
         match self.log_format {
             _ if self.quiet => eprint!("{}", summary.troubles()),
             LogFormat::Text => eprintln!("{summary}"),
             LogFormat::Json => eprintln!("{}", summary.to_json()),
+        }
+    }
+
+    /// Prints a sentence, unless `--quiet` is given; in JSON it is a note.
+    pub fn print_note(&self, sentence: &str) {
+        match self.log_format {
+            LogFormat::Text => self.print(&sentence),
+            LogFormat::Json => eprint!("{}", note_json(sentence)),
         }
     }
 
@@ -311,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_ignored_is_refused() {
+    fn flags_that_would_be_ignored_are_refused() {
         let parsed = |line: &str| {
             let line = Line::try_parse_from(std::iter::once("tool").chain(line.split_whitespace()));
             line.map(|line| line.server).map_err(|error| error.to_string())

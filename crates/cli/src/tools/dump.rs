@@ -1,7 +1,7 @@
 //! `bunko dump`.
 
 use super::compression::CompressionArguments;
-use super::connection::{Opened, ReportArguments, ServerArguments};
+use super::connection::{Opened, RESUMABLE, ReportArguments, ServerArguments};
 use crate::stop;
 use bunko_bson::extended_json;
 use bunko_client::ReadPreference;
@@ -80,7 +80,7 @@ impl DumpArguments {
     /// One line for the user.
     pub fn run(&self) -> Result<ExitCode, String> {
         let options = self.options()?;
-        let opened = self.server.open_to_read(self.read_preference)?;
+        let opened = self.server.open_to_read(self.read_preference, RESUMABLE)?;
         let result = self.dump(&opened, &options);
         opened.close(result)
     }

@@ -100,7 +100,7 @@ impl Link for Call {
         let request = Request::new(command.database, message.body, Some(&message));
         let mut reply = Vec::new();
         let answer = self.service.run(&mut self.connection, request, RunOn::OwnThread, &mut reply);
-        let answer = answer.map_err(|_| self.violation("a command found itself too long to be run".into()))?;
+        let answer = answer.map_err(|_| self.violation("a command is too long to be run".into()))?;
         self.wait(answer.acknowledgement).map_err(|error| self.violation(error.to_string()))?;
         self.replies.push_back(reply);
         Ok(())

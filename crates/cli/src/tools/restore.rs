@@ -1,6 +1,7 @@
 //! `bunko restore`.
 
-use super::connection::{HOST_AND_USER, Opened, ReportArguments, ServerArguments};
+use super::connection::{Opened, RESUMABLE, ReportArguments, ServerArguments};
+use super::login::HOST_AND_USER;
 use crate::printed::{print, print_line};
 use crate::stop;
 use bunko_bson::Timestamp;
@@ -24,8 +25,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 /// Flags that have no effect on `--list`, which only reads the dump. They are refused with it, as is [`HOST_AND_USER`].
-const WITHOUT_EFFECT_ON_A_LIST: [&str; 25] = [
+const WITHOUT_EFFECT_ON_A_LIST: [&str; 26] = [
     "uri",
+    "config",
     "dbpath",
     "storage_engine",
     "log_format",
@@ -73,6 +75,41 @@ const WITHOUT_EFFECT_ON_TRIALS: [&str; 17] = [
     "log_format",
 ];
 
+/// Flags that have no effect on a restore of a backup and are refused with it.
+const WITHOUT_EFFECT_ON_A_BACKUP: [&str; 31] = [
+    "storage_engine",
+    "gzip",
+    "db",
+    "collection",
+    "include",
+    "exclude",
+    "from",
+    "to",
+    "drop",
+    "dry_run",
+    "list",
+    "write_concern",
+    "no_index_restore",
+    "no_options_restore",
+    "keep_index_version",
+    "stop_on_error",
+    "maintain_insertion_order",
+    "insertion_workers",
+    "batch_size",
+    "bypass_document_validation",
+    "preserve_uuid",
+    "objcheck",
+    "oplog_replay",
+    "oplog_limit",
+    "oplog_file",
+    "users_and_roles",
+    "resume",
+    "resume_file",
+    "verify",
+    "tune",
+    "no_bulk",
+];
+
 /// Default dump directory.
 const DEFAULT_DUMP: &str = "dump";
 
@@ -94,6 +131,13 @@ pub struct RestoreArguments {
     /// A dump directory, or a .bson file with --db and --collection; - is standard input
     #[arg(value_name = "DIR or FILE", conflicts_with_all = ["dir", "archive"])]
     path: Option<PathBuf>,
+    /// A directory of backups that `bunko backup` made; --dbpath names the data directory to make
+    #[arg(long, value_name = "DIR", requires = "dbpath", conflicts_with_all = ["path", "dir", "archive"])]
+    #[arg(conflicts_with_all = WITHOUT_EFFECT_ON_A_BACKUP)]
+    backup: Option<PathBuf>,
+    /// The moment to restore a backup to, such as 2026-11-30T14:03:05.123Z [default: the newest]
+    #[arg(long = "to-time", value_name = "TIME", requires = "backup", value_parser = super::restore_backup::moment)]
+    to_time: Option<u64>,
     /// The dump directory [default: dump]
     #[arg(long, value_name = "DIR", conflicts_with = "archive")]
     dir: Option<PathBuf>,
@@ -154,7 +198,7 @@ pub struct RestoreArguments {
     /// Number of connections that insert into one collection, at most 64 in all [default: adapted to the throughput]
     #[arg(long = "numInsertionWorkersPerCollection", value_name = "N")]
     insertion_workers: Option<NonZeroUsize>,
-    /// Most documents in one batch, up to 100000 [default: as many as fit]
+    /// Maximum number of documents in one batch, up to 100000 [default: as many as fit]
     #[arg(long = "batchSize", value_name = "N")]
     batch_size: Option<NonZeroUsize>,
     /// Insert documents that a collection's validator would refuse
@@ -193,7 +237,7 @@ pub struct RestoreArguments {
     /// Insert by ordinary commands, even if the server has a faster one
     #[arg(long = "noBulk")]
     no_bulk: bool,
-    /// Number of threads that decompress, and half of the most connections [default: the number of processors]
+    /// Number of threads that decompress, and half of the maximum number of connections [default: the number of processors]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
     /// Print this help
@@ -206,9 +250,12 @@ impl RestoreArguments {
     /// # Errors
     /// Why it ended early, and what had been restored until then.
     pub fn run(&self) -> Result<ExitCode, String> {
+        if let (Some(backup), Some(dbpath)) = (&self.backup, self.server.directory()) {
+            return super::restore_backup::run((backup, self.to_time), dbpath, &self.report);
+        }
         let options = self.options()?;
         let opened = match options.mode {
-            Mode::Restore => self.server.open_to_write()?,
+            Mode::Restore => self.server.open_to_write(RESUMABLE)?,
             Mode::DryRun | Mode::List => Opened::Absent(Absent),
         };
         let result = match options.mode {

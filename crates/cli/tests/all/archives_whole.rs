@@ -179,7 +179,7 @@ fn go_round(from: &str, databases: &[&str], directory: &Path) {
 }
 
 #[test]
-fn what_mongodump_wrote_goes_out_again_as_it_came() {
+fn dumps_of_mongodump_are_dumped_again_unchanged() {
     for form in [
         archive(&fixture("fixture.archive")),
         archive(&fixture("fixture.archive.gz")),

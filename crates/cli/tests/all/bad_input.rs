@@ -67,7 +67,7 @@ fn a_frame_that_breaks_off_is_forgotten() {
 }
 
 #[test]
-fn half_open_connections_cost_little_and_disturb_nobody() {
+fn half_open_connections_cost_little_and_disturb_no_client() {
     let running = Running::start();
     let before = running.resident_bytes();
     let whole = message(1, MessageFlags::NONE, ping().as_ref());
@@ -120,7 +120,7 @@ fn a_malformed_op_msg_closes_its_connection_and_is_named_in_the_log() {
 }
 
 #[test]
-fn what_is_wrong_between_sections_is_answered() {
+fn faults_between_sections_are_answered() {
     let running = Running::start();
     let body = body_section(ping().as_ref());
     let insert = command("test", "{insert: 'c', documents: [{_id: 1}]}");

@@ -72,13 +72,13 @@ fn an_unreachable_server_is_one_line() {
 }
 
 #[test]
-fn a_database_of_the_labs_name_is_somebody_elses() {
+fn a_database_with_the_labs_name_is_not_touched() {
     let server = Measured::start();
     server.insert_one(DATABASE);
     let lab = Lab::with_phases(LOAD);
     let address = server.server.address();
     let refusal =
-        format!("bunko: database 'bunko_bench' exists on {address}; '--drop bunko_bench' would have it dropped");
+        format!("bunko: database 'bunko_bench' exists on {address}; '--drop bunko_bench' allows the lab to drop it");
     assert_eq!(lab.run(&server.uri(), &[]).refusal(), refusal);
     assert!(lab.run(&server.uri(), &["--drop", "kept"]).refusal().contains("drops nothing else"));
     assert!(server.has_one(DATABASE), "untouched");

@@ -50,7 +50,7 @@ fn several_engines_are_measured_in_turn() {
 }
 
 #[test]
-fn what_cannot_be_started_is_refused_in_one_line() {
+fn servers_that_cannot_start_are_refused_in_one_line() {
     let lab = Lab::with_phases(PHASES);
     let engine = run(&lab, &["--engine", "rocksdb"]);
     assert!(engine.refusal().starts_with("bunko: --engine: there is no storage engine 'rocksdb'; there are lsm"));

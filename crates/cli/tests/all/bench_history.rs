@@ -96,7 +96,7 @@ fn json_and_html_say_the_same() {
 }
 
 #[test]
-fn what_is_not_worse_is_a_success() {
+fn a_history_that_is_not_worse_is_a_success() {
     let steady = lab_with_days(12, |_| 20_000.0).bench(&["history", "nightly"]);
     assert_eq!((steady.code, steady.stdout.lines().next()), (Some(0), Some("nightly: no change in 12 reports")));
     let better = lab_with_days(12, |day| if day < 7 { 20_000.0 } else { 25_000.0 }).bench(&["history", "nightly"]);
@@ -110,7 +110,7 @@ fn what_is_not_worse_is_a_success() {
 }
 
 #[test]
-fn what_is_no_history_is_refused() {
+fn reports_that_are_not_a_history_are_refused() {
     let lab = lab_with_days(3, |_| 20_000.0);
     std::fs::create_dir(lab.path("empty")).expect("made");
     assert_eq!(lab.bench(&["history", "empty"]).refusal(), "bunko: there are no reports");

@@ -185,7 +185,7 @@ fn a_search_runs_nothing_that_it_throws_away() {
     let steps: Vec<_> = lab.report("max").steps.iter().map(|step| step.phase.clone()).collect();
     assert_eq!(steps, ["load", "find"]);
     for (change, expected) in [
-        ("phase.insert.load.requests=5", "the run ends behind phase 'find'"),
+        ("phase.insert.load.requests=5", "the run ends after phase 'find'"),
         ("phase.find.load.rate=5", "find-max varies it, from --start on"),
         ("repetitions=2", "find-max runs each rate once"),
         ("servers=each-engine", "the command line says which servers are measured"),

@@ -57,7 +57,7 @@ fn a_server_behind_a_socket_is_found_on_this_machine() {
     let shares = [(report, 0, "a.json"), (lab.report("tcp"), 1, "b.json")];
     for (mut report, index, file) in shares {
         report.worker = Some(WorkerShare::Share { index, count: 2, clock_offset_ms: report.started_at_ms as f64 });
-        // As if both had begun at one time.
+        // All runs get one beginning, so that the shares can be merged.
         let runs = report.steps.iter_mut().flat_map(|step| &mut step.runs);
         runs.for_each(|run| run.started_at_ms = report.started_at_ms);
         report.write_json(&lab.path(file)).expect("written");

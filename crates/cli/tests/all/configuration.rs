@@ -5,7 +5,7 @@ use crate::refusal::{FAILED, WRONG, message, output};
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_client::{Connection, Uri};
 use bunko_testkit::patience::wait_for_line;
-use bunko_testkit::process::{Server, temporary_dbpath};
+use bunko_testkit::process::{Server, fixed_port, temporary_dbpath};
 use bunko_testkit::shell;
 use std::fs;
 use std::net::TcpListener;
@@ -189,7 +189,7 @@ fn flags_go_before_the_file() {
 }
 
 #[test]
-fn what_is_unknown_wrong_or_does_not_go_together_is_named_with_its_line() {
+fn unknown_wrong_and_contradictory_settings_are_named_with_their_line() {
     for (text, words) in [
         ("net:\n  port: 27017\n  prot: 27018\n", ["unknown key net.prot", "line 3"]),
         ("storage:\n  dbPath: /tmp\nsharding:\n  clusterRole: shardsvr\n", ["sharding is not supported", "line 3"]),
@@ -276,7 +276,7 @@ fn missing_engine_files_are_named() {
 }
 
 #[test]
-fn what_is_printed_starts_the_same_server() {
+fn the_printed_configuration_starts_the_same_server() {
     let configured = Configured::new(WIRED_TIGER, &["/data/wiredTiger"]);
     let config = configured.config();
     let printed = print_config(&["--config", &config, "--bind_ip", "localhost", "--nounixsocket"]);
@@ -347,7 +347,7 @@ fn a_unix_socket_serves_and_is_removed() {
 #[test]
 fn the_socket_of_a_killed_server_is_replaced_and_of_a_live_one_is_not() {
     let (dbpath, sockets) = (temporary_dbpath(), temporary_dbpath());
-    let mut port = "0".to_owned();
+    let port = fixed_port().to_string();
     let flags = |dbpath: &Path, port: &str| {
         let flags = ["--dbpath", flag(dbpath), "--port", port, "--unix-socket-prefix", flag(sockets.path())];
         flags.map(str::to_owned).to_vec()
@@ -358,7 +358,6 @@ fn the_socket_of_a_killed_server_is_replaced_and_of_a_live_one_is_not() {
     };
     let mut server = run(dbpath.path(), &port);
     let socket = socket_of(sockets.path(), &server);
-    port = server.address().port().to_string();
     server.kill();
     assert!(socket.exists());
     let server = run(dbpath.path(), &port);
@@ -376,12 +375,11 @@ fn the_socket_of_a_killed_server_is_replaced_and_of_a_live_one_is_not() {
 /// Each family has its own socket, so that a server can listen on all addresses of both at once.
 #[test]
 fn both_families_are_served_on_all_addresses() {
-    let Ok(free) = TcpListener::bind("[::1]:0") else {
+    if TcpListener::bind("[::1]:0").is_err() {
         eprintln!("this machine has no IPv6");
         return;
-    };
-    let port = free.local_addr().expect("bound").port();
-    drop(free);
+    }
+    let port = fixed_port();
     for addresses in
         [&["--bind-ip", "::,0.0.0.0", "--ipv6"][..], &["--bind-ip", "0.0.0.0,::"], &["--bind-ip-all", "--ipv6"]]
     {

@@ -235,7 +235,43 @@ fn a_newer_format_is_refused() {
     let manifest = dbpath.path().join("manifest.bson");
     fs::write(&manifest, [&crc32c::crc32c(&newer).to_le_bytes()[..], &newer].concat()).expect("written");
     let words = format!("{}: data directory has format version 99, this program reads ", manifest.display());
-    assert_refused_untouched(dbpath.path(), &[&words]);
+    assert_refused_untouched(dbpath.path(), &[&words, "a later version of Bunko wrote it: start that version"]);
+    let before = files(dbpath.path());
+    let (is_ready, told) = checked(dbpath.path());
+    assert!(!is_ready && told.contains("format 99") && told.contains("start that version"), "{told}");
+    assert_eq!(files(dbpath.path()), before);
+}
+
+/// Whether a start would succeed, and the output of `bunko upgrade --check`.
+fn checked(dbpath: &Path) -> (bool, String) {
+    let mut command = std::process::Command::new(binary());
+    let output = command.args(["upgrade", "--check", "--dbpath"]).arg(dbpath).output().expect("runs");
+    (output.status.success(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+}
+
+#[test]
+fn a_check_before_an_upgrade_says_what_a_start_would_do() {
+    let dbpath = temporary_dbpath();
+    assert!(!checked(&dbpath.path().join("missing")).0);
+    assert!(!checked(dbpath.path()).0, "it is empty");
+    let mut server = start(dbpath.path());
+    insert(&server, 0..10);
+    let (is_ready, told) = checked(dbpath.path());
+    assert!(is_ready && told.contains("lsm") && told.contains("leave the format as it is"), "{told}");
+    server.stop();
+    // Files of the repository lack the zeros at their ends.
+    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("../conformance/data_directories/5/mmap");
+    let lengths = fs::read_to_string(old.join("lengths.txt")).expect("readable");
+    let length = lengths.lines().find_map(|line| line.strip_prefix("manifest.bson ")).expect("a length");
+    let mut manifest = fs::read(old.join("manifest.bson")).expect("readable");
+    manifest.resize(length.parse().expect("a number"), 0);
+    let copy = temporary_dbpath();
+    fs::write(copy.path().join("manifest.bson"), manifest).expect("written");
+    let (is_ready, told) = checked(copy.path());
+    assert!(
+        is_ready && told.contains("format 5") && told.contains("mmap") && told.contains("make it format"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -362,17 +398,16 @@ fn sigterm_ends_in_order_and_the_log_says_so() {
     let dbpath = temporary_dbpath();
     let mut server = start(dbpath.path());
     let uri = format!("mongodb://{}/", server.address());
-    assert!(
-        server.output_tail().contains(&format!("\"msg\":\"Waiting for connections\",\"attr\":{{\"uri\":\"{uri}\""))
-    );
+    server.logged(&format!("\"msg\":\"Waiting for connections\",\"attr\":{{\"uri\":\"{uri}\""));
     insert(&server, 0..10);
     // Neither an idle connection nor half a request delays the shutdown.
     let _idle = Peer::connect(server.address());
     let mut half = Peer::connect(server.address());
     half.send(&[100, 0, 0]);
     server.stop();
+    server.logged("\"reason\":\"SIGTERM\"");
+    server.logged("log closed");
     let log = server.output_tail();
-    assert!(log.contains("\"reason\":\"SIGTERM\""), "{log}");
     assert!(log.trim_end().ends_with("\"msg\":\"Shutting down: checkpoint written, log closed\"}"), "{log}");
     half.assert_closed("the server is gone");
     let server = start(dbpath.path());

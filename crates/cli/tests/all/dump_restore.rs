@@ -27,7 +27,7 @@ fn contents(connection: &mut Connection, database: &str) -> Vec<(String, Vec<Doc
 }
 
 #[test]
-fn what_mongodump_wrote_is_restored_in_all_three_forms() {
+fn dumps_of_mongodump_are_restored_in_all_three_forms() {
     let running = Running::start();
     let mut connection = connect(running.address());
     let forms = [archive(&fixture("fixture.archive")), archive(&fixture("fixture.archive.gz"))];

@@ -240,6 +240,6 @@ fn survive(engine: &str) {
 }
 
 #[test]
-fn what_is_sent_again_is_done_once() {
+fn a_write_that_is_sent_again_is_done_once() {
     durable_engines().into_iter().for_each(survive);
 }

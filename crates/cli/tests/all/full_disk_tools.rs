@@ -184,7 +184,7 @@ fn a_dump_that_cannot_begin_leaves_nothing() {
         assert_eq!(left, 0, "{to:?}");
         disk.make_room();
         let said = succeeded(&dump(&["--resume"]));
-        assert!(said.contains("nothing to go on with, so the dump begins anew"), "{said}");
+        assert!(said.contains("nothing to continue, so the dump starts over"), "{said}");
         disk.check_whole(from);
         let _ = fs::remove_file(path).or_else(|_| fs::remove_dir_all(path));
     }
@@ -208,7 +208,7 @@ fn a_restore_into_a_directory_that_finds_no_room_goes_on_when_there_is() {
         disk.make_room();
         disk.leave(LEFT_FOR_RESTORES);
         let said = refused(&restore(&["--resume"]));
-        let words = ["begins anew", "no space left", "OutOfDiskSpace", "shop.archive.restore-resume says how far"];
+        let words = ["starts over", "no space left", "OutOfDiskSpace", "shop.archive.restore-resume says how far"];
         assert!(said.contains(text(&data)) && words.iter().all(|word| said.contains(word)), "{flags:?}: {said}");
         disk.make_room();
         check_restored(&succeeded(&restore(&["--resume"])));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-const DOCUMENTS: i32 = 12_000;
+const DOCUMENTS: i32 = 6_000;
 const DOCUMENTS_PER_INSERT: i32 = 1000;
 /// Delays between the start of a build and the kill. Any moment is a good one: a busy machine only chooses another.
 const KILLED_AFTER: [Duration; 3] = [Duration::from_millis(15), Duration::from_millis(60), Duration::from_millis(140)];
@@ -24,6 +24,8 @@ const CREATE: &str = "{createIndexes: 'c', indexes: [{key: {k: 1}, name: 'k_1', 
                       {key: {at: '2d'}, name: 'at_2d'}, {key: {'more.$**': 1}, name: 'more'}, \
                       {key: {g: 1, '$**': 1}, wildcardProjection: {more: 1}, name: 'g_1_more'}]}";
 const INDEXES: i32 = 10;
+/// Documents of the test in which most expire.
+const EXPIRING: i32 = 12_000;
 /// Minimum number of documents that expire in a round before the process is killed.
 const EXPIRED_BY_ROUND: i64 = 700;
 /// Indexes of the kinds for which a write derives many keys.
@@ -38,7 +40,11 @@ fn run(connection: &mut Connection, command: &str) -> Result<DocumentBuf, Client
 }
 
 fn fill(connection: &mut Connection) {
-    for first in (0..DOCUMENTS).step_by(DOCUMENTS_PER_INSERT as usize) {
+    fill_with(connection, DOCUMENTS);
+}
+
+fn fill_with(connection: &mut Connection, documents: i32) {
+    for first in (0..documents).step_by(DOCUMENTS_PER_INSERT as usize) {
         let mut documents = String::new();
         for id in first..first + DOCUMENTS_PER_INSERT {
             let (next, group) = (id + 1, id % 7);
@@ -174,7 +180,7 @@ fn insert_until_gone(mut connection: Connection, first: i32) -> i64 {
 }
 
 #[test]
-fn what_expires_goes_for_good_through_kill_9() {
+fn expired_documents_stay_deleted_after_kill_9() {
     for engine in durable_engines() {
         let dbpath = temporary_dbpath();
         let expired = format!("{{until: {{$lt: {LATER}}}}}");
@@ -185,7 +191,7 @@ fn what_expires_goes_for_good_through_kill_9() {
             let address = server.address();
             let mut connection = connect(address);
             if round == 0 {
-                fill(&mut connection);
+                fill_with(&mut connection, EXPIRING);
                 run(&mut connection, CREATE).expect("created");
                 let later = format!(
                     "{{update: 'c', updates: [{{q: {{g: 0}}, u: {{$set: {{until: {LATER}}}}}, multi: true}}]}}"
@@ -215,7 +221,7 @@ fn what_expires_goes_for_good_through_kill_9() {
             if let Some(killed_after) = KILLED_AFTER.get(round) {
                 assert!(before > 0, "{what}: nothing is left to expire");
                 let (building, inserting) = (connect(address), connect(address));
-                let first = DOCUMENTS * (2 + round as i32);
+                let first = EXPIRING * (2 + round as i32);
                 let inserter = std::thread::spawn(move || insert_until_gone(inserting, first));
                 wait_until(&format!("{what}: documents expire"), || {
                     count(&mut connection, &expired) <= before - EXPIRED_BY_ROUND

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 /// Longest wait for a message of the server.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Makes standard input descriptor 3, as a manager would, for the program in the arguments.
 const HAND_OVER: &str = r#"exec 3<&0 </dev/null; export LISTEN_PID=$$; exec "$@""#;
 

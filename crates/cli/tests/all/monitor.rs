@@ -10,8 +10,7 @@ use std::net::TcpStream;
 
 /// The monitor's address, from the server's log.
 fn monitor(server: &Server) -> String {
-    let log = server.output_tail();
-    let line = log.lines().find(|line| line.contains("The monitor serves")).unwrap_or_else(|| panic!("{log}"));
+    let line = server.logged("The monitor serves");
     let (_, rest) = line.split_once("\"address\":\"").expect("the line names the address");
     rest.split('"').next().expect("quoted").to_owned()
 }
@@ -107,7 +106,7 @@ fn only_users_with_the_privilege_read_metrics() {
         assert_eq!(asked(wrong), "401", "{wrong}");
     }
     assert!(!server.output_tail().contains("p:w"), "{}", server.output_tail());
-    assert!(server.output_tail().contains("the password is wrong"), "{}", server.output_tail());
+    server.logged("the password is wrong");
     // A login that is remembered has no more rights than its user.
     assert_eq!(asked("watch:p:w"), "200");
     run(&server, root, "{revokeRolesFromUser: 'watch', roles: ['clusterMonitor']}");

@@ -61,7 +61,7 @@ fn one_database_is_dumped_and_restored_with_rights_on_that_alone() {
 
 /// A dump of a whole server also contains databases that this user may not write.
 #[test]
-fn what_is_not_chosen_out_of_a_whole_dump_is_not_touched() {
+fn collections_that_are_not_chosen_from_a_dump_are_not_touched() {
     let (running, address) = restricted();
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("whole.archive");

@@ -27,7 +27,7 @@ fn memory_leaves_nothing_and_says_so() {
     let dbpath = directory.path().join("data");
     let mut server = start("memory", &dbpath);
     let warning = "keeps nothing on disk: data will not survive the end of this process";
-    assert!(server.output_tail().contains(warning), "{}", server.output_tail());
+    server.logged(warning);
     insert(&server);
     let mut peer = Peer::connect(server.address());
     assert_eq!(peer.text("test", "{count: 't'}"), "{n: 100, ok: 1.0}");
@@ -65,6 +65,7 @@ fn a_data_file_cut_under_the_map_is_a_clean_death() {
     assert_eq!(server.terminate().code(), Some(BUS_ERROR_STATUS), "{}", server.output_tail());
     // The process has ended already; `kill` reads the rest of its output.
     server.kill();
+    server.logged("SIGBUS");
     let output = server.output_tail();
     let last = output.lines().last().unwrap_or_default();
     assert!(last.starts_with("bunko: ") && last.contains("SIGBUS"), "{output}");
@@ -72,7 +73,7 @@ fn a_data_file_cut_under_the_map_is_a_clean_death() {
 }
 
 #[test]
-fn what_a_pipeline_put_on_disk_goes_with_a_kill() {
+fn spilled_data_goes_with_a_kill() {
     let dbpath = temporary_dbpath();
     let mut server = start("lsm", dbpath.path());
     let mut peer = Peer::connect(server.address());

@@ -65,7 +65,7 @@ fn threads(running: &Running) -> usize {
 }
 
 #[test]
-fn a_thousand_who_wait_hold_no_thread_and_all_hear() {
+fn a_thousand_waiting_cursors_hold_no_thread_and_are_all_woken() {
     let running = with_capped();
     let mut peers: Vec<_> = (0..WAITING).map(|_| waiting(&running).0).collect();
     wait_until("all wait", || get_mores(&running).len() == WAITING);
@@ -77,7 +77,7 @@ fn a_thousand_who_wait_hold_no_thread_and_all_hear() {
         let cursor = reply.as_ref().get("cursor").and_then(ValueRef::as_document).expect("a batch");
         assert_eq!(cursor.get("nextBatch").and_then(ValueRef::as_array).map(|batch| batch.iter().count()), Some(1));
     }
-    assert!(get_mores(&running).is_empty());
+    wait_until("no operation is left", || get_mores(&running).is_empty());
 }
 
 #[test]
@@ -114,17 +114,20 @@ fn whatever_kills_a_wait_is_heard_at_once() {
     admin(&format!("{{killOp: 1, op: {}}}", get_mores(&running)[0]));
     assert_eq!(answer(&mut peer), 11601, "Interrupted");
 
+    wait_until("the operation is gone", || get_mores(&running).is_empty());
     let (mut peer, cursor) = waiting(&running);
     wait_until("it waits", || get_mores(&running).len() == 1);
     running.peer().run("test", &format!("{{killCursors: 'log', cursors: [NumberLong('{cursor}')]}}"));
     assert_eq!(answer(&mut peer), 237, "CursorKilled");
 
+    wait_until("the operation is gone", || get_mores(&running).is_empty());
     let (mut renamed, _) = waiting(&running);
     wait_until("it waits", || get_mores(&running).len() == 1);
     admin("{renameCollection: 'test.log', to: 'test.other'}");
     assert_eq!(answer(&mut renamed), 175, "QueryPlanKilled");
     admin("{renameCollection: 'test.other', to: 'test.log'}");
 
+    wait_until("the operation is gone", || get_mores(&running).is_empty());
     let (mut dropped, _) = waiting(&running);
     wait_until("it waits", || get_mores(&running).len() == 1);
     running.peer().run("test", "{drop: 'log'}");
@@ -149,7 +152,7 @@ fn a_client_that_goes_away_leaves_nothing() {
 }
 
 #[test]
-fn a_server_that_stops_waits_for_nobody_who_waits() {
+fn a_server_that_stops_does_not_wait_for_waiting_cursors() {
     let mut running = with_capped();
     let (mut peer, _) = waiting(&running);
     wait_until("it waits", || get_mores(&running).len() == 1);

@@ -1,4 +1,4 @@
-//! Flags of dump and restore that would have no effect are refused, before a server is contacted or a file is created.
+//! Flags of dump, restore, import and export that would have no effect are refused, before a server is contacted or a file is created.
 
 use crate::peer::{Running, binary};
 use crate::tool::{self, Dumped, archive, connect, fixture, insert, succeed, text, write_archive};
@@ -105,7 +105,64 @@ fn a_restore_refuses_what_it_would_ignore() {
 }
 
 #[test]
-fn what_asks_no_server_or_restores_nothing_refuses_what_is_for_that() {
+fn an_import_refuses_what_it_would_ignore() {
+    let cases: &[(&[&str], i32, [&str; 2])] = &[
+        (&["--type=xml", "f"], USAGE, ["--type", "xml"]),
+        (&["--headerline", "f"], FAILED, ["--headerline", "--type csv"]),
+        (&["--ignoreBlanks", "--type=bson", "f"], FAILED, ["--ignoreBlanks", "--type csv"]),
+        (&["--jsonArray", "--type=csv", "--headerline", "f"], FAILED, ["--jsonArray", "--type json"]),
+        (&["--jsonArray", "--type=bson", "f"], FAILED, ["--jsonArray", "--type json"]),
+        (&["--type=csv", "f"], FAILED, ["--headerline", "--fieldFile"]),
+        (&["--type=csv", "--headerline", "--fields=a", "f"], USAGE, ["--headerline", "--fields"]),
+        (&["--type=csv", "--headerline", "--parseGrace=stop", "f"], USAGE, ["required", "--columnsHaveTypes"]),
+        (&["--mode=insert", "--upsertFields=a", "f"], FAILED, ["--upsertFields", "--mode"]),
+        (&["--mode=delete", "--upsertFields=a", "--resume=s", "f"], FAILED, ["--resume", "--mode delete"]),
+        (
+            &["--mode=delete", "--bypassDocumentValidation", "f"],
+            FAILED,
+            ["--bypassDocumentValidation", "--mode delete"],
+        ),
+        (&["--collection=c", "--resume=s"], FAILED, ["--resume", "standard input"]),
+        (
+            &["--maintainInsertionOrder", "--numInsertionWorkers=2", "f"],
+            FAILED,
+            ["--numInsertionWorkers", "--maintain"],
+        ),
+        (&["--type=parquet", "f"], USAGE, ["--type", "not supported yet"]),
+        (&["--type=xml", "f"], USAGE, ["--type", "json, csv, tsv and bson"]),
+        (&["--numInsertionWorkers=65", "f"], FAILED, ["--numInsertionWorkers", "64"]),
+        (&["--file=f", "f"], USAGE, ["--file", "[FILE]"]),
+        (&["--uri=mongodb://h/a", "--db=b", "f"], FAILED, ["--db b", "'a'"]),
+        (&["--writeConcern=51", "f"], FAILED, ["--writeConcern", "51"]),
+    ];
+    for (arguments, status, words) in cases {
+        refused(&[&["import"], *arguments].concat(), *status, *words);
+    }
+}
+
+#[test]
+fn an_export_refuses_what_it_would_ignore() {
+    let cases: &[(&[&str], i32, [&str; 2])] = &[
+        (&["--db=a"], USAGE, ["required", "--collection"]),
+        (&["-c=c", "--type=xml"], USAGE, ["--type", "json, csv, tsv, bson and parquet"]),
+        (&["-c=c", "--type=csv"], FAILED, ["--type csv", "--fields"]),
+        (&["-c=c", "--type=parquet", "--fields=a,b,a"], FAILED, ["--type parquet", "twice"]),
+        (&["-c=c", "--type=csv", "--fields=a", "--pretty"], FAILED, ["--pretty", "--type json"]),
+        (&["-c=c", "--type=bson", "--jsonFormat=relaxed"], FAILED, ["--jsonFormat", "--type json"]),
+        (&["-c=c", "--noHeaderLine"], FAILED, ["--noHeaderLine", "--type csv"]),
+        (&["-c=c", "--query={}", "--queryFile=f"], USAGE, ["--query", "--queryFile"]),
+        (&["-c=c", "--query={"], FAILED, ["--query", "line 1"]),
+        (&["-c=c", "--forceTableScan", "--sort={\"a\": 1}"], FAILED, ["--forceTableScan", "--sort"]),
+        (&["-c=c", "--fields=a..b"], FAILED, ["--fields", "empty"]),
+        (&["-c=c", "--dbpath=d", "--readPreference=secondary"], USAGE, ["--dbpath", "--readPreference"]),
+    ];
+    for (arguments, status, words) in cases {
+        refused(&[&["export"], *arguments].concat(), *status, *words);
+    }
+}
+
+#[test]
+fn commands_without_a_server_or_a_restore_refuse_flags_for_them() {
     let of_lists = [
         "--uri=mongodb://h",
         "--host=h",
@@ -210,7 +267,7 @@ fn a_database_in_the_connection_string_is_the_one_that_is_meant() {
 
 /// The report of a failed restore, with `--quiet` and as JSON.
 #[test]
-fn what_is_wrong_is_told_in_quiet_and_as_json() {
+fn errors_are_reported_in_quiet_and_as_json() {
     let running = Running::start();
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("archive");

@@ -61,7 +61,7 @@ fn users_and_roles_are_left_out_of_trials() {
 }
 
 #[test]
-fn what_cannot_be_tried_is_refused() {
+fn settings_that_cannot_be_tried_are_refused() {
     let running = Running::start();
     let mut connection = connect(running.address());
     assert!(fail("restore", running.address(), &["--tune", "--archive"]).contains("standard input"));

@@ -289,7 +289,7 @@ fn without_indexes_and_aggregate(command: DocumentRef<'_>) -> Option<DocumentBuf
 }
 
 #[test]
-fn what_a_server_lacks_is_skipped_by_name() {
+fn features_that_a_server_lacks_are_skipped_by_name() {
     let _alone = alone();
     let server = Measured::start();
     let port = proxy::start(server.server.address(), without_indexes_and_aggregate);

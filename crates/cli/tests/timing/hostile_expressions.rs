@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const MAX_TIME_MS_EXPIRED: i32 = 50;
 /// Maximum time that a command may take on a busy machine if it was told to end after half a second.
 const ENDED: Duration = Duration::from_secs(4);
-/// Longest wait of a bystander beside them, on a busy machine with fewer cores than such commands.
+/// Longest wait of another client meanwhile, on a busy machine with fewer cores than such commands.
 const BYSTANDER: Duration = Duration::from_millis(750);
 
 /// An expression that takes years.
@@ -51,7 +51,7 @@ fn parsed(text: &str) -> DocumentBuf {
 }
 
 #[test]
-fn endless_expressions_end_in_time_and_hold_nobody_up() {
+fn endless_expressions_end_in_time_and_hold_up_no_client() {
     let _alone = alone();
     let running = Running::start();
     let is_over = AtomicBool::new(false);
@@ -89,7 +89,7 @@ fn endless_expressions_end_in_time_and_hold_nobody_up() {
 }
 
 #[test]
-fn what_becomes_too_large_or_too_deep_is_answered() {
+fn values_that_become_too_large_or_too_deep_are_answered() {
     let _alone = alone();
     let running = Running::start();
     let mut peer = running.peer();

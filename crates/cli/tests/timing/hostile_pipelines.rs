@@ -2,32 +2,22 @@
 //! limit, and a bystander's pings are answered meanwhile. Prints the cost of each.
 
 use crate::alone;
+use crate::bystander::Bystander;
 use crate::peer::{Peer, Running, code, command, first_batch};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const DATABASE: &str = "peer";
-/// Maximum memory of the server: a stage may hold 100 MB. While it builds a value from them it holds them twice, and
-/// the reply besides.
+/// Maximum memory of the server: a stage may hold 100 MB. While the server builds a value from them, it holds them
+/// twice, and the reply too.
 const MEMORY_MAX_BYTES: u64 = 320 << 20;
-/// Longest wait of a bystander, for half of the pings and for 95 of 100, on a machine with other load.
+/// Longest wait of a bystander, for half of the pings and for 95 of 100.
 const PING_MEDIAN: Duration = Duration::from_millis(20);
 const PING_MOST: Duration = Duration::from_millis(100);
 
 const MAX_TIME_MS_EXPIRED: i32 = 50;
 /// Longest time of a reply from a server that is not optimised.
 const PATIENCE: Duration = Duration::from_mins(2);
-
-/// Stops the bystander, also if the test fails.
-struct Over<'b>(&'b AtomicBool);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
 
 /// Expected outcome of a pipeline.
 enum End {
@@ -143,53 +133,35 @@ fn peak_bytes(running: &Running) -> u64 {
 }
 
 #[test]
-fn pipelines_that_want_too_much_end_within_their_memory_and_hold_nobody_up() {
+fn pipelines_that_want_too_much_end_within_their_memory_and_hold_up_no_client() {
     let _alone = alone();
     let running = Running::start();
     let mut peer = running.peer();
     peer.be_patient(PATIENCE);
     fill(&mut peer);
-    let (is_over, pings) = (AtomicBool::new(false), Mutex::new(Vec::new()));
-    let taken = || std::mem::take(&mut *pings.lock().unwrap_or_else(PoisonError::into_inner));
-    std::thread::scope(|scope| {
-        let bystander = scope.spawn(|| {
-            let mut peer = running.peer();
-            while !is_over.load(Ordering::Relaxed) {
-                let began = Instant::now();
-                assert_eq!(peer.text("admin", "{ping: 1}"), "{ok: 1.0}");
-                pings.lock().unwrap_or_else(PoisonError::into_inner).push(began.elapsed());
-                std::thread::sleep(Duration::from_millis(5));
-            }
-        });
-        let over = Over(&is_over);
-        let (mut all, mut complaints) = (Vec::new(), Vec::new());
-        for case in cases() {
-            let _ = (peak_bytes(&running), taken());
-            let (before, began) = (running.resident_bytes(), Instant::now());
-            let max_time_ms = if matches!(case.end, End::OutOfTime) { 2_000 } else { 0 };
-            let reply = run(&mut peer, case.over, &case.pipeline, max_time_ms);
-            let (took, own) = (began.elapsed(), taken());
-            let more = peak_bytes(&running).saturating_sub(before);
-            let slowest = own.iter().max().copied().unwrap_or_default();
-            println!("{}: {took:.1?}, {} MB more, the slowest ping {slowest:.1?}", case.name, more >> 20);
-            all.extend(own);
-            match case.end {
-                End::Answer(answer) if is_ok(reply.as_ref()) && first_batch(&reply) == [answer] => {}
-                End::Code(expected) if !is_ok(reply.as_ref()) && code(reply.as_ref()) == expected => {}
-                End::OutOfTime if code(reply.as_ref()) == MAX_TIME_MS_EXPIRED => {}
-                _ => complaints.push(format!("{}: {reply:?}", case.name)),
-            }
-            if more > MEMORY_MAX_BYTES {
-                complaints.push(format!("{}: {} MB", case.name, more >> 20));
-            }
+    let bystander = Bystander::start(running.address());
+    let mut complaints = Vec::new();
+    for case in cases() {
+        peak_bytes(&running);
+        let (before, began) = (running.resident_bytes(), Instant::now());
+        let max_time_ms = if matches!(case.end, End::OutOfTime) { 2_000 } else { 0 };
+        let reply = run(&mut peer, case.over, &case.pipeline, max_time_ms);
+        let took = began.elapsed();
+        let more = peak_bytes(&running).saturating_sub(before);
+        println!("{}: {took:.1?}, {} MB more", case.name, more >> 20);
+        match case.end {
+            End::Answer(answer) if is_ok(reply.as_ref()) && first_batch(&reply) == [answer] => {}
+            End::Code(expected) if !is_ok(reply.as_ref()) && code(reply.as_ref()) == expected => {}
+            End::OutOfTime if code(reply.as_ref()) == MAX_TIME_MS_EXPIRED => {}
+            _ => complaints.push(format!("{}: {reply:?}", case.name)),
         }
-        drop(over);
-        bystander.join().expect("the bystander is served");
-        assert!(complaints.is_empty(), "{}", complaints.join("\n"));
-        all.sort();
-        let quantile = |percent: usize| all[(all.len() * percent / 100).min(all.len() - 1)];
-        println!("{} pings: median {:.1?}, 95 of 100 within {:.1?}", all.len(), quantile(50), quantile(95));
-        assert!(quantile(50) < PING_MEDIAN && quantile(95) < PING_MOST, "the bystander waits");
-    });
+        if more > MEMORY_MAX_BYTES {
+            complaints.push(format!("{}: {} MB", case.name, more >> 20));
+        }
+    }
+    let pings = bystander.stop();
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    println!("{pings}");
+    pings.assert_quick(PING_MEDIAN, PING_MOST);
     running.assert_serves();
 }

@@ -99,7 +99,7 @@ fn commands() -> Vec<(&'static str, DocumentBuf)> {
 }
 
 #[test]
-fn what_is_large_ends_soon_and_keeps_nobody_waiting() {
+fn large_updates_end_soon_and_keep_no_client_waiting() {
     let _alone = alone();
     let running = Running::start();
     let mut peer = running.peer();

@@ -1,7 +1,8 @@
-//! Tests that measure how long a server, a tool or the lab takes, or that disturb all others. They are no part of the
-//! binary `all`, whose tests run beside each other: here each test runs alone.
+//! Tests that measure how long a server, a tool or the lab takes, or that disturb all others. They are not part of the
+//! binary `all`, whose tests run at the same time: here each test runs alone.
 
 mod bench_runs;
+mod bystander;
 mod grinder;
 mod hostile_expressions;
 mod hostile_pipelines;

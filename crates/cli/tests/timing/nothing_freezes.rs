@@ -84,7 +84,7 @@ fn kill_all(running: &Running) {
 }
 
 #[test]
-fn small_hostile_commands_keep_nobody_waiting() {
+fn small_hostile_commands_keep_no_client_waiting() {
     let _alone = alone();
     let running = with_many();
     for text in hostile_commands() {
@@ -124,7 +124,7 @@ fn waits_of(bystander: &mut Peer, ids: Range<i32>) -> (Duration, Duration) {
 fn hundreds_of_long_commands_leave_the_processors_to_small_ones() {
     let _alone = alone();
     const HOSTILE: usize = 300;
-    /// It would be about a hundred milliseconds if all commands had equal priority.
+    /// The limit of the median wait, which would be about a hundred milliseconds if all commands had equal priority.
     const MEDIAN: Duration = Duration::from_millis(80);
     let running = with_many();
     let hostile = format!("{{find: 'many', projection: {{a: {HARD}}}}}");
@@ -140,7 +140,7 @@ fn hundreds_of_long_commands_leave_the_processors_to_small_ones() {
 }
 
 #[test]
-fn what_begins_anew_is_counted_once() {
+fn commands_that_begin_again_are_counted_once() {
     let _alone = alone();
     let running = Running::start();
     let mut peer = running.peer();
@@ -179,7 +179,7 @@ fn sigterm_ends_what_runs() {
 }
 
 #[test]
-fn who_waits_for_a_build_keeps_nobody_waiting() {
+fn clients_that_wait_for_a_build_keep_no_other_waiting() {
     let _alone = alone();
     let running = Running::start();
     let mut peer = running.peer();
@@ -272,7 +272,7 @@ fn a_reply_that_is_no_document_any_more_is_refused() {
 }
 
 #[test]
-fn the_lock_of_fsync_waits_for_what_writes_and_for_nothing_else() {
+fn the_lock_of_fsync_waits_for_writers_only() {
     let _alone = alone();
     let running = with_many();
     let filter = format!("{{$expr: {{$lt: [{HARD}, 0]}}}}");

@@ -1,9 +1,9 @@
-//! Scripts of clients: a hundred endless scripts beside a client that pings, and a server that runs no scripts.
+//! Scripts of clients: a hundred endless scripts while a client pings, and a server that runs no scripts.
 
 use crate::alone;
+use crate::bystander::Bystander;
 use crate::peer::{Peer, Running, binary, code};
 use bunko_testkit::process::{Server, temporary_dbpath};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// `MaxTimeMSExpired` or `JSInterpreterFailure`, of the command or of its statement.
@@ -43,22 +43,12 @@ fn commands(script: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_hundred_scripts_hold_nobody_up() {
+fn a_hundred_scripts_hold_up_no_client() {
     let _alone = alone();
     let running = Running::start();
     let hostile: Vec<String> = HOSTILE.iter().flat_map(|script| commands(script)).collect();
-    let is_over = AtomicBool::new(false);
-    let mut pings = std::thread::scope(|scope| {
-        let bystander = scope.spawn(|| {
-            let (mut peer, mut pings) = (running.peer(), Vec::new());
-            while !is_over.load(Ordering::Relaxed) {
-                let began = Instant::now();
-                peer.text("peer", "{ping: 1}");
-                pings.push(began.elapsed());
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            pings
-        });
+    let bystander = Bystander::start(running.address());
+    std::thread::scope(|scope| {
         let scripts: Vec<_> = (0..100)
             .map(|index| {
                 let (text, running) = (&hostile[index % hostile.len()], &running);
@@ -71,15 +61,11 @@ fn a_hundred_scripts_hold_nobody_up() {
             })
             .collect();
         let ended: Vec<_> = scripts.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
-        is_over.store(true, Ordering::Relaxed);
-        let pings = bystander.join().expect("every ping is answered");
         assert!(ended.iter().all(Result::is_ok), "a script did not end as it should");
-        pings
     });
-    pings.sort();
-    let most = pings[pings.len() * 95 / 100];
-    println!("{} pings, 95 of 100 within {most:?}, the slowest {:?}", pings.len(), pings[pings.len() - 1]);
-    assert!(most < PATIENCE, "a bystander waits: {most:?}");
+    let pings = bystander.stop();
+    println!("{pings}");
+    pings.assert_quick(PATIENCE, PATIENCE);
 }
 
 #[test]

@@ -6,11 +6,10 @@ use crate::peer::{Running, binary};
 use crate::tool::{self, fail, text};
 use bunko_bench::DATABASE;
 use bunko_testkit::patience::wait_until;
-use bunko_testkit::process::exit_of;
+use bunko_testkit::process::{exit_of, fixed_port};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::Read;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
@@ -66,13 +65,13 @@ fn a_folder_that_is_no_dump_is_not_restored() {
     fs::write(directory.path().join("notes.txt"), "notes").expect("written");
     let refused = |path: &Path, flags: &[&str]| fail("restore", running.address(), &[flags, &[text(path)]].concat());
     let error = refused(directory.path(), &[]);
-    assert!(error.contains("is no dump") && error.contains(text(directory.path())), "{error}");
+    assert!(error.contains("is not a dump") && error.contains(text(directory.path())), "{error}");
     let error = refused(&directory.path().join("photos"), &["-d", "x"]);
-    assert!(error.contains("is no dump"), "{error}");
+    assert!(error.contains("is not a dump"), "{error}");
     let dump = directory.path().join("dump");
     tool::succeed("dump", running.address(), &["-d", "peer", "-o", text(&dump)]);
     let error = refused(&dump.join("peer"), &["--drop"]);
-    assert!(error.contains("is no dump") && error.contains("--db"), "{error}");
+    assert!(error.contains("is not a dump") && error.contains("--db"), "{error}");
     tool::succeed("restore", running.address(), &["--drop", "-d", "peer", text(&dump.join("peer"))]);
 }
 
@@ -178,7 +177,7 @@ fn the_lab_gives_up_and_ends_when_asked() {
 fn a_server_that_is_not_there_is_told_soon() {
     let _alone = alone();
     // A port without a listener.
-    let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
+    let port = fixed_port();
     let command = |arguments: &[&str]| {
         let mut command = Command::new(binary());
         command.args(arguments).args(["--port", &port.to_string(), "--server-timeout", "1"]);

@@ -1,6 +1,8 @@
 //! How clients reach the server: addresses, limits, TLS and the Unix socket.
 
-use super::{Kind, PLAIN, Setting, Value, any_text, tls};
+use super::{Kind, PLAIN, Setting, Value, any_text};
+use crate::configuration::host_port;
+use crate::configuration::tls_versions::parse_disabled_protocols;
 use bunko_access::AddressRange;
 use bunko_wire::Compressor;
 
@@ -56,7 +58,7 @@ pub const MAX_CONNECTIONS: Setting = Setting {
     keys: &["net.maxIncomingConnections"],
     flag: "max-connections",
     mongod_flag: Some("maxConns"),
-    help: "Most connections at once [default: 65536]",
+    help: "Maximum number of connections at once [default: 65536]",
     value_name: "COUNT",
     kind: Kind::Whole(1..=1_000_000),
     default: |_| Some(Value::Whole(65_536)),
@@ -66,7 +68,7 @@ pub const CONNECTIONS_OVERRIDE: Setting = Setting {
     keys: &["net.maxIncomingConnectionsOverride"],
     flag: "max-connections-override",
     mongod_flag: Some("maxConnsOverride"),
-    help: "Addresses and ranges in CIDR notation, comma-separated, that limits on connections do not concern",
+    help: "Addresses and ranges in CIDR notation, comma-separated, to which no limits on connections apply",
     value_name: "RANGES",
     kind: Kind::List(|text| parse_range(text).map(drop)),
     ..PLAIN
@@ -74,7 +76,7 @@ pub const CONNECTIONS_OVERRIDE: Setting = Setting {
 pub const CONNECTIONS_BY_ADDRESS: Setting = Setting {
     keys: &["net.maxIncomingConnectionsPerAddress"],
     flag: "max-connections-per-address",
-    help: "Most connections at once from one address, or one network of 64 bits of IPv6 [default: no limit]",
+    help: "Maximum number of connections at once from one address, or one network of 64 bits of IPv6 [default: no limit]",
     value_name: "COUNT",
     kind: Kind::Whole(1..=1_000_000),
     ..PLAIN
@@ -94,6 +96,22 @@ pub const MONITOR_BIND_IP: Setting = Setting {
     value_name: "ADDRESSES",
     kind: Kind::Text(any_text),
     default: |configuration| configuration.given(&MONITOR_PORT).map(|_| Value::Text("127.0.0.1".into())),
+    ..PLAIN
+};
+pub const CONSOLE: Setting = Setting {
+    keys: &["net.console"],
+    flag: "console",
+    help: "Serve a page for browsers that shows what the server does; on other addresses than 127.0.0.1, [::1] and \
+           localhost it needs TLS and --auth; 0 takes a free port [default: none]",
+    value_name: "[HOST:]PORT",
+    kind: Kind::Text(|text| host_port::parse(text).map(drop)),
+    ..PLAIN
+};
+pub const CONSOLE_REPORTS: Setting = Setting {
+    keys: &["net.consoleReports"],
+    flag: "console-reports",
+    help: "Directory whose reports of the lab (*.html) that page shows to users who have logged in [default: none]",
+    value_name: "DIR",
     ..PLAIN
 };
 pub const LOGIN_TIMEOUT_MS: Setting = Setting {
@@ -155,7 +173,7 @@ pub const TLS_WITHOUT_CERTIFICATES: Setting = Setting {
     keys: &["net.tls.allowConnectionsWithoutCertificates"],
     flag: "tls-allow-connections-without-certificates",
     mongod_flag: Some("tlsAllowConnectionsWithoutCertificates"),
-    help: "Take clients that show no certificate [default: false]",
+    help: "Accept clients that show no certificate [default: false]",
     value_name: "true|false",
     kind: Kind::Switch,
     default: |configuration| configuration.given(&TLS_CA_FILE).map(|_| Value::Switch(false)),
@@ -167,7 +185,17 @@ pub const TLS_DISABLED_PROTOCOLS: Setting = Setting {
     mongod_flag: Some("tlsDisabledProtocols"),
     help: "Versions of TLS to refuse, comma-separated: TLS1_2 or TLS1_3; TLS1_0 and TLS1_1 are always refused",
     value_name: "VERSIONS",
-    kind: Kind::Text(|text| tls::parse_disabled_protocols(text).map(drop)),
+    kind: Kind::Text(|text| parse_disabled_protocols(text).map(drop)),
+    ..PLAIN
+};
+pub const TLS_INVALID_HOSTNAMES: Setting = Setting {
+    keys: &["net.tls.allowInvalidHostnames"],
+    flag: "tls-allow-invalid-hostnames",
+    mongod_flag: Some("tlsAllowInvalidHostnames"),
+    help: "Connect to members of the set whose certificates name another host [default: false]",
+    value_name: "true|false",
+    kind: Kind::Switch,
+    default: |configuration| configuration.given(&TLS_CA_FILE).map(|_| Value::Switch(false)),
     ..PLAIN
 };
 pub const UNIX_SOCKET: Setting = Setting {

@@ -17,7 +17,7 @@ pub const KEY_FILE: Setting = Setting {
     keys: &["security.keyFile"],
     flag: "key-file",
     mongod_flag: Some("keyFile"),
-    help: "File with the key of a set's members, as mongod takes it; it turns --auth on, and has no other use yet",
+    help: "File with the key by which the members of a set log in to each other; it turns --auth on",
     value_name: "FILE",
     ..PLAIN
 };
@@ -25,7 +25,11 @@ pub const CLUSTER_AUTH_MODE: Setting = Setting {
     keys: &["security.clusterAuthMode"],
     flag: "cluster-auth-mode",
     mongod_flag: Some("clusterAuthMode"),
-    kind: Kind::Only { value: "keyFile", because: "a set has one member yet" },
+    help: "How members of a set log in to each other: keyFile, or x509 by certificates with the organization, unit and domain \
+           components of the server's own, which turns --auth on [default: keyFile]",
+    value_name: "MODE",
+    kind: Kind::Text(check_cluster_auth_mode),
+    default: |_| Some(Value::Text("keyFile".into())),
     ..PLAIN
 };
 pub const INSECURE: Setting = Setting {
@@ -60,7 +64,7 @@ pub const AUDIT_FORMAT: Setting = Setting {
     keys: &["auditLog.format"],
     flag: "audit-format",
     mongod_flag: Some("auditFormat"),
-    help: "How it is written: JSON, or to a file BSON [default: JSON]",
+    help: "Format of the audit log: JSON, or in a file BSON [default: JSON]",
     value_name: "NAME",
     kind: Kind::Text(check_audit_format),
     ..PLAIN
@@ -69,7 +73,7 @@ pub const AUDIT_PATH: Setting = Setting {
     keys: &["auditLog.path"],
     flag: "audit-path",
     mongod_flag: Some("auditPath"),
-    help: "File for the audit log, which is appended to",
+    help: "File for the audit log; the server appends to it",
     value_name: "FILE",
     ..PLAIN
 };
@@ -104,6 +108,14 @@ pub const JAVASCRIPT: Setting = Setting {
     default: |_| Some(Value::Switch(true)),
     ..PLAIN
 };
+fn check_cluster_auth_mode(mode: &str) -> Result<(), String> {
+    match mode {
+        "keyFile" | "x509" => Ok(()),
+        "sendKeyFile" | "sendX509" => Err(format!("'{mode}' is not supported yet, only keyFile and x509")),
+        _ => Err(format!("'{mode}' is none of keyFile, x509")),
+    }
+}
+
 fn check_audit_destination(name: &str) -> Result<(), String> {
     match name {
         "file" | "syslog" | "console" => Ok(()),

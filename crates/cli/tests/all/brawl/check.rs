@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 /// Longest wait for the index builds that a crash interrupted.
-const BUILDS_TIMEOUT: Duration = Duration::from_secs(20);
+const BUILDS_TIMEOUT: Duration = Duration::from_mins(1);
 /// An `_id` that no document has.
 const PROBE: i32 = -1;
 

@@ -44,7 +44,7 @@ pub fn connect(address: SocketAddr) -> Connection {
 /// Outcome of a command.
 pub enum Answer {
     Done,
-    /// It was refused, for a reason that is part of the brawl.
+    /// The command was refused, for a reason that is part of the brawl.
     Refused(CommandError),
     /// The server is gone, and the command may have been executed or not.
     Gone,

@@ -34,7 +34,7 @@ pub fn durable_engines() -> Vec<&'static str> {
     let picked = std::env::var("BUNKO_ENGINE").ok();
     let names: Vec<_> =
         durable.map(|entry| entry.name).filter(|name| picked.as_ref().is_none_or(|picked| picked == name)).collect();
-    assert!(!names.is_empty(), "BUNKO_ENGINE is {picked:?}, which is no engine that keeps data on disk");
+    assert!(!names.is_empty(), "BUNKO_ENGINE is {picked:?}, which is not an engine that keeps data on disk");
     names
 }
 

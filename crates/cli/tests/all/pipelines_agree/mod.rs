@@ -263,7 +263,7 @@ fn pipelines_give_the_same_however_they_are_run() {
 
 /// Number of documents that two threads read.
 const MANY: u64 = 90_000;
-/// Number of pipelines over them.
+/// Number of pipelines over that many documents.
 const PIPELINES_OVER_MANY: u64 = 40;
 
 /// A filter on values, and stages that use what it finds.

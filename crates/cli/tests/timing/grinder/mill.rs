@@ -1,8 +1,8 @@
 //! A server, inputs of every size in it, and how time and memory grow from one size to the next.
 
-use super::bystander::{Bystander, Pings};
 use super::input::{filled, placeholder};
 use super::names::Table;
+use crate::bystander::{Bystander, Pings};
 use crate::peer::binary;
 use bunko_bson::DocumentBuf;
 use bunko_client::{ClientError, CommandError, Connection, Uri, check_reply};
@@ -58,11 +58,11 @@ struct Cost {
 /// Outcome of a comparison of two sizes.
 enum Compared {
     Both,
-    /// The command is refused for one of them.
+    /// The server refuses the command for one of the sizes.
     Refused,
 }
 
-pub fn connect(address: SocketAddr) -> Connection {
+fn connect(address: SocketAddr) -> Connection {
     let uri: Uri = format!("mongodb://{address}/?connectTimeoutMS=10000").parse().expect("a valid URI");
     Connection::connect(&uri).expect("the server accepts connections")
 }

@@ -66,7 +66,7 @@ fn bomb(compressor: Compressor) -> Vec<u8> {
 }
 
 #[test]
-fn attackers_hold_little_and_keep_nobody_out() {
+fn attackers_hold_little_and_keep_no_client_out() {
     let attackers = attackers();
     let mut guarded = Guarded::start();
     let mut bystander = Bystander::start(guarded.user("bystander", "['readWriteAnyDatabase']"));
@@ -150,7 +150,7 @@ fn a_server_without_a_file_left_goes_on() {
 }
 
 #[test]
-fn what_is_too_large_before_a_login_is_closed_at_once() {
+fn a_large_message_before_a_login_closes_the_connection_at_once() {
     let mut guarded = Guarded::start();
     let claimed = |op_code: i32, claimed: i32| {
         let content = [OP_MSG.to_le_bytes(), claimed.to_le_bytes()].concat();
@@ -185,7 +185,7 @@ fn what_is_too_large_before_a_login_is_closed_at_once() {
 }
 
 #[test]
-fn who_has_not_logged_in_ends_what_it_begins_in_time() {
+fn clients_without_a_login_end_their_messages_in_time() {
     let dbpath = temporary_dbpath();
     let server = Server::start(&binary(), dbpath.path(), &["--auth", "--login-timeout-ms", "2000"]).expect("started");
     let mut attackers = Vec::new();

@@ -17,7 +17,7 @@ fn assert_all_refused(guarded: &mut Guarded, name: &str, roles: &str, commands: 
 }
 
 #[test]
-fn nobody_grants_more_than_they_hold() {
+fn no_user_grants_more_than_they_hold() {
     let mut guarded = Guarded::start();
     run(&mut guarded.root, "other", "{createUser: 'victim', pwd: 'p', roles: []}");
     run(&mut guarded.root, "own", "{createRole: 'harmless', privileges: [], roles: []}");
@@ -69,7 +69,7 @@ fn nobody_grants_more_than_they_hold() {
 }
 
 #[test]
-fn nobody_writes_where_users_and_roles_are_kept() {
+fn no_client_writes_to_the_collections_of_users_and_roles() {
     let mut guarded = Guarded::start();
     run(&mut guarded.root, "own", "{insert: 'c', documents: [{_id: 'admin.root'}]}");
     let lookup = "[{$lookup: {from: {db: 'admin', coll: 'system.users'}, pipeline: [], as: 'l'}}]";

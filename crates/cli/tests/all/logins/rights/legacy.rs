@@ -30,7 +30,7 @@ fn old_opcodes_go_by_the_same_door() {
         let reply = String::from_utf8_lossy(&peer.frame()).into_owned();
         assert!(reply.contains("requires authentication"), "{op_code}: {reply}");
     }
-    // It has no reply. The next command on the connection is read after it.
+    // OP_KILL_CURSORS has no reply. The server reads the next command on the connection after it.
     let mut peer = Peer::connect(guarded.server.address());
     peer.send(&frame(OP_KILL_CURSORS, &[&integers(&[0, 1])[..], &id.to_le_bytes()].concat()));
     peer.run("admin", "{ping: 1}");

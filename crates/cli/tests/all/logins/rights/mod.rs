@@ -91,7 +91,7 @@ fn shown(reply: &DocumentBuf) -> String {
 fn before_a_login_there_is_only_what_a_login_takes() {
     let dbpath = temporary_dbpath();
     let server = Server::start(&binary(), dbpath.path(), &["--auth"]).expect("started");
-    assert!(server.output_tail().contains("there is no user yet"), "{}", server.output_tail());
+    server.logged("there is no user yet");
     let mut peer = Peer::connect(server.address());
     for command in ["{hello: 1}", "{isMaster: 1}", "{ping: 1}", "{buildInfo: 1}", "{connectionStatus: 1}"] {
         assert_eq!(crate::peer::code(peer.run("admin", command).as_ref()), 0, "{command}");
@@ -131,6 +131,32 @@ fn a_refusal_shows_no_secret() {
     );
     guarded.server.logged("Checking authorization failed");
     assert!(!guarded.server.output_tail().contains("canary"));
+}
+
+#[test]
+fn statistics_of_queries_need_one_right_as_they_are_and_another_with_hidden_names() {
+    let mut guarded = Guarded::start();
+    let plain = "{aggregate: 1, pipeline: [{$queryStats: {}}], cursor: {}}";
+    let hidden = "{aggregate: 1, pipeline: [{$queryStats: {transformIdentifiers: {algorithm: 'hmac-sha-256', \
+                  hmacKey: BinData(8, 'c2VjcmV0')}}}], cursor: {}}";
+    for action in ["queryStatsRead", "queryStatsReadTransformed"] {
+        let privileges = format!("[{{resource: {{cluster: true}}, actions: ['{action}']}}]");
+        let role = format!("{{createRole: '{action}', privileges: {privileges}, roles: []}}");
+        run(&mut guarded.root, "admin", &role);
+    }
+    for (role, sees_plain, sees_hidden) in [
+        ("queryStatsRead", true, false),
+        ("queryStatsReadTransformed", false, true),
+        ("clusterMonitor", true, true),
+        ("readAnyDatabase", false, false),
+    ] {
+        let mut user = guarded.user(role, &format!("['{role}']"));
+        for (command, is_allowed) in [(plain, sees_plain), (hidden, sees_hidden)] {
+            let (code, message) = attempt(&mut user, "admin", command);
+            assert_eq!(code, if is_allowed { 0 } else { 13 }, "{role}: {command}: {message}");
+            assert!(!message.contains("c2VjcmV0"), "{message}");
+        }
+    }
 }
 
 #[test]
@@ -357,7 +383,7 @@ fn waiting_get_more(connection: &mut Connection) -> String {
     format!("{{getMore: NumberLong('{id}'), collection: 'c', maxTimeMS: 600000}}")
 }
 
-/// Waits until so many operations on the collection run.
+/// Waits until `count` operations on the collection run.
 fn await_operations(root: &mut Connection, count: usize) {
     wait_until("all operations run", || {
         let found = run(root, "admin", "{currentOp: 1, ns: 'own.c', active: true}");
@@ -366,7 +392,7 @@ fn await_operations(root: &mut Connection, count: usize) {
 }
 
 #[test]
-fn what_is_revoked_ends_what_runs() {
+fn a_revoked_privilege_ends_running_operations() {
     let mut guarded = Guarded::start();
     run(&mut guarded.root, "own", "{create: 'c', capped: true, size: 100000}");
     let documents: Vec<_> = (0..1000).map(|id| format!("{{_id: {id}}}")).collect();

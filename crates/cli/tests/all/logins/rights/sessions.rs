@@ -68,7 +68,7 @@ fn two_users_may_choose_the_same_session() {
 }
 
 #[test]
-fn what_was_written_in_a_session_is_its_users_after_a_start_too() {
+fn writes_of_a_session_belong_to_its_user_after_a_start_too() {
     let dbpath = temporary_dbpath();
     let mut server = Server::start(&binary(), dbpath.path(), &["--auth"]).expect("started");
     run(&mut open(&server, "", ""), "admin", ROOT);

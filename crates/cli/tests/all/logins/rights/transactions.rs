@@ -15,7 +15,7 @@ fn inside(command: &str, number: i64, more: &str) -> String {
 }
 
 #[test]
-fn what_a_transaction_wrote_by_a_right_that_is_gone_is_not_committed() {
+fn a_transaction_that_lost_a_privilege_is_not_committed() {
     let options = ["--auth", "--replSet", "rs0", "--replSetHost", "localhost:27017"];
     let dbpath = temporary_dbpath();
     let server = Server::start(&binary(), dbpath.path(), &options).expect("started");

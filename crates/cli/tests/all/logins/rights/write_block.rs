@@ -14,7 +14,7 @@ fn codes(server: &Server, user: &str) -> Vec<i32> {
 }
 
 #[test]
-fn only_who_may_bypass_it_writes_while_writes_are_blocked() {
+fn only_users_that_may_bypass_the_block_write() {
     let dbpath = temporary_dbpath();
     let options = ["--auth", "--replSet", "rs0", "--replSetHost", "localhost:27017"];
     let start = || Server::start(&binary(), dbpath.path(), &options).expect("started");

@@ -112,6 +112,17 @@ impl Authority {
         (self.write(&format!("{common_name}.pem"), &format!("{certificate}{}", key.serialize_pem())), certificate)
     }
 
+    /// Writes the certificate of a set's member, `CN=<name>,OU=<unit>,O=Bunko`, for clients and servers.
+    pub fn write_member(&self, common_name: &str, unit: &str, hosts: &[&str]) -> PathBuf {
+        let key = new_key();
+        let hosts: Vec<_> = hosts.iter().map(|&host| host.to_owned()).collect();
+        let mut params = CertificateParams::new(hosts).expect("names");
+        params.distinguished_name = name(common_name);
+        params.distinguished_name.push(DnType::OrganizationalUnitName, unit);
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        self.sign(&format!("{common_name}.pem"), &params, &key, &key.serialize_pem())
+    }
+
     fn sign(&self, file: &str, params: &CertificateParams, key: &KeyPair, written: &str) -> PathBuf {
         let certificate = params.signed_by(key, &self.issuer).expect("signed");
         self.write(file, &(certificate.pem() + written))

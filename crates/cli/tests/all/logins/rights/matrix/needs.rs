@@ -62,8 +62,10 @@ impl Held {
             "the database" => self.may_on(action, |found| on_all(found) || is_named(found, database, "")),
             "third" => self.may_on(action, |found| on_all(found) || is_named(found, "third", "")),
             _ => {
-                let (database, collection) =
-                    resource.strip_prefix("third.").map_or((database, resource), |rest| ("third", rest));
+                let named = ["third", "admin"]
+                    .into_iter()
+                    .find_map(|name| Some((name, resource.strip_prefix(name)?.strip_prefix('.')?)));
+                let (database, collection) = named.unwrap_or((database, resource));
                 let is_normal = !collection.starts_with("system.");
                 self.may_on(action, |found| {
                     is_normal && (on_all(found) || is_named(found, database, ""))
