@@ -15,13 +15,15 @@ const POINT_READS: usize = 24;
 /// Number of documents that are looked up together, and number of bytes after which such a lookup stops.
 const SEVERAL_READS: usize = 64;
 const SEVERAL_BYTES_MAX: usize = 2_000;
+/// Length of a bound that no key reaches.
+const LONG_BOUND_BYTES: usize = 70_000;
 
 /// How a view differs from the model.
 #[derive(Debug)]
 pub enum Difference {
-    /// It shows something else.
+    /// The view shows something else.
     Wrong(String),
-    /// It could not be read.
+    /// The view could not be read.
     Failed(StorageError),
 }
 
@@ -63,13 +65,28 @@ pub fn statistics(store: &Store, model: &Model) -> Outcome {
 
 /// Compares a collection: all scans, in both directions, and lookups of some of its documents.
 pub fn whole(view: &dyn View, collection: &Collection) -> Outcome {
+    let beyond = long_bounds();
     for direction in [Direction::Forward, Direction::Backward] {
         records(view, collection, RecordRange::ALL, direction)?;
         for index in [Index::Ids, Index::Values] {
-            keys(view, collection, index, &KeyRange::ALL, direction)?;
+            for range in beyond.iter().chain([&KeyRange::ALL]) {
+                keys(view, collection, index, range, direction)?;
+            }
         }
     }
     points(view, collection)
+}
+
+/// Ranges with bounds that are longer than any key.
+fn long_bounds() -> Vec<KeyRange> {
+    let mut long = key(0);
+    long.resize(LONG_BOUND_BYTES, b'k');
+    let longer = [long.as_slice(), &[0xff]].concat();
+    vec![
+        KeyRange { start: Bound::Included(long.clone()), end: Bound::Unbounded },
+        KeyRange { start: Bound::Unbounded, end: Bound::Excluded(long.clone()) },
+        KeyRange { start: Bound::Included(long), end: Bound::Excluded(longer) },
+    ]
 }
 
 /// Selects an index of a collection.

@@ -3,9 +3,10 @@
 //!
 //! - `tests/all/properties.rs`: random operations against a [`model`].
 //! - `tests/all/scripts.rs`: the scripts in `scripts/`, once with the engine as the store's own and once as a guest.
-//! - `tests/all/concurrency.rs`: readers beside writers, checkpoints and compactions.
+//! - `tests/all/concurrency.rs`: readers concurrent with writers, checkpoints and compactions.
 //! - `tests/all/limits.rs`: engines that are full.
 //! - `tests/all/damage.rs`: missing files, files cut short, flipped bytes.
+//! - `tests/all/images.rs`: images that are made, received and installed.
 //! - `tests/all/recovery.rs`: closing, crashing, and a log of many segments.
 //! - `tests/all/checked_in.rs`: data directories that earlier versions of the engines' crates made.
 //!

@@ -119,7 +119,7 @@ impl Subject {
     }
 }
 
-/// Removes the preallocated segments behind the log's end: a start reads them, which would take longer than everything
+/// Removes the preallocated segments after the log's end: a start reads them, which would take longer than everything
 /// else. A kill may also come before they are made.
 pub fn remove_preallocated(log: &Path, end: u64) {
     for path in entries(log) {

@@ -7,16 +7,17 @@ mod output;
 use crate::patience::{self, PATIENCE};
 use output::Output;
 use rustix::process::{Pid, Signal, kill_process};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Longest wait for a started server to print its address.
-pub const READY_TIMEOUT: Duration = Duration::from_secs(30);
+pub const READY_TIMEOUT: Duration = PATIENCE;
 /// Longest wait for a signalled server to exit.
-pub const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
+pub const EXIT_TIMEOUT: Duration = PATIENCE;
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// An empty directory for a server's data; it is removed with its contents when dropped.
@@ -25,6 +26,27 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// If the system's directory for temporary files is full.
 pub fn temporary_dbpath() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("bunko-dbpath-").tempdir().expect("a temporary directory")
+}
+
+/// A port of this machine for a server that must know its port before it starts, or that comes back at the same one.
+///
+/// The system gives no such port to a client or to a listener that asks for any port, so none takes it while the server is
+/// down. No two calls of a process return the same one; processes begin at different ones.
+///
+/// # Panics
+/// If all ports of the range are taken.
+pub fn fixed_port() -> u16 {
+    const PORTS: std::ops::Range<u16> = 10_000..20_000;
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok();
+    let count = PORTS.len() as u32;
+    // Ids of processes that run beside each other are close: a large step keeps their ports apart.
+    let begin = std::process::id().wrapping_mul(977) % count;
+    let mut ports = (0..count).map(|_| {
+        let call = CALLS.fetch_add(1, Ordering::Relaxed);
+        PORTS.start + ((begin + call) % count) as u16
+    });
+    ports.find(is_free).expect("a free port from 10000 to 19999")
 }
 
 /// A running server; it is killed when dropped, so that a failed test leaves no process behind.

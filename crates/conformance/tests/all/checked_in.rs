@@ -1,8 +1,9 @@
-//! Data directories that were made once and are checked in, one for each durable engine, in `data_directories`.
+//! Data directories that were made once and are checked in, in `data_directories`: for each format of ours that is read, one for each
+//! durable engine.
 //!
 //! Engines read files whose formats belong to other crates: tables and versions of `lsm-tree` (whose archives are
 //! `sfa`'s), pages of LMDB (by `heed`). `Cargo.toml` pins these crates; a change of a pin must still read the old files.
-//! `BUNKO_CONFORMANCE_MAKE=1` makes the directories anew, which a change of a format of our own needs.
+//! `BUNKO_CONFORMANCE_MAKE=1` makes the directories of the newest format, which a change of a format of our own needs.
 
 use crate::damage::{contents, delete_last, insert};
 use bunko_conformance::comparison::{self, Outcome};
@@ -12,7 +13,7 @@ use bunko_conformance::model::Model;
 use bunko_conformance::roster;
 use bunko_conformance::subject::{self, Subject};
 use bunko_engines::Entry;
-use bunko_store::Survival;
+use bunko_store::{DescribedDirectory, Survival, describe};
 use std::fmt::Write;
 use std::fs::{self, OpenOptions};
 use std::path::Path;
@@ -68,20 +69,34 @@ fn restored(kept: &Path) -> Directory {
 fn files_that_are_checked_in_are_read() {
     roster::each_durable_engine(|own| {
         let (made, model) = make(own);
-        let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("data_directories").join(own.name);
-        if std::env::var_os("BUNKO_CONFORMANCE_MAKE").is_some() {
-            drop(fs::remove_dir_all(&kept));
-            keep(made.path(), &kept);
-        }
-        let copy = restored(&kept);
-        let outcome = || -> Outcome {
-            let store = subject::open(copy.path(), own)?;
-            comparison::all(store.latest(), &model)?;
-            comparison::statistics(&store, &model)?;
-            // New files then lie beside the old ones.
-            store.compact()?;
-            comparison::all(&store.snapshot(), &model)
+        let kept = |format: u32| {
+            let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("data_directories");
+            all.join(format.to_string()).join(own.name)
         };
-        outcome().unwrap_or_else(|found| panic!("{}: {found:?}", own.name));
+        if std::env::var_os("BUNKO_CONFORMANCE_MAKE").is_some() {
+            let newest = kept(*DescribedDirectory::READ.end());
+            drop(fs::remove_dir_all(&newest));
+            keep(made.path(), &newest);
+        }
+        for format in DescribedDirectory::READ {
+            let copy = restored(&kept(format));
+            check(copy.path(), (own, format), &model);
+        }
     });
+}
+
+/// Starts on a directory of that format, and compares its documents; the directory then has the newest format.
+fn check(directory: &Path, (own, format): (&'static Entry, u32), model: &Model) {
+    let described = || describe(directory).expect("readable").expect("a manifest");
+    assert_eq!((described().format, described().engine.as_deref()), (format, Some(own.name)));
+    let outcome = || -> Outcome {
+        let store = subject::open(directory, own)?;
+        comparison::all(store.latest(), model)?;
+        comparison::statistics(&store, model)?;
+        // New files then lie beside the old ones.
+        store.compact()?;
+        comparison::all(&store.snapshot(), model)
+    };
+    outcome().unwrap_or_else(|found| panic!("{} of format {format}: {found:?}", own.name));
+    assert!(described().is_current());
 }

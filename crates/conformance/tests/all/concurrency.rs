@@ -1,4 +1,4 @@
-//! Readers beside writers, checkpoints and compactions: a snapshot shows complete records of the log, consistently in
+//! Readers concurrent with writers, checkpoints and compactions: a snapshot shows complete records of the log, consistently in
 //! all engines.
 
 use bunko_conformance::document::Document;

@@ -36,7 +36,7 @@ fn assert_sees(view: &dyn View, round: u32) {
 }
 
 #[test]
-fn what_is_written_again_and_again_beside_idle_views_does_not_pile_up() {
+fn repeated_writes_beside_idle_views_do_not_pile_up() {
     roster::each_engine(|own| {
         let mut subject = Subject::new(own);
         let store = std::sync::Arc::clone(subject.store());

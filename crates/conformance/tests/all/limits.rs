@@ -47,7 +47,7 @@ fn count(store: &Store, keyspace: KeyspaceId) -> u64 {
 }
 
 #[test]
-fn a_full_engine_takes_what_makes_room() {
+fn a_full_engine_accepts_batches_that_make_room() {
     roster::each_engine(|entry| {
         if roster::survival(entry) == Survival::Durable {
             return;

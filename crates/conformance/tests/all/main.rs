@@ -5,6 +5,7 @@ mod concurrency;
 mod creations;
 mod damage;
 mod idle_views;
+mod images;
 mod limits;
 mod properties;
 mod recovery;

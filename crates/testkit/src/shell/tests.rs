@@ -25,7 +25,7 @@ const FIXED_POINTS: [&str; 20] = [
 ];
 
 #[test]
-fn what_is_read_is_printed_back() {
+fn parsed_values_are_printed_back() {
     for text in FIXED_POINTS {
         let value = parse_value(text).expect(text);
         assert_eq!(print(value.as_ref()), text);

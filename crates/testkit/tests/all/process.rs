@@ -1,7 +1,9 @@
 //! The harness starts, stops and loses servers, here shell scripts.
 
-use bunko_testkit::process::{Server, temporary_dbpath};
+use bunko_testkit::process::{Server, fixed_port, temporary_dbpath};
+use std::collections::BTreeSet;
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -45,6 +47,17 @@ fn a_server_starts_and_terminates() {
     assert!(output.contains("arguments: serve --dbpath /data --port 0 --unix-socket-prefix /"), "{output}");
     assert!(output.contains(" --verbose\n"), "{output}");
     assert!(output.ends_with("goodbye\n"), "{output}");
+}
+
+#[test]
+fn fixed_ports_are_free_and_differ() {
+    let ports: Vec<_> = (0..50).map(|_| fixed_port()).collect();
+    let different: BTreeSet<_> = ports.iter().collect();
+    assert_eq!(different.len(), ports.len(), "{ports:?}");
+    // Linux gives ports from 32768 on to clients, and to listeners that ask for any port.
+    assert!(ports.iter().all(|port| (10_000..20_000).contains(port)), "{ports:?}");
+    let held: Vec<_> = ports.iter().filter_map(|port| TcpListener::bind(("127.0.0.1", *port)).ok()).collect();
+    assert!(!held.is_empty(), "all of {ports:?} are taken");
 }
 
 #[test]

@@ -24,9 +24,9 @@ use std::sync::Arc;
 /// Role of the engine under test.
 #[derive(Clone, Copy)]
 pub enum Role {
-    /// It is the store's own engine.
+    /// The engine is the store's own.
     Own,
-    /// It holds keyspaces in a store with another own engine.
+    /// The engine holds keyspaces in a store with another own engine.
     Guest(&'static Entry),
 }
 
@@ -86,7 +86,7 @@ impl Script {
         if answer.is_empty() || answer.ends_with('\n') { answer } else { answer + "\n" }
     }
 
-    /// Runs a line that is no batch.
+    /// Runs a line that is not a batch.
     fn ask(&mut self, words: &[&str]) -> Answer {
         match *words {
             ["snapshot", name] => {
