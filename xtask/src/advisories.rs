@@ -39,7 +39,7 @@ pub fn run(root: &Path) -> Result<Findings, String> {
     }
     for line in accepted.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
         if !met.contains(line.split(' ').next().unwrap_or_default()) {
-            findings.fail(format!("{ACCEPTED}: '{line}' is borne for nothing"));
+            findings.fail(format!("{ACCEPTED}: '{line}' accepts an advisory that no package has"));
         }
     }
     Ok(findings)
@@ -65,7 +65,7 @@ fn check(
             let said = format!("{lock_file}: {} {}: {id} ({kind})", package.name, package.version);
             let reason = accepted.lines().find_map(|line| line.strip_prefix(id.as_str())?.strip_prefix(' '));
             match reason {
-                Some(reason) => findings.warn(format!("{said} is borne: {reason}")),
+                Some(reason) => findings.warn(format!("{said} is accepted: {reason}")),
                 None => findings.fail(format!("{said}, see https://rustsec.org/advisories/{id}.html")),
             }
         }
@@ -107,7 +107,7 @@ pub fn renew(root: &Path, database: &Path) -> Result<usize, String> {
         names.extend(lock_file::packages(&text).into_iter().map(|package| package.name));
     }
     if !database.join("crates").is_dir() {
-        return Err(format!("{} is no clone of the RustSec Advisory Database", database.display()));
+        return Err(format!("{} is not a clone of the RustSec Advisory Database", database.display()));
     }
     let mut text: String =
         before.lines().filter(|line| line.starts_with('#')).fold(String::new(), |text, line| text + line + "\n");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weakness_fails_unless_it_is_borne() {
+    fn a_weakness_fails_unless_it_is_accepted() {
         let advisories =
             parse("# c\nRUSTSEC-1 a vulnerability; >= 1.0.5; < 0.9\nRUSTSEC-2 b unmaintained; ;\n").expect("a list");
         let package = |name: &str, version: &str| Locked { name: name.into(), version: version.into(), checksum: None };

@@ -27,7 +27,8 @@ const USAGE: &str = "\
 usage: cargo xtask <task>
 
   tidy      dependency arrows, circles of modules, lengths of files and functions, clocks, registries, paths named in
-            docs, names, plain words, lookups of fields, features of dependencies, unfinished code
+            docs, names, plain words, lookups of fields, features of dependencies, unfinished code,
+            translations of the handbook
   licences  every dependency's licence is on the list xtask/licences.txt (needs no network)
   duplicates
             no package is part of the binary in two versions, except those that xtask/duplicates.txt lists

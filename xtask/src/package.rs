@@ -37,13 +37,13 @@ pub fn run(root: &Path, arguments: impl Iterator<Item = String>) -> Result<ExitC
     if let Some(failure) = findings.failures.first() {
         return Err(failure.clone());
     }
-    // Two runs may be at work.
+    // A file for each run, because several runs may overlap.
     let bill = target.join(format!("sbom-{}.cdx.json", std::process::id()));
     write(&sbom::make(root)?, bill.to_str())?;
     let mut packaging = Command::new(target.join("debug/bunko-packaging"));
     packaging.args([root, &*binary, &*bill]).arg(&epoch).arg(&out).args(formats);
     let made = succeed(&mut packaging);
-    // It only takes room.
+    // The packages have copies of the bill.
     let _ = std::fs::remove_file(&bill);
     made.map(|()| ExitCode::SUCCESS)
 }

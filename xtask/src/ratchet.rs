@@ -23,7 +23,7 @@ impl Ratchet {
         Self::parse(&text, file, of_what)
     }
 
-    /// As [`Self::read`], for a list whose lines end with their reason, behind `#`.
+    /// As [`Self::read`], for a list whose lines end with their reason, after `#`.
     /// # Errors
     /// As [`Self::read`], and a line without a reason.
     pub fn read_with_reasons(root: &Path, file: &'static str, of_what: &'static str) -> Result<Self, String> {
@@ -70,7 +70,7 @@ impl Ratchet {
 fn check_reasons(text: &str, file: &str) -> Result<(), String> {
     let has_reason = |line: &str| line.split_once('#').is_some_and(|(_, reason)| !reason.trim().is_empty());
     let bare = text.lines().find(|line| !line.trim().is_empty() && !has_reason(line));
-    bare.map_or(Ok(()), |line| Err(format!("{file}: {line:?} has no reason behind '#'")))
+    bare.map_or(Ok(()), |line| Err(format!("{file}: {line:?} has no reason after '#'")))
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ impl RustSource {
     }
 }
 
-/// The offset behind the bracket that closes the one at `open`; the end of the code if none does.
+/// The offset after the bracket that closes the one at `open`; the end of the code if none does.
 pub fn closing(code: &str, open: usize) -> usize {
     let mut depth = 0_usize;
     for (offset, byte) in code.bytes().enumerate().skip(open) {
@@ -132,7 +132,7 @@ fn test_items(code: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Where the item ends whose attributes begin at `start`: behind its braces, or behind its semicolon.
+/// Where the item ends whose attributes begin at `start`: after its braces, or after its semicolon.
 fn end_of_item(code: &str, start: usize) -> usize {
     let mut at = start;
     while let Some(&byte) = code.as_bytes().get(at) {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_tests_alone_is_removed() {
+    fn code_for_tests_alone_is_removed() {
         let text = "fn a() {}\n#[cfg(test)]\nmod tests {\n  const B: &str = \"b\"; // c\n}\n\
                     #[cfg(test)]\nmod more;\nfn d() {}";
         let source = RustSource::parse(text).without_tests();

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_is_listed_and_what_only_tests_need_is_not() {
+    fn built_packages_are_listed_and_those_for_tests_are_not() {
         let lock = |name: &str| Locked { name: name.into(), version: "1.0.0".into(), checksum: Some("ff".into()) };
         let document = document(&sample(), &[lock("a"), lock("b")]).expect("a document");
         let names: Vec<_> =

@@ -13,6 +13,7 @@ mod paths_in_docs;
 mod plain_words;
 mod registries;
 mod room_names;
+mod translations;
 mod unfinished;
 
 use std::path::Path;
@@ -34,6 +35,7 @@ const CHECKS: &[Check] = &[
     plain_words::check,
     function_length::check,
     module_circles::check,
+    translations::check,
     clocks::check,
     unfinished::check,
 ];

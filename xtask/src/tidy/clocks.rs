@@ -52,7 +52,7 @@ fn clock_calls(code: &str) -> usize {
     read + code.matches(ELAPSED).count()
 }
 
-/// Paths through `fs::`, `File::` and `OpenOptions::`; imports and types are no calls.
+/// Paths through `fs::`, `File::` and `OpenOptions::`; imports and types are not calls.
 fn calls_of_files(code: &str) -> usize {
     let is_call = |offset: usize, name: &str| {
         let after = code[offset + name.len()..].strip_prefix("::");

@@ -1,4 +1,4 @@
-//! Arrows between crates point down: each manifest is compared with the table in ARCHITECTURE.md.
+//! Arrows between crates point down: each manifest is compared with the table in `xtask/arrows.txt`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,8 +7,7 @@ use std::path::Path;
 use crate::findings::Findings;
 use crate::metadata::{self, Kind, Package};
 
-/// The fence that opens the table.
-const FENCE: &str = "```dependencies";
+const TABLE: &str = "xtask/arrows.txt";
 /// Crates that the tests of any crate may use as well; `wire` because a test's own server or client speaks in frames.
 const FOR_TESTS: &[&str] = &["testkit", "engines", "client", "wire"];
 
@@ -16,32 +15,30 @@ const FOR_TESTS: &[&str] = &["testkit", "engines", "client", "wire"];
 type Allowed = BTreeMap<String, BTreeSet<String>>;
 
 pub fn check(root: &Path, findings: &mut Findings) -> Result<(), String> {
-    let architecture = root.join("ARCHITECTURE.md");
-    let text = fs::read_to_string(&architecture).map_err(|error| format!("{}: {error}", architecture.display()))?;
+    let text = fs::read_to_string(root.join(TABLE)).map_err(|error| format!("{TABLE}: {error}"))?;
     compare(&parse_table(&text)?, &metadata::workspace(root)?, findings);
     Ok(())
 }
 
-/// Reads lines `crate -> crate crate`.
-fn parse_table(architecture: &str) -> Result<Allowed, String> {
+/// Reads lines `crate -> crate crate`, and skips comments.
+fn parse_table(table: &str) -> Result<Allowed, String> {
     let mut allowed = Allowed::new();
-    let table = architecture.lines().skip_while(|line| *line != FENCE).skip(1).take_while(|line| *line != "```");
-    for line in table.filter(|line| !line.trim().is_empty()) {
-        let (name, uses) = line.split_once("->").ok_or_else(|| format!("ARCHITECTURE.md: no -> in {line:?}"))?;
+    for line in table.lines().filter(|line| !line.starts_with('#')) {
+        let (name, uses) = line.split_once("->").ok_or_else(|| format!("{TABLE}: no -> in {line:?}"))?;
         allowed.insert(name.trim().to_owned(), uses.split_whitespace().map(str::to_owned).collect());
     }
-    if allowed.is_empty() { Err(format!("ARCHITECTURE.md has no table behind {FENCE}")) } else { Ok(allowed) }
+    Ok(allowed)
 }
 
 fn compare(allowed: &Allowed, packages: &[Package], findings: &mut Findings) {
     let ours: BTreeSet<&str> = packages.iter().map(|package| short(&package.name)).collect();
     for name in allowed.keys().filter(|name| !ours.contains(name.as_str())) {
-        findings.fail(format!("ARCHITECTURE.md allows dependencies of {name}, which is no crate of this workspace"));
+        findings.fail(format!("{TABLE} allows dependencies of {name}, which is not a crate of this workspace"));
     }
     for package in packages {
         let name = short(&package.name);
         let Some(allowed) = allowed.get(name) else {
-            findings.fail(format!("ARCHITECTURE.md's table of dependencies lacks {name}"));
+            findings.fail(format!("{TABLE} lacks {name}"));
             continue;
         };
         let mut used = BTreeSet::new();
@@ -50,11 +47,11 @@ fn compare(allowed: &Allowed, packages: &[Package], findings: &mut Findings) {
             used.insert(target);
             let is_for_tests = dependency.kind == Kind::Dev && FOR_TESTS.contains(&target);
             if !allowed.contains(target) && !is_for_tests {
-                findings.fail(format!("{name} -> {target} is not among the arrows that ARCHITECTURE.md allows"));
+                findings.fail(format!("{name} -> {target} is not among the arrows of {TABLE}"));
             }
         }
         for target in allowed.iter().filter(|target| !used.contains(target.as_str())) {
-            findings.warn(format!("ARCHITECTURE.md allows {name} -> {target}, which nothing needs"));
+            findings.warn(format!("{TABLE} allows {name} -> {target}, which nothing needs"));
         }
     }
 }
@@ -77,7 +74,7 @@ mod tests {
 
     #[test]
     fn arrows_that_the_table_lacks_are_found() {
-        let table = "text\n```dependencies\nbson ->\nwire -> bson\ntestkit -> bson\ngone -> bson\n```\nnot -> this\n";
+        let table = "# Not -> this\nbson ->\nwire -> bson\ntestkit -> bson\ngone -> bson\n";
         let packages = [
             package("bunko-bson", &[("bunko-wire", Kind::Normal), ("bunko-testkit", Kind::Dev), ("dec", Kind::Normal)]),
             package("bunko-wire", &[("bunko-testkit", Kind::Normal)]),
@@ -89,18 +86,17 @@ mod tests {
         assert_eq!(
             findings.failures,
             [
-                "ARCHITECTURE.md allows dependencies of gone, which is no crate of this workspace",
-                "bson -> wire is not among the arrows that ARCHITECTURE.md allows",
-                "wire -> testkit is not among the arrows that ARCHITECTURE.md allows",
-                "ARCHITECTURE.md's table of dependencies lacks new",
+                "xtask/arrows.txt allows dependencies of gone, which is not a crate of this workspace",
+                "bson -> wire is not among the arrows of xtask/arrows.txt",
+                "wire -> testkit is not among the arrows of xtask/arrows.txt",
+                "xtask/arrows.txt lacks new",
             ]
         );
-        assert_eq!(findings.warnings, ["ARCHITECTURE.md allows wire -> bson, which nothing needs"]);
+        assert_eq!(findings.warnings, ["xtask/arrows.txt allows wire -> bson, which nothing needs"]);
     }
 
     #[test]
-    fn a_missing_table_is_an_error() {
-        assert!(parse_table("nothing here").is_err());
-        assert!(parse_table("```dependencies\nbson\n```").is_err());
+    fn a_line_without_an_arrow_is_an_error() {
+        assert!(parse_table("bson\n").is_err());
     }
 }

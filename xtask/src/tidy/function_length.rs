@@ -8,15 +8,6 @@ use crate::source_tree;
 
 const LINES_MAX: usize = 70;
 
-/// Longer functions that stay: file, function, reason.
-const ALLOWED: &[(&str, &str, &str)] = &[
-    ("crates/change_stream/src/token.rs", "of_parts", ONE_DOOR),
-    ("crates/command/src/commands/coll_mod/mod.rs", "run", ONE_DOOR),
-    ("crates/command/src/cursor_reply.rs", "write_next_batch", ONE_DOOR),
-    ("crates/command/src/dispatch.rs", "attempt", ONE_DOOR),
-];
-const ONE_DOOR: &str = "splits when commands get typed requests";
-
 pub fn check(root: &Path, findings: &mut Findings) -> Result<(), String> {
     let mut found = Vec::new();
     for folder in ["crates", "xtask", "tests", "fuzz", "packaging"] {
@@ -25,7 +16,7 @@ pub fn check(root: &Path, findings: &mut Findings) -> Result<(), String> {
             found.extend(long.into_iter().map(|function| (file.name.clone(), function)));
         }
     }
-    compare(&found, ALLOWED, findings);
+    compare(&found, findings);
     Ok(())
 }
 
@@ -37,16 +28,9 @@ struct Long {
     lines: usize,
 }
 
-fn compare(found: &[(String, Long)], allowed: &[(&str, &str, &str)], findings: &mut Findings) {
+fn compare(found: &[(String, Long)], findings: &mut Findings) {
     for (file, Long { name, line, lines }) in found {
-        if !allowed.iter().any(|&(in_file, function, _)| file == in_file && name == function) {
-            findings.fail(format!("{file}:{line}: {name} has {lines} lines, more than {LINES_MAX}: split it by noun"));
-        }
-    }
-    for (in_file, function, _) in allowed {
-        if !found.iter().any(|(file, long)| file == in_file && long.name == *function) {
-            findings.warn(format!("{in_file}: {function} is short: take it off the list of long functions"));
-        }
+        findings.fail(format!("{file}:{line}: {name} has {lines} lines, more than {LINES_MAX}: split it by noun"));
     }
 }
 
@@ -76,12 +60,10 @@ mod tests {
     }
 
     #[test]
-    fn the_list_holds_only_what_is_long() {
-        let long = |name: &str| ("a.rs".to_owned(), Long { name: name.to_owned(), line: 1, lines: 71 });
+    fn a_long_function_is_a_failure() {
+        let god = Long { name: "god".to_owned(), line: 1, lines: 71 };
         let mut findings = Findings::default();
-        let allowed = [("a.rs", "table", "one-line arms"), ("a.rs", "gone", "one-line arms")];
-        compare(&[long("god"), long("table")], &allowed, &mut findings);
+        compare(&[("a.rs".to_owned(), god)], &mut findings);
         assert_eq!(findings.failures, ["a.rs:1: god has 71 lines, more than 70: split it by noun"]);
-        assert_eq!(findings.warnings, ["a.rs: gone is short: take it off the list of long functions"]);
     }
 }

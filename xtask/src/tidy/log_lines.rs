@@ -68,7 +68,7 @@ fn collect(file: &str, text: &str, lines: &mut LinesById, findings: &mut Finding
     }
 }
 
-/// The first text behind `target:`.
+/// The first text after `target:`.
 fn component(code: &str, start: usize, literals: &[&Piece]) -> Option<String> {
     let target = start + code.find("target:")?;
     literals.iter().find(|piece| piece.offset > target).map(|piece| piece.text.clone())

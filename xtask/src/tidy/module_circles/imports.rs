@@ -56,7 +56,7 @@ fn statements(code: &str) -> Vec<(std::ops::Range<usize>, Vec<Import>)> {
     for offset in rust_source::words(code, "use") {
         let Some(length) = code[offset..].find(';') else { continue };
         let before = code[..offset].trim_end();
-        // `impl Trait + use<'a>` is no import.
+        // `impl Trait + use<'a>` is not an import.
         if code[offset + 3..].trim_start().starts_with('<') {
             continue;
         }

@@ -6,7 +6,7 @@ use super::imports::{self, Import};
 use crate::module_tree::Crate;
 use crate::rust_source;
 
-/// Re-exports follow each other at most so often; a longer chain is a circle of globs.
+/// Re-exports follow each other at most this many times; a longer chain is a circle of globs.
 const DEPTH_MAX: usize = 16;
 
 /// The names of a crate's modules.
