@@ -13,7 +13,7 @@ DATA_FINDINGS = {"errors", "counts-differ", "contents-differ"}
 
 
 def check(report, status, limit):
-    """Yields what is wrong."""
+    """Yields the faults."""
     if status not in (0, 2):
         yield f"exit status {status}"
     if report["completion"]["state"] != "complete":

@@ -162,7 +162,7 @@ SHAPES = {
     "scripts of 70 MB": (scripts, READS),
 }
 
-# Shapes that run only where they are asked for: behind all the others, this one comes within a tenth of the limit.
+# Shapes that run only if they are named: after all others, this one comes within a tenth of the limit.
 ASKED_FOR = {"inserts of texts of 4 MB"}
 
 
@@ -188,7 +188,7 @@ def reply(connection):
 
 
 def next_batch(raw):
-    """The getMore that a reply asks for, if it does; what the reply came to."""
+    """The getMore that a reply asks for, if any; and the outcome of the reply."""
     document = RawBSONDocument(raw)
     if not document.get("ok"):
         return None, f"code {document.get('code')}"
@@ -248,7 +248,7 @@ def crowd(port, shape, numbers, seconds, results):
 
 
 def bystander(port, stop, results):
-    """Finds documents by _id, and sorts a few now and then: how long each took, or what went wrong."""
+    """Finds documents by _id, and sorts a few now and then: the time of each, or the error."""
     finds, sorts = [], []
     found = pymongo.MongoClient(
         "127.0.0.1", port, directConnection=True, retryReads=False, socketTimeoutMS=BYSTANDER_PATIENCE * 1000)
@@ -312,7 +312,7 @@ def prepare(database):
 
 
 def try_shape(server, shape, arguments, administrator):
-    """What came of it: a line of the table, and what is wrong."""
+    """The outcome: a line of the table, and the faults."""
     results, seen, stop = multiprocessing.Queue(), multiprocessing.Queue(), multiprocessing.Event()
     server.forget_peak()
     numbers = range(arguments.clients)
@@ -344,7 +344,7 @@ def try_shape(server, shape, arguments, administrator):
 
 
 def wait_for_peace(server, administrator):
-    """Waits until nothing is left of a crowd that has gone; what is wrong."""
+    """Waits until nothing is left of a crowd that has gone; returns the faults."""
     begun = time.monotonic()
     while server.is_alive():
         try:
@@ -361,6 +361,13 @@ def wait_for_peace(server, administrator):
     return []
 
 
+def wanted(arguments):
+    if arguments.shape:
+        return [shape for shape in SHAPES if any(part in shape for part in arguments.shape)]
+    usual = [shape for shape in SHAPES if shape not in ASKED_FOR]
+    return usual if arguments.half is None else usual[arguments.half::2]
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ("binary", "group", "work"):
@@ -368,16 +375,14 @@ def main():
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=3, help="how long each crowd lasts")
     parser.add_argument("--shape", action="append", help="shapes whose names contain that, instead of those that run by themselves")
+    parser.add_argument("--half", type=int, choices=(0, 1), help="only every second of the shapes that run by themselves, from this one on")
     arguments = parser.parse_args()
     server, failed = Server(arguments), []
     administrator = pymongo.MongoClient("127.0.0.1", server.port, directConnection=True, serverSelectionTimeoutMS=20_000)
     prepare(administrator.t)
     columns = ["shape", "peak, MB", "answered", "refused", "closed", "unserved", "find p99, ms", "longest sort, s"]
     print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns), flush=True)
-    for shape in SHAPES:
-        is_wanted = any(part in shape for part in arguments.shape) if arguments.shape else shape not in ASKED_FOR
-        if not is_wanted:
-            continue
+    for shape in wanted(arguments):
         line, wrong = try_shape(server, shape, arguments, administrator)
         if line:
             print("| " + " | ".join(map(str, line)) + " |", flush=True)

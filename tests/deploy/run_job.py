@@ -54,7 +54,7 @@ def collect(log):
 
 
 def measurements(report):
-    """What was measured, by step: all workers have the same steps in the same order."""
+    """The measurements by step: all workers have the same steps in the same order."""
     for place, step in enumerate(report["steps"]):
         for run in step["runs"]:
             yield f"step {place} {step['phase']}", run["outcome"]

@@ -1,4 +1,4 @@
-"""What a driver's suite says, beside the list of what may fail: judge.py go|pymongo LOG EXCEPTIONS
+"""Compares the results of a driver's suite with the list of tests that may fail: judge.py go|pymongo LOG EXCEPTIONS
 
 An exception is a line that begins with the beginning of a test's name; a line that begins with '#' says why those below it fail.
 One behind 'not run:' is not run at all, because it ends the whole suite or waits for long: judge.py left_out EXCEPTIONS
@@ -12,7 +12,7 @@ NOT_RUN = "not run: "
 
 
 def go(text):
-    """The outcome of each test that has none inside, by name."""
+    """The outcome of each test without inner tests, by name."""
     found = re.findall(r"^ *--- (PASS|FAIL|SKIP): (\S+)", text, re.M)
     names = [name for _, name in found]
     inner = {name.rsplit("/", 1)[0] for name in names if "/" in name}
@@ -27,7 +27,7 @@ def go(text):
 
 
 def pymongo(text):
-    """The same; what passes is only counted."""
+    """The outcomes of PyMongo's tests; its log only counts those that pass."""
     failed = {name: "FAIL" for name in re.findall(r"^(?:FAILED|ERROR) (\S+)", text, re.M)}
     for kind, outcome in [("passed", "PASS"), ("skipped", "SKIP")]:
         count = sum(int(n) for n in re.findall(rf"(\d+) {kind}", text))
@@ -36,7 +36,7 @@ def pymongo(text):
 
 
 def said(text, name, most=12):
-    """What Go's log has below a test: the lines behind its beginnings, the first few of them."""
+    """The first few lines of Go's log behind each beginning of a test."""
     lines, inside = [], False
     for line in text.splitlines():
         if mark := re.match(r"=== (?:RUN|CONT|NAME) +(\S+)$", line):

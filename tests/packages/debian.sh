@@ -11,6 +11,23 @@ as_bunko
 insert
 echo "from the package to the first insert: $((($(date +%s%N) - began) / 1000000)) ms"
 [[ $(inside stat -c '%U %G %a' /var/lib/bunko) == 'bunko bunko 700' ]] || fail "owner or mode of /var/lib/bunko"
+assert_programs /usr/lib/bunko/bin inside
+assert_monitoring "$machine/usr/share/bunko/monitoring"
+inside /usr/lib/bunko/bin/mongodump --quiet --port 27917 --archive >"$work/archive"
+inside /usr/lib/bunko/bin/mongorestore --quiet --port 27917 --drop --archive <"$work/archive"
+assert_kept
+
+echo "-- beside MongoDB's own packages"
+mkdir -p "$work/theirs/DEBIAN" "$work/theirs/usr/bin"
+printf 'Package: mongodb-example\nVersion: 1\nArchitecture: all\nMaintainer: example\nDescription: example\n' >"$work/theirs/DEBIAN/control"
+for name in mongod mongosh mongodump; do printf '#!/bin/sh\necho theirs\n' >"$work/theirs/usr/bin/$name"; done
+chmod 755 "$work"/theirs/usr/bin/*
+dpkg-deb --root-owner-group --build "$work/theirs" "$machine/tmp/theirs.deb" >/dev/null
+inside dpkg -i /tmp/theirs.deb
+[[ $(inside mongosh) == theirs ]] || fail "the other package's mongosh"
+assert_programs /usr/lib/bunko/bin inside
+inside dpkg --purge mongodb-example
+
 inside dpkg --verify bunko | grep -v ' c /etc/bunko/bunko.conf$' && fail "files differ from the package's sums"
 
 if has logrotate "the rotation of the log"; then

@@ -4,6 +4,8 @@ work=$1 root=$2
 fail() { echo "FAILED packages: $1" >&2; exit 1; }
 has() { command -v "$1" >/dev/null || { echo "left out: $2 (there is no $1 on this machine)"; return 1; }; }
 
+source "$(dirname "${BASH_SOURCE[0]}")/programs.sh"
+
 mount -t tmpfs none "$work/overlay"
 upper=$work/overlay/upper machine=$work/overlay/machine
 mkdir "$upper" "$work/overlay/work" "$machine"

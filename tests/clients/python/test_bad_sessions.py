@@ -43,7 +43,7 @@ class Raw:
         return bson.decode(reply.read(length - 4)[17:])
 
     def code(self, command, number, database="clients_bad", **fields):
-        """0 where it goes well."""
+        """0 if the command succeeds."""
         if number is not None:
             fields["txnNumber"] = Int64(number) if isinstance(number, int) else number
         reply = self.run({**command, "lsid": self.lsid, **fields}, database)

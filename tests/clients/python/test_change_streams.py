@@ -151,7 +151,7 @@ def test_views_and_time_series_are_told_to_those_who_ask_for_all_events(set_clie
 
 
 def described(things, before, update, **options):
-    """What an event tells of an update of a document that was replaced before."""
+    """The event of an update of a document that was replaced before."""
     things.replace_one({"_id": 1}, {"_id": 1, **before}, upsert=True)
     with things.watch(show_expanded_events=True) as stream:
         things.update_one({"_id": 1}, update, **options)
@@ -191,7 +191,7 @@ def parts_of(path):
 
 
 def test_documents_are_rebuilt_from_paths(things):
-    """Whatever operators do, who follows the events has the documents, byte for byte."""
+    """A client that follows the events has equal documents, byte for byte, whatever the operators do."""
     chance = random.Random(21)
     things.insert_many([{"_id": key, "a": {"x": 1, "y": [1, {"z": 1}]}, "l": [1, 2]} for key in range(5)])
     copy = {document["_id"]: document for document in things.find()}

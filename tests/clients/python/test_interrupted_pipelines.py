@@ -81,7 +81,7 @@ def scratch_files(process):
 
 
 def soon(condition, seconds):
-    """Whether a condition holds within so many seconds."""
+    """Whether a condition holds within this many seconds."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

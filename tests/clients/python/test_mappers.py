@@ -1,4 +1,4 @@
-"""Programs of those who do not write queries by hand: MongoEngine, Beanie, and kombu, which Celery stands on."""
+"""Libraries that write the queries of applications: MongoEngine, Beanie, and kombu, which Celery stands on."""
 
 import asyncio
 import datetime

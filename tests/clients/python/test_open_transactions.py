@@ -1,4 +1,4 @@
-"""What meets an open transaction: other sessions, changes of its collection, the end of its session, its own size."""
+"""Events that meet an open transaction: other sessions, changes of its collection, the end of its session, its own size."""
 
 import threading
 

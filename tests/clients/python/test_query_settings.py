@@ -1,4 +1,4 @@
-"""Query settings, against the replica set of one member that BUNKO_SET_URI names; and what a server alone says of them."""
+"""Query settings, against the replica set of one member that BUNKO_SET_URI names; and the answers of a standalone server."""
 
 import pytest
 from pymongo.errors import OperationFailure

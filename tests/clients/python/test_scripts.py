@@ -1,4 +1,4 @@
-"""Scripts: what they see of values, what becomes of their answers, and the commands that take them."""
+"""Scripts: the values that they get, the conversion of their answers, and the commands that take them."""
 
 import datetime
 

@@ -1,4 +1,4 @@
-"""What tools read of sessions: config.transactions and config.system.sessions, on the set that BUNKO_SET_URI names."""
+"""The collections that tools read about sessions: config.transactions and config.system.sessions, on the set that BUNKO_SET_URI names."""
 
 import datetime
 
