@@ -1,6 +1,6 @@
 //! Tar, gzip and SHA-256, the same bytes each time; and the tarball.
 
-use crate::payload::{Entry, Kind, Payload, with_directories, write};
+use crate::payload::{Entry, Kind, Payload, programs, with_directories, write};
 use flate2::{Compression, GzBuilder};
 use sha2::{Digest, Sha256};
 use std::io::Write;
@@ -21,10 +21,17 @@ pub fn tar(entries: Vec<Entry>, epoch: u32) -> Result<Vec<u8>, String> {
         header.set_size(bytes.len() as u64);
         let path = match entry.kind {
             Kind::Directory => format!("{}/", entry.path),
-            Kind::File(_) | Kind::Configuration(_) => entry.path.clone(),
+            Kind::File(_) | Kind::Configuration(_) | Kind::Link(_) => entry.path.clone(),
         };
-        let is_directory = matches!(entry.kind, Kind::Directory);
-        header.set_entry_type(if is_directory { tar::EntryType::Directory } else { tar::EntryType::Regular });
+        header.set_entry_type(match entry.kind {
+            Kind::Directory => tar::EntryType::Directory,
+            Kind::Link(_) => tar::EntryType::Symlink,
+            Kind::File(_) | Kind::Configuration(_) => tar::EntryType::Regular,
+        });
+        if let Kind::Link(target) = entry.kind {
+            builder.append_link(&mut header, &path, target).map_err(|error| format!("{path}: {error}"))?;
+            continue;
+        }
         builder.append_data(&mut header, &path, bytes).map_err(|error| format!("{path}: {error}"))?;
     }
     builder.into_inner().map_err(|error| error.to_string())
@@ -56,6 +63,8 @@ pub fn make_tarball(payload: &Payload, out: &Path) -> Result<String, String> {
     let directory = format!("bunko-{version}-{}-{}", binary.machine.kernel, binary.platform());
     let mut entries = payload.documents("share/doc/bunko", "LICENSE")?;
     entries.push(Entry::file("bin/bunko", 0o755, binary.bytes.clone()));
+    entries.extend(programs("lib/bunko/bin", "../../../bin/bunko"));
+    entries.extend(payload.monitoring("share/bunko/monitoring")?);
     for file in ["bunko.conf", "systemd/bunko.service", "systemd/bunko.socket", "logrotate/bunko"] {
         let bytes = payload.repository_file(&format!("deploy/{file}"))?;
         entries.push(Entry::file(format!("share/bunko/{file}"), 0o644, bytes));
@@ -77,6 +86,15 @@ pub fn make_tarball(payload: &Payload, out: &Path) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_leads_to_its_target() {
+        let made = tar(vec![Entry::link("bin/other", "program")], 7).expect("made");
+        let mut archive = tar::Archive::new(&made[..]);
+        let entry = archive.entries().expect("an archive").nth(1).expect("the link").expect("read");
+        assert_eq!(entry.header().entry_type(), tar::EntryType::Symlink);
+        assert_eq!(entry.link_name().expect("a name").as_deref(), Some(Path::new("program")));
+    }
 
     #[test]
     fn an_archive_depends_on_its_entries_and_the_time_alone() {

@@ -32,11 +32,11 @@ pub enum Linkage {
 impl Binary {
     /// Reads a program.
     /// # Errors
-    /// A sentence that names the file, if it is no program for Linux on x86-64 or ARM64.
+    /// A sentence that names the file, if it is not a program for Linux on x86-64 or ARM64.
     pub fn read(path: &Path) -> Result<Self, String> {
         let bytes = stripped(path)?;
         let machine =
-            machine(&bytes).ok_or_else(|| format!("{} is no program for Linux on x86-64 or ARM64", path.display()))?;
+            machine(&bytes).ok_or_else(|| format!("{} is not a program for Linux on x86-64 or ARM64", path.display()))?;
         let linkage = match glibc(&bytes) {
             Some(glibc) => Linkage::Dynamic { glibc, libraries: libraries(path)? },
             None => Linkage::Static,

@@ -6,7 +6,7 @@
 
 use crate::archive::{gzip, sha256, tar};
 use crate::binary::Linkage;
-use crate::payload::{Entry, Payload, read, write};
+use crate::payload::{Entry, Payload, programs, read, write};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -56,6 +56,8 @@ pub fn make(payload: &Payload, out: &Path) -> Result<String, String> {
 fn root(payload: &Payload) -> Result<Vec<Entry>, String> {
     let mut entries = payload.documents("usr/share/doc/bunko", "LICENSE")?;
     entries.push(Entry::file(&BINARY[1..], 0o755, payload.binary.bytes.clone()));
+    // Health checks and commands of compose files call the programs of MongoDB's image.
+    entries.extend(programs("usr/bin", "bunko"));
     entries.push(Entry::file("etc/bunko/bunko.conf", 0o644, payload.repository_file("deploy/image/bunko.conf")?));
     let users = format!("root:x:0:0::/:/\nbunko:x:{OWNER}:{OWNER}::/data/db:/\n");
     entries.push(Entry::file("etc/passwd", 0o644, users));

@@ -51,7 +51,7 @@ fn arguments() -> Result<Arguments, String> {
     let epoch = epoch.parse().map_err(|_| format!("SOURCE_DATE_EPOCH={epoch} is not a number of seconds"))?;
     let known: Vec<&str> = FORMATS.iter().map(|(name, _)| *name).collect();
     if let Some(unknown) = formats.iter().find(|format| !known.contains(&format.as_str())) {
-        return Err(format!("'{unknown}' is no format; there are {}", known.join(", ")));
+        return Err(format!("'{unknown}' is not a format; there are {}", known.join(", ")));
     }
     let formats = if formats.is_empty() { known.into_iter().map(str::to_owned).collect() } else { formats.to_vec() };
     Ok(Arguments { root: root.into(), binary: binary.into(), sbom: sbom.into(), epoch, out: out.into(), formats })

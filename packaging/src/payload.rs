@@ -5,6 +5,21 @@ use crate::pages;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Names of MongoDB's programs for which the binary stands if it is called by them.
+const PROGRAMS: [&str; 9] = [
+    "mongo",
+    "mongod",
+    "mongodump",
+    "mongoexport",
+    "mongoimport",
+    "mongorestore",
+    "mongosh",
+    "mongostat",
+    "mongotop",
+];
+/// Files of `deploy` for Prometheus and Grafana.
+const MONITORING: [&str; 3] = ["bunko-alerts.yml", "bunko-dashboard.json", "prometheus.yml"];
+
 /// Files and facts that all formats are made of.
 pub struct Payload {
     pub version: String,
@@ -35,6 +50,8 @@ pub struct Entry {
 pub enum Kind {
     Directory,
     File(Vec<u8>),
+    /// A symbolic link, with the name of its target.
+    Link(&'static str),
     /// A file that an upgrade leaves as an administrator has changed it.
     Configuration(Vec<u8>),
 }
@@ -44,6 +61,10 @@ impl Entry {
         Self { path: path.into(), mode, owner: 0, kind: Kind::File(bytes.into()) }
     }
 
+    pub fn link(path: impl Into<String>, target: &'static str) -> Self {
+        Self { path: path.into(), mode: 0o777, owner: 0, kind: Kind::Link(target) }
+    }
+
     pub fn directory(path: impl Into<String>, mode: u16, owner: u64) -> Self {
         Self { path: path.into(), mode, owner, kind: Kind::Directory }
     }
@@ -51,7 +72,7 @@ impl Entry {
     /// The content of a file.
     pub fn bytes(&self) -> Option<&[u8]> {
         match &self.kind {
-            Kind::Directory => None,
+            Kind::Directory | Kind::Link(_) => None,
             Kind::File(bytes) | Kind::Configuration(bytes) => Some(bytes),
         }
     }
@@ -101,6 +122,17 @@ impl Payload {
         ])
     }
 
+    /// Alert rules, a dashboard, and an example of Prometheus' configuration, below `directory`.
+    /// # Errors
+    /// As [`Self::repository_file`].
+    pub fn monitoring(&self, directory: &str) -> Result<Vec<Entry>, String> {
+        let entry = |name: &str| {
+            let bytes = self.repository_file(&format!("deploy/monitoring/{name}"))?;
+            Ok(Entry::file(format!("{directory}/{name}"), 0o644, bytes))
+        };
+        MONITORING.into_iter().map(entry).collect()
+    }
+
     /// The entries of a package for a distribution that keeps completions for zsh in the file `zsh`, sorted.
     /// # Errors
     /// As [`Self::repository_file`].
@@ -110,6 +142,11 @@ impl Payload {
             |path: &str, bytes| Entry { kind: Kind::Configuration(bytes), ..Entry::file(path, 0o644, []) };
         let mut entries = self.documents("usr/share/doc/bunko", "copyright")?;
         entries.push(Entry::file("usr/bin/bunko", 0o755, self.binary.bytes.clone()));
+        // MongoDB's packages have files of these names in /usr/bin, so the links are in a directory of their own. Debian's
+        // alternatives would not help: MongoDB's packages do not take part, and dpkg would write over their links.
+        entries.extend(programs("usr/lib/bunko/bin", "../../../bin/bunko"));
+        // Not below usr/share/doc, which many containers leave out when they install a package.
+        entries.extend(self.monitoring("usr/share/bunko/monitoring")?);
         entries.push(configuration("etc/bunko/bunko.conf", deployed("bunko.conf")?));
         entries.push(configuration("etc/logrotate.d/bunko", deployed("logrotate/bunko")?));
         for unit in ["bunko.service", "bunko.socket"] {
@@ -131,6 +168,11 @@ impl Payload {
         entries.sort_by(|one, other| one.path.cmp(&other.path));
         Ok(entries)
     }
+}
+
+/// Links with the names of MongoDB's programs, in `directory`; each leads to `binary`.
+pub fn programs(directory: &str, binary: &'static str) -> impl Iterator<Item = Entry> {
+    PROGRAMS.iter().map(move |name| Entry::link(format!("{directory}/{name}"), binary))
 }
 
 /// The directories above the entries that are not among them, with the mode 755, and the entries; sorted.

@@ -6,8 +6,11 @@ use rpm::{BuildConfig, CompressionWithLevel, Dependency, FileOptions, PackageBui
 use std::path::Path;
 
 const ZSH: &str = "usr/share/zsh/site-functions/_bunko";
-/// The number of packages that were made of one version.
+/// The number of this package among those of one version.
 const RELEASE: &str = "1";
+/// Directories of this package alone, which a removal takes.
+const OWN: [&str; 5] =
+    ["/usr/lib/bunko", "/usr/lib/bunko/bin", "/usr/share/bunko", "/usr/share/bunko/monitoring", "/usr/share/doc/bunko"];
 /// Directories that belong to the server's user.
 const OWNED: [(&str, u16); 2] = [("/var/lib/bunko", 0o700), ("/var/log/bunko", 0o750)];
 
@@ -47,6 +50,9 @@ pub fn make(payload: &Payload, out: &Path) -> Result<String, String> {
     for entry in payload.distribution(ZSH)? {
         add(&mut builder, &entry).map_err(|error| format!("{}: {error}", entry.path))?;
     }
+    for path in OWN {
+        builder.with_dir_entry(FileOptions::dir(path).permissions(0o755)).map_err(|error| format!("{path}: {error}"))?;
+    }
     for (path, mode) in OWNED {
         let options = FileOptions::dir(path).permissions(mode).user("bunko").group("bunko");
         builder.with_dir_entry(options).map_err(|error| format!("{path}: {error}"))?;
@@ -61,11 +67,15 @@ pub fn make(payload: &Payload, out: &Path) -> Result<String, String> {
 
 fn add(builder: &mut PackageBuilder, entry: &Entry) -> Result<(), rpm::Error> {
     let path = format!("/{}", entry.path);
+    if let Kind::Link(target) = entry.kind {
+        builder.with_symlink(FileOptions::symlink(path, target))?;
+        return Ok(());
+    }
     let options = FileOptions::new(path).permissions(entry.mode);
     let options = match entry.kind {
         // A changed file stays, and the new one is put beside it as .rpmnew.
         Kind::Configuration(_) => options.config().noreplace(),
-        Kind::File(_) | Kind::Directory => options,
+        Kind::File(_) | Kind::Directory | Kind::Link(_) => options,
     };
     builder.with_file_contents(entry.bytes().unwrap_or_default(), options)?;
     Ok(())
