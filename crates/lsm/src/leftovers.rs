@@ -27,6 +27,7 @@ impl Aside {
         let aside = Self { files: Arc::clone(files), is_removed: false };
         let unnamed = files.unnamed()?;
         if !unnamed.is_empty() {
+            // Trees of an earlier version do not have it yet.
             bunko_store::make_directory(&files.aside())?;
         }
         for path in unnamed {
@@ -41,7 +42,9 @@ impl Aside {
             // A crash may have come after the version that made the files superfluous was written, but before its name
             // was synced.
             files::sync_directory(&self.files.path)?;
-            files::remove_directory(&aside)?;
+            for path in files::entries(&aside)? {
+                files::remove(&path)?;
+            }
         }
         self.is_removed = true;
         Ok(())
@@ -64,7 +67,7 @@ fn put_back(trees: &TreeFiles) -> Result<()> {
         let tables = trees.tables();
         move_into(&path, if is_table { &tables } else { &trees.path })?;
     }
-    files::remove_empty_directory(&aside)
+    Ok(())
 }
 
 fn move_into(path: &Path, directory: &Path) -> Result<()> {

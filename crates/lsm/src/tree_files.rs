@@ -38,13 +38,15 @@ impl TreeFiles {
         self.path.join("current")
     }
 
-    /// Makes the directory of new trees durable. lsm-tree syncs the files in it but not the directory's own name. If a
-    /// power cut lost that name, a manifest that names the trees would refuse every start.
+    /// Makes the directories of new trees durable. lsm-tree syncs the files in them but not the directories' own names.
+    /// If a power cut lost the upper one, a manifest that names the trees would refuse every start.
+    ///
+    /// [`Self::aside`] stays, although it is mostly empty: a start on a full disk could not make it.
     pub fn make_durable_directory(&self) -> Result<()> {
         if self.current().exists() {
             return Ok(());
         }
-        make_directory(&self.path)?;
+        make_directory(&self.aside())?;
         // A process that was killed here earlier may have made the directory without syncing its name.
         let data_directory = self.path.parent().unwrap_or(&self.path);
         files::sync_directory(data_directory)

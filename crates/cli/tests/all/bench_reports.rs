@@ -136,15 +136,19 @@ fn the_highest_rate_is_searched() {
     let arguments = ["find-max", "mine.toml", "--uri", &server.uri(), "--output", "max", "--json"];
     let search = ["--p99", "2s", "--start", "1000", "--trials", "3", "--resolution", "0.2"];
     let done = lab.bench(&[&arguments[..], &search].concat());
-    assert_eq!(done.code, Some(0), "{}{}", done.stderr, done.stdout);
+    // A busy machine may reach no rate.
+    done.assert_ended();
     let answer: serde_json::Value = serde_json::from_str(&done.stdout).expect("JSON and nothing else");
     let trials = answer["trials"].as_array().expect("a list");
     assert!((1..=3).contains(&trials.len()) && trials[0]["offered"] == 1_000.0, "{answer}");
     let met = trials.iter().filter(|trial| trial["met"] == true).map(|trial| trial["offered"].as_f64());
     let best = met.max_by(|one, other| one.partial_cmp(other).expect("numbers")).flatten();
     assert_eq!(answer["requests_per_second"].as_f64(), best, "the highest rate that met the objective");
-    let measurement = lab.report("max").steps.iter().find(|step| step.phase == "find").cloned().expect("a step");
-    assert_eq!(measurement.measurements().next().and_then(|run| run.offered_rate), best, "its report");
+    assert_eq!(done.code, Some(if best.is_some() { 0 } else { 2 }), "{answer}");
+    if best.is_some() {
+        let measurement = lab.report("max").steps.iter().find(|step| step.phase == "find").cloned().expect("a step");
+        assert_eq!(measurement.measurements().next().and_then(|run| run.offered_rate), best, "its report");
+    }
 
     // No server meets an objective of a microsecond.
     let search = ["--p99", "1us", "--start", "1000", "--trials", "2", "--phase", "find"];
@@ -169,7 +173,7 @@ fn a_search_runs_nothing_that_it_throws_away() {
     );
     let search = |more: &[&str]| {
         let arguments = ["find-max", "mine.toml", "--uri", &server.uri(), "--output", "max", "--phase", "find"];
-        let limits = ["--p99", "2s", "--start", "1000", "--trials", "1"];
+        let limits = ["--p99", "2s", "--start", "50", "--trials", "1"];
         lab.bench(&[&arguments[..], &limits, more].concat())
     };
     let done = search(&[]);

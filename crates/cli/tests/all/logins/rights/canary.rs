@@ -1,7 +1,7 @@
 //! A password does not appear anywhere, whatever was done with it: on disk, in the logs, in replies, in files and
 //! messages of the tools.
 
-use super::{MEASURE, attempt, bunko, open, shown};
+use super::{MEASURE, attempt, bunko, has_measured, open, shown};
 use crate::logins::{assert_nowhere, run};
 use crate::peer::binary;
 use bunko_bson::base64;
@@ -111,6 +111,6 @@ fn tools_do_not_keep_it(server: &Server, out: &Path) {
         let output = bunko(arguments, &[]);
         let said = [&output.stdout, &output.stderr].map(|said| String::from_utf8_lossy(said).into_owned()).concat();
         assert!(!said.contains(PASSWORD), "{said}");
-        assert_eq!(output.status.success(), succeeds, "{said}");
+        assert_eq!(output.status.success() || has_measured(&output), succeeds, "{said}");
     }
 }

@@ -313,6 +313,12 @@ const MEASURE: [&str; 13] = [
     "--quiet",
 ];
 
+/// Whether a run of the lab ended with a report. On a busy machine its verdict is "not valid", which is status 2 as wrong arguments
+/// are; these print no report.
+fn has_measured(output: &Output) -> bool {
+    matches!(output.status.code(), Some(0 | 2)) && !output.stdout.is_empty()
+}
+
 fn bunko(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     Command::new(binary()).args(arguments).envs(environment.iter().copied()).output().expect("it runs")
 }
@@ -372,7 +378,7 @@ fn tools_log_in() {
     assert!(shown(&run(&mut guarded.root, "own", "{find: 'c'}")).contains("_id: 1"));
     let report = format!("{out}-report");
     let measured = bunko(&[&MEASURE[..], &["--uri", &uri, "--output", &report]].concat(), &[]);
-    assert!(measured.status.success(), "{}", said(&measured));
+    assert!(has_measured(&measured), "{}", said(&measured));
 }
 
 /// A `getMore` that waits for documents: its tailable cursor is at the end of the collection.
