@@ -1,8 +1,9 @@
 //! Writes documents straight into a reply's buffer.
 
 use crate::{DocumentRef, EncodedElement, ValueRef};
+use smallvec::{SmallVec, smallvec};
 
-/// Usual number of scopes that are open at once in a reply, for which room is made at the beginning.
+/// Usual number of scopes that are open at once in a reply. More of them take an allocation.
 const SCOPES_USUAL: usize = 4;
 
 /// Appends one document, with nested documents and arrays, to a buffer that may already hold other bytes.
@@ -11,7 +12,7 @@ const SCOPES_USUAL: usize = 4;
 /// [`Writer::begin_document`] or [`Writer::begin_array`] opens a scope, and [`Writer::end`] closes it.
 pub struct Writer<'b> {
     buffer: &'b mut Vec<u8>,
-    starts: Vec<usize>,
+    starts: SmallVec<[usize; SCOPES_USUAL]>,
 }
 
 impl<'b> Writer<'b> {
@@ -19,9 +20,7 @@ impl<'b> Writer<'b> {
     pub fn new(buffer: &'b mut Vec<u8>) -> Self {
         let start = buffer.len();
         buffer.extend_from_slice(&[0; 4]);
-        let mut starts = Vec::with_capacity(SCOPES_USUAL);
-        starts.push(start);
-        Self { buffer, starts }
+        Self { buffer, starts: smallvec![start] }
     }
 
     /// Removes everything that was written, and opens the outermost document again.

@@ -11,7 +11,7 @@ use crate::{Collection, Index, from_storage, notes};
 use bunko_bson::DocumentRef;
 use bunko_errors::Result;
 use bunko_operation::OperationSource;
-use bunko_store::{Direction, Location, RecordId, RecordRange, View};
+use bunko_store::{Direction, Location, RecordId, RecordRange, StripeNumbers, View};
 use std::sync::Arc;
 
 /// Maximum number of documents that one insert deletes; the next inserts continue.
@@ -55,7 +55,12 @@ impl Victims {
     }
 
     /// Adds the locks needed to delete them.
-    pub fn add_stripes(&self, collection: &Collection, indexes: &[Arc<Index>], stripes: &mut Vec<usize>) -> Result<()> {
+    pub fn add_stripes(
+        &self,
+        collection: &Collection,
+        indexes: &[Arc<Index>],
+        stripes: &mut StripeNumbers,
+    ) -> Result<()> {
         for victim in &self.0 {
             stripes.push(record_stripe(collection.records, victim.record));
             // A writer that removes a key from an index being built must know whose key it is.

@@ -8,7 +8,7 @@ use crate::{Catalog, Collection, Index, Verdict, from_storage, notes};
 use bunko_bson::{DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
-use bunko_store::{Location, Lsn, RecordId};
+use bunko_store::{Location, Lsn, RecordId, StripeNumbers};
 use std::sync::Arc;
 
 /// The record to change.
@@ -85,7 +85,7 @@ impl OneVerdict<'_> {
 impl<'d> Statement<'d> for OneVerdict<'_> {
     type Outcome = Option<Lsn>;
 
-    fn prepare(&mut self, attempt: &Attempt<'_>, stripes: &mut Vec<usize>) -> Result<()> {
+    fn prepare(&mut self, attempt: &Attempt<'_>, stripes: &mut StripeNumbers) -> Result<()> {
         stripes.push(record_stripe(attempt.collection.records, self.record));
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::{Catalog, Collection, RetryableWrite, Transaction, Verdict, from_stor
 use bunko_bson::DocumentRef;
 use bunko_errors::{Failure, Result};
 use bunko_operation::OperationSource;
-use bunko_store::{Location, Lsn, RecordId};
+use bunko_store::{Location, Lsn, RecordId, StripeNumbers};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -177,7 +177,7 @@ impl SeveralVerdicts<'_, '_> {
 impl<'d> Statement<'d> for SeveralVerdicts<'_, '_> {
     type Outcome = ChangedTogether;
 
-    fn prepare(&mut self, attempt: &Attempt<'_>, stripes: &mut Vec<usize>) -> Result<()> {
+    fn prepare(&mut self, attempt: &Attempt<'_>, stripes: &mut StripeNumbers) -> Result<()> {
         stripes.extend(self.read_records().map(|record| record_stripe(attempt.collection.records, record)));
         Ok(())
     }

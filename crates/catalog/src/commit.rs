@@ -28,7 +28,7 @@ use crate::write::{KeyChange, UniqueKey, is_guarded};
 use crate::{Catalog, Collection, Index, RetryableWrite, Transaction, from_storage};
 use bunko_errors::Result;
 use bunko_operation::{OperationSource, RunOn};
-use bunko_store::{Batch, Lag, Location, Lsn, RecordId, Snapshot, View};
+use bunko_store::{Batch, Lag, Location, Lsn, RecordId, Snapshot, StripeNumbers, View};
 use std::sync::Arc;
 
 /// A write of documents of one collection that becomes one batch. The batch may borrow documents for `'d`.
@@ -38,7 +38,7 @@ pub(crate) trait Statement<'d> {
 
     /// Derives everything that does not depend on other documents, and adds the stripes of the records and of the
     /// unique keys known so far. Each attempt begins with this; no stripe is locked.
-    fn prepare(&mut self, attempt: &Attempt<'_>, stripes: &mut Vec<usize>) -> Result<()>;
+    fn prepare(&mut self, attempt: &Attempt<'_>, stripes: &mut StripeNumbers) -> Result<()>;
 
     /// Records whose newest versions it reads.
     fn read_records(&self) -> impl Iterator<Item = RecordId> {
@@ -109,13 +109,10 @@ enum Step<O> {
     Awaits(Owned),
 }
 
-/// Room for the stripes of one record and its unique keys.
-const STRIPES_USUAL: usize = 4;
-
 /// Lock stripes of a statement.
 struct Stripes {
     /// Stripes that the current attempt locks.
-    locked: Vec<usize>,
+    locked: StripeNumbers,
     /// Stripes of keys that earlier attempts derived.
     derived: Vec<usize>,
 }
@@ -136,7 +133,7 @@ impl Catalog {
         let transaction = Transaction::of(operation);
         // Before anything is locked, because the transaction enters the collection here.
         let view = transaction.map(|transaction| transaction.read_for_write(collection)).transpose()?;
-        let mut stripes = Stripes { locked: Vec::with_capacity(STRIPES_USUAL), derived: Vec::new() };
+        let mut stripes = Stripes { locked: StripeNumbers::new(), derived: Vec::new() };
         loop {
             let step = {
                 let _structure = share(&collection.structure, operation)?;
@@ -200,7 +197,9 @@ impl<'a> Attempt<'a> {
         let Stripes { locked, derived } = stripes;
         locked.clear();
         statement.prepare(self, locked)?;
-        locked.extend_from_slice(derived);
+        if !derived.is_empty() {
+            locked.extend_from_slice(derived);
+        }
         let _locked = lock_stripes(self.catalog.store.locks(), locked, self.operation)?;
         let records = statement.read_records().map(|record| Owned::record(self.collection, record));
         if let Some(owned) = self.first_owned(records) {

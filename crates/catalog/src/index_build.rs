@@ -27,7 +27,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::{OperationContext, OperationSource, RunOn};
 use bunko_store::failpoint::{self, Failpoint};
 use bunko_store::planted::{self, Bug};
-use bunko_store::{Batch, Direction, KeyspaceId, Lsn, RecordId, RecordRange, StorageError, View};
+use bunko_store::{Batch, Direction, KeyspaceId, Lsn, RecordId, RecordRange, StorageError, StripeNumbers, View};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -241,7 +241,7 @@ impl Catalog {
         }
         let _structure = share(&collection.structure, operation)?;
         refuse_dropped(collection, build)?;
-        let mut stripes: Vec<usize> =
+        let mut stripes: StripeNumbers =
             step.iter().map(|found| record_stripe(collection.records, found.record)).collect();
         let unique = step.iter().filter(|found| built[found.index as usize].is_unique);
         stripes.extend(unique.map(|found| key_stripe(built[found.index as usize].keyspace, gathered.of(found))));
@@ -280,7 +280,7 @@ impl Catalog {
         failure: Failure,
         operation: &dyn OperationSource,
     ) -> Result<()> {
-        let mut stripes = vec![record_stripe(collection.records, record)];
+        let mut stripes = std::iter::once(record_stripe(collection.records, record)).collect();
         let _locked = lock_stripes(self.store.locks(), &mut stripes, operation)?;
         if build.is_changed(record) { Ok(()) } else { Err(failure) }
     }

@@ -12,7 +12,7 @@ use crate::{Index, from_storage, notes};
 use bunko_bson::DocumentRef;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationSource;
-use bunko_store::{Location, Lsn, RecordId, View};
+use bunko_store::{Location, Lsn, RecordId, StripeNumbers, View};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -243,7 +243,7 @@ impl<'d> NewDocuments<'d> {
 impl<'d> Statement<'d> for NewDocuments<'d> {
     type Outcome = Inserted;
 
-    fn prepare(&mut self, attempt: &Attempt<'_>, stripes: &mut Vec<usize>) -> Result<()> {
+    fn prepare(&mut self, attempt: &Attempt<'_>, stripes: &mut StripeNumbers) -> Result<()> {
         let (collection, indexes) = (attempt.collection, attempt.indexes);
         self.first_record = match self.place {
             InsertedInto::Log | InsertedInto::Copies => collection.take_record_ids(self.documents.len() as u64),

@@ -2,7 +2,7 @@
 
 use bunko_errors::Result;
 use bunko_operation::OperationSource;
-use bunko_store::{LockTable, Locked};
+use bunko_store::{LockTable, Locked, StripeNumbers};
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Instant;
 
@@ -28,7 +28,7 @@ pub(crate) fn exclude<'l, T>(lock: &'l RwLock<T>, operation: &dyn OperationSourc
 /// As [`lock`].
 pub(crate) fn lock_stripes<'l>(
     table: &'l LockTable,
-    stripes: &mut Vec<usize>,
+    stripes: &mut StripeNumbers,
     operation: &dyn OperationSource,
 ) -> Result<Locked<'l>> {
     table.lock_all(stripes, || operation.operation().may_wait_until())

@@ -110,6 +110,8 @@ pub struct Invocation<'a> {
 }
 
 impl<'a> Invocation<'a> {
+    #[allow(clippy::inline_always, reason = "a call would copy the arguments, and then the invocation")]
+    #[inline(always)]
     pub(crate) fn new(
         service: &'a Service,
         connection: &'a mut ClientConnection,

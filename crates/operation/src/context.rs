@@ -98,20 +98,21 @@ impl OperationContext {
         limits: MemoryLimits,
     ) -> Arc<Self> {
         let MemoryLimits { operation_bytes_max, server, prepaid_bytes, stages } = limits;
-        let turn = ThreadStint {
-            memory: HeldMemory::new(server, operation_bytes_max, prepaid_bytes),
-            patience: Patience::Endless,
-            run_on: RunOn::OwnThread,
-            was_too_long: false,
-            has_changed: false,
-        };
+        let memory = HeldMemory::new(server, operation_bytes_max, prepaid_bytes);
+        let stage_bytes_now = memory.stage_bytes_now();
         Arc::new(Self {
             clock: interruption.clock(),
             interruption,
             steps_left: AtomicU32::new(STEPS_PER_QUESTION),
             asks_at_bytes: AtomicI64::new(bunko_heap::taken_bytes() + BYTES_PER_QUESTION),
-            stage_bytes_now: AtomicU64::new(turn.memory.stage_bytes_now()),
-            turn: Mutex::new(turn),
+            stage_bytes_now: AtomicU64::new(stage_bytes_now),
+            turn: Mutex::new(ThreadStint {
+                memory,
+                patience: Patience::Endless,
+                run_on: RunOn::OwnThread,
+                was_too_long: false,
+                has_changed: false,
+            }),
             random: AtomicU64::new(0),
             bypasses_validation: AtomicBool::new(false),
             is_kept_from_writing: AtomicBool::new(false),

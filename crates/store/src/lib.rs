@@ -117,7 +117,7 @@ pub use lag::{Lag, STALL, STALLS_MAX};
 pub use latencies::LatencyCounts;
 #[cfg(debug_assertions)]
 pub use lock_table::fix_stripes;
-pub use lock_table::{LockTable, Locked};
+pub use lock_table::{LockTable, Locked, StripeNumbers};
 pub use log::{
     Appended, ArchivedLog, ArchivedRecord, Chained, Cut, DurabilityCallback, History, Log, LogOptions, LogStatistics,
     Moment, RawReader, Record, RecoveredLog, Recovery, SEGMENT_BYTES, extend_image, is_same_record, last_record_before,

@@ -2,6 +2,7 @@
 
 use foldhash::quality::SeedableRandomState;
 use parking_lot::{Mutex, MutexGuard};
+use smallvec::SmallVec;
 use std::hash::{BuildHasher, Hash};
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -18,6 +19,9 @@ static SEED: OnceLock<SeedableRandomState> = OnceLock::new();
 pub fn fix_stripes() {
     SEED.get_or_init(SeedableRandomState::fixed);
 }
+
+/// Numbers of stripes. Those of one record and its unique keys need no allocation.
+pub type StripeNumbers = SmallVec<[usize; 4]>;
 
 /// The stripes. A thread locks all that it needs at once, in ascending order, so two threads never wait for each other.
 pub struct LockTable {
@@ -57,7 +61,7 @@ impl LockTable {
     /// Errors of `wait`; no stripe stays locked then.
     pub fn lock_all<E>(
         &self,
-        stripes: &mut Vec<usize>,
+        stripes: &mut StripeNumbers,
         wait: impl Fn() -> Result<Instant, E>,
     ) -> Result<Locked<'_>, E> {
         stripes.sort_unstable();
@@ -84,6 +88,7 @@ impl LockTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use smallvec::smallvec;
     use std::convert::Infallible;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
@@ -106,7 +111,7 @@ mod tests {
                 let (table, inside) = (&table, &inside);
                 scope.spawn(move || {
                     for round in 0..500 {
-                        let mut stripes = vec![7, (thread * 31 + round) % STRIPES, (thread * 17) % STRIPES, 7];
+                        let mut stripes = smallvec![7, (thread * 31 + round) % STRIPES, (thread * 17) % STRIPES, 7];
                         let _locked = table.lock_all(&mut stripes, || Ok::<_, Infallible>(Instant::now())).unwrap();
                         assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
                         inside.fetch_sub(1, Ordering::SeqCst);
@@ -120,12 +125,12 @@ mod tests {
     fn a_wait_that_is_given_up_leaves_nothing_locked() {
         let table = LockTable::default();
         let for_ever = || Ok::<_, ()>(Instant::now() + Duration::from_mins(1));
-        let held = table.lock_all(&mut vec![2], for_ever).unwrap();
+        let held = table.lock_all(&mut smallvec![2], for_ever).unwrap();
         let asked = AtomicUsize::new(0);
         let twice = || if asked.fetch_add(1, Ordering::Relaxed) < 2 { Ok(Instant::now()) } else { Err("enough") };
-        assert_eq!(table.lock_all(&mut vec![1, 2, 3], twice).err(), Some("enough"));
-        drop(table.lock_all(&mut vec![1, 3], for_ever).unwrap());
+        assert_eq!(table.lock_all(&mut smallvec![1, 2, 3], twice).err(), Some("enough"));
+        drop(table.lock_all(&mut smallvec![1, 3], for_ever).unwrap());
         drop(held);
-        assert!(table.lock_all(&mut vec![1, 2, 3], for_ever).is_ok());
+        assert!(table.lock_all(&mut smallvec![1, 2, 3], for_ever).is_ok());
     }
 }
