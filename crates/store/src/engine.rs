@@ -1,7 +1,7 @@
 //! A storage engine is a materialised view of the log.
 //!
-//! Its contract speaks of record stores and sorted indexes instead of a bag of bytes. So it fits engines that keep the
-//! documents themselves (memory, mmap) and an engine that leaves them in the log (lsm).
+//! The contract [`Engine`] speaks of record stores and sorted indexes instead of a bag of bytes. So it fits engines
+//! that keep the documents themselves (memory, mmap) and an engine that leaves them in the log (lsm).
 
 use crate::{Effects, KeyspaceId, KeyspaceStatistics, Location, Lsn, RecordId, RecoveredLog, Result, Staged};
 use bunko_bson::{DocumentBuf, DocumentRef};

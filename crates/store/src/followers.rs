@@ -72,7 +72,7 @@ pub struct Following {
 /// Whether there is anything new for a follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quiet {
-    /// There may be something.
+    /// There may be something new for the follower.
     No,
     /// No record that concerns the follower has been noted. Contains the durable place to which the follower may move
     /// on, if there is one, with the time of the last record before it.
@@ -170,8 +170,8 @@ impl Followers {
         Following { followers: Arc::clone(self), scope: scope.into(), bell, noted_from: log_end() }
     }
 
-    /// Notes the scopes that the record at `lsn`, which readers see, concerns. Returns whether the caller must ask for
-    /// a sync.
+    /// Marks as due the scopes that the record at `lsn` concerns; readers see that record already. Returns whether the
+    /// caller must ask for a sync.
     fn touch<'b>(&self, said: impl Iterator<Item = Noted<'b>>, lsn: Lsn) -> bool {
         let Some(names_of) = self.names_of.get() else { return false };
         let mut state = self.state.lock();
@@ -249,7 +249,8 @@ impl Followers {
     }
 }
 
-/// Tells the followers that a record, which readers see, concerns; their bells ring once it is on disk.
+/// Tells the followers whose scope the record at `lsn` concerns; readers see that record already. The followers' bells
+/// ring once the record is on disk.
 pub(crate) fn tell<'b>(log: &Arc<Log>, said: impl Iterator<Item = Noted<'b>>, lsn: Lsn) {
     fence(Ordering::SeqCst);
     let followers = log.followers();

@@ -81,7 +81,7 @@ pub(crate) fn noted_from(manifest: &Manifest, takes_notes: bool, end: Lsn) -> Op
 /// The history that the manifest tells of, in a log with these segments of which everything below `end` is applied.
 pub(crate) fn kept(manifest: &Manifest, segments: &[u64], end: Lsn) -> Option<Kept> {
     let (bytes_max, noted_from) = manifest.history_bytes.zip(manifest.noted_from)?;
-    // A secondary's log goes on after the applied part.
+    // The log of a secondary may go on after its applied part.
     let applied = segments.partition_point(|number| *number <= segment_of(end.0));
     Some(Kept::new(bytes_max, noted_from, &segments[..applied], end, manifest.committed.unwrap_or(end)))
 }

@@ -94,7 +94,7 @@ impl CommittedLog {
                 Kind::Seal | Kind::Gap => continue,
                 Kind::Batch => Vec::new(),
                 Kind::Term => {
-                    // The primary that began an open chain has ended, and no other member ends it.
+                    // The primary that began an open chain has stepped down, and no other member completes its chain.
                     self.chain = OpenChain::default();
                     Vec::new()
                 }
