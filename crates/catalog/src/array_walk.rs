@@ -4,7 +4,7 @@ use crate::Multikey;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Takes the values of all paths; `None` for a path that leads nowhere.
+/// Takes the values of all paths, in the order of the paths; `None` for a path that leads nowhere.
 type Visit<'v, 'd> = dyn FnMut(&mut dyn Iterator<Item = Option<ValueRef<'d>>>) -> Result<()> + 'v;
 
 /// Walks a document. Where paths meet an array, it visits the elements one by one, for all paths that meet the array.

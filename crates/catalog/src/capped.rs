@@ -54,7 +54,7 @@ impl Victims {
         Ok(victims)
     }
 
-    /// Adds the locks needed to delete them.
+    /// Adds the lock stripes of the victims and of their unique keys.
     pub fn add_stripes(&self, collection: &Collection, indexes: &[Arc<Index>], stripes: &mut Vec<usize>) -> Result<()> {
         for victim in &self.0 {
             stripes.push(record_stripe(collection.records, victim.record));

@@ -26,7 +26,7 @@ impl Collection {
         }
     }
 
-    /// The record with this `_id` in the state that the operation reads.
+    /// The record with this `_id` in the state that the operation reads; `None` if there is no such document.
     /// # Errors
     /// Failures of the storage, and as [`Self::snapshot_for`].
     pub fn record_of_id(&self, id: ValueRef<'_>, operation: &dyn OperationSource) -> Result<Option<RecordId>> {

@@ -156,7 +156,7 @@ impl Catalog {
         created.or_else(|| self.collection(namespace))
     }
 
-    /// Saves the number of keyspaces given so far, before one of them is used.
+    /// Saves the counter of keyspaces, before any keyspace that was given is used.
     pub(crate) fn save_counter(&self, changes: &Allocation) -> Result<()> {
         let mut batch = Batch::new();
         changes.put_counter(&self.store, &mut batch)?;
