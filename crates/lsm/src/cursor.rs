@@ -100,7 +100,7 @@ impl TableSide {
 /// A key within its keyspace, and its value; `None` for a deletion.
 type Entry = (UserKey, Option<UserValue>);
 
-/// Parameters of a walk.
+/// The keyspace, range and direction of a walk, and the LSN below which it sees changes.
 pub(crate) struct Route {
     pub keyspace: KeyspaceId,
     pub range: Range,
@@ -126,8 +126,8 @@ impl Route {
     }
 }
 
-/// Walks memtables and tables together. It sees those that existed when it began. If a memtable is freed before the
-/// walk came to its end, it begins anew after its last key.
+/// Walks memtables and tables together. It sees the memtables and tables that existed when it began. If a memtable is
+/// freed before the walk came to its end, it begins anew after its last key.
 pub(crate) struct Walk {
     tree: AnyTree,
     state: Arc<ArcSwap<State>>,
@@ -156,7 +156,7 @@ impl Walk {
         }
     }
 
-    /// The rest of the walk after a record, the last one that it came to, as a route for a walk by leaves.
+    /// The rest of the walk after `record`, the last record that it came to, as a route for a walk by leaves.
     fn behind(&mut self, record: RecordId) -> Option<RecordRoute> {
         self.set_behind(record.0.to_be_bytes().to_vec());
         self.route.records()
@@ -208,7 +208,7 @@ impl Merged {
         let Route { keyspace, range, direction, before, .. } = route;
         let walk = |memtable: &Arc<Memtable>| memtable.walk(*keyspace, range.clone(), *direction, *before);
         let memtables = state.memtables().map(|memtable| (walk(memtable), None)).collect();
-        // After the memtables: entries of a memtable that is freed meanwhile are in the tables.
+        // Opened after the memtables, because entries of a memtable that is freed in between are then in the tables.
         let tables = TableSide::new(tree, state, route);
         let files = Arc::clone(&state.files);
         Self { memtables, tables, files, direction: *direction, is_started: false, last: None }
@@ -232,7 +232,7 @@ impl Merged {
                 return Ok(Step::Gone);
             }
             self.memtables.retain(|(_, entry)| entry.is_some());
-            // The usual case of a long scan: everything is in the tables.
+            // The usual case of a long scan: all memtables have ended, and the rest is in the tables.
             if self.memtables.is_empty() {
                 let entry = self.tables.next.take();
                 self.advance_tables()?;

@@ -36,7 +36,7 @@ impl LoneTable {
             if self.is_behind(&key) {
                 break;
             }
-            // The newest version of a key comes first.
+            // The newest version of a key comes first, and decides.
             if entry.key.seqno >= self.before || self.decided.as_ref() == Some(&key) {
                 continue;
             }

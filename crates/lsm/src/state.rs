@@ -43,7 +43,8 @@ type Reaching = dyn Fn(&key::Range) -> Reach + Send + Sync;
 /// Finds the tables that overlap a range, by runs.
 type RunsReaching = dyn Fn(&key::Range) -> Vec<Vec<Table>> + Send + Sync;
 
-/// One arrangement of memtables and tables. Entries in earlier ones hide those in later ones.
+/// One arrangement of memtables and tables. A newer memtable hides entries of older ones, and all memtables hide those
+/// of tables.
 #[derive(Clone)]
 pub(crate) struct State {
     pub active: Arc<Memtable>,

@@ -1,4 +1,4 @@
-//! The files of the trees. Checks those that lsm-tree reads without a check, and finds the damaged file where
+//! The files of the trees. Checks the files that lsm-tree reads without a check, and finds the damaged file where
 //! lsm-tree's error does not name it.
 //!
 //! ```text
@@ -39,9 +39,10 @@ impl TreeFiles {
     }
 
     /// Makes the directories of new trees durable. lsm-tree syncs the files in them but not the directories' own names.
-    /// If a power cut lost the upper one, a manifest that names the trees would refuse every start.
+    /// If a power cut lost the name of the trees' directory, a manifest that names the trees would refuse every start.
     ///
-    /// [`Self::aside`] stays, although it is mostly empty: a start on a full disk could not make it.
+    /// The directory [`Self::aside`] is made here and stays, although it is mostly empty: a start on a full disk could
+    /// not make it.
     pub fn make_durable_directory(&self) -> Result<()> {
         if self.current().exists() {
             return Ok(());

@@ -31,7 +31,7 @@ pub(crate) struct LsmView {
     documents: Arc<Documents>,
     state: Arc<ArcSwap<State>>,
     before: SeqNo,
-    /// Only for the latest state. A row must not be remembered from a state older than its ticket.
+    /// The cache of rows; only for the latest state. A row from a state older than its ticket must not be cached.
     rows: Option<Arc<RowCache>>,
 }
 
