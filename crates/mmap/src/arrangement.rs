@@ -8,7 +8,8 @@ use bunko_store::{KeyspaceId, Location, RecordId, Result};
 use bunko_versions::Known;
 use std::sync::Arc;
 
-/// One arrangement of memtables and a committed state. Entries in earlier ones hide those in later ones.
+/// One arrangement of memtables and a committed state. A newer memtable hides entries of older ones, and all memtables
+/// hide those of the committed state.
 #[derive(Clone)]
 pub(crate) struct Arrangement {
     pub active: Arc<Memtable>,
@@ -57,7 +58,8 @@ impl Arrangement {
         let Some(entry) = self.committed.get(keyspace, Content::Records, &key)? else { return Ok(None) };
         let unverified = stored::unverified_record(keyspace, entry.key, entry.value);
         let (location, document) = self.intact(&entry, unverified)?;
-        // Copied first: copying fetches a cold document faster than a checksum does, and the copy is what is verified.
+        // Copied before the check: copying fetches a cold document faster than a checksum does, and the bytes that are
+        // verified are those that the caller gets.
         into.extend_from_slice(document);
         let verified = self.intact(&entry, stored::verify(location, into));
         if verified.is_err() {

@@ -88,7 +88,8 @@ impl Memtable {
                 self.put_record(keyspace, record, lsn, Some(Record { location, document }), views)
             }
             Effect::DeleteRecord { keyspace, record, .. } => self.put_record(keyspace, record, lsn, None, views),
-            // The key leads to the same record as before, and the record has its location.
+            // The key leads to the same record as before, and the record's own entry has the new location, so nothing
+            // is put.
             Effect::PutPrimaryKey { presence: Presence::Moved, .. } | Effect::CreateKeyspace { .. } => 0,
             Effect::PutKey { keyspace, key, record, .. } | Effect::PutPrimaryKey { keyspace, key, record, .. } => {
                 self.put_key(keyspace, key, lsn, Some(record), views)
