@@ -10,8 +10,8 @@ use std::collections::BinaryHeap;
 /// The queue's allocation does not shrink below this capacity.
 const ROOM_MIN: usize = 1024;
 
-/// A record or key with versions to forget once all views are newer than `lsn`; of many versions, half can be forgotten
-/// then.
+/// A record or key with versions to forget once all views are newer than `lsn`. If it has many versions, half of them
+/// can be forgotten then.
 pub(crate) struct Waiting {
     pub lsn: u64,
     pub keyspace: KeyspaceId,
