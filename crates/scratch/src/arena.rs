@@ -22,7 +22,7 @@ const FETCHED_BYTES: usize = 128;
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
     prefix: u64,
-    /// Chunk and offset.
+    /// Number of the chunk (upper 32 bits) and offset in it.
     place: u64,
 }
 

@@ -131,7 +131,7 @@ impl RecordFile {
         }
         block.packed.resize(packed_bytes, 0);
         self.file.read_at(body, &mut block.packed).map_err(|error| io_failure(&error))?;
-        // lz4 expands a byte to at most 255.
+        // lz4 expands a byte to at most 255, so a longer length is damage and nothing is allocated for it.
         if bytes > packed_bytes.saturating_mul(255) {
             return Err(damaged());
         }

@@ -104,7 +104,7 @@ impl Sorter {
 
     fn relieve(&mut self, bytes_max: usize, operation: &OperationContext) -> Result<()> {
         self.drop_unwanted(operation)?;
-        // Spilling short runs would create too many runs.
+        // Less than half of the memory is used: spilling would leave a short run, and many of them.
         if self.records.held_bytes() <= bytes_max / 2 {
             return Ok(());
         }

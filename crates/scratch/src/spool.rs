@@ -22,7 +22,7 @@ impl Spool {
         Self { records: Arena::default(), file: None, places: Vec::new(), gatherer, stage }
     }
 
-    /// Its memory, in bytes.
+    /// Memory that the spool takes, in bytes.
     pub fn held_bytes(&self) -> usize {
         self.records.held_bytes() + self.places.len() * size_of::<RecordPlace>()
     }
