@@ -16,7 +16,7 @@ pub type Digest = [u8; 32];
 pub struct NamedSession {
     id: SessionUuid,
     user: Option<Digest>,
-    /// Whether it has a `txnNumber` without the `txnUUID` that must accompany it.
+    /// Whether the id has a `txnNumber` without the `txnUUID` that must accompany it.
     has_bare_number: bool,
 }
 

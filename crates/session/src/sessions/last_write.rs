@@ -11,7 +11,7 @@ use bunko_store::Lsn;
 pub struct LastWrite {
     /// The transaction number of the write.
     pub number: i64,
-    /// Its kind.
+    /// Whether it was a retryable write or a transaction.
     pub kind: WriteKind,
     /// The log record of the write; `None` if the server was restarted since.
     pub lsn: Option<Lsn>,

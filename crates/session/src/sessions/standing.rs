@@ -16,7 +16,7 @@ pub(super) enum Standing {
     },
     Committed {
         number: i64,
-        /// The log record that an acknowledgement waits for.
+        /// The log record that the acknowledgement of the commit waits for.
         lsn: Option<Lsn>,
     },
     Aborted {
