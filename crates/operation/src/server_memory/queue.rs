@@ -33,7 +33,7 @@ pub(super) enum Left {
 }
 
 impl Queue {
-    /// Puts a draw at the end.
+    /// Puts a draw at the end of the purpose's queue, and returns its ticket.
     pub fn join(&mut self, purpose: Purpose, bytes: u64) -> Ticket {
         self.last += 1;
         self.waiting[purpose as usize].push_back(Waiting { ticket: self.last, bytes, waker: None });
