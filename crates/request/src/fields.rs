@@ -44,11 +44,11 @@ struct FieldOffset {
 
 /// The result of looking up a field.
 enum FieldLookup {
-    /// The walk recorded only known fields, and this is none: the body must be searched.
+    /// The walk recorded only known fields, and this field is not among them: the body must be searched.
     Unknown,
-    /// The body lacks it.
+    /// The body lacks the field.
     Missing,
-    /// The body has it, but its offset was not kept.
+    /// The body has the field, but its offset was not kept.
     Somewhere,
     At(usize),
 }
@@ -124,8 +124,8 @@ impl<'a> Fields<'a> {
         Self { command, body, met: None, message: None }
     }
 
-    /// The fields of a body that has been walked. Fields that it lacks, as it lacks most options, are known without
-    /// another walk.
+    /// The fields of a body that has been walked. The walk tells which known fields the body lacks, so no lookup
+    /// searches it for them.
     pub fn of_walked(command: &'static str, body: DocumentRef<'a>, met: FieldSet) -> Self {
         Self { command, body, met: Some(met), message: None }
     }
@@ -185,7 +185,7 @@ impl<'a> Fields<'a> {
             return Ok(sequence.documents.clone().collect());
         }
         let array = self.array(name)?.ok_or_else(|| self.missing(name))?;
-        // Most commands have one.
+        // Most commands have one document.
         let mut documents = Vec::with_capacity(1);
         for (index, value) in elements(array) {
             let document = value.as_document();
@@ -321,7 +321,7 @@ mod tests {
         for name in ["hint", "limit"] {
             assert!(walked.field(name).is_none() && any.field(name).is_none(), "{name}");
         }
-        // The walk did not record these names.
+        // The walk did not record these names, so the body is searched.
         assert!(walked.field("other").is_some() && walked.field("find").is_some());
     }
 }
