@@ -18,8 +18,8 @@ pub fn find_user(catalog: &Catalog, name: &Name) -> Result<Option<DocumentBuf>> 
 
 /// The document of a user or of a role, whose name is in the field `key`.
 ///
-/// The `_id` is ambiguous: role `x.y` of database `d` and role `y` of database `d.x` have an equal one. No database can
-/// be called `d.x`, but a client may ask for it, so the name and the database are compared too.
+/// The `_id` is ambiguous: role `x.y` of database `d` and role `y` of database `d.x` have the same `_id`. No database
+/// can be called `d.x`, but a client may ask for it, so the name and the database are compared too.
 /// # Errors
 /// Errors of reading the document.
 pub fn find_document(catalog: &Catalog, collection: &str, key: &str, name: &Name) -> Result<Option<DocumentBuf>> {

@@ -38,7 +38,7 @@ pub fn profile(asker: &Asker<'_>, request: &Request<'_>) -> bool {
         || only_asks && asker.on_collection(request.database, "system.profile", Action::Find)
 }
 
-/// `validateDBMetadata`: on the database that it names, else on all.
+/// `validateDBMetadata`: on the database that the request names, or else on all databases.
 pub fn validate_metadata(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     match request.body.get("db") {
         Some(ValueRef::String(database)) => asker.on_database(database, Action::Validate),
