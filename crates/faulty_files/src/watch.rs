@@ -46,7 +46,7 @@ pub struct Fault {
 /// The work that a call is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nature {
-    /// Reads, opens, looks.
+    /// Reads, opens or looks up without transferring bytes or changing anything.
     Look,
     /// Transfers that many bytes from the file.
     Read(usize),
