@@ -182,7 +182,7 @@ impl Store {
     }
 
     /// Must be called before readers see a record: until the result is dropped, followers know that the record may not
-    /// have been noted.
+    /// have been noted. `None` if there is no follower.
     pub(crate) fn begin_telling(&self) -> Option<followers::Telling<'_>> {
         match (&self.kept, &self.journal) {
             (Some(_), Journal::Log(log)) => log.followers().begin_telling(),

@@ -114,7 +114,7 @@ impl Followers {
         let _ = self.names_of.set(names_of);
     }
 
-    /// Must be called before readers see an appended record.
+    /// Must be called before readers see an appended record. `None` if there is no follower.
     pub fn begin_telling(&self) -> Option<Telling<'_>> {
         // Either this load sees the follower, or the follower reads the log's end after the record was appended and so
         // finds it before its start.
@@ -203,7 +203,7 @@ impl Followers {
     }
 
     /// Rings the bells of due records before `synced`, the end of the durable part. Returns the position of a due
-    /// record that is still to be synced.
+    /// record that is still to be synced, `None` if all are.
     fn ring(&self, synced: Lsn, now: Instant) -> Option<Lsn> {
         let mut rung = Vec::new();
         let mut state = self.state.lock();
@@ -242,7 +242,7 @@ impl Followers {
         }
     }
 
-    /// Time until which no bell is to ring again.
+    /// Time until which no bell may ring again; `None` if bells may ring now.
     fn gathers_until(&self, now: Instant) -> Option<Instant> {
         let until = self.state.lock().rung_at? + GATHERING;
         (until > now).then_some(until)

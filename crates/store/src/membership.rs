@@ -59,7 +59,7 @@ impl Store {
 }
 
 impl Store {
-    /// The last vote that was saved.
+    /// The last vote that was saved; `None` if none was.
     pub fn vote(&self) -> Option<Vote> {
         *self.vote.lock()
     }
@@ -119,7 +119,7 @@ impl Store {
         self.terms.at(lsn)
     }
 
-    /// The term of the last record that ends at or below a position.
+    /// The term of the last record that ends at or below a position; `None` if no term had begun there.
     pub fn term_before(&self, end: Lsn) -> Option<u64> {
         self.terms.before(end)
     }

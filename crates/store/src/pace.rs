@@ -38,7 +38,7 @@ pub enum Urgency {
 }
 
 impl Urgency {
-    /// Length of the rest after a slice.
+    /// Length of the rest after a slice; `None` for no rest.
     fn rest(self) -> Option<Duration> {
         match self {
             Self::Leisure => Some(9 * SLICE),

@@ -175,7 +175,7 @@ impl Applying<'_> {
         Ok(self.pending.is_some())
     }
 
-    /// Position, end and time of the next record.
+    /// Position, end and time of the next record; `None` if [`Applying::advance`] has found none.
     pub fn moment(&self) -> Option<Moment> {
         self.pending.as_ref().map(|record| record.moment)
     }

@@ -252,8 +252,8 @@ impl Log {
         Ok(span.end)
     }
 
-    /// Position and time of the first record in a part of a segment that is not shown elsewhere, with a later end of
-    /// its chain.
+    /// Position and time of the first record in a part of a segment; `None` if the part has only records of a chain
+    /// that ends later, where they are shown.
     fn first_moment(&self, number: u64, part: &Range<Lsn>) -> Result<Option<Moment>> {
         let mut first = None;
         self.each_record(&*self.history_segment(number)?, part, &mut |header| {

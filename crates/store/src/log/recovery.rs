@@ -447,7 +447,7 @@ fn refuse_lost_records(bad_segment: &Segment, bad: Lsn, segment: &Segment, conte
     Ok(())
 }
 
-/// The bytes from the end of the records up to `used`.
+/// The torn tail, from the end of the records up to `used`; `None` if it is empty.
 fn tail_behind(segment: &Segment, end: Lsn, used: usize) -> Option<Cut> {
     let offset_bytes = offset_in_segment(end.0);
     let length_bytes = (used as u64).checked_sub(offset_bytes).filter(|length| *length > 0)?;
