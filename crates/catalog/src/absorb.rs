@@ -92,7 +92,7 @@ impl Catalog {
     }
 
     /// As [`Catalog::apply_committed`], but stops before the first record that was written after `until_ms`, in milliseconds
-    /// since 1970, and ends above `least`. Returns the time of that record.
+    /// since 1970, and ends above `least`. Returns the time of that record, or `None` if all were applied.
     /// # Errors
     /// As [`Catalog::apply_committed`].
     pub fn apply_committed_until(&self, until_ms: u64, least: Lsn) -> Result<Option<u64>> {

@@ -79,7 +79,8 @@ impl<'d> Met<'_, 'd> {
         std::ptr::eq(self.array.as_document().as_bytes(), other.array.as_document().as_bytes())
     }
 
-    /// The element whose position is the next component of the path, with its name.
+    /// The element whose position is the next component of the path, with its name; `None` if the component is no
+    /// position or the array has no such element.
     fn positioned(&self) -> Option<(&'d str, ValueRef<'d>)> {
         let (name, _) = self.below?.split();
         let is_position = name == "0" || !name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit());

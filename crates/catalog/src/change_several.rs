@@ -199,6 +199,7 @@ impl<'d> Statement<'d> for SeveralVerdicts<'_, '_> {
     }
 
     /// Derives the changes of records, one after the other, until one needs more than its lock or the batch is large.
+    /// `None` if there is nothing to commit.
     fn effects<'a>(&mut self, attempt: &Attempt<'a>) -> Result<Option<Effects<'d, 'a>>> {
         let clock = attempt.catalog.store.clock();
         let (began, mut effects) = (clock.now(), None);

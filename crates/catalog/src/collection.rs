@@ -188,7 +188,7 @@ impl Collection {
         self.indexes.load().iter().filter(|index| index.state() == IndexState::Ready).cloned().collect()
     }
 
-    /// The index with this name.
+    /// The index with this name; `None` if there is none.
     pub fn index(&self, name: &str) -> Option<Arc<Index>> {
         self.indexes.load().iter().find(|index| index.name == name).cloned()
     }
@@ -223,7 +223,7 @@ impl Collection {
         self.search_indexes.load_full()
     }
 
-    /// The search index with this name.
+    /// The search index with this name; `None` if there is none.
     pub fn search_index(&self, name: &str) -> Option<Arc<SearchIndex>> {
         self.search_indexes.load().iter().find(|index| index.name == name).cloned()
     }

@@ -265,7 +265,8 @@ impl<'a> Attempt<'a> {
         Ok(None)
     }
 
-    /// The first of these records and keys that a writer outside transactions has to wait for. Their locks are held.
+    /// The first of these records and keys that a writer outside transactions has to wait for; `None` if no transaction
+    /// owns any. The locks of all of them are held.
     fn first_owned(&self, wanted: impl Iterator<Item = Owned>) -> Option<Owned> {
         let owners = &self.catalog.owners;
         if self.transaction.is_none() && owners.are_any() { owners.first_owned(wanted) } else { None }

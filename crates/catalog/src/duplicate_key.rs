@@ -65,8 +65,8 @@ fn key_value(index: &Index, key: &[u8], document: Option<DocumentRef<'_>>) -> Do
     key_value
 }
 
-/// The document's values for a shortened key. If paths meet arrays, it may be unknown which values the key was made
-/// from; then the first ones are given.
+/// The document's values for a shortened key; `None` if the document lacks one. If paths meet arrays, it may be unknown
+/// which values the key was made from; then the first values are given.
 fn whole_key_value(index: &Index, key: &[u8], document: DocumentRef<'_>) -> Option<DocumentBuf> {
     let mut key_value = DocumentBuf::new();
     for field in index.fields.iter() {

@@ -95,7 +95,8 @@ impl Index {
         self.build.as_ref().filter(|_| self.state() == IndexState::Building)
     }
 
-    /// While the index is being built: the number of records done, and how many there were when the build began.
+    /// While the index is being built: the number of records done, and how many there were when the build began. `None`
+    /// once the index is complete.
     pub fn build_progress(&self) -> Option<(u64, u64)> {
         self.build().map(|build| build.progress())
     }

@@ -187,8 +187,8 @@ fn array_keys(
     Some((array_at, types))
 }
 
-/// The only field of an index whose path meets an array, and that array, which is not empty. The values of the other
-/// fields are put into `values`.
+/// The only field of an index whose path meets an array, and that array, which is not empty; `None` for any other
+/// document. The values of the other fields are put into `values`.
 fn only_array<'d>(
     index: &IndexSpec,
     document: DocumentRef<'d>,

@@ -184,7 +184,7 @@ impl<'d> NewDocuments<'d> {
         Ok(())
     }
 
-    /// The failure of a document one of whose unique keys is taken.
+    /// The failure of a document one of whose unique keys is taken; `None` if all are free.
     fn duplicate(
         &self,
         position: usize,

@@ -75,7 +75,7 @@ fn read_keyspaces(document: DocumentRef<'_>) -> Result<Vec<KeyspaceId>> {
     Ok(keyspaces)
 }
 
-/// The keyspaces that an unfinished rebuild left, as the collection's record lists them now.
+/// The keyspaces that an unfinished rebuild left, as the collection's record lists them now; `None` if it lists none.
 pub(crate) fn left_by_rebuild(store: &Store, record: RecordId) -> Result<Option<LeftByRebuild>> {
     let mut document = Vec::new();
     match store.latest().record(CATALOG, record, &mut document).map_err(from_storage)? {
@@ -224,7 +224,7 @@ fn has_present_sort_keys(document: DocumentRef<'_>, spec: &IndexSpec) -> Result<
     Ok(false)
 }
 
-/// Reads the components with arrays, as bits for each field of the index.
+/// Reads the components with arrays, as bits for each field of the index; `None` if they are missing or malformed.
 fn read_multikey(document: DocumentRef<'_>, types: KeyTypes) -> Option<Multikey> {
     let bits = document.get("multikey")?.as_array()?;
     let bits = bits.iter().map(|bits| match bits {

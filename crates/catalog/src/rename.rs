@@ -142,7 +142,7 @@ pub(crate) fn source_not_found(from: &Namespace) -> Failure {
     Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Source collection {from} does not exist"))
 }
 
-/// The oplog's command for a collection that gets a validator.
+/// The oplog's command for a collection that gets a validator; `None` if the options have none.
 fn validation_command(to: &Namespace, options: &DocumentBuf) -> Option<DocumentBuf> {
     options.as_ref().get("validator")?;
     let mut command = DocumentBuf::new().with("collMod", to.collection());

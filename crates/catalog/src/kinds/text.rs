@@ -214,7 +214,7 @@ impl TextIndex {
         &self.suffix
     }
 
-    /// The values of the fields after the texts in a key within a span.
+    /// The values of the fields after the texts in a key within a span; `None` if the key is too short.
     pub fn after_score<'k>(span: &KeySpan, key: &'k [u8]) -> Option<&'k [u8]> {
         key.get(span.0.len() + SCORE_BYTES..)
     }

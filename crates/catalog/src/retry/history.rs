@@ -88,7 +88,7 @@ impl WriteHistory {
         matches!(outcome, Outcome::One) && self.done.is_empty() && ranges.len() <= RANGES_REMEMBERED_MAX
     }
 
-    /// The entry that covers a statement.
+    /// The entry that covers a statement; `None` if the statement was not done.
     pub(super) fn find(&self, statement: i32) -> Option<Done> {
         let behind = self.done.partition_point(|done| done.range.0 <= statement);
         self.done[..behind].last().filter(|done| statement <= done.range.1).copied()

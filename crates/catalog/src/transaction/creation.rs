@@ -19,7 +19,7 @@ use std::time::Duration;
 const CHANGES_WAIT_MAX: Duration = Duration::from_secs(5);
 
 impl Transaction {
-    /// The collection with this name that the transaction has created.
+    /// The collection with this name that the transaction has created; `None` if it has created none.
     pub(crate) fn created(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
         match &*self.course.lock() {
             Course::Open(open) => open.created.iter().find(|created| *created.namespace() == *namespace).cloned(),

@@ -149,7 +149,8 @@ impl Owners {
         }
     }
 
-    /// The first of `wanted` that a transaction owns. The caller holds the locks of all of them.
+    /// The first of `wanted` that a transaction owns; `None` if all are free. The caller holds the locks of all of
+    /// them.
     pub fn first_owned(&self, wanted: impl IntoIterator<Item = Owned>) -> Option<Owned> {
         let table = self.table.lock();
         wanted.into_iter().find(|wanted| table.owned.contains_key(wanted))
@@ -221,7 +222,7 @@ impl Table {
         }
     }
 
-    /// Takes the next transaction out of the queue and returns its bell.
+    /// Takes the next transaction out of the queue for `owned` and returns its bell; `None` if none waits.
     fn call_next(&mut self, owned: &Owned) -> Option<Arc<Bell>> {
         if self.turns.is_empty() {
             return None;

@@ -72,7 +72,7 @@ impl fmt::Debug for Turn {
 
 impl Transaction {
     /// After a `WriteConflict`: a turn at the record or key that the statement met, because a retry before that turn
-    /// would fail again.
+    /// would fail again. `None` if no statement has met an obstacle since the last call.
     pub fn turn_after_obstacle(&self, comes_back: Return, until: Instant) -> Option<Turn> {
         let obstacle = self.obstacle.lock().take()?;
         let catalog = Arc::clone(&self.catalog);
