@@ -39,7 +39,7 @@ impl UncountedWalk {
         Self(begin())
     }
 
-    /// The next entry; its key has the tree's form.
+    /// The next entry; its key has the tree's form. `None` at the end.
     fn next(&mut self, direction: Direction) -> lsm_tree::Result<Option<(UserKey, UserValue)>> {
         let _uncounted = bunko_heap::Uncounted::begin();
         let item = match (&mut self.0, direction) {
@@ -91,7 +91,7 @@ impl TableSide {
         Ok(())
     }
 
-    /// The next key.
+    /// The next key; `None` at the end.
     fn key(&self) -> Option<&UserKey> {
         self.next.as_ref().map(|(key, _)| key)
     }
@@ -214,7 +214,7 @@ impl Merged {
         Self { memtables, tables, files, direction: *direction, is_started: false, last: None }
     }
 
-    /// The key after which the walk begins anew.
+    /// Takes the key after which the walk begins anew; `None` if it begins at the start of the range.
     fn last_key(&mut self) -> Option<Vec<u8>> {
         self.last.take().map(|key| key.to_vec())
     }
@@ -258,7 +258,7 @@ impl Merged {
         }
     }
 
-    /// The next key of any source.
+    /// The smallest next key of all sources, or the largest in a backward walk; `None` at the end.
     fn first_key(&self) -> Option<UserKey> {
         let of_memtables = self.memtables.iter().filter_map(|(_, entry)| entry.as_ref().map(|(key, _)| key.clone()));
         let keys = of_memtables.chain(self.tables.key().cloned());

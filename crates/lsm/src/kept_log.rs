@@ -106,7 +106,8 @@ impl KeptLog {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// The kept part of the segment that contains a location, for a reader; marks the segment as used.
+    /// The kept part of the segment that contains a location, for a reader; `None` if nothing of the segment is kept.
+    /// Marks the segment as used.
     pub fn segment(&self, location: Location) -> Option<Arc<KeptSegment>> {
         let segment = self.segments.load().get(&segment_of(location.position)).cloned()?;
         // Stored only if it changes the value, because all readers share the cache line.

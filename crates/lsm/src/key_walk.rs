@@ -356,7 +356,7 @@ impl KeyWalk {
         last.max().map(<[u8]>::to_vec)
     }
 
-    /// The next key and the record that it leads to.
+    /// The next key and the record that it leads to; `None` at the end.
     pub fn next(&mut self) -> Result<Option<(&[u8], RecordId)>> {
         let Some((found, record)) = self.find()? else { return Ok(None) };
         let key = match found {
@@ -422,7 +422,7 @@ impl KeyWalk {
         }
     }
 
-    /// The run with the smallest next key.
+    /// The run with the smallest next key; `None` if all are at their ends.
     fn first_run(&self) -> Option<usize> {
         let mut runs = self.runs.iter().enumerate().filter(|(_, run)| !run.is_at_end);
         let first = runs.next()?;
@@ -447,7 +447,8 @@ impl KeyWalk {
         Ok(())
     }
 
-    /// Steps over all versions of a key in several runs; returns the record of the newest visible version.
+    /// Steps over all versions of a key in several runs; returns the record of the newest visible version, `None` if
+    /// that is a deletion or none is visible.
     fn newest_of_shared(&mut self) -> Result<Option<RecordId>> {
         let mut newest: Option<KeyVersion> = None;
         for run in &mut self.runs {

@@ -263,7 +263,7 @@ impl<L: OfBlock> Leaves<L> {
 }
 
 impl Leaves<Leaf> {
-    /// The newest version of a record below `before` in a table.
+    /// The newest version of a record below `before` in a table; `None` if the table has none.
     pub fn find(&self, table: &Table, keyspace: KeyspaceId, record: u64, before: SeqNo) -> Result<Option<LeafEntry>> {
         let mut place = BlockPlace::first(&self.blocks, table.clone())?;
         if !key::with_key(keyspace, &record.to_be_bytes(), |key| place.seek(&self.blocks, key))? {

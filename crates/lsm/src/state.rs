@@ -81,12 +81,12 @@ impl State {
         std::iter::once(&self.active).chain(&self.sealed)
     }
 
-    /// The value or deletion of a key below `before` in the memtables.
+    /// The value or deletion of a key below `before` in the memtables; `None` if they have neither.
     fn known(&self, keyspace: KeyspaceId, key: &[u8], before: SeqNo) -> Option<Known> {
         self.memtables().find_map(|memtable| memtable.get(keyspace, key, before))
     }
 
-    /// The newest value of a key below `before`.
+    /// The newest value of a key below `before`; `None` if there is none, or if it was deleted.
     pub fn get(&self, keyspace: KeyspaceId, key: &[u8], before: SeqNo) -> Result<Option<UserValue>> {
         match self.known(keyspace, key, before) {
             Some(Known::Value(value)) => return Ok(Some(value)),
@@ -106,7 +106,7 @@ impl State {
         (self.tables.runs_reaching)(range)
     }
 
-    /// Location of a record's document: the newest one below `before`.
+    /// Location of a record's document: the newest one below `before`; `None` if there is none, or if it was deleted.
     pub fn location(
         &self,
         leaves: &Leaves<Leaf>,

@@ -121,7 +121,8 @@ impl TreeFiles {
         }
     }
 
-    /// The first table whose checksum differs from the one in the present version.
+    /// The first table whose checksum differs from the one in the present version; `None` if all agree or the version
+    /// cannot be read.
     fn find_damaged(&self) -> Option<PathBuf> {
         let (number, _) = parse_current(&files::read(&self.current()).ok()??)?;
         let mut tables = tables(&self.version(number))?.into_iter();
@@ -138,7 +139,7 @@ fn corrupt(file: &Path, found: impl Into<String>) -> StorageError {
     StorageError::Corrupt { file: file.to_owned(), offset_bytes: 0, found: found.into() }
 }
 
-/// The number of the present version, and the checksum of its file.
+/// The number of the present version, and the checksum of its file; `None` if the bytes are malformed.
 fn parse_current(current: &[u8]) -> Option<(u64, u128)> {
     let current: &[u8; CURRENT_BYTES] = current.try_into().ok()?;
     let (number, rest) = current.split_first_chunk::<8>()?;
@@ -146,7 +147,7 @@ fn parse_current(current: &[u8]) -> Option<(u64, u128)> {
     (kind == [XXH3]).then_some((u64::from_le_bytes(*number), u128::from_le_bytes(*checksum)))
 }
 
-/// The number of a table, by the name of its file.
+/// The number of a table, by the name of its file; `None` if the name is no number.
 pub(crate) fn table_number(file: &Path) -> Option<u64> {
     file.file_name()?.to_str()?.parse().ok()
 }
@@ -164,7 +165,7 @@ fn file_checksum(path: &Path) -> Result<Option<u128>> {
     }
 }
 
-/// Numbers of a version's tables, and the checksums of their files.
+/// Numbers of a version's tables, and the checksums of their files; `None` if the version is malformed.
 fn tables(version: &Path) -> Option<Vec<(u64, u128)>> {
     let archive = sfa::Reader::new(version).ok()?;
     let mut list = archive.toc().section(b"tables")?.buf_reader(version).ok()?;

@@ -92,12 +92,12 @@ impl Block {
         Some(Self { entries: entries.into_boxed_slice(), span, content })
     }
 
-    /// The document at a log position.
+    /// The document at a log position; `None` if the block does not have it.
     pub fn document(&self, location: Location) -> Option<&[u8]> {
         self.find(location, 0).map(|number| self.bytes(self.entries[number]))
     }
 
-    /// The number of the document at a log position; `guess` is tried first.
+    /// The number of the document at a log position; `guess` is tried first. `None` if the block does not have it.
     pub fn find(&self, location: Location, guess: usize) -> Option<usize> {
         let position = location.position;
         let is_there = |number: usize| self.entries.get(number).is_some_and(|entry| entry.position == position);
@@ -128,7 +128,7 @@ impl Block {
         &self.content[entry.start as usize..(entry.start + entry.length) as usize]
     }
 
-    /// The document with that number, in order of log positions.
+    /// The document with that number, in order of log positions; `None` after the last.
     pub fn get(&self, number: usize) -> Option<Held<'_>> {
         let entry = *self.entries.get(number)?;
         Some(Held { position: entry.position, record: entry.record, document: self.bytes(entry) })

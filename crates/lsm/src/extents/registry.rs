@@ -14,7 +14,7 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// The extent that took over a segment.
+    /// The extent that took over a segment; `None` if no extent did.
     pub fn of_segment(&self, segment: u64) -> Option<&Arc<Extent>> {
         self.by_segment.get(&segment)
     }
