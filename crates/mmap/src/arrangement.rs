@@ -37,7 +37,8 @@ impl Arrangement {
         std::iter::once(&self.active).chain(&self.sealed)
     }
 
-    /// The newest version of a record below `before`, read into `into`.
+    /// Reads the newest version of a record below `before` into `into` and returns its location; `None` if there is no
+    /// such record.
     pub fn record(
         &self,
         keyspace: KeyspaceId,
@@ -68,7 +69,7 @@ impl Arrangement {
         verified.map(|()| Some(location))
     }
 
-    /// The record that an index key leads to below `before`.
+    /// The record that an index key leads to below `before`; `None` if there is no such key.
     pub fn key(&self, keyspace: KeyspaceId, key: &[u8], before: u64) -> Result<Option<RecordId>> {
         match self.memtables().find_map(|memtable| memtable.key(keyspace, key, before)) {
             Some(Known::Value(record)) => return Ok(Some(record)),

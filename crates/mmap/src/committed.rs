@@ -260,7 +260,7 @@ impl Committed {
     }
 }
 
-/// The keyspace of the tree with that name.
+/// The keyspace of the tree with that name; `None` if no keyspace's tree has such a name.
 fn keyspace_of(name: &[u8]) -> Option<KeyspaceId> {
     let name = std::str::from_utf8(name).ok().filter(|name| name.len() == 8)?;
     u32::from_str_radix(name, 16).ok().map(KeyspaceId)

@@ -226,7 +226,7 @@ pub(crate) fn put_state(main: Entries, writing: &mut RwTxn<'_>, watermark: Lsn) 
     main.put(writing, STATE_NAME, &[&watermark[..], &checksum].concat())
 }
 
-/// Reads the watermark stored by [`put_state`].
+/// Reads the watermark stored by [`put_state`]; `None` if the entry is damaged.
 pub(crate) fn parse_state(value: &[u8]) -> Option<Lsn> {
     let (watermark, checksum) = value.split_first_chunk::<8>()?;
     let is_intact = bunko_checksum::crc32c(watermark).to_le_bytes() == checksum;

@@ -133,12 +133,12 @@ impl Memtable {
         self.keys.with(keyspace, |keys| keys.get(&IndexKey::from(key), before))?
     }
 
-    /// A keyspace's records, for walking.
+    /// A keyspace's records, for walking; `None` if the memtable has none.
     pub fn records(&self, keyspace: KeyspaceId) -> Option<Arc<Records>> {
         self.records.get(keyspace)
     }
 
-    /// An index's keys, for walking.
+    /// An index's keys, for walking; `None` if the memtable has none.
     pub fn keys(&self, keyspace: KeyspaceId) -> Option<Arc<Keys>> {
         self.keys.get(keyspace)
     }

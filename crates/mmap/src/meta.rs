@@ -60,7 +60,7 @@ impl Meta {
     }
 }
 
-/// A number in a note.
+/// A number in a note; `None` if it is missing, negative or of another type.
 pub(crate) fn noted(note: DocumentRef<'_>, name: &str) -> Option<u64> {
     match note.get(name) {
         Some(ValueRef::Int64(number)) => u64::try_from(number).ok(),
