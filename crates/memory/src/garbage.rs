@@ -51,7 +51,7 @@ impl Garbage {
         self.0.lock().push(waiting);
     }
 
-    /// Takes an entry with versions that no view holds any more.
+    /// Takes an entry with versions that no view holds any more; `None` if there is none.
     pub fn pop(&self, oldest_view: u64) -> Option<Waiting> {
         let mut queue = self.0.lock();
         if queue.peek()?.lsn >= oldest_view {
