@@ -107,7 +107,7 @@ impl Merge {
         Ok(Self { sources, lent: None })
     }
 
-    /// The next record, lent until the next call.
+    /// The next record, lent until the next call; `None` at the end.
     pub fn next(&mut self, operation: &OperationContext) -> Result<Option<(&[u8], &[u8])>> {
         if let Some(lent) = self.lent.take()
             && !self.sources[lent].advance(operation)?

@@ -171,7 +171,7 @@ enum Order {
 }
 
 impl Sorted {
-    /// The key and the value of the next record, valid until the next call.
+    /// The key and the value of the next record, valid until the next call; `None` at the end.
     /// # Errors
     /// Errors of files and of counting work.
     #[allow(clippy::should_implement_trait, reason = "what is lent until the next call cannot be an iterator's item")]
