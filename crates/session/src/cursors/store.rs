@@ -276,7 +276,7 @@ impl CursorStore {
         idle
     }
 
-    /// The facts of a cursor that a `getMore` works with.
+    /// The facts of a cursor that a `getMore` works with; `None` if it is gone or waits.
     pub fn in_use(&self, id: i64, now: Instant) -> Option<CursorTold> {
         match &self.slots.lock().get(&id)?.state {
             CursorState::Working { origin, progress, last_use, .. } => Some(CursorTold {

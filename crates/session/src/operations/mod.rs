@@ -161,7 +161,7 @@ impl Operations {
         }
     }
 
-    /// The user whose operation this is.
+    /// The user whose operation this is; `None` if the operation has ended or has no user.
     pub fn user_of(&self, opid: u32) -> Option<Name> {
         let slots = self.registry.slots.lock();
         let slot = slots.values().find(|slot| opid != 0 && slot.running.load(Ordering::Acquire) == opid)?;

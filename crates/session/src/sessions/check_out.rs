@@ -112,7 +112,7 @@ impl<'s> CheckedOut<'s> {
         }
     }
 
-    /// The unit of work that the command's writes belong to.
+    /// The unit of work that the command's writes belong to; `None` if its transaction is over.
     pub fn unit(&self) -> Option<Arc<UnitOfWork>> {
         match self.write() {
             Some(write) => Some(Arc::clone(write) as _),

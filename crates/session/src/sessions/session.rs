@@ -146,8 +146,8 @@ impl Session {
         aborted
     }
 
-    /// Takes out the transaction of that number and aborts it. If a command works with the transaction, that happens
-    /// when the command ends.
+    /// Takes out the transaction of that number and aborts it; `None` if it is not in progress. If a command works with
+    /// the transaction, that happens when the command ends.
     pub fn abort(&self, number: i64) -> Option<Box<Open>> {
         let mut belongings = self.belongings.lock();
         match &mut belongings.held {

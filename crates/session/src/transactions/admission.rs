@@ -58,7 +58,7 @@ impl TransactionFields {
         self.autocommit == Some(false)
     }
 
-    /// The name of the first field that is present.
+    /// The name of the first field that is present; `None` if none is.
     pub fn first_given(self) -> Option<&'static str> {
         self.autocommit.map(|_| "autocommit").or(self.starts.map(|_| "startTransaction"))
     }
