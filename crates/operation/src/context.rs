@@ -32,7 +32,8 @@ const STINT_OF_WRITES: Duration = Duration::from_micros(100);
 
 /// Reasons to stop an operation, other than its memory.
 pub trait Interruption: Send + Sync {
-    /// The failure to stop with, such as `Interrupted` or `MaxTimeMSExpired`. Called every few microseconds.
+    /// The failure to stop with, such as `Interrupted` or `MaxTimeMSExpired`; `None` to go on. Called every few
+    /// microseconds.
     fn reason(&self) -> Option<Failure>;
 
     /// The clock of the operation's deadlines, by which the operation also limits its waits.

@@ -40,7 +40,7 @@ impl Queue {
         self.last
     }
 
-    /// The bytes that the first draw for a purpose waits for.
+    /// The bytes that the first draw for a purpose waits for; `None` if none waits.
     pub fn first(&self, purpose: Purpose) -> Option<u64> {
         self.waiting[purpose as usize].front().map(|waiting| waiting.bytes)
     }
