@@ -63,7 +63,7 @@ impl Role {
     }
 }
 
-/// The role of that name.
+/// The role of that name; `None` if there is none.
 /// # Errors
 /// Errors of reading the document.
 pub fn find_role(catalog: &Catalog, name: &Name) -> Result<Option<Role>> {

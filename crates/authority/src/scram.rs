@@ -222,7 +222,7 @@ fn payload(fields: &Fields<'_>) -> Result<Vec<u8>> {
     })
 }
 
-/// Reads `payload` from bytes or from base64.
+/// Reads `payload` from bytes or from base64; `None` if it is missing or neither.
 fn payload_of(body: DocumentRef<'_>) -> Option<Vec<u8>> {
     match body.get("payload")? {
         ValueRef::Binary { bytes, .. } => Some(bytes.to_vec()),

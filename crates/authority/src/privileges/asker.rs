@@ -48,12 +48,12 @@ impl<'a> Asker<'a> {
         Some(Self { authority, user: None, authorization, named: None })
     }
 
-    /// The name of the logged-in user.
+    /// The name of the logged-in user; `None` under the localhost exception.
     pub fn user(&self) -> Option<&'a Name> {
         self.user.map(|user| &user.name)
     }
 
-    /// The logged-in user.
+    /// The logged-in user; `None` under the localhost exception.
     pub fn logged_in(&self) -> Option<&'a LoggedIn> {
         self.user
     }
