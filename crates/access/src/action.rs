@@ -166,7 +166,7 @@ actions! {
 }
 
 impl Action {
-    /// The action of that name.
+    /// The action of that name; `None` if there is none.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|action| action.name() == name)
     }

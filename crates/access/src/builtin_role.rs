@@ -223,7 +223,7 @@ pub const BUILTIN_ROLES: &[BuiltinRole] = &[
 ];
 
 impl BuiltinRole {
-    /// Finds a role by name in a database.
+    /// Finds a role by name in a database; `None` if the database has no such built-in role.
     pub fn find(name: &str, database: &str) -> Option<&'static Self> {
         BUILTIN_ROLES.iter().find(|role| role.name == name && role.is_in(database))
     }

@@ -28,7 +28,7 @@ impl Mechanism {
         }
     }
 
-    /// The mechanism of that name.
+    /// The mechanism of that name; `None` if there is none.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mechanism| mechanism.name() == name)
     }
