@@ -28,7 +28,7 @@ impl Details {
     }
 }
 
-/// Reads `YYMMDDHHMMSSZ`, or `YYYYMMDDHHMMSSZ`.
+/// Reads `YYMMDDHHMMSSZ`, or `YYYYMMDDHHMMSSZ`, as milliseconds since 1970; `None` for any other text.
 fn time_ms(item: Item<'_>) -> Option<i64> {
     let text = std::str::from_utf8(item.content).ok()?.strip_suffix('Z')?;
     let (year, rest) = match item.tag {
