@@ -114,7 +114,7 @@ pub fn apply(parameters: &Parameters, name: &str, value: DocumentRef<'_>) {
     }
 }
 
-/// The parameter of that name.
+/// The parameter of that name; `None` if there is none.
 pub fn find(name: &str) -> Option<&'static ClusterParameter> {
     PARAMETERS.iter().find(|parameter| parameter.name == name)
 }

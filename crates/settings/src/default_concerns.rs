@@ -128,7 +128,7 @@ impl DefaultConcerns {
 }
 
 impl Changing<'_> {
-    /// The defaults before the change.
+    /// The defaults before the change; `None` if none were set.
     pub fn before(&self) -> Option<Set> {
         self.defaults.set()
     }

@@ -113,7 +113,7 @@ impl Parameters {
         self.transaction_lifetime_s.store(seconds.into(), Ordering::Relaxed);
     }
 
-    /// Time limit of reads without `maxTimeMS`.
+    /// Time limit of reads without `maxTimeMS`; `None` for no limit.
     pub fn default_read_time(&self) -> Option<Duration> {
         let milliseconds = self.default_read_time_ms.load(Ordering::Relaxed);
         u64::try_from(milliseconds).ok().filter(|limit| *limit > 0).map(Duration::from_millis)

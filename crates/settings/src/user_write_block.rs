@@ -35,7 +35,7 @@ impl Reason {
         (Self::DiskUseThresholdExceeded, "DiskUseThresholdExceeded"),
     ];
 
-    /// The reason of that name.
+    /// The reason of that name; `None` if there is none.
     pub fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(_, other)| *other == name).map(|(reason, _)| reason)
     }

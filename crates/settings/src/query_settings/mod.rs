@@ -128,7 +128,7 @@ pub struct Changing<'s> {
 }
 
 impl Changing<'_> {
-    /// Replaces the settings of a shape. Returns the settings before and after.
+    /// Replaces the settings of a shape. Returns the settings before and after; `None` stands for no settings.
     /// # Errors
     /// Errors of `change`.
     pub fn replace(
@@ -171,7 +171,7 @@ impl Changing<'_> {
     }
 }
 
-/// Parses one entry of the stored document.
+/// Parses one entry of the stored document; `None` if it is malformed.
 fn read(entry: ValueRef<'_>) -> Option<(ShapeHash, Arc<Set>)> {
     let entry = entry.as_document()?;
     let hash = ShapeHash::parse(entry.get("queryShapeHash")?.as_str()?).ok()?;
