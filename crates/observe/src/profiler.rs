@@ -80,7 +80,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The level for a number, as the command `profile` takes it.
+    /// The level for a number, as the command `profile` takes it; `None` for any other number.
     pub fn of_number(number: i64) -> Option<Self> {
         match number {
             0 => Some(Self::None),
