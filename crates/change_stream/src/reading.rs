@@ -272,7 +272,7 @@ impl Reading {
         self.token_at = time_of(event).unwrap_or(self.token_at);
     }
 
-    /// The next event of the chunk.
+    /// The next event of the chunk; `None` if all were returned.
     fn next_shared(&mut self) -> Option<Told> {
         let (chunk, index) = self.chunk.as_mut()?;
         let Some((_, &Placed { place: lsn, is_last, .. })) = chunk.event(*index) else {
@@ -405,7 +405,7 @@ pub(crate) fn token_of(event: DocumentRef<'_>) -> Option<DocumentRef<'_>> {
     event.get("_id").and_then(ValueRef::as_document)
 }
 
-/// The time of an event.
+/// The time of an event; `None` if a stage has removed it.
 fn time_of(event: DocumentRef<'_>) -> Option<Timestamp> {
     match event.get("clusterTime") {
         Some(ValueRef::Timestamp(at)) => Some(at),

@@ -93,7 +93,7 @@ pub(crate) struct Placed {
 }
 
 impl Chunk {
-    /// The event with that index.
+    /// The event with that index; `None` after the last.
     pub fn event(&self, index: usize) -> Option<(DocumentRef<'_>, &Placed)> {
         let placed = self.events.get(index)?;
         Some((DocumentRef::trusted(&self.encoded.as_ref().as_bytes()[placed.span.clone()]), placed))
