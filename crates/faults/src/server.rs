@@ -184,7 +184,8 @@ impl Told {
     }
 }
 
-/// The error message of a reply: its `errmsg`, or that of its first write error.
+/// The error message of a reply: its `errmsg`, or the message of its first write error; `None` if the command
+/// succeeded.
 fn failure_of(reply: DocumentRef<'_>) -> Option<String> {
     let text = |value: ValueRef<'_>| value.as_str().map(str::to_owned);
     if let Some(message) = reply.get("errmsg") {
