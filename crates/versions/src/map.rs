@@ -121,7 +121,7 @@ impl<K: Ord, V> VersionedMap<K, V> {
     }
 
     /// Visits up to `count` keys after `last`, or from the first key on, with their newest versions, in order of keys.
-    /// Returns the last key visited. Writers wait only during one call.
+    /// Returns the last key visited, `None` if there was none. Writers wait only during one call.
     pub fn visit_next(&self, last: Option<&K>, count: usize, mut visit: impl FnMut(&K, &Version<V>)) -> Option<K>
     where
         K: Clone,

@@ -34,7 +34,7 @@ impl<V> Version<V> {
         std::iter::successors(Some(self), |version| version.older.as_deref())
     }
 
-    /// The newest version below `before`.
+    /// The newest version below `before`; `None` if there is none.
     pub fn seen(&self, before: u64) -> Option<&Self> {
         let mut version = self;
         while version.lsn >= before {
