@@ -6,7 +6,7 @@ use bunko_access::Action;
 use bunko_bson::{ValueRef, number};
 use bunko_request::Request;
 
-/// Commands that may change any collection in any way, such as `applyOps`.
+/// Whether the client may run a command that can change any collection in any way, such as `applyOps`.
 pub fn everything(asker: &Asker<'_>, _: &Request<'_>) -> bool {
     asker.may_do_everything()
 }
