@@ -21,7 +21,7 @@ impl Choice {
         OpenChoice(self)
     }
 
-    /// The tables have been chosen, or there were none to choose.
+    /// Notes that the tables have been chosen, or that there were none to choose; wakes the waiting threads.
     pub fn end(&self) {
         *self.is_open.lock() = false;
         self.is_made.notify_all();
