@@ -193,12 +193,13 @@ impl OperationContext {
         self.turn.lock().memory.leave(given_away_bytes);
     }
 
-    /// The operation's cursor begins to wait for the client: its memory now counts for the share of idle cursors.
+    /// Notes that the operation's cursor begins to wait for the client: its memory now counts for the share of idle
+    /// cursors.
     pub fn rest(&self) {
         self.turn.lock().memory.rest();
     }
 
-    /// The operation's waiting cursor was closed: its memory no longer counts for the share of idle cursors.
+    /// Notes that the operation's waiting cursor was closed: its memory no longer counts for the share of idle cursors.
     pub fn end_rest(&self) {
         self.turn.lock().memory.end_rest();
     }

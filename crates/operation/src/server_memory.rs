@@ -239,7 +239,8 @@ impl ServerMemory {
         u64::try_from(all).unwrap_or(0)
     }
 
-    /// Takes bytes if the purpose has room. The caller holds the queue's lock, so that draws do not disturb each other.
+    /// Takes bytes if the purpose has room; returns whether it did. The caller holds the queue's lock, so that draws do
+    /// not disturb each other.
     fn take(&self, bytes: u64, purpose: Purpose) -> bool {
         let drawn = &self.drawn[purpose as usize];
         if drawn.load(Ordering::SeqCst) + bytes > self.own_limit(purpose) {
