@@ -125,6 +125,7 @@ pub trait Engine: Send + Sync {
     /// never change. Called while no checkpoint, merge or reclaim runs. Returns the copy of a file that the engine
     /// changes in place, `None` if it has no such file; the copy runs later, concurrently with all other work, and must
     /// copy the present state.
+    ///
     /// # Errors
     /// Errors of the files.
     fn add_to_image(&self, _image: &std::path::Path) -> Result<Option<CopyIntoImage>> {

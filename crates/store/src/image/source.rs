@@ -125,7 +125,7 @@ impl Store {
 }
 
 impl Image {
-    /// The work of the thread `image`.
+    /// Makes the image and sets its state, also after an error or a panic; runs on the thread `image`.
     fn make(&self, store: &Store) {
         let made = crate::panics::caught(|| self.gather(store)).unwrap_or_else(Err);
         *self.state.lock() = match made {
