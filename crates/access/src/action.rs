@@ -12,7 +12,7 @@ macro_rules! actions {
             /// All actions.
             pub const ALL: &[Self] = &[$(Self::$action,)*];
 
-            /// Its name in privileges.
+            /// The action's name in privileges.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$action => $name,)* }
             }
@@ -166,7 +166,7 @@ actions! {
 }
 
 impl Action {
-    /// The action of that name.
+    /// The action of that name; `None` if there is none.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|action| action.name() == name)
     }
@@ -209,7 +209,7 @@ impl ActionSet {
         self == Self::NONE
     }
 
-    /// Whether it allows the action: by its name, or by `anyAction`.
+    /// Whether the set allows the action: by its name, or by `anyAction`.
     pub fn allows(self, action: Action) -> bool {
         self.has(action) || self.has(Action::AnyAction)
     }
@@ -218,7 +218,7 @@ impl ActionSet {
         self.0[action as usize / 64] & (1 << (action as usize % 64)) != 0
     }
 
-    /// Its actions, ordered by name.
+    /// The set's actions, ordered by name.
     pub fn iter(self) -> impl Iterator<Item = Action> {
         Action::ALL.iter().copied().filter(move |action| self.has(*action))
     }

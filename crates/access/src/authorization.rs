@@ -47,7 +47,7 @@ impl OfBuckets {
 }
 
 fn find(map: &HashMap<String, ActionSet>, name: &str) -> ActionSet {
-    // Most maps are empty, which saves computing a hash.
+    // Most maps are empty; the check saves computing a hash.
     if map.is_empty() { ActionSet::NONE } else { map.get(name).copied().unwrap_or_default() }
 }
 

@@ -8,9 +8,9 @@ use crate::privilege::{Privilege, Resource, add};
 
 /// A built-in role.
 pub struct BuiltinRole {
-    /// Its name.
+    /// The role's name.
     pub name: &'static str,
-    /// Whether it exists in each database or only in `admin`.
+    /// Whether the role exists in each database or only in `admin`.
     pub scope: Scope,
     privileges: fn(&str, &mut Vec<Privilege>),
 }
@@ -223,7 +223,7 @@ pub const BUILTIN_ROLES: &[BuiltinRole] = &[
 ];
 
 impl BuiltinRole {
-    /// Finds a role by name in a database.
+    /// Finds a role by name in a database; `None` if the database has no such built-in role.
     pub fn find(name: &str, database: &str) -> Option<&'static Self> {
         BUILTIN_ROLES.iter().find(|role| role.name == name && role.is_in(database))
     }
@@ -233,7 +233,7 @@ impl BuiltinRole {
         self.scope == Scope::EachDatabase || database == "admin"
     }
 
-    /// Its privileges, as the role of that database.
+    /// The privileges of the role in that database.
     pub fn privileges(&self, database: &str) -> Vec<Privilege> {
         let mut privileges = Vec::new();
         (self.privileges)(database, &mut privileges);

@@ -8,7 +8,8 @@ use subtle::ConstantTimeEq;
 
 /// Maximum number of bytes of a message: honest clients send a few hundred at most.
 const MESSAGE_BYTES_MAX: usize = 4096;
-/// Minimum length of a client's nonce: with a shorter one, a conversation could be repeated.
+/// Minimum length of a client's nonce, in bytes: with a shorter one, a nonce could repeat and an old conversation be
+/// replayed.
 const CLIENT_NONCE_MIN: usize = 8;
 
 /// The reason why a login is refused, for the operator only. The client learns just that it is refused.
@@ -254,7 +255,7 @@ mod tests {
             let flipped = if proof.starts_with('A') { "B" } else { "A" };
             assert_eq!(finish(&format!("{start}p={flipped}{}", &proof[1..])), Rejection::WrongPassword);
             assert_eq!(finish(&honest.replacen("r=", "r=x", 1)), Rejection::WrongNonce);
-            // A message of one conversation is worthless in another, which has another nonce.
+            // A message of one conversation is refused in another, because the nonces differ.
             assert_eq!(finish(&honest.replacen(vector.server_nonce, "another", 1)), Rejection::WrongNonce);
             for malformed in [
                 String::new(),

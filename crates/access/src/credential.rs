@@ -18,7 +18,7 @@ pub struct ScramCredential {
 }
 
 impl ScramCredential {
-    /// From a password prepared by [`Mechanism::prepare_password`]. Takes milliseconds.
+    /// Makes the credential of a password prepared by [`Mechanism::prepare_password`]. Takes milliseconds.
     pub fn of_password(mechanism: Mechanism, prepared: &str, salt: Vec<u8>, iterations: u32) -> Self {
         let salted = mechanism.derive(prepared.as_bytes(), &salt, iterations);
         let client_key = Zeroizing::new(mechanism.hmac(&salted, b"Client Key"));

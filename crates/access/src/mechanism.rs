@@ -20,7 +20,7 @@ impl Mechanism {
     /// All mechanisms, in the order in which they are offered.
     pub const ALL: [Self; 2] = [Self::ScramSha256, Self::ScramSha1];
 
-    /// Its name in the protocol.
+    /// The mechanism's name in the protocol.
     pub fn name(self) -> &'static str {
         match self {
             Self::ScramSha1 => "SCRAM-SHA-1",
@@ -28,7 +28,7 @@ impl Mechanism {
         }
     }
 
-    /// The mechanism of that name.
+    /// The mechanism of that name; `None` if there is none.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mechanism| mechanism.name() == name)
     }

@@ -10,7 +10,7 @@ const USER: &str = "user";
 /// The name of a user or a role, with the database that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name {
-    /// Its first part.
+    /// The user's or role's own name.
     pub name: String,
     /// The database.
     pub database: String,

@@ -67,7 +67,7 @@ impl Resource {
         }
     }
 
-    /// The document.
+    /// The resource document, as [`Self::parse`] reads it.
     pub fn to_document(&self) -> DocumentBuf {
         let of =
             |database: &str, collection: &str| DocumentBuf::new().with("db", database).with("collection", collection);
@@ -88,7 +88,7 @@ impl Resource {
         }
     }
 
-    /// Whether it concerns only that database, so that roles of the database may have it.
+    /// Whether the resource concerns only that database, so that roles of the database may have the privilege.
     pub fn is_within(&self, database: &str) -> bool {
         match self {
             Self::Database(own) | Self::Collection(own, _) | Self::SystemBuckets(Some(own), _) => own == database,
@@ -131,7 +131,7 @@ impl Privilege {
         Ok(Self { resource: Resource::parse(resource)?, actions })
     }
 
-    /// The document.
+    /// The privilege as `{resource, actions}`.
     pub fn to_document(&self) -> DocumentBuf {
         let actions: ArrayBuf = self.actions.iter().map(Action::name).collect();
         DocumentBuf::new().with("resource", &self.resource.to_document()).with("actions", &actions)

@@ -22,7 +22,7 @@ impl AddressRange {
         let most = if network.is_ipv4() { 32 } else { 128 };
         let number = |digits: &str| digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok())?;
         let prefix_bits = prefix.map_or(Some(most), number).filter(|bits| *bits <= most)?;
-        // A client's IPv4 address is compared as such, even if the socket reports it as mapped.
+        // A client's IPv4 address is compared as an IPv4 address, even if the socket reports it as mapped into IPv6.
         match network.to_canonical() {
             IpAddr::V4(mapped) if network.is_ipv6() && prefix_bits >= MAPPED_BITS => {
                 Some(Self { network: mapped.into(), prefix_bits: prefix_bits - MAPPED_BITS })
@@ -50,8 +50,8 @@ impl AddressRange {
 #[derive(Clone, Debug)]
 struct Alternative {
     sources: Option<Vec<AddressRange>>,
-    /// Whether it names a server address. The address that a client reached is not known here, so such an alternative
-    /// is never met.
+    /// Whether the alternative names a server address. It is unknown here which address a client reached, so such an
+    /// alternative is never met.
     names_server: bool,
 }
 
@@ -79,7 +79,7 @@ impl Restrictions {
         self.0.is_empty()
     }
 
-    /// Whether a client at that address meets them. A client of the Unix domain socket has no address.
+    /// Whether a client at that address meets the restrictions. A client of the Unix domain socket has no address.
     pub fn are_met_by(&self, source: Option<IpAddr>) -> bool {
         let meets = |alternative: &Alternative| {
             let is_source = |sources: &Vec<AddressRange>| {

@@ -1,8 +1,8 @@
 //! The state of access control, and where users and roles are stored.
 //!
-//! They are documents of `admin.system.users` and `admin.system.roles`, in MongoDB's format. A connection caches the
-//! rights of its user, with the generation at which they were read. A change that may concern users or roles begins a
-//! new generation, and the connection's next command reads the rights again.
+//! Users and roles are documents of `admin.system.users` and `admin.system.roles`, in MongoDB's format. A connection
+//! caches the rights of its user, with the generation at which they were read. A change that may concern users or roles
+//! begins a new generation, and the connection's next command reads the rights again.
 
 use crate::membership::{Membership, member_name};
 use bunko_access::{Mechanism, Name};
@@ -33,8 +33,8 @@ pub struct AccessControl {
     is_enforced: AtomicBool,
     /// Whether a user has existed since the server started.
     has_had_users: AtomicBool,
-    /// Secret from which the answers for unknown users are derived. The process makes a new one when it starts: a salt
-    /// that changes with a restart reveals no more than the salt of a user whose password was changed.
+    /// Secret from which the answers for unknown users are derived. The process makes a new secret when it starts: a
+    /// salt that changes with a restart reveals no more than the salt of a user whose password was changed.
     secret: OnceLock<[u8; SECRET_BYTES]>,
     /// Held by a command that changes users or roles, one at a time.
     changes: Mutex<()>,
@@ -117,7 +117,8 @@ impl AccessControl {
         self.mechanisms.get().cloned().unwrap_or_else(|| MECHANISMS[..2].to_vec())
     }
 
-    /// Whether logins may use the mechanism of that name; any if none were set.
+    /// Whether logins may use the mechanism of that name; true for every name if the server's settings name no
+    /// mechanisms.
     pub fn has_mechanism(&self, name: &str) -> bool {
         self.mechanisms.get().is_none_or(|names| names.contains(&name))
     }
@@ -132,7 +133,7 @@ impl AccessControl {
         self.membership.get()
     }
 
-    /// Whether a name is that of the other members of the set, so that no stored user has it.
+    /// Whether a name is reserved for the other members of the set, so that no stored user may have it.
     pub(crate) fn is_reserved(&self, name: &Name) -> bool {
         self.membership().is_some() && *name == member_name()
     }
@@ -142,7 +143,7 @@ impl AccessControl {
         let _ = self.membership.set(membership);
     }
 
-    /// The generation of users and roles: it changes with each change of them.
+    /// The generation of users and roles, which increases with each change of a user or role.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }

@@ -31,13 +31,13 @@ pub(crate) fn admitted(authority: &Authority, client: &Client, user: &Name, mech
     Ok(proved)
 }
 
-/// Another member of the set, which has proved that it is one.
+/// The user that another member of the set is logged in as, after it has proved its membership.
 pub(crate) fn admitted_member(authority: &Authority) -> LoggedIn {
     LoggedIn::member(authority.access.generation())
 }
 
-/// Makes `proved` the connection's user. Logging in again as that user renews their rights; another user must wait for
-/// a `logout`.
+/// Makes `proved` the connection's user. Logging in again as the same user renews their rights; another user is refused
+/// until a `logout`.
 pub(crate) fn log_in(authority: &Authority, client: &mut Client, proved: LoggedIn, mechanism: &str) -> Result<()> {
     if let Some(other) = client.user.as_ref().filter(|other| other.name != proved.name) {
         let message = format!("the connection is authenticated as {} already: log out first", other.name);

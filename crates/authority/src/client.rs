@@ -42,7 +42,7 @@ impl Client {
         Self { id, peer, certificate_subject: None, local: None, user: None, login: None, uuid: OnceLock::new() }
     }
 
-    /// The user who is logged in.
+    /// The user who is logged in; `None` before a login and after a logout.
     pub fn user(&self) -> Option<&LoggedIn> {
         self.user.as_ref()
     }

@@ -10,7 +10,7 @@ use bunko_bson::{ArrayBuf, DocumentRef, ValueRef, Writer};
 use bunko_errors::{Failure, Result};
 use bunko_request::fields::Fields;
 
-/// The first message of a login, by the command that it is.
+/// The first message of a login inside a `hello`, by the command that it stands for.
 pub enum FirstMessage<'a> {
     /// A `saslStart`.
     SaslStart(Fields<'a>),

@@ -17,9 +17,9 @@ use std::sync::Arc;
 pub struct LoggedIn {
     /// The user's name and database.
     pub name: Name,
-    /// Digest of the name, by which the user's sessions are found.
+    /// SHA-256 digest of the name, by which the user's sessions are found.
     pub digest: [u8; 32],
-    /// The `userId` of the user's document. A user who is dropped and created again has another one.
+    /// The `userId` of the user's document. A user who is dropped and created again gets another `userId`.
     pub id: Option<Arc<[u8]>>,
     /// Privileges as of `generation`.
     pub privileges: Arc<[Privilege]>,

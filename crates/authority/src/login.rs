@@ -4,7 +4,7 @@ use crate::logged_in::LoggedIn;
 use bunko_access::{Conversation, Mechanism, Name};
 use std::fmt;
 
-/// A conversation that has begun.
+/// A SCRAM conversation that has begun and not ended.
 pub(crate) struct Login {
     pub user: Name,
     pub mechanism: Mechanism,

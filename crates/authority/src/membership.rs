@@ -19,7 +19,7 @@ pub type OwnSubject = Box<dyn Fn() -> Option<String> + Send + Sync>;
 pub struct Membership {
     /// The credentials of the keys; empty if members log in by certificate alone.
     keys: Vec<ScramCredential>,
-    /// Members have certificates like the server's own.
+    /// Returns the server's own subject; `None` if members cannot log in by certificate.
     certificate: Option<OwnSubject>,
 }
 
@@ -30,8 +30,8 @@ impl fmt::Debug for Membership {
 }
 
 impl Membership {
-    /// Membership by one of `keys`, hashed in `iterations` iterations, or by a certificate with the common attributes of the server's own. Takes milliseconds
-    /// for each key.
+    /// Membership by one of `keys`, each hashed in `iterations` iterations, or by a certificate with the common
+    /// attributes of the server's own. Takes milliseconds for each key.
     pub fn new(iterations: u32, keys: &[&str], certificate: Option<OwnSubject>, random: &dyn Fn() -> u64) -> Self {
         let salt: Vec<u8> =
             std::iter::repeat_with(|| random().to_le_bytes()).flatten().take(KEY_MECHANISM.salt_bytes()).collect();

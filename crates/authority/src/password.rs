@@ -12,12 +12,13 @@ use std::sync::atomic::Ordering;
 /// The mechanism as logs and audits name it.
 const NAME: &str = "PLAIN";
 
-/// Makes the user with that name and password the client's user. Takes milliseconds, as long for an unknown user.
+/// Makes the user with that name and password the client's user. Takes milliseconds, and as long for an unknown user as
+/// for a known one.
 /// # Errors
 /// `AuthenticationFailed`, which is logged and audited; errors of reading users and roles.
 pub fn log_in_by_password(authority: &Authority, client: &mut Client, user: &Name, password: &str) -> Result<()> {
     let document = find_user(&authority.catalog, user)?;
-    // A credential of a mechanism that the server's settings turn off counts for nothing here, either.
+    // A credential of a mechanism that the server's settings turn off does not count here, either.
     let mut enabled = Mechanism::ALL.into_iter().filter(|mechanism| authority.access.has_mechanism(mechanism.name()));
     let known = document.as_ref().and_then(|document| {
         enabled.find_map(|mechanism| Some((mechanism, credential_of(mechanism, document.as_ref())?)))

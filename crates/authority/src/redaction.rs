@@ -105,7 +105,7 @@ fn redacted_inside(find: FindFacts, request: &Request<'_>) -> DocumentBuf {
         let inner = field.value.as_document().filter(|_| position == 0);
         let name = inner.and_then(DocumentRef::first).map_or("", |first| first.name);
         match (inner, find(name)) {
-            // An `explain` of an `explain` is refused, and could nest to any depth.
+            // An inner `explain` is hidden whole: the command is refused anyway, and could nest to any depth.
             (Some(_), Some(command)) if command.is_explain() => {
                 whole.append(field.name, &DocumentBuf::new().with(command.name, HIDDEN));
             }

@@ -102,7 +102,7 @@ fn check_restriction_types(fields: &Fields<'_>, place: &str, value: ValueRef<'_>
     Ok(())
 }
 
-/// The field `authenticationRestrictions`.
+/// The field `authenticationRestrictions`; `None` if it is missing.
 /// # Errors
 /// `TypeMismatch`, `IDLUnknownField`, `BadValue`; `CommandNotSupported` for addresses of the server.
 pub fn restrictions<'a>(fields: &Fields<'a>) -> Result<Option<ArrayRef<'a>>> {

@@ -12,13 +12,13 @@ const INHERITED_MAX: usize = 4096;
 
 /// A built-in role, or one that was read from `admin.system.roles`.
 pub struct Role {
-    /// Its name and database.
+    /// The role's name and database.
     pub name: Name,
-    /// Its own privileges.
+    /// The role's own privileges, without inherited ones.
     pub privileges: Vec<Privilege>,
-    /// The roles that it inherits from directly.
+    /// The roles from which this role inherits directly.
     pub roles: Vec<Name>,
-    /// Its authentication restrictions.
+    /// The role's authentication restrictions.
     pub restrictions: Restrictions,
     /// The stored document; `None` for a built-in role.
     pub document: Option<DocumentBuf>,
@@ -63,7 +63,7 @@ impl Role {
     }
 }
 
-/// The role of that name.
+/// The role of that name; `None` if there is none.
 /// # Errors
 /// Errors of reading the document.
 pub fn find_role(catalog: &Catalog, name: &Name) -> Result<Option<Role>> {

@@ -2,8 +2,8 @@
 //!
 //! A refused client learns only that authentication failed. The log says why.
 //!
-//! A conversation with an unknown user goes on as with any other: its salt follows from a secret of the process and the
-//! user's name (`ScramCredential::pretended`), so that replies do not tell which users exist.
+//! A conversation with an unknown user goes on as with a known one: its salt is derived from a secret of the process
+//! and the user's name (`ScramCredential::pretended`), so that replies do not tell which users exist.
 
 use crate::admission::{admitted, admitted_member, failed, log_in, log_refusal, log_unavailable};
 use crate::authority::Authority;
@@ -71,7 +71,7 @@ pub(crate) fn start_in_hello(
         return Ok(());
     };
     let exchange = exchange(fields)?;
-    // If the server does not answer here, the client chooses a mechanism that the user has.
+    // If the `hello` has no answer, the client chooses a mechanism that the user has, and logs in by a command.
     if let Ok(message) = ClientFirst::parse(&payload)
         && !offered(authority, &Name::new(message.user, database))?.contains(&mechanism.name())
     {
@@ -190,7 +190,7 @@ fn go_on(authority: &Authority, client: &mut Client, login: Login, payload: &[u8
                 failed()
             })?;
             let proved = if authority.access.is_reserved(&user) {
-                // The conversation was about one of the keys.
+                // The conversation proved one of the members' keys.
                 admitted_member(authority)
             } else {
                 admitted(authority, client, &user, mechanism.name())?
@@ -222,7 +222,7 @@ fn payload(fields: &Fields<'_>) -> Result<Vec<u8>> {
     })
 }
 
-/// Reads `payload` from bytes or from base64.
+/// Reads `payload` from bytes or from base64; `None` if it is missing or neither.
 fn payload_of(body: DocumentRef<'_>) -> Option<Vec<u8>> {
     match body.get("payload")? {
         ValueRef::Binary { bytes, .. } => Some(bytes.to_vec()),

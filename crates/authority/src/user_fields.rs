@@ -84,7 +84,7 @@ impl<'a> UserFields<'a> {
             && self.password.is_none()
     }
 
-    /// The credentials of the password for each mechanism, as `system.users` has them.
+    /// The credentials of the password for each mechanism, as `system.users` has them; `None` if the command sets none.
     /// # Errors
     /// `BadValue` for a password with characters that SASLprep prohibits.
     pub fn credentials(&self, authority: &Authority, user: &str) -> Result<Option<DocumentBuf>> {

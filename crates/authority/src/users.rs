@@ -9,17 +9,17 @@ use bunko_errors::{ErrorCode, Failure, Result};
 /// Key in `credentials` of a user who is known by a certificate.
 pub const EXTERNAL: &str = "external";
 
-/// The document of a user.
+/// The document of a user; `None` if there is no such user.
 /// # Errors
 /// Errors of reading the document.
 pub fn find_user(catalog: &Catalog, name: &Name) -> Result<Option<DocumentBuf>> {
     find_document(catalog, USERS, "user", name)
 }
 
-/// The document of a user or of a role, whose name is in the field `key`.
+/// The document of a user or of a role, whose name is in the field `key`; `None` if there is none.
 ///
-/// The `_id` is ambiguous: role `x.y` of database `d` and role `y` of database `d.x` have an equal one. No database can
-/// be called `d.x`, but a client may ask for it, so the name and the database are compared too.
+/// The `_id` is ambiguous: role `x.y` of database `d` and role `y` of database `d.x` have the same `_id`. No database
+/// can be called `d.x`, but a client may ask for it, so the name and the database are compared too.
 /// # Errors
 /// Errors of reading the document.
 pub fn find_document(catalog: &Catalog, collection: &str, key: &str, name: &Name) -> Result<Option<DocumentBuf>> {

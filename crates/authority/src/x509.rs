@@ -67,7 +67,7 @@ fn write(reply: &mut Writer<'_>, client: &Client) {
     reply.append("dbname", EXTERNAL_DATABASE).append("user", client.certificate_subject.as_deref().unwrap_or_default());
 }
 
-/// Whether a certificate with this subject is that of another member of the set.
+/// Whether a certificate with this subject belongs to another member of the set.
 fn is_member(authority: &Authority, subject: &str) -> bool {
     authority.access.membership().is_some_and(|membership| membership.has_certificate_like(subject))
 }

@@ -92,9 +92,9 @@ impl Catalog {
     }
 
     /// As [`Catalog::apply_committed`], but stops before the first record that was written after `until_ms`, in milliseconds
-    /// since 1970, and ends above `least`. Returns the time of that record.
+    /// since 1970, and ends above `least`. Returns the time of that record, or `None` if all were applied.
     /// # Errors
-    /// As there.
+    /// As [`Catalog::apply_committed`].
     pub fn apply_committed_until(&self, until_ms: u64, least: Lsn) -> Result<Option<u64>> {
         let mut applying = self.store.applying(self.store.committed_part_end()).map_err(from_storage)?;
         while applying.advance().map_err(from_storage)? {
@@ -115,15 +115,15 @@ impl Catalog {
         loop {
             if self.store.role() == Role::Secondary {
                 self.apply_up_to(Lsn(u64::MAX))?;
-                // New histories must not get ids that the other primary has given.
+                // New write histories must not get ids that the other primary has given.
                 if self.has_absorbed.swap(false, Ordering::AcqRel) {
-                    // The next attempt repeats a reading that failed.
+                    // Set again, so that the next attempt repeats a reading that failed.
                     let reloaded = self.reload_write_histories();
                     reloaded.inspect_err(|_| self.has_absorbed.store(true, Ordering::Release))?;
                 }
             }
             match self.store.begin_term(term) {
-                // Records have arrived in between.
+                // Records have arrived in between: the loop applies them.
                 Err(StorageError::Unapplied) => {}
                 outcome => return outcome.map_err(from_storage),
             }

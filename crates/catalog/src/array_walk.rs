@@ -4,7 +4,7 @@ use crate::Multikey;
 use bunko_bson::{ArrayRef, DocumentRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Takes the values of all paths; `None` for a path that leads nowhere.
+/// Takes the values of all paths, in the order of the paths; `None` for a path that leads nowhere.
 type Visit<'v, 'd> = dyn FnMut(&mut dyn Iterator<Item = Option<ValueRef<'d>>>) -> Result<()> + 'v;
 
 /// Walks a document. Where paths meet an array, it visits the elements one by one, for all paths that meet the array.
@@ -79,7 +79,8 @@ impl<'d> Met<'_, 'd> {
         std::ptr::eq(self.array.as_document().as_bytes(), other.array.as_document().as_bytes())
     }
 
-    /// The element whose position is the next component of the path, with its name.
+    /// The element whose position is the next component of the path, with its name; `None` if the component is no
+    /// position or the array has no such element.
     fn positioned(&self) -> Option<(&'d str, ValueRef<'d>)> {
         let (name, _) = self.below?.split();
         let is_position = name == "0" || !name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit());

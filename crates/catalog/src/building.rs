@@ -158,6 +158,7 @@ impl IndexBuild {
         self.course.lock().aborted.get_or_insert(failure);
     }
 
+    /// Checks that the build has not been aborted.
     /// # Errors
     /// The failure given to [`Self::abort`]. `DuplicateKey` is found elsewhere.
     pub fn check(&self) -> Result<()> {

@@ -15,7 +15,7 @@ use bunko_operation::OperationSource;
 use bunko_store::{Batch, RecordId, StorageError};
 use std::borrow::Cow;
 
-/// Fewer bytes are not worth a file and its sync.
+/// Documents with fewer bytes are inserted plainly: a file of their own and its sync would cost more.
 const BULK_BYTES_MIN: usize = 1 << 20;
 
 impl Catalog {
@@ -55,7 +55,8 @@ impl Catalog {
         Ok(inserted)
     }
 
-    /// Returns `None`, and has done nothing, if the engine has no such files or the collection is gone.
+    /// Inserts through a file of the engine. Returns `None`, and has done nothing, if the engine has no such files or
+    /// the collection is gone.
     fn insert_staged(
         &self,
         collection: &Collection,

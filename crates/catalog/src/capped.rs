@@ -54,7 +54,7 @@ impl Victims {
         Ok(victims)
     }
 
-    /// Adds the locks needed to delete them.
+    /// Adds the lock stripes of the victims and of their unique keys.
     pub fn add_stripes(
         &self,
         collection: &Collection,

@@ -111,7 +111,8 @@ impl Catalog {
     }
 
     /// Copies the newest documents of one collection into another, as many as that may hold. Change streams report
-    /// documents in [`InsertedInto::Log`] as inserts. Returns the place of the last insert in the log.
+    /// documents in [`InsertedInto::Log`] as inserts. Returns the place of the last insert in the log, `None` if
+    /// nothing was inserted.
     pub(crate) fn copy_newest(
         &self,
         source: &Collection,
@@ -151,7 +152,8 @@ fn next_batch(cursor: &mut dyn RecordCursor, operation: &dyn OperationSource) ->
     Ok(batch)
 }
 
-/// The oldest of the newest documents that the target may hold together. One document always fits, whatever its size.
+/// The oldest of the newest documents that the target may hold together; `None` if the source is empty. One document
+/// always fits, whatever its size.
 fn first_that_fits(
     source: &Collection,
     target: &Collection,

@@ -276,6 +276,7 @@ impl Catalog {
         Ok((collection, lsn))
     }
 
+    /// Checks that a new collection may have this name and UUID.
     /// # Errors
     /// `NamespaceExists`; `DatabaseDifferCase`; `InvalidNamespace` for a name that is too long.
     pub(crate) fn refuse_taken_name(&self, namespace: &Namespace, uuid: Option<[u8; 16]>) -> Result<()> {

@@ -26,9 +26,9 @@ pub enum Target<'t> {
 impl Catalog {
     /// Locks a record, passes its newest version to `decide` and carries out the verdict.
     ///
-    /// If the record's `_id` is known, [`Target::Id`] is best: it takes one lookup. `decide` is called again if locks
-    /// of unique keys have to be added. Returns the LSN of the change, or `None` if nothing changed or the record is
-    /// gone.
+    /// If the caller knows the record's `_id`, [`Target::Id`] is fastest: it takes one lookup. `decide` is called again
+    /// if locks of unique keys have to be added. Returns the LSN of the change, or `None` if nothing changed or the
+    /// record is gone.
     /// # Errors
     /// As `decide`; `DuplicateKey`; as `OperationContext::check` while this waits for locks.
     pub fn change(
@@ -64,7 +64,8 @@ struct OneVerdict<'v> {
 }
 
 impl OneVerdict<'_> {
-    /// Reads the newest version, unless it is known, and returns its location. `None` if the record is gone.
+    /// Reads the newest version, unless `current` has it already, and returns its location. `None` if the record is
+    /// gone.
     fn read(&mut self, attempt: &Attempt<'_>) -> Result<Option<Location>> {
         let (latest, records, record) = (attempt.latest, attempt.collection.records, self.record);
         let found = match &self.id_key {

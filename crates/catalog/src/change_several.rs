@@ -40,7 +40,7 @@ struct FoundRecord {
 }
 
 impl FoundRecords {
-    /// Adds a record with the version that was found.
+    /// Adds a record with the version that the search found.
     pub fn push(&mut self, record: RecordId, document: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(document);
@@ -187,17 +187,19 @@ impl<'d> Statement<'d> for SeveralVerdicts<'_, '_> {
     }
 
     fn outcome_if_owned(&self) -> Option<ChangedTogether> {
-        // Records before the owned one would wait too.
+        // Waiting for the transaction would hold up the records before the owned one too, so none is changed.
         Some(ChangedTogether::default())
     }
 
     fn derive(&mut self, attempt: &Attempt<'_>) -> Result<Derivation<ChangedTogether>> {
-        // A build must know the holder of each key, which an earlier change of the batch may be.
+        // A build must know which record has each key, and a key may belong to a record that this batch has changed but
+        // not committed.
         let are_any_built = attempt.indexes.iter().any(|index| index.build().is_some());
         Ok(if are_any_built { Derivation::Nothing(ChangedTogether::default()) } else { Derivation::Locked })
     }
 
     /// Derives the changes of records, one after the other, until one needs more than its lock or the batch is large.
+    /// `None` if there is nothing to commit.
     fn effects<'a>(&mut self, attempt: &Attempt<'a>) -> Result<Option<Effects<'d, 'a>>> {
         let clock = attempt.catalog.store.clock();
         let (began, mut effects) = (clock.now(), None);
@@ -211,7 +213,8 @@ impl<'d> Statement<'d> for SeveralVerdicts<'_, '_> {
             match self.derive_one(attempt, (number, place), &mut effects) {
                 Ok(true) => self.outcome.count += 1,
                 Ok(false) => break,
-                // An operation that is too long here is run again from the start, so no change may be kept.
+                // A command that takes too long on this thread is run again from the start, so none of its changes may
+                // be kept.
                 Err(failure) if self.changed == 0 || failure.is_too_long() => return Err(failure),
                 Err(failure) => {
                     self.outcome.failure = Some(failure);
@@ -228,7 +231,7 @@ impl<'d> Statement<'d> for SeveralVerdicts<'_, '_> {
 
     fn settle(&mut self, operation: &dyn OperationSource, committed: Option<Result<Lsn>>) -> Result<ChangedTogether> {
         match committed.transpose() {
-            // Each change alone may fit.
+            // Together the changes do not fit. None is kept: the caller makes them one by one.
             Err(_) if self.changed > 1 => return Ok(ChangedTogether::default()),
             committed => self.outcome.lsn = committed?,
         }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A collection, shared by all operations on it. A dropped one answers as empty and takes no writes.
+/// A collection, shared by all operations on it. A dropped collection answers as if it were empty and takes no writes.
 pub struct Collection {
     pub(crate) store: Arc<Store>,
     namespace: ArcSwap<Namespace>,
@@ -53,14 +53,14 @@ pub struct Collection {
     plan_cache: PlanCache,
     next_record: AtomicU64,
     is_dropped: AtomicBool,
-    /// Whether only the transaction that created it knows of it.
+    /// Whether only the transaction that created the collection knows of it.
     is_private: AtomicBool,
-    /// Number of queries that have scanned it since the server started.
+    /// Number of queries that have scanned the collection since the server started.
     scans: AtomicU64,
     /// Shared by writers; exclusive for the instant in which the set of indexes changes, so that no writer misses an
     /// index that is being built.
     pub(crate) structure: RwLock<()>,
-    /// Transactions that use it.
+    /// Transactions that use the collection.
     pub(crate) occupancy: Arc<Occupancy>,
     /// Taken by a writer that changes the catalog's record of this collection while it shares the structure.
     pub(crate) catalog_record_lock: Mutex<()>,
@@ -148,7 +148,7 @@ impl Collection {
         self.indexes.load_full()
     }
 
-    /// As [`Self::indexes`], for the duration of one write: this does not count a further owner of the list.
+    /// As [`Self::indexes`], for the duration of one write: no reference count is raised.
     pub(crate) fn indexes_lent(&self) -> impl Deref<Target = Arc<Vec<Arc<Index>>>> {
         self.indexes.load()
     }
@@ -188,7 +188,7 @@ impl Collection {
         self.indexes.load().iter().filter(|index| index.state() == IndexState::Ready).cloned().collect()
     }
 
-    /// The index with this name.
+    /// The index with this name; `None` if there is none.
     pub fn index(&self, name: &str) -> Option<Arc<Index>> {
         self.indexes.load().iter().find(|index| index.name == name).cloned()
     }
@@ -223,7 +223,7 @@ impl Collection {
         self.search_indexes.load_full()
     }
 
-    /// The search index with this name.
+    /// The search index with this name; `None` if there is none.
     pub fn search_index(&self, name: &str) -> Option<Arc<SearchIndex>> {
         self.search_indexes.load().iter().find(|index| index.name == name).cloned()
     }
@@ -315,17 +315,17 @@ impl Collection {
         self.scans.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Number of queries that have scanned it since the server started.
+    /// Number of queries that have scanned the collection since the server started.
     pub fn scans(&self) -> u64 {
         self.scans.load(Ordering::Relaxed)
     }
 
-    /// Whether it has been dropped since the caller looked it up.
+    /// Whether the collection has been dropped since the caller looked it up.
     pub fn is_dropped(&self) -> bool {
         self.is_dropped.load(Ordering::Acquire)
     }
 
-    /// Whether only the transaction that created it knows of it; then nothing of it is in the store.
+    /// Whether only the transaction that created the collection knows of it; the store then has none of it.
     pub(crate) fn is_private(&self) -> bool {
         self.is_private.load(Ordering::Acquire)
     }
@@ -404,22 +404,22 @@ impl Collection {
         self.options.store(Arc::new(options));
     }
 
-    /// The fields that clients encrypt, if any.
+    /// The fields that clients encrypt; `None` if the options name none.
     pub fn encrypted_fields(&self) -> Option<EncryptedFields> {
         EncryptedFields::of((*self.options()).as_ref())
     }
 
-    /// Whether it is capped.
+    /// Whether the collection is capped.
     pub fn is_capped(&self) -> bool {
         self.cap().is_some()
     }
 
-    /// The limits of a capped collection.
+    /// The limits of a capped collection; `None` for any other.
     pub(crate) fn cap(&self) -> Option<Cap> {
         if self.is_capped.load(Ordering::Acquire) { self.cap.load().as_deref().copied() } else { None }
     }
 
-    /// The validator of its documents.
+    /// The validator of the collection's documents; `None` if there is none.
     pub(crate) fn validator(&self) -> Option<Arc<Validator>> {
         if self.has_validator.load(Ordering::Acquire) { self.validator.load_full() } else { None }
     }

@@ -26,7 +26,7 @@ impl Collection {
         }
     }
 
-    /// The record with this `_id` in the state that the operation reads.
+    /// The record with this `_id` in the state that the operation reads; `None` if there is no such document.
     /// # Errors
     /// Failures of the storage, and as [`Self::snapshot_for`].
     pub fn record_of_id(&self, id: ValueRef<'_>, operation: &dyn OperationSource) -> Result<Option<RecordId>> {
@@ -42,8 +42,8 @@ impl Collection {
         found.map_err(from_storage)
     }
 
-    /// The record with this `_id` in the state that the operation reads. Its document is read into `into`, which is
-    /// cleared first.
+    /// The record with this `_id` in the state that the operation reads; `None` if there is no such document. The
+    /// document is read into `into`, which is cleared first.
     /// # Errors
     /// Failures of the storage, and as [`Self::snapshot_for`].
     pub fn find_id(

@@ -33,19 +33,20 @@ use std::sync::Arc;
 
 /// A write of documents of one collection that becomes one batch. The batch may borrow documents for `'d`.
 pub(crate) trait Statement<'d> {
-    /// Its result.
+    /// The result of the statement.
     type Outcome;
 
     /// Derives everything that does not depend on other documents, and adds the stripes of the records and of the
     /// unique keys known so far. Each attempt begins with this; no stripe is locked.
     fn prepare(&mut self, attempt: &Attempt<'_>, stripes: &mut StripeNumbers) -> Result<()>;
 
-    /// Records whose newest versions it reads.
+    /// Records whose newest versions the statement reads.
     fn read_records(&self) -> impl Iterator<Item = RecordId> {
         std::iter::empty()
     }
 
-    /// The outcome if a transaction owns one of [`Self::read_records`]; `None` if the statement waits for it.
+    /// The outcome if a transaction owns one of [`Self::read_records`]; `None` if the statement waits for that
+    /// transaction.
     fn outcome_if_owned(&self) -> Option<Self::Outcome> {
         None
     }
@@ -61,7 +62,7 @@ pub(crate) trait Statement<'d> {
         std::iter::empty()
     }
 
-    /// Keys that it puts and deletes in indexes that lock their keys.
+    /// Keys that the statement puts and deletes in indexes that lock their keys.
     fn unique_keys<'k>(&'k self, _indexes: &'k [Arc<Index>]) -> impl Iterator<Item = UniqueKey<'k>> {
         std::iter::empty()
     }
@@ -75,7 +76,8 @@ pub(crate) trait Statement<'d> {
         std::iter::empty()
     }
 
-    /// The outcome, from that of the commit. The locks are still held.
+    /// Turns the outcome of the commit, `None` if there was nothing to commit, into the statement's. The locks are
+    /// still held.
     fn settle(&mut self, operation: &dyn OperationSource, committed: Option<Result<Lsn>>) -> Result<Self::Outcome>;
 }
 
@@ -105,7 +107,7 @@ enum Step<O> {
     Done(O),
     /// More locks are needed.
     Again,
-    /// A transaction owns this.
+    /// A transaction owns this record or key, and the statement waits for it.
     Awaits(Owned),
 }
 
@@ -131,7 +133,7 @@ impl Catalog {
         user_writes::check_collection(collection, operation)?;
         self.keep_pace(operation);
         let transaction = Transaction::of(operation);
-        // Before anything is locked, because the transaction enters the collection here.
+        // The transaction enters the collection here and may have to wait, so this comes before any lock.
         let view = transaction.map(|transaction| transaction.read_for_write(collection)).transpose()?;
         let mut stripes = Stripes { locked: StripeNumbers::new(), derived: Vec::new() };
         loop {
@@ -160,7 +162,8 @@ impl Catalog {
     fn keep_pace(&self, operation: &dyn OperationSource) {
         match self.store.lag() {
             Lag::None => {}
-            // Other operations wait for the transaction's claims, and engines get nothing of it before its commit.
+            // Inside a transaction nothing waits: other operations wait for its claims, and engines get its changes
+            // only at the commit.
             _ if Transaction::of(operation).is_some() => {}
             Lag::Behind if operation.operation().run_on() != RunOn::OwnThread => {}
             Lag::Behind | Lag::FarBehind => self.store.catch_up(),
@@ -233,7 +236,7 @@ impl<'a> Attempt<'a> {
         statement.settle(self.operation, committed).map(Step::Done)
     }
 
-    /// Stripes of keys that have to be locked and are not.
+    /// Stripes of those keys that must be locked and are not yet.
     fn lacking<'k>(&self, keys: impl Iterator<Item = UniqueKey<'k>>, locked: &[usize]) -> Vec<usize> {
         // A writer that deletes a key from an index being built must know whose key it is. A transaction keeps other
         // writers from the keys that it deletes.
@@ -243,8 +246,8 @@ impl<'a> Attempt<'a> {
         stripes.filter(|stripe| !locked.contains(stripe)).collect()
     }
 
-    /// In a transaction, claims the statement's records and keys. Otherwise returns the first of its keys that a
-    /// transaction owns. Their locks are held.
+    /// In a transaction, claims the statement's records and keys and returns `None`. Otherwise returns the first of its
+    /// unique keys that a transaction owns. The locks of all of them are held.
     fn claim<'d>(&self, statement: &impl Statement<'d>) -> Result<Option<Owned>> {
         let Some(transaction) = self.transaction else {
             return Ok(self.first_owned(statement.unique_keys(self.indexes).map(|key| owned(&key))));
@@ -261,7 +264,8 @@ impl<'a> Attempt<'a> {
         Ok(None)
     }
 
-    /// The first of these records and keys that a writer outside transactions has to wait for. Their locks are held.
+    /// The first of these records and keys that a writer outside transactions has to wait for; `None` if no transaction
+    /// owns any. The locks of all of them are held.
     fn first_owned(&self, wanted: impl Iterator<Item = Owned>) -> Option<Owned> {
         let owners = &self.catalog.owners;
         if self.transaction.is_none() && owners.are_any() { owners.first_owned(wanted) } else { None }

@@ -21,7 +21,8 @@ fn of_documents(before: DocumentRef<'_>, after: DocumentRef<'_>, depth: usize) -
     let mut inside = DocumentBuf::new();
     let mut rest = after.iter().peekable();
     for old in before {
-        // A delta keeps the order of fields, so either the next new field is the old one, or the old one was removed.
+        // A delta keeps the order of fields, so either the next new field has the old field's name, or the old field
+        // was removed.
         let Some(new) = rest.next_if(|new| new.name == old.name) else {
             gone.append(old.name, false);
             continue;

@@ -65,7 +65,7 @@ impl Directory {
         Arc::clone(&self.has_views)
     }
 
-    /// The collection with this full namespace.
+    /// The collection with this full namespace; `None` if there is none.
     pub fn named(&self, namespace: &str) -> Option<&Arc<Collection>> {
         self.by_namespace.get(namespace)
     }
@@ -74,12 +74,12 @@ impl Directory {
         self.by_uuid.get(&uuid)
     }
 
-    /// The collection with this record store.
+    /// The collection with this record store; `None` if there is none.
     pub fn with_records(&self, records: KeyspaceId) -> Option<&Arc<Collection>> {
         self.by_records.get(&records)
     }
 
-    /// The collection with this record in the catalog.
+    /// The collection with this record in the catalog; `None` if there is none.
     pub fn with_catalog_record(&self, record: RecordId) -> Option<&Arc<Collection>> {
         self.by_catalog_record.get(&record)
     }
@@ -94,7 +94,7 @@ impl Directory {
         self.databases.keys().map(String::as_str)
     }
 
-    /// The database whose name differs from this one only in case.
+    /// The database whose name differs from this one only in case; `None` if there is none.
     pub fn in_other_case(&self, database: &str) -> Option<&str> {
         let there = self.by_lower_case.get(&database.to_lowercase())?;
         (there != database).then_some(there)

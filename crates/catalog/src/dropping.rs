@@ -63,7 +63,8 @@ impl Catalog {
         Ok(Some(DropOutcome { indexes, lsn }))
     }
 
-    /// Drops a database with all its collections. Returns how many there were, and the last LSN.
+    /// Drops a database with all its collections. Returns how many there were, and the last LSN; `None` if nothing was
+    /// written.
     /// # Errors
     /// As [`Self::drop_collection`]; the collections before the failing one stay dropped.
     pub fn drop_database(&self, database: &str, operation: &dyn OperationSource) -> Result<(usize, Option<Lsn>)> {

@@ -8,8 +8,8 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef, key_string, number, order};
 use bunko_errors::{ErrorCode, Failure};
 
-/// The failure for `key`, a key in the index without a record id. `document` is the one that would have had the key
-/// too, if it is at hand: a key does not distinguish `1` from `1.0`, but the document does.
+/// The failure for `key`, a key in the index without a record id. `document` is the document that would have had the
+/// key too, if the caller has it: a key does not distinguish `1` from `1.0`, but the document does.
 pub(crate) fn duplicate_key(
     collection: &Collection,
     index: &Index,
@@ -40,8 +40,8 @@ fn code(index: &Index, key_value: DocumentRef<'_>) -> ErrorCode {
     }
 }
 
-/// The key by field, with values as in the document. A string in another order than that of bytes is given as its sort
-/// key.
+/// The key by field, with values as in the document. A string under a collation is given as its sort key, in
+/// hexadecimal.
 fn key_value(index: &Index, key: &[u8], document: Option<DocumentRef<'_>>) -> DocumentBuf {
     if key.len() > KEY_BYTES_MAX
         && let Some(value) = document.and_then(|document| whole_key_value(index, key, document))
@@ -65,8 +65,8 @@ fn key_value(index: &Index, key: &[u8], document: Option<DocumentRef<'_>>) -> Do
     key_value
 }
 
-/// The document's values for a shortened key. If paths meet arrays, it may be unknown which values the key was made
-/// from; then the first ones are given.
+/// The document's values for a shortened key; `None` if the document lacks one. If paths meet arrays, it may be unknown
+/// which values the key was made from; then the first values are given.
 fn whole_key_value(index: &Index, key: &[u8], document: DocumentRef<'_>) -> Option<DocumentBuf> {
     let mut key_value = DocumentBuf::new();
     for field in index.fields.iter() {

@@ -29,7 +29,7 @@ struct EncryptedField {
 }
 
 impl EncryptedFields {
-    /// The encrypted fields in a collection's options.
+    /// The encrypted fields in a collection's options; `None` if the options name none.
     pub fn of(options: DocumentRef<'_>) -> Option<Self> {
         let fields = options.get("encryptedFields")?.as_document()?.get("fields")?.as_array()?;
         let fields = fields.iter().filter_map(ValueRef::as_document).filter_map(|field| {

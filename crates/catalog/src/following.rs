@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 /// A table unused for this long can be emptied to make room for others.
 const IDLE: Duration = Duration::from_mins(1);
-/// Memory is checked again after this many documents, or bytes of documents.
+/// The operation and the memory are checked again after this many documents.
 pub(crate) const DOCUMENTS_BETWEEN_LOOKS: usize = 256;
 const BYTES_BETWEEN_LOOKS: usize = 4 << 20;
 
@@ -266,8 +266,9 @@ impl<D: Derived> FollowingState<D> {
     }
 }
 
-/// Runs a change of a table. The table serves all searches, so its memory counts neither for the operation nor against
-/// the operation's limit. The operation is checked between two changes, so each call runs a single change.
+/// Runs one change of a table. The table serves all searches, so its memory counts neither for the operation nor
+/// against the operation's limit. The operation is checked only between two calls, so a call must not run more than one
+/// change.
 fn uncounted<T>(change: impl FnOnce() -> T) -> T {
     let _uncounted = bunko_heap::Uncounted::begin();
     change()
@@ -313,7 +314,7 @@ impl Collection {
             return Ok(None);
         }
         let mut state = exclude(&table.state, operation)?;
-        // Only snapshots that are taken afterwards show every change that is not reported.
+        // First follow, then take the snapshot: every change is then either in the snapshot or noted.
         state.changed.get_or_insert_with(|| self.store.follow(self.records));
         let snapshot = self.store.snapshot();
         let room = self.take_in(&mut state, &snapshot, table, memory, operation)?;
@@ -323,7 +324,7 @@ impl Collection {
                 target: "INDEX", id = 148, collection = %self.namespace(), kind = D::NAME, bytes, bytes_max = memory.bytes_max(),
                 "There is no memory for a search index: each search looks at all documents"
             );
-            // 0 would mean that it was not refused.
+            // At least 1, because 0 means that the table was not refused.
             table.refused_bytes.store(bytes.max(1), Ordering::Relaxed);
             uncounted(|| *state = FollowingState::empty(&table.definition));
             table.note_bytes(0);
@@ -372,7 +373,7 @@ impl Collection {
             is_due
         };
         while let Some(record) = state.pending.last().copied() {
-            // Records that were not reached yet are read below.
+            // Records that were not reached yet are read below, in their newest version.
             if state.next.is_none_or(|next| record < next) {
                 match snapshot.record(self.records, record, &mut document).map_err(from_storage)? {
                     Some(_) => {

@@ -25,7 +25,7 @@ pub(crate) struct FoundKey {
     pub index: u32,
     length: u32,
     start: usize,
-    /// The first bytes of the key as a number, which orders as they do.
+    /// The first bytes of the key as a big-endian number, which sorts like the bytes.
     head: u64,
     pub record: RecordId,
 }
@@ -44,7 +44,7 @@ impl NextKeys {
     }
 }
 
-/// Keys derived from one snapshot.
+/// Keys derived from one snapshot, and the facts about their documents.
 pub(crate) struct Gathered {
     /// No more keys are derived beyond this many bytes.
     bytes_max: usize,
@@ -125,8 +125,8 @@ impl Gathered {
         });
     }
 
-    /// Adds the keys of a record for the built indexes, beginning with `next.index`. If it is full before all indexes
-    /// have their keys, it returns the position of the next one.
+    /// Adds the keys of a record for the built indexes, beginning with `next.index`. Returns the position of the index
+    /// to go on with if memory is full before all indexes have their keys, otherwise `None`.
     /// # Errors
     /// As `OperationContext::check`, which includes `Interrupted` if the operation is killed.
     pub fn add(

@@ -88,7 +88,8 @@ impl GeoField {
         }
     }
 
-    /// Whether the index can find documents by their distance from such a point.
+    /// Whether the index can find documents by their distance from `centre`: on a sphere, from a centre on the sphere;
+    /// on a plane, from any that was not given as GeoJSON.
     pub fn serves(&self, centre: Centre, is_geojson: bool) -> bool {
         match (self.surface, centre) {
             (Surface::Sphere, Centre::Sphere(_)) => true,
@@ -119,7 +120,8 @@ impl GeoField {
         }
     }
 
-    /// The distance of a first search; most indexes have something within it, or within a few times as much.
+    /// Radius of the first search around a point; in most data, something lies within it, or within a few times as
+    /// much.
     pub fn first_distance(&self, centre: Centre) -> f64 {
         match (self.surface, centre) {
             (Surface::Plane(grid), Centre::Flat(_)) => (grid.max - grid.min) / f64::from(1 << 14),
@@ -196,7 +198,7 @@ fn degrees_around(point: FlatPoint, angle: f64) -> (FlatPoint, FlatPoint) {
     const WHOLE: f64 = 361.0;
     let height = angle.to_degrees() * (1.0 + 1e-9) + 1e-9;
     let widest = (angle.sin() / point.y.to_radians().cos()).asin().to_degrees() * (1.0 + 1e-9) + 1e-9;
-    // A cap around a pole has all longitudes. A cap across the date line is treated as having all, too.
+    // A cap around a pole has all longitudes. A cap across the date line is treated as if it had all, too.
     let has_pole = point.y.abs() + height >= 90.0;
     let width = if has_pole || widest.is_nan() || point.x.abs() + widest > 180.0 { WHOLE } else { widest };
     around(point, width, if angle >= PI { WHOLE } else { height })

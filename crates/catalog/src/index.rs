@@ -21,19 +21,19 @@ pub enum IndexState {
 #[derive(Debug)]
 pub struct Index {
     spec: IndexSpec,
-    /// The keyspace of its keys.
+    /// The keyspace of the index's keys.
     pub keyspace: KeyspaceId,
-    /// Its build, if it was not complete when this process first saw it.
+    /// The index's build, if the index was not complete when this process first saw it.
     pub(crate) build: Option<Arc<IndexBuild>>,
     is_ready: AtomicBool,
     /// Shared with the versions of the index under other specifications: a writer may still hold an older one.
     multikey: Arc<ArcSwap<Multikey>>,
     /// The types in `multikey` again, for writers, which check them for each key.
     types: Arc<AtomicU64>,
-    /// Made when a query first has to choose between this index and another one.
+    /// A sample of the keys, made when a query first has to choose between this index and another one.
     sample: Arc<ArcSwapOption<KeySample>>,
     uses: AtomicU64,
-    /// Milliseconds since 1970; 0 stands for the start of the server.
+    /// When counting of uses began, in milliseconds since 1970; 0 stands for the start of the server.
     counted_since_ms: AtomicI64,
 }
 
@@ -65,7 +65,7 @@ impl Index {
         index
     }
 
-    /// Its specification.
+    /// The index's specification.
     pub fn spec(&self) -> &IndexSpec {
         &self.spec
     }
@@ -90,17 +90,18 @@ impl Index {
         Self { build: Some(build), ..self }
     }
 
-    /// Its build, until the index is complete.
+    /// The index's build; `None` once the index is complete.
     pub(crate) fn build(&self) -> Option<&Arc<IndexBuild>> {
         self.build.as_ref().filter(|_| self.state() == IndexState::Building)
     }
 
-    /// While it is being built: the number of records done, and how many there were when the build began.
+    /// While the index is being built: the number of records done, and how many there were when the build began. `None`
+    /// once the index is complete.
     pub fn build_progress(&self) -> Option<(u64, u64)> {
         self.build().map(|build| build.progress())
     }
 
-    /// Whether its build waits for other builds.
+    /// Whether the index's build waits for other builds.
     pub fn is_build_waiting(&self) -> bool {
         self.build().is_some_and(|build| build.is_waiting())
     }
@@ -111,7 +112,7 @@ impl Index {
         self
     }
 
-    /// Whether queries may use it.
+    /// Whether the index is complete; queries may use it only then.
     pub fn state(&self) -> IndexState {
         if self.is_ready.load(Ordering::Acquire) { IndexState::Ready } else { IndexState::Building }
     }
@@ -125,12 +126,12 @@ impl Index {
         self.multikey.load().is_multikey_at(position)
     }
 
-    /// The arrays on its paths so far.
+    /// The arrays that documents had on the index's paths so far.
     pub fn multikey(&self) -> Arc<Multikey> {
         self.multikey.load_full()
     }
 
-    /// The types of values in its keys so far.
+    /// The types of values in the index's keys so far.
     #[inline]
     pub(crate) fn key_types(&self) -> KeyTypes {
         KeyTypes::from_bits(self.types.load(Ordering::Acquire))
@@ -140,7 +141,8 @@ impl Index {
         let multikey = multikey.into();
         let types = multikey.types().bits();
         self.multikey.store(multikey);
-        // A writer that sees the types writes such keys, so plans must see them before.
+        // Stored last: a writer that finds the types here puts keys of them, and by then plans must see the types in
+        // `multikey`.
         self.types.store(types, Ordering::Release);
     }
 
@@ -149,7 +151,7 @@ impl Index {
         self.set_multikey(self.multikey().with(more));
     }
 
-    /// The sample of its keys, if one was made.
+    /// The sample of the index's keys; `None` before one was drawn.
     pub fn sample(&self) -> Option<Arc<KeySample>> {
         self.sample.load_full()
     }
@@ -159,7 +161,7 @@ impl Index {
         self.sample.store(Some(sample));
     }
 
-    /// Counts one plan that used it, for `$indexStats`.
+    /// Counts one plan that used the index, for `$indexStats`.
     pub fn note_use(&self) {
         self.uses.fetch_add(1, Ordering::Relaxed);
     }

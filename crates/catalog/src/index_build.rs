@@ -35,10 +35,11 @@ use std::sync::atomic::Ordering;
 /// Maximum number of keys, and of their bytes, that are put while their locks are held once.
 const KEYS_PER_STEP: usize = 512;
 const BYTES_PER_STEP: usize = 128 << 10;
-/// A build of at least this many records has its keys flushed and merged at the end; those of a smaller one may all be
-/// in the memtable.
+/// A build of at least this many records has its keys flushed and merged at the end; the keys of a smaller build may
+/// all be in the memtable.
 const RECORDS_OF_LARGE_BUILD: u64 = 100_000;
-/// A build stops if engines have pinned more than this part (1/n) of the memory limit of all operations.
+/// A build stops if the files that engines pinned in memory take more than this part (1/n) of the memory limit of all
+/// operations.
 const PINNED_PART: u64 = 2;
 /// Approximate bytes written with a key, besides the key.
 const BYTES_BESIDE_KEY: usize = 12;
@@ -71,7 +72,7 @@ impl Catalog {
             let indexes = collection.indexes().as_ref().clone();
             self.save_indexes(collection, indexes, Difference::Built(built, build), &*OperationContext::unlimited())
         });
-        // The keys lie in as many places as there were flushes during the build.
+        // The keys lie in as many sorted files as there were flushes during the build, so a merge must follow.
         if outcome.is_ok() && build.progress().0 >= RECORDS_OF_LARGE_BUILD {
             self.store.prepare_for_reads();
         }
@@ -92,6 +93,7 @@ impl Catalog {
         operation.operation().check()
     }
 
+    /// Checks the memory that the engines' files pin.
     /// # Errors
     /// `ExceededMemoryLimit` if the data on disk pins so much memory that more of it would leave too little for
     /// operations. An index with long keys pins about half of its size.
@@ -108,6 +110,7 @@ impl Catalog {
         Err(Failure::new(ErrorCode::EXCEEDED_MEMORY_LIMIT, message))
     }
 
+    /// Checks whether builds may go on.
     /// # Errors
     /// `InterruptedAtShutdown`, `InterruptedDueToReplStateChange`.
     pub(crate) fn refuse_while_stopping(&self) -> Result<()> {
@@ -167,8 +170,8 @@ impl Catalog {
                 self.check_build(build, operation)?;
                 self.put_step(collection, built, build, (&gathered, step), operation)?;
                 if operation.operation().run_on() == RunOn::OwnThread {
-                    // Nothing is locked here. A build is faster than the flushes; without this, writers would wait for
-                    // them.
+                    // Nothing is locked here. A build writes faster than the engines flush, so without this wait the
+                    // writers would have to wait.
                     self.store.wait_for_leisure();
                 }
                 rest = later;
@@ -198,8 +201,8 @@ impl Catalog {
         let mut cursor = snapshot.records(collection.records, records, Direction::Forward);
         while let Some((record, _, document)) = cursor.next().map_err(from_storage)? {
             operation.operation().work(1 + document.len() / 64)?;
-            // If an earlier call derived some of the record's keys and it has changed since, writers have put all of
-            // them.
+            // If writers have changed the record since an earlier call derived some of its keys, they have put all of
+            // its keys.
             let own = if record == next.record { next } else { NextKeys::of(record) };
             if let Some(index) = gathered.add(built, own, DocumentRef::trusted(document), operation)? {
                 return Ok(NextKeys { record, index });
@@ -318,6 +321,7 @@ impl Catalog {
         }
     }
 
+    /// Gives each of `keys` to the only record that still has it.
     /// # Errors
     /// `DuplicateKey` for a key that two records have.
     fn settle(
@@ -357,8 +361,8 @@ impl Catalog {
     /// Stops builds within one step, and lets none begin until [`Catalog::step_up`]. The next step-up resumes them.
     pub fn interrupt_builds(&self) {
         self.has_stepped_down.store(true, Ordering::Release);
-        // A build that looks only after the next step-up must not continue while the resumed one runs. Locked, because a build
-        // that has not seen the flag is listed under this lock.
+        // A build that notices the flag only after the next step-up would run beside the resumed one, so all running
+        // builds are aborted. The lock is needed because a build that has not seen the flag is listed under it.
         let _changes = self.changes.lock();
         for index in self.interrupted_builds().iter().flat_map(crate::InterruptedBuild::indexes) {
             if let Some(build) = index.build() {

@@ -1,6 +1,6 @@
 //! Index filters: an operator's choice of the indexes that the planner may use for a query shape.
 //!
-//! They are kept in memory, as in MongoDB: a restart or a drop of the collection removes them.
+//! Filters are kept in memory, as in MongoDB: a restart or a drop of the collection removes them.
 
 use bunko_bson::{DocumentBuf, DocumentRef, Value, order};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ pub const INDEX_FILTERS_MAX: usize = 1_000;
 /// The filter of one query shape.
 #[derive(Clone, Debug)]
 pub struct IndexFilter {
-    /// A query filter of this shape.
+    /// A query filter of the shape, as an example.
     pub query: DocumentBuf,
     /// The sort order of the shape.
     pub sort: DocumentBuf,

@@ -30,7 +30,8 @@ pub struct IndexKeys {
     pub multikey: Multikey,
 }
 
-/// Derives the keys of `document` in `index`. A document that the index does not take has none.
+/// Derives the keys of `document` in `index`; none if the index does not take the document, for example because of its
+/// partial filter.
 /// # Errors
 /// `CannotIndexParallelArrays`; `CannotBuildIndexKeys` for too many keys; 16746 if a name of digits is both an
 /// element's position and a field of an element; as the index's kind, and as [`KeySet::add`].
@@ -69,7 +70,7 @@ pub(crate) fn keys_for(
 }
 
 /// The common case: an index that takes all documents by their values, and no array on any path. Appends the only key
-/// to `key` and returns the types of its values, if the index records them. `None` in all other cases.
+/// to `key` and returns the types of its values, empty if the index does not record types. `None` in all other cases.
 pub(crate) fn scalar_key(index: &IndexSpec, document: DocumentRef<'_>, key: &mut Vec<u8>) -> Option<KeyTypes> {
     if !index.is_plain {
         return None;
@@ -85,9 +86,9 @@ pub(crate) fn scalar_key(index: &IndexSpec, document: DocumentRef<'_>, key: &mut
     Some(types)
 }
 
-/// The common case: [`scalar_key`] derives the document's only key in an index, and it is short. Appends the key as it is
-/// stored. Types that are new to the index go into `grown`, under the index's `position`. Returns `false` in all other
-/// cases; then nothing is added, and [`append_stored_keys`] derives the keys.
+/// The common case: [`scalar_key`] derives the document's only key in an index, and the key is short. Appends that key
+/// as it is stored. Types that are new to the index go into `grown`, under the index's `position`. Returns `false` in
+/// all other cases; then nothing is added, and [`append_stored_keys`] derives the keys.
 pub(crate) fn append_only_key(
     (position, index): (usize, &Index),
     document: DocumentRef<'_>,
@@ -140,9 +141,11 @@ pub(crate) fn append_stored_keys(
     Ok(())
 }
 
-/// Maximum number of elements of an array whose keys [`array_keys`] derives; it has to sort them.
+/// Maximum number of elements of an array whose keys [`array_keys`] derives: it sorts them, so longer arrays go the
+/// general way.
 const ELEMENTS_MAX: usize = 64;
-/// Maximum number of fields of an index whose keys [`array_keys`] derives.
+/// Maximum number of fields of an index whose keys [`array_keys`] derives; it holds their values in an array of this
+/// length.
 const FIELDS_MAX: usize = 8;
 
 /// The next most common case: an index that takes all documents by their values, and one of its paths, a name without
@@ -184,8 +187,8 @@ fn array_keys(
     Some((array_at, types))
 }
 
-/// The only field of an index whose path meets an array, and that array, which is not empty. The values of the other
-/// fields are put into `values`.
+/// The only field of an index whose path meets an array, and that array, which is not empty; `None` for any other
+/// document. The values of the other fields are put into `values`.
 fn only_array<'d>(
     index: &IndexSpec,
     document: DocumentRef<'d>,
@@ -261,8 +264,8 @@ pub(crate) fn values_at<'a>(document: DocumentRef<'a>, path: &str) -> Vec<ValueR
     found
 }
 
-/// A key, as paths and values, with the values as the document has them: a key does not distinguish equal ints, longs
-/// and doubles. Values that the document does not have, such as hashes, stay as they are.
+/// The key by path, with values as the document has them: a key does not distinguish equal ints, longs and doubles.
+/// Values that the document does not have, such as hashes, stay as they are.
 pub fn exact_key(key: DocumentRef<'_>, document: DocumentRef<'_>) -> DocumentBuf {
     let mut exact = DocumentBuf::new();
     for field in key {
@@ -285,7 +288,7 @@ pub(crate) fn own_part<'k>(index: &IndexSpec, key: &'k [u8]) -> &'k [u8] {
     if index.ends_with_record() { &key[..key.len() - size_of::<RecordId>()] } else { key }
 }
 
-/// Whether a key, as stored in an index, is a shortened one.
+/// Whether a key, as stored in an index, was shortened ([`crate::shorten_key`]).
 pub fn is_shortened(index: &IndexSpec, key: &[u8]) -> bool {
     // Most keys are far shorter than this.
     key.len() > KEY_BYTES_MAX && key.len() >= size_of::<RecordId>() && own_part(index, key).len() > KEY_BYTES_MAX

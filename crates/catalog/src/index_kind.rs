@@ -44,7 +44,7 @@ pub trait IndexKind: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// The conditions that the planner may use it for.
+    /// How the index answers conditions, which tells the planner when to use it.
     fn answers(&self) -> Answers;
 
     /// Whether documents have keys for this path, in an index that answers by path.
@@ -57,7 +57,7 @@ pub trait IndexKind: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Refuses an order of strings that the kind does not support.
+    /// Refuses a collation that the kind does not support.
     /// # Errors
     /// `CannotCreateIndex`.
     fn check_strings(&self, _strings: &StringOrder) -> Result<()> {
@@ -73,10 +73,10 @@ pub trait IndexKind: fmt::Debug + Send + Sync {
 /// How an index answers conditions on the paths of its fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answers {
-    /// Its keys are the values of its fields, one after the other: see [`KeyForm`](crate::KeyForm).
+    /// The index's keys are the values of its fields, one after the other: see [`KeyForm`](crate::KeyForm).
     ByField,
-    /// Its keys are paths and values. It can be searched for one condition's path if it [covers](IndexKind::covers) the
-    /// path.
+    /// The index's keys are paths and values. It can be searched for the path of one condition if it
+    /// [covers](IndexKind::covers) that path.
     ByPath {
         /// Number of ordinary fields before the path.
         before: usize,
@@ -89,15 +89,15 @@ pub enum Answers {
 pub(crate) struct ReadKind {
     pub kind: Arc<dyn IndexKind>,
     pub fields: Vec<IndexField>,
-    /// The key pattern that `listIndexes` shows, if it differs from the given one.
+    /// The key pattern that `listIndexes` shows, if it differs from the client's.
     pub key: Option<DocumentBuf>,
-    /// Options that `listIndexes` shows, including defaults. They override given options of the same name.
+    /// Options that `listIndexes` shows, including defaults. They override the client's options of the same name.
     pub options: DocumentBuf,
 }
 
 /// A kind, and how it reads its part of a specification.
 pub(crate) struct KindEntry {
-    /// Its name in key patterns.
+    /// The kind's name in key patterns.
     pub name: &'static str,
     /// Options that no other kind has.
     pub options: &'static [&'static str],
@@ -110,7 +110,7 @@ pub struct KeySet<'i> {
     index: &'i IndexSpec,
     pub(crate) keys: BTreeSet<Vec<u8>>,
     bytes: usize,
-    /// Whether a key had to be shortened.
+    /// Whether a key has been shortened.
     pub(crate) has_long: bool,
     /// The operation that the keys are for, if it may end before they are complete.
     operation: Option<&'i dyn OperationSource>,
@@ -118,7 +118,7 @@ pub struct KeySet<'i> {
     steps: usize,
 }
 
-/// Work after which the operation is checked. Most documents' keys need less and cost no check.
+/// Steps of work after which the operation is checked. Most documents' keys need fewer and cost no check.
 const STEPS_PER_QUESTION: usize = 512;
 /// An operation's steps for adding one key.
 const STEPS_PER_KEY: usize = 4;

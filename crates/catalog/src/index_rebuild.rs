@@ -87,8 +87,8 @@ impl Catalog {
     ) -> Result<Vec<Arc<Index>>> {
         let mut new = Vec::with_capacity(old.len());
         for index in old {
-            // As read at a start: a converted index becomes an ordinary unique one, and learned arrays and types are
-            // forgotten.
+            // The specification is read as at a start: a converted index becomes an ordinary unique one, and the arrays
+            // and types found so far are forgotten.
             let spec = persistence::read_spec(index.document.as_ref())?;
             new.push(Arc::new(Index::new(spec, self.allocate_keyspace(changes)?)));
         }
@@ -130,6 +130,7 @@ impl Catalog {
         Ok(())
     }
 
+    /// Puts the gathered keys of documents that no operation changes meanwhile.
     /// # Errors
     /// `DuplicateKey` if the documents do not permit a unique index that they are in.
     fn put_alone(&self, collection: &Collection, new: &[Arc<Index>], gathered: &Gathered) -> Result<()> {

@@ -22,7 +22,7 @@ const INDEXES_MAX: usize = 64;
 pub struct IndexesDropped {
     /// Number of indexes before.
     pub before: usize,
-    /// The LSN of the drop, if any index was dropped.
+    /// The LSN of the drop; `None` if no index was dropped.
     pub lsn: Option<Lsn>,
 }
 
@@ -33,7 +33,7 @@ pub struct IndexesCreated {
     pub before: usize,
     /// Number of indexes after.
     pub after: usize,
-    /// The last LSN written, if any.
+    /// The last LSN written; `None` if nothing was.
     pub lsn: Option<Lsn>,
 }
 
@@ -43,7 +43,7 @@ enum Request {
     Present(IndexesCreated),
     /// Another request is building one of them.
     Awaits(Arc<IndexBuild>),
-    /// `built` were missing; writers see them now.
+    /// The indexes `built` were missing; writers see them now, and the caller builds them.
     Begun { before: usize, built: Vec<Arc<Index>>, build: Arc<IndexBuild> },
 }
 
@@ -76,7 +76,8 @@ impl Catalog {
                             || self.is_stopping.load(Ordering::Acquire)
                     };
                     if outcome.as_ref().is_err_and(|failure| !is_interrupted(failure)) {
-                        // The user gets the failure of the build; an index that cannot be removed now is removed later.
+                        // The user gets the failure of the build. If the indexes cannot be removed now, the next
+                        // request for them removes them.
                         let _ = self.remove_indexes(collection, &built);
                     }
                     build.end();
@@ -115,7 +116,7 @@ impl Catalog {
             built.extend(indexes.last().cloned());
         }
         if !abandoned.is_empty() {
-            // Their build failed, and their removal failed too.
+            // These indexes are left of a build that failed and whose removal failed too.
             self.remove_locked(collection, &abandoned, operation)?;
             drop(changes);
             return self.request_indexes(collection, specs, operation);
@@ -290,7 +291,7 @@ impl Catalog {
         };
         let before = options_before(index, options);
         let spec = index.spec().with_options(options)?;
-        // Its keys stay as they are, each followed by its record.
+        // A converted index keeps its keys, each of which ends with its record.
         let spec = if spec.is_unique && index.ends_with_record() { spec.converted() } else { spec };
         let changed = index.respecified(spec);
         changed.set_state(IndexState::Ready);

@@ -35,13 +35,13 @@ pub struct IndexSpec {
     pub is_unique: bool,
     /// Whether new duplicates are refused, although existing documents may have equal keys.
     pub prepares_unique: bool,
-    /// Whether it became unique after its keys were made; these therefore end with the record.
+    /// Whether the index became unique after its keys were made; its keys therefore end with the record.
     pub(crate) was_converted: bool,
-    /// Whether it is the index on `_id` of a clustered collection.
+    /// Whether this is the index on `_id` of a clustered collection.
     pub is_clustered: bool,
-    /// Whether documents without any of its fields have no keys.
+    /// Whether documents without any of the index's fields have no keys.
     pub is_sparse: bool,
-    /// Whether queries ignore it.
+    /// Whether queries ignore the index.
     pub is_hidden: bool,
     /// The filter of documents that have keys; `None` if all do.
     pub partial_filter: Option<Arc<PartialFilter>>,
@@ -53,9 +53,9 @@ pub struct IndexSpec {
     has_own_strings: bool,
     /// The specification as `listIndexes` shows it.
     pub document: DocumentBuf,
-    /// Whether it is an ordered index with keys of all documents.
+    /// Whether this is an ordered index with keys of all documents.
     pub(crate) is_plain: bool,
-    /// Whether the types of the values in its keys are recorded.
+    /// Whether the types of the values in the index's keys are recorded.
     pub tells_types: bool,
 }
 
@@ -66,7 +66,7 @@ impl IndexSpec {
         Self { was_converted: true, ..self }
     }
 
-    /// Sets the version, which is shown but has no effect.
+    /// Sets `v`, the version, which is shown but has no effect.
     #[must_use]
     pub fn with_version(self, version: i32) -> Self {
         let mut document = DocumentBuf::new().with("v", version);
@@ -112,7 +112,7 @@ impl IndexSpec {
         self.document.as_ref().get("key").and_then(ValueRef::as_document).unwrap_or(DocumentRef::EMPTY)
     }
 
-    /// Whether it is the index on `_id`.
+    /// Whether this is the index on `_id`.
     pub fn is_id(&self) -> bool {
         self.name == ID_INDEX || self.is_clustered
     }

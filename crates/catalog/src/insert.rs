@@ -73,7 +73,7 @@ impl Catalog {
         Ok(inserted)
     }
 
-    /// Inserts one batch of documents. Also returns how many were handled; `None` if the collection is gone.
+    /// Inserts one batch of documents. Also returns how many documents were handled; `None` if the collection is gone.
     fn insert_next(
         &self,
         namespace: &Namespace,
@@ -119,7 +119,7 @@ impl Catalog {
             match self.write(collection, operation, &mut document) {
                 Ok(Some(part)) => inserted.add(part),
                 Ok(None) if position == 0 => return Ok(None),
-                // The caller inserts the rest into the collection that has the name then.
+                // The collection is gone: the caller inserts the rest into the collection that has the name then.
                 Ok(None) => {
                     handled = position;
                     break;

@@ -17,7 +17,7 @@ const BATCH_KEYS_BYTES_MAX: usize = 16 << 20;
 /// Copies of each key during a commit.
 const COPIES: usize = 3;
 
-/// Bytes of an effect in a batch and of a node in a memtable, without the key.
+/// Bytes of an effect in a batch and of a node in a memtable, not counting the key.
 const NODE_BYTES: usize = 128;
 
 /// Keys of documents in the collection's indexes, in one buffer to save allocations.

@@ -12,7 +12,7 @@ const FIELDS_MAX: usize = 32;
 pub struct IndexField {
     /// The dotted path.
     pub path: String,
-    /// The order of its values.
+    /// Whether the field's values ascend or descend in the index.
     pub direction: Direction,
     /// The form of its values in the keys.
     pub form: KeyForm,
@@ -21,9 +21,9 @@ pub struct IndexField {
 /// The form of a field's value in a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyForm {
-    /// The value.
+    /// The value itself.
     Value,
-    /// Its hash, a 64-bit number.
+    /// The hash of the value, a 64-bit number.
     Hash,
 }
 
@@ -100,9 +100,9 @@ fn check_value(value: ValueRef<'_>) -> Result<()> {
     }
 }
 
-/// The fields of a checked pattern with their directions. A field that names a kind is ascending.
+/// The fields of a checked pattern with their directions. A field that names a kind of index is ascending.
 /// # Errors
-/// None for a pattern that [`check`] accepts.
+/// As [`check`]; none if the pattern has passed that before.
 pub(crate) fn read_fields(key: DocumentRef<'_>) -> Result<Vec<IndexField>> {
     check(key)?;
     let field = |element: bunko_bson::Element<'_>| {

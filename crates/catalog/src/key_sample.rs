@@ -65,7 +65,7 @@ pub struct Counted {
 /// How a sample was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
-    /// Every n-th of all keys was kept. All were kept if n is 1.
+    /// Every n-th of all keys was kept; with n = 1 all of them.
     Walked,
     /// Keys of documents at random places.
     Drawn,
@@ -108,7 +108,7 @@ pub struct SampledIndex {
     pub added: u64,
 }
 
-/// Finds how many leading fields two keys have in common, and counts distinct values by it.
+/// Counts distinct values by the number of leading fields that neighbouring keys have in common.
 pub(crate) struct Distinct {
     directions: Vec<Direction>,
     counts: Vec<u64>,
@@ -169,7 +169,7 @@ impl KeySample {
         Self { bytes, ends, method, distinct: distinct.of_all(made_at.entries, &keys), made_at, _drawn: None }
     }
 
-    /// The sample, whose memory `drawn` counts.
+    /// Sets the draw that counts the sample's memory.
     pub(crate) fn counted_by(self, mut drawn: Draw) -> Self {
         drawn.set(self.held_bytes());
         Self { _drawn: Some(drawn), ..self }
@@ -180,17 +180,17 @@ impl KeySample {
         self.ends.len()
     }
 
-    /// Whether it has no keys.
+    /// Whether the sample has no keys.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Whether it has enough keys for estimates, or all keys of its index.
+    /// Whether the sample has enough keys for estimates, or comes from a walk over the whole index.
     pub fn is_useful(&self) -> bool {
         self.len() >= KEYS_MIN || self.method == Method::Walked
     }
 
-    /// Bytes of memory.
+    /// Bytes of memory that the sample takes.
     pub fn held_bytes(&self) -> u64 {
         (self.bytes.len() + size_of_val(self.ends.as_slice())) as u64
     }
@@ -233,18 +233,18 @@ impl KeySample {
 }
 
 impl SampledIndex {
-    /// Number of the index's keys in ranges with these sampled keys.
+    /// Estimates how many keys the index has in ranges with these sampled keys.
     pub fn keys(&self, counted: &Counted) -> Estimate {
         let (entries, found) = (self.entries as f64, counted.keys as f64);
         let (per_key, per_key_then) = (self.per_sampled(entries), self.per_sampled(self.sample.entries() as f64));
         let ranges = counted.ranges as f64;
-        // Each range of a walk may begin and end between two kept keys.
+        // Keys between two kept ones are unknown, so each range of a walk may have more or fewer at both ends.
         let (below, above) = match self.sample.method {
             Method::Walked if self.sample.len() as u64 == self.sample.entries() => (0.0, 0.0),
             Method::Walked => (1.0 + ranges.sqrt(), 1.0 + ranges.sqrt()),
             Method::Drawn => (DEVIATIONS * found.sqrt(), DEVIATIONS * found.sqrt() + DEVIATIONS),
         };
-        // Values too rare for the sample: each has as many keys as values of the field have on average.
+        // Values too rare for the sample: each is taken to have as many keys as a value of the field has on average.
         let unseen = if above > 0.0 {
             counted.empty_ranges as f64 * self.per_rare_value(counted.point_fields, per_key)
         } else {

@@ -50,8 +50,8 @@ impl Drop for Renewing {
 }
 
 impl Collection {
-    /// The sample of an index's keys. Makes the first one at once and renews a worn one in the background. `None` if
-    /// there is no memory for it, or if the index has too few of the collection's documents to be sampled.
+    /// The sample of an index's keys. Makes the first sample at once and renews an old one in the background. `None` if
+    /// there is no memory for a sample, or if the index has too few of the collection's documents to be sampled.
     /// # Errors
     /// Failures of the storage, and as `OperationContext::check`.
     pub fn index_sample(
@@ -134,7 +134,7 @@ impl Collection {
     }
 }
 
-/// The making of one sample.
+/// State while one sample is made.
 struct Sampling<'s> {
     collection: &'s Collection,
     index: &'s Index,
@@ -148,7 +148,7 @@ impl Sampling<'_> {
         Distinct::new(self.index.fields.iter().map(|field| field.direction))
     }
 
-    /// Every n-th of all keys, so that at most as many as a sample holds are kept.
+    /// Samples every n-th of all keys, with the n that keeps at most [`KEYS_MAX`].
     fn walked(self) -> Result<KeySample> {
         let step = self.made_at.entries.div_ceil(KEYS_MAX as u64).max(1);
         let mut distinct = self.distinct();
@@ -173,7 +173,7 @@ impl Sampling<'_> {
         Ok(packed(&kept, Method::Walked, &distinct, MadeAt { entries, ..self.made_at }))
     }
 
-    /// Keys of documents at random places.
+    /// Samples the keys of documents at random places.
     fn drawn(self) -> Result<KeySample> {
         let records = self.collection.records();
         let places = RandomPlaces::of(self.view, records)?;
@@ -211,7 +211,7 @@ impl Sampling<'_> {
     }
 }
 
-/// The sample. It serves all queries, so its memory does not count for the operation.
+/// Packs the kept keys. The sample serves all queries, so its memory does not count for the operation.
 fn packed(kept: &[Vec<u8>], method: Method, distinct: &Distinct, made_at: MadeAt) -> KeySample {
     let _uncounted = Uncounted::begin();
     KeySample::new(kept.iter().map(Vec::as_slice), method, distinct, made_at)

@@ -46,7 +46,7 @@ pub enum ReadBack {
     Unknown,
 }
 
-/// The kinds of values that some bounds admit, as far as keys give them back differently.
+/// The kinds of values that some bounds admit; values of one kind come back from keys in the same way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyKinds {
     /// Null and missing fields, which have one key.
@@ -73,7 +73,7 @@ impl KeyKinds {
         Self { null: false, ..self }
     }
 
-    /// The kinds of both.
+    /// The kinds that either of the two has.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
         Self {
@@ -85,10 +85,10 @@ impl KeyKinds {
 }
 
 impl KeyTypes {
-    /// For keys that were made before types were recorded.
+    /// For keys that were made before types were recorded: any type is possible.
     pub(crate) const UNKNOWN: Self = Self(!LONG_KEY);
 
-    /// For `_id`s that are ints, or of a type that keys distinguish.
+    /// For `_id`s that are int32s, or of a type that keys distinguish.
     pub(crate) const COMMON_IDS: Self = Self(INT32 as u64);
 
     pub(crate) fn from_bits(bits: u64) -> Self {
@@ -149,13 +149,13 @@ impl KeyTypes {
         (!kinds.null || is_null_known) && (!kinds.numbers || are_numbers_known) && !(kinds.others && is_inexact)
     }
 
-    /// Whether no document has null in the field, so that the key of null stands for a missing field alone. Only for
-    /// indexes that record types.
+    /// Whether no document has null in the field, so that the key of null stands for a missing field alone. Meaningful
+    /// only for indexes that record types.
     pub fn lack_null_at(self, field: usize) -> bool {
         self.of_field(field) & NULL == 0
     }
 
-    /// The documents' value in a field, given the value `told` in their key.
+    /// Tells the documents' value in a field from the value `told` in their key.
     pub fn read_back(self, field: usize, told: Value) -> ReadBack {
         let types = self.of_field(field);
         let found = match told {
@@ -187,8 +187,8 @@ impl KeyTypes {
     }
 }
 
-/// Whether a field may have int64s beyond the range of int32. The flag of small ones does not exclude them, as earlier
-/// servers set it for all.
+/// Whether a field may have int64s beyond the range of int32. The flag for small int64s does not exclude large ones,
+/// because earlier servers set it for every int64.
 fn has_large_int64s(types: u8) -> bool {
     types & (INT64 | LARGE_INT64) != 0
 }

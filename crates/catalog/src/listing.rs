@@ -14,8 +14,8 @@ impl Catalog {
         self.collections.read().of_database(database).cloned().collect()
     }
 
-    /// All collections of a database with their names, which all are of one moment, ordered by name. A collection that is
-    /// asked for its name later may have got that of another one in the list, which it replaced.
+    /// All collections of a database with their names, ordered by name. The names are all of one moment: asked later, a
+    /// collection may have the name of another one in the list, which it has replaced.
     pub fn named_collections(&self, database: &str) -> Vec<(Arc<Namespace>, Arc<Collection>)> {
         let collections = self.collections.read();
         collections.of_database(database).map(|found| (found.namespace(), Arc::clone(found))).collect()

@@ -13,7 +13,7 @@ pub(crate) const KEY_BYTES_MAX: usize = 60_000;
 
 const HASH_BYTES: usize = 32;
 
-/// Bytes of a longer key that are kept. Up to there, its order is that of the whole key.
+/// Bytes of a longer key that are kept. Keys that differ within them still sort in the right order.
 pub const KEY_PREFIX_BYTES: usize = KEY_BYTES_MAX + 1 - HASH_BYTES;
 
 /// Replaces a key that is too long by its short form. Returns whether it did.

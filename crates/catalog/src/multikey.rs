@@ -2,13 +2,13 @@
 
 use crate::KeyTypes;
 
-/// The last path component that is distinguished; later ones count as this one.
+/// The last path component that is distinguished; an array at a later component is recorded here.
 const COMPONENT_MAX: u32 = 63;
 
 /// The components of an index's paths at which some document has an array, for each field, and the types of the values.
 ///
-/// Arrays are recorded for each component, not only for each field: this decides whether two fields lead through the
-/// same array, and so whether their values in one key belong together.
+/// Arrays are recorded for each component, not only for each field: the component tells whether two fields lead through
+/// the same array, and so whether their values in one key belong together.
 #[derive(Clone, Debug, Default)]
 pub struct Multikey {
     arrays: Vec<u64>,
@@ -16,7 +16,7 @@ pub struct Multikey {
 }
 
 impl Multikey {
-    /// `arrays` has for each field one bit per component; the lowest bit is that of the first component.
+    /// `arrays` has 64 bits for each field, one for each component; the lowest bit is that of the first component.
     pub(crate) fn from_bits(arrays: Vec<u64>, types: KeyTypes) -> Self {
         Self { arrays, types }
     }
@@ -48,7 +48,7 @@ impl Multikey {
         self.arrays[field] |= 1 << bit(component);
     }
 
-    /// The arrays and types of both.
+    /// The arrays and types of both indexes.
     pub(crate) fn with(&self, other: &Self) -> Self {
         let fields = self.arrays.len().max(other.arrays.len());
         let arrays = (0..fields).map(|field| self.of_field(field) | other.of_field(field)).collect();
@@ -60,7 +60,7 @@ impl Multikey {
         self.arrays.iter().all(|bits| *bits == 0)
     }
 
-    /// Whether it includes all arrays and types of `other`.
+    /// Whether `self` includes all arrays and types of `other`.
     pub fn covers(&self, other: &Self) -> bool {
         self.types.covers(other.types)
             && other.arrays.iter().enumerate().all(|(field, bits)| bits & !self.of_field(field) == 0)

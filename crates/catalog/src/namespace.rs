@@ -72,12 +72,12 @@ impl Namespace {
         Err(invalid(format!("Fully qualified namespace is too long. Namespace: {self} Max: {}", Self::BYTES_MAX)))
     }
 
-    /// Whether it is the oplog.
+    /// Whether this is the name of the oplog.
     pub fn is_oplog(&self) -> bool {
         self.database() == Self::OPLOG_DATABASE && self.collection() == Self::OPLOG_COLLECTION
     }
 
-    /// Whether it is a database's collection of view definitions.
+    /// Whether this is the name of a database's collection of view definitions.
     pub fn holds_views(&self) -> bool {
         self.collection() == Self::VIEWS_COLLECTION
     }
@@ -87,13 +87,14 @@ impl Namespace {
         matches!(self.database(), "admin" | "config" | "local")
     }
 
-    /// Whether it is a system collection, whose indexes cannot be hidden. Collections of buckets are the users'.
+    /// Whether this is the name of a system collection, whose indexes cannot be hidden. Collections of buckets
+    /// (`system.buckets.*`) are the users' and do not count.
     pub fn is_of_system(&self) -> bool {
         self.collection().strip_prefix("system.").is_some_and(|name| !name.starts_with("buckets."))
     }
 
-    /// Whether the oplog records its changes. Private data of a server are excluded: the database `local`, the
-    /// profiler's entries, and the versions of its own formats.
+    /// Whether the oplog records changes to this collection. Private data of a server is excluded: the database
+    /// `local`, the profiler's entries, and the versions of the server's own formats.
     pub fn is_replicated(&self) -> bool {
         self.database() != Self::OPLOG_DATABASE
             && self.collection() != Self::PROFILE_COLLECTION

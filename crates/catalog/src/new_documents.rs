@@ -16,12 +16,12 @@ use bunko_store::{Location, Lsn, RecordId, StripeNumbers, View};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Unique keys of one document that are looked up between two checks of the operation, and the cost of each in the
-/// operation's steps.
+/// Unique keys of one document that are looked up between two checks of the operation; each counts as so many steps of
+/// work.
 const LOOKUPS_PER_QUESTION: usize = 64;
 const STEPS_PER_LOOKUP: usize = 16;
 
-/// Copies of keys up to this many bytes are not announced to the memory limits.
+/// Copies of keys up to this many bytes are not counted against the memory limits: most inserts then ask for nothing.
 const COPIES_BYTES_FREE: usize = 1 << 20;
 
 /// Whether a failed insert stops the later ones.
@@ -89,7 +89,7 @@ pub(crate) struct NewDocuments<'d> {
     /// The record of the first document; the others follow.
     first_record: RecordId,
     keys: KeyList,
-    /// Documents without keys, by position, in ascending order.
+    /// Documents that are refused, by position, in ascending order.
     refused: Vec<(usize, Failure)>,
     victims: Victims,
     inserted: Inserted,
@@ -131,14 +131,15 @@ impl<'d> NewDocuments<'d> {
             if let Some(validator) = &validator
                 && let Err(failure) = validator.check(collection, document, None, operation)
             {
-                // The cause may be that the operation has to stop, not this document.
+                // The failure may come from the operation, which has to stop, and not from this document.
                 operation.operation().check()?;
                 self.refused.push((position, failure));
                 continue;
             }
             let record = self.record(position);
             if let Err(failure) = self.keys.add(indexes, position, document, record, &mut grown, operation) {
-                // The cause may be that the operation has to stop, or that the batch has to be shorter.
+                // The failure may come from the operation, which has to stop, or from the batch, which has to be
+                // shorter.
                 operation.operation().check()?;
                 if failure.code() == ErrorCode::EXCEEDED_MEMORY_LIMIT && self.documents.len() > 1 {
                     return Err(failure);
@@ -183,7 +184,7 @@ impl<'d> NewDocuments<'d> {
         Ok(())
     }
 
-    /// The failure of a document one of whose unique keys is taken.
+    /// The failure of a document one of whose unique keys is taken; `None` if all are free.
     fn duplicate(
         &self,
         position: usize,
@@ -251,7 +252,8 @@ impl<'d> Statement<'d> for NewDocuments<'d> {
         };
         self.derive_keys(attempt)?;
         stripes.extend(self.unique_keys(indexes).map(|key| key.stripe()));
-        // Another writer may find a record by its `_id` before the last of its keys is applied, and must wait for that.
+        // Another writer may find a record by its `_id` before the last of the record's keys is applied, and must wait
+        // until it is.
         stripes.extend(self.records().map(|record| record_stripe(collection.records, record)));
         self.victims = match collection.cap() {
             Some(cap) => Victims::find(collection, cap, self.documents[0].len(), attempt.operation)?,

@@ -116,7 +116,7 @@ pub(crate) fn names_of(said: Noted<'_>, tell: &mut dyn FnMut(&str)) {
     }
 }
 
-/// The batch written at each start, so that an oplog is never empty.
+/// The batch that a start writes, so that an oplog is never empty.
 pub(crate) fn batch_of_start() -> Batch<'static> {
     let mut batch = Batch::new();
     batch.note(&[STARTED]);

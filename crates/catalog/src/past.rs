@@ -60,7 +60,7 @@ impl Default for PastStates {
 
 /// The unit of work of an operation that reads one past state.
 pub struct SnapshotRead {
-    /// Replaced by a later state only if the committed state was asked for.
+    /// Replaced by a later state only if the client asked for the committed state.
     snapshot: Mutex<Arc<Snapshot>>,
     asked: StateAsked,
 }
@@ -71,7 +71,7 @@ pub enum Reading<'o> {
     Present,
     /// A past state.
     Past(&'o SnapshotRead),
-    /// The state of its transaction.
+    /// The state that the operation's transaction reads.
     Inside(&'o Transaction),
 }
 
@@ -86,7 +86,7 @@ impl<'o> Reading<'o> {
         }
     }
 
-    /// Whether it is the current state.
+    /// Whether the operation reads the current state.
     pub fn is_present(&self) -> bool {
         matches!(self, Self::Present)
     }
@@ -102,7 +102,7 @@ impl SnapshotRead {
     }
 
     /// The state, for reading `collection`. A read of the committed state waits until the collection's last change is
-    /// committed, and then sees it.
+    /// committed, and then reads the state with that change.
     /// # Errors
     /// `SnapshotUnavailable` if the collection was changed after another state, or is capped; as
     /// `OperationContext::check` while it waits.
@@ -126,7 +126,7 @@ impl SnapshotRead {
         }
     }
 
-    /// Waits until all below `end` is committed, and reads the committed state of that moment from here on.
+    /// Waits until all records below `end` are committed; later reads see the committed state of that moment.
     fn renew(&self, store: &Store, end: Lsn, operation: &dyn OperationSource) -> Result<()> {
         await_committed(store, end, operation)?;
         *self.snapshot.lock() = Arc::new(committed_snapshot(store)?);
@@ -134,7 +134,7 @@ impl SnapshotRead {
     }
 }
 
-/// Waits until all below `end` is committed.
+/// Waits until all records below `end` are committed.
 /// # Errors
 /// As `OperationContext::check`.
 fn await_committed(store: &Store, end: Lsn, operation: &dyn OperationSource) -> Result<()> {
@@ -144,6 +144,7 @@ fn await_committed(store: &Store, end: Lsn, operation: &dyn OperationSource) -> 
     Ok(())
 }
 
+/// Takes a snapshot of the committed state.
 /// # Errors
 /// `ReadConcernMajorityNotAvailableYet`.
 fn committed_snapshot(store: &Store) -> Result<Snapshot> {
@@ -169,7 +170,7 @@ impl PastStates {
         self.kept.lock().len()
     }
 
-    /// Drops the oldest states, because engines retain too much for them. Returns how many.
+    /// Drops a quarter of the kept states, the oldest, because engines retain too much for them. Returns how many.
     pub fn forget_oldest(&self) -> usize {
         let mut kept = self.kept.lock();
         let count = kept.len().div_ceil(FORGOTTEN_PART);
@@ -210,7 +211,7 @@ impl PastStates {
         Ok(state)
     }
 
-    /// The state at a time that is not in the future. Waits until it is committed.
+    /// The state at a time that is not in the future. Waits until that state is committed.
     /// # Errors
     /// `SnapshotTooOld` if the states of that time may have been dropped, `SnapshotUnavailable` if none was kept; as
     /// `OperationContext::check` while it waits.
@@ -232,7 +233,7 @@ impl PastStates {
         let end = store.visible_end();
         let mut present = self.present(store)?;
         if present.at <= time && present.snapshot.lsn() < end {
-            // Records up to that time may follow.
+            // More records with times up to `time` may follow, so wait until the present end is committed.
             await_committed(store, end, operation)?;
             present = self.present(store)?;
         }

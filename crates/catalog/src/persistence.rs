@@ -15,7 +15,7 @@ pub(crate) const CATALOG: KeyspaceId = KeyspaceId(0);
 /// The record with the counter of keyspaces.
 pub(crate) const COUNTER: RecordId = RecordId(1);
 
-/// The content of the catalog's records.
+/// Contents of the catalog's records.
 pub(crate) struct Loaded {
     pub collections: Vec<Collection>,
     pub next_keyspace: u32,
@@ -57,7 +57,7 @@ pub(crate) fn load(store: &Arc<Store>) -> Result<Loaded> {
         keyspaces.extend(read_keyspaces(document)?.into_iter().map(|keyspace| (keyspace, engine.clone())));
         documents.push((record, document.to_owned()));
     }
-    // Must come before a collection looks for its last record.
+    // Must come before a collection looks for its last record, which the routed engine has.
     store.settle(&keyspaces).map_err(from_storage)?;
     for (record, document) in &documents {
         loaded.collections.push(read_collection(store, *record, document.as_ref())?);
@@ -75,7 +75,7 @@ fn read_keyspaces(document: DocumentRef<'_>) -> Result<Vec<KeyspaceId>> {
     Ok(keyspaces)
 }
 
-/// The keyspaces that an unfinished rebuild left, as the collection's record lists them now.
+/// The keyspaces that an unfinished rebuild left, as the collection's record lists them now; `None` if it lists none.
 pub(crate) fn left_by_rebuild(store: &Store, record: RecordId) -> Result<Option<LeftByRebuild>> {
     let mut document = Vec::new();
     match store.latest().record(CATALOG, record, &mut document).map_err(from_storage)? {
@@ -224,7 +224,7 @@ fn has_present_sort_keys(document: DocumentRef<'_>, spec: &IndexSpec) -> Result<
     Ok(false)
 }
 
-/// Reads the components with arrays, as bits for each field of the index.
+/// Reads the components with arrays, as bits for each field of the index; `None` if they are missing or malformed.
 fn read_multikey(document: DocumentRef<'_>, types: KeyTypes) -> Option<Multikey> {
     let bits = document.get("multikey")?.as_array()?;
     let bits = bits.iter().map(|bits| match bits {
@@ -234,10 +234,11 @@ fn read_multikey(document: DocumentRef<'_>, types: KeyTypes) -> Option<Multikey>
     bits.collect::<Option<Vec<u64>>>().map(|arrays| Multikey::from_bits(arrays, types))
 }
 
-/// The types of an index's values; unknown if the server that made the index did not record them.
+/// The types of an index's values; all types are possible if the server that made the index did not record them.
 fn read_types(document: DocumentRef<'_>) -> KeyTypes {
     match document.get("keyTypes") {
-        // Servers that did not know long keys may have set all bits, including this one.
+        // The highest bit now flags long keys. Servers that did not know them may have set all bits, so it means
+        // nothing here.
         Some(ValueRef::Int64(bits)) => KeyTypes::from_bits(bits as u64).without_long_keys(),
         _ => KeyTypes::UNKNOWN,
     }

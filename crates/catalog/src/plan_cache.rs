@@ -10,10 +10,10 @@ use std::sync::Arc;
 /// Maximum number of plans of one collection; a further one replaces the oldest.
 const PLANS_MAX: usize = 1_000;
 
-/// The estimated cost of a cached plan when it was chosen.
+/// The estimated cost of a cached plan, from the time when it was chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct CachedEstimate {
-    /// Version of its index's sample.
+    /// Version of the sample of the plan's index.
     pub version: u64,
     /// Cost, in units of one key.
     pub cost: f64,
@@ -44,13 +44,13 @@ pub struct CachedPlan {
     pub way: CachedWay,
     /// Units of work that the plan did in its trial.
     pub works: u64,
-    /// Its estimate, if its index was sampled.
+    /// The plan's estimate; `None` if its index was not sampled.
     pub estimate: Option<CachedEstimate>,
-    /// Whether queries use it without another trial. A second trial must confirm the first.
+    /// Whether queries use the plan without another trial; a second trial must first confirm the first.
     pub is_active: bool,
-    /// When it was made, in milliseconds since 1970.
+    /// When the plan was made, in milliseconds since 1970.
     pub created_ms: i64,
-    /// The shape without its order of strings, by which plans are cleared.
+    /// The query shape without its collation; `planCacheClear` finds plans by it.
     pub shape: Arc<[u8]>,
     /// Further facts that `$planCacheStats` shows.
     pub facts: Arc<DocumentBuf>,
@@ -61,7 +61,7 @@ pub struct CachedPlan {
 pub struct PlanCache(RwLock<BTreeMap<Vec<u8>, CachedPlan>>);
 
 impl PlanCache {
-    /// The plan for a shape.
+    /// The plan for a shape; `None` if none is cached.
     pub fn get(&self, key: &[u8]) -> Option<CachedPlan> {
         self.0.read().get(key).cloned()
     }
@@ -81,7 +81,7 @@ impl PlanCache {
         self.0.write().remove(key);
     }
 
-    /// Removes the plans of a shape, with any order of strings; all plans for `None`.
+    /// Removes the plans of a shape under any collation; all plans for `None`.
     pub fn clear(&self, shape: Option<&[u8]>) {
         self.0.write().retain(|_, plan| shape.is_some_and(|shape| *plan.shape != *shape));
     }

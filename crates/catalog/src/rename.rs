@@ -18,11 +18,12 @@ pub enum RenameTarget {
     Keep,
     /// The collection is dropped.
     Drop,
-    /// The collection is dropped if its options and indexes equal those of its replacement, which was modelled on it;
-    /// otherwise a change made meanwhile would be lost silently.
+    /// The collection is dropped if its options and indexes equal those of its replacement, which was modelled on it.
+    /// Otherwise the rename is refused: a change made meanwhile would be lost silently.
     DropIfAlike,
 }
 
+/// Checks that the target still equals the source, which was modelled on it.
 /// # Errors
 /// `CommandFailed` if options or indexes of the target differ from those of the source.
 fn refuse_unlike(source: &Collection, target: &Collection) -> Result<()> {
@@ -53,7 +54,7 @@ impl Catalog {
         replace: RenameTarget,
         operation: &dyn OperationSource,
     ) -> Result<Lsn> {
-        // The structure of a collection cannot be locked twice.
+        // Checked first, because the same collection's structure cannot be locked twice.
         if from == to {
             return Err(Failure::new(ErrorCode::ILLEGAL_OPERATION, "Can't rename a collection to itself"));
         }
@@ -141,7 +142,7 @@ pub(crate) fn source_not_found(from: &Namespace) -> Failure {
     Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("Source collection {from} does not exist"))
 }
 
-/// The oplog's command for a collection that gets a validator.
+/// The oplog's command for a collection that gets a validator; `None` if the options have none.
 fn validation_command(to: &Namespace, options: &DocumentBuf) -> Option<DocumentBuf> {
     options.as_ref().get("validator")?;
     let mut command = DocumentBuf::new().with("collMod", to.collection());

@@ -33,9 +33,9 @@ pub struct UnfinishedBuild {
     pub namespace: String,
     /// The names of the indexes.
     pub indexes: Vec<String>,
-    /// The reason.
+    /// The failure that ended the build.
     pub failure: Failure,
-    /// The fate of the indexes.
+    /// Whether the indexes were dropped or kept.
     pub fate: UnfinishedFate,
 }
 
@@ -49,8 +49,8 @@ pub enum UnfinishedFate {
 }
 
 impl Catalog {
-    /// Builds that an earlier process did not finish. Call this before clients connect: later it would list their
-    /// builds too.
+    /// Builds that an earlier process did not finish. Call this before clients connect, because it would list builds
+    /// that they begin too.
     pub fn interrupted_builds(&self) -> Vec<InterruptedBuild> {
         let databases = self.databases().into_iter();
         let collections = databases.flat_map(|database| self.collections(&database));

@@ -92,7 +92,8 @@ impl Catalog {
                 let is_shared =
                     |collection: &Collection| collection.namespace().database() != Namespace::OPLOG_DATABASE;
                 let Some(collection) = collection.filter(|collection| is_shared(collection)) else { continue };
-                // Older versions were replaced by clients, and would be lost without the rollback too.
+                // Older versions were replaced by clients and would have been lost in any case, so only the newest is
+                // kept.
                 if is_newest(&snapshot, (keyspace, record, location), &mut newest)? {
                     kept.add(&collection, document)?;
                 }
@@ -133,7 +134,7 @@ impl RollbackFiles {
             None => {
                 let directory = self.directory.join(uuid_text(collection.uuid));
                 make_directory(&directory)?;
-                // Several rollbacks may begin in one second.
+                // Several rollbacks may begin in one second, so the name has a number too.
                 let path = |number: u32| directory.join(format!("removed.{}.{number}.bson", self.date));
                 let path = (0..u32::MAX).map(path).find(|path| !path.exists()).expect("some number is free");
                 let file = files::create(&path)?;

@@ -13,8 +13,9 @@
 //! }]
 //! ```
 //!
-//! A search reads [`SearchIndex::definition`], which is parsed from that document. Search indexes live as long as the
-//! collection: a rename and `collMod` keep them, a drop removes them. Other commands and the planner do not see them.
+//! A search reads [`SearchIndex::definition`], which is parsed from the document `definition`. Search indexes live as
+//! long as the collection: a rename and `collMod` keep them, a drop removes them. Other commands and the planner do not
+//! see them.
 
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ObjectId, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};

@@ -109,7 +109,7 @@ fn check_size(document: DocumentRef<'_>) -> Result<()> {
 }
 
 fn is_deeper_than(document: DocumentRef<'_>, levels: usize) -> bool {
-    // A level takes at least eight bytes, so most documents need no walk.
+    // Each level takes at least eight bytes, so the length alone shows that most documents are not too deep.
     if document.len_bytes() < 8 * levels {
         return false;
     }

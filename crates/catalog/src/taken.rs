@@ -6,7 +6,8 @@ use crate::write::holder;
 use bunko_store::{Result, View};
 use foldhash::HashSet;
 
-/// Batches with at least this many keys are first checked as a whole for being new.
+/// Batches with at least this many keys are first checked as a whole: whether all their keys lie in a range without
+/// keys.
 const RANGE_KEYS_MIN: usize = 8;
 
 /// The unique keys of one index.
@@ -19,14 +20,14 @@ pub(crate) struct Taken<'k> {
 
 /// Keys of the batch so far.
 enum Added<'k> {
-    /// Each is larger than the previous one, as with object ids and counters.
+    /// Each key is larger than the previous one, as with object ids and counters.
     Ascending(Vec<&'k [u8]>),
     Any(HashSet<&'k [u8]>),
 }
 
 impl<'k> Taken<'k> {
-    /// Prepares the check for `index`; `keys` are all that the batch may add, without record ids. The caller holds
-    /// their locks.
+    /// Prepares the check for `index`; `keys` are all keys that the batch may add, without record ids. The caller holds
+    /// the locks of these keys.
     pub fn new(view: &dyn View, index: &Index, keys: impl Iterator<Item = &'k [u8]> + Clone) -> Result<Self> {
         let count = keys.clone().count();
         let is_vacant = match (keys.clone().min(), keys.max()) {

@@ -39,7 +39,7 @@ pub(crate) struct Validator {
 
 /// The validator that `create` or `collMod` was given.
 struct UserValidator {
-    /// A failure if this version does not understand the stored validator: then nothing is written.
+    /// A failure if this version does not understand the stored validator; writes are then refused.
     filter: Result<Filter>,
     level: Level,
     action: Action,
@@ -56,7 +56,8 @@ pub(crate) fn without_validator(options: &DocumentBuf) -> DocumentBuf {
 }
 
 impl Validator {
-    /// The conditions in a collection's options, if any; `strings` is the collection's order of strings.
+    /// Reads the conditions from a collection's options; `None` if there are none. `strings` is the collection's
+    /// collation.
     pub fn of(options: DocumentRef<'_>, store: &Arc<Store>, strings: &StringOrder) -> Option<Self> {
         let (encrypted, of_users) = (EncryptedFields::of(options), UserValidator::of(options, store, strings));
         (encrypted.is_some() || of_users.is_some()).then_some(Self { encrypted, of_users })
@@ -186,7 +187,7 @@ impl ExprCompiler for ExprInValidator {
         &self.strings
     }
 
-    /// None: the command that sets a validator counts its own work, and a stored validator has no operation.
+    /// `None`, because the command that sets a validator counts its own work, and a stored validator has no operation.
     fn operation(&self) -> Option<&OperationContext> {
         None
     }

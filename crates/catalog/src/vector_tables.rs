@@ -1,8 +1,8 @@
 //! Vectors in memory of a collection's vector indexes.
 //!
-//! Filters select rows of a table by its postings. A scan, or a walk through the graph, then finds the nearest of these
-//! rows. One thread adds vectors to graphs, a few at a time. Nothing of it is on disk. A table that finds no room in
-//! [`VectorMemory`] is replaced by a scan of the documents ([`Scan`]).
+//! Filters select rows of a table by its postings. A scan, or a walk through the graph, then finds the nearest of the
+//! selected rows. One thread adds vectors to graphs, a few at a time. No table is on disk. A table that finds no room
+//! in [`VectorMemory`] is replaced by a scan of the documents ([`Scan`]).
 
 use crate::following::{
     DOCUMENTS_BETWEEN_LOOKS, Derived, FollowingTable, FollowingTables, SearchIndexVersion, TableMemory,

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// The decision about a record, made while it is locked.
 pub enum Verdict {
-    /// Leave it.
+    /// Leave the document as it is.
     Keep,
     /// Store this document instead; its `_id` must be equal, but may be of another numeric type.
     Replace(DocumentBuf),
@@ -26,7 +26,7 @@ pub enum Verdict {
     Modify(DocumentBuf, Option<DocumentBuf>),
     /// Store this document instead, made by a pipeline.
     Derive(DocumentBuf),
-    /// Remove it.
+    /// Delete the document.
     Delete,
 }
 
@@ -86,8 +86,9 @@ impl Change {
         keys.filter(|key| locks_keys(key.index))
     }
 
+    /// Checks the unique keys that the change puts; their locks are held.
     /// # Errors
-    /// `DuplicateKey` if another record has one of the keys. Their locks are held.
+    /// `DuplicateKey` if another record has one of the keys.
     pub fn check_unique(&self, attempt: &Attempt<'_>) -> Result<()> {
         for (index, key) in &self.put_keys {
             let index = &attempt.indexes[*index];
@@ -135,8 +136,8 @@ impl Change {
     }
 }
 
-/// Keys that a change deletes and puts. A replaced document keeps its `_id`, so that index is skipped. For an index
-/// being built, all keys of the new version are added, because the builder may not have reached the record.
+/// Keys that a change deletes and puts. A replaced document keeps its `_id`, so the index on `_id` is skipped. For an
+/// index being built, all keys of the new version are added, because the builder may not have reached the record.
 fn changed_keys(
     attempt: &Attempt<'_>,
     record: RecordId,
@@ -150,7 +151,7 @@ fn changed_keys(
     if let Some(new) = new
         && indexes[0].tells_types
     {
-        // The key stays, but a number may have another type.
+        // The key stays, but a number in it may have got another type.
         let mut types = KeyTypes::default();
         types.note(0, DocumentRef::trusted(new).get("_id"));
         note_types(&mut grown, 0, &indexes[0], types);
@@ -165,7 +166,7 @@ fn changed_keys(
             && let Some(types) = scalar_key(index, DocumentRef::trusted(new), &mut new_single)
             && old_single == new_single
         {
-            // Equal numbers of different types have the same key.
+            // Equal numbers of different types have the same key, so the new type must be noted although the key stays.
             note_types(&mut grown, position, index, types);
             continue;
         }
@@ -220,7 +221,7 @@ fn all_keys(
 
 fn primary_key(id_index: &Index, document: &[u8]) -> Vec<u8> {
     let mut key = Vec::with_capacity(KEY_BYTES_USUAL);
-    // An `_id` is never an array, so this is its only key.
+    // An `_id` is never an array, so the document has one key in this index.
     scalar_key(id_index, DocumentRef::trusted(document), &mut key);
     shorten_key(&mut key);
     key

@@ -18,9 +18,9 @@ const SYSTEM_VIEWS: &str = Namespace::VIEWS_COLLECTION;
 pub struct ViewDefinition {
     /// The name of the underlying collection or view. It may be a name that no collection can have.
     pub view_on: String,
-    /// The stages that its documents go through.
+    /// The stages through which the view passes the documents of `view_on`.
     pub pipeline: ArrayBuf,
-    /// The document that defines it: `_id`, `viewOn`, `pipeline`, perhaps `collation`.
+    /// The document in `system.views`: `_id`, `viewOn`, `pipeline`, perhaps `collation`.
     pub document: DocumentBuf,
 }
 
@@ -46,8 +46,8 @@ impl ViewDefinition {
         let (Some(view_on), Some(pipeline)) = (view_on, pipeline) else {
             return Err(invalid(format!("the definition of the view {namespace} lacks 'viewOn' or 'pipeline'")));
         };
-        // `create` refuses such a stage, so this definition came with files of another server. No check of privileges
-        // expects that reading a view writes.
+        // `create` refuses a stage that writes, so this definition came with files of another server. Reading a view
+        // must not write, because no check of privileges expects it.
         let mut stages = pipeline.iter().filter_map(ValueRef::as_document).filter_map(DocumentRef::first);
         if let Some(stage) = stages.find(|stage| bunko_stages::is_writing(stage.name)) {
             return Err(invalid(format!("the definition of the view {namespace} has the stage {}", stage.name)));
@@ -55,14 +55,14 @@ impl ViewDefinition {
         Ok(Self { view_on: view_on.to_owned(), pipeline: pipeline.to_owned(), document: document.to_owned() })
     }
 
-    /// The view's order of strings.
+    /// The view's collation.
     /// # Errors
     /// As `bunko_collation::parse` for its collation.
     pub fn strings(&self) -> Result<StringOrder> {
         collection::strings(self.document.as_ref())
     }
 
-    /// Its options as `listCollections` shows them.
+    /// The view's options as `listCollections` shows them.
     pub fn options(&self) -> DocumentBuf {
         let mut options = DocumentBuf::new();
         for element in self.document.as_ref().iter().filter(|element| element.name != "_id") {

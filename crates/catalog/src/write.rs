@@ -64,7 +64,7 @@ pub(crate) fn holder(view: &dyn View, index: &Index, key: &[u8]) -> bunko_store:
     let range = KeyRange { start: Bound::Included(with_record(0)), end: Bound::Included(with_record(u64::MAX)) };
     let mut cursor = view.keys(index.keyspace, range, Direction::Forward);
     while let Some((key, record)) = cursor.next()? {
-        // A shortened key may begin with any other key.
+        // A shortened key may begin with any other key, so equality decides.
         if own_part(index, key) == own {
             return Ok(Some(record));
         }
@@ -87,7 +87,7 @@ impl Catalog {
         // The catalog's own lock cannot be used here: a change of the set of indexes holds it while it waits for
         // writers.
         let _record = collection.catalog_record_lock.lock();
-        // Another writer may have done it meanwhile.
+        // Another writer may have saved them meanwhile.
         if !is_growing(indexes, grown) {
             return Ok(());
         }

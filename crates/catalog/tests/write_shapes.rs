@@ -16,7 +16,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-// The allocator is the whole program's, so this file is a program of its own.
+// A program has one allocator for all its tests, so this file is a program of its own.
 #[global_allocator]
 static ALLOCATOR: Counting<System> = Counting(System);
 

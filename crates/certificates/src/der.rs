@@ -51,7 +51,7 @@ impl<'a> Items<'a> {
 impl<'a> Iterator for Items<'a> {
     type Item = Item<'a>;
 
-    /// `None` at the end, and where the next value is cut short.
+    /// The next value; `None` at the end, and if the value is cut short.
     fn next(&mut self) -> Option<Item<'a>> {
         let (&tag, rest) = self.0.split_first()?;
         let (&first, rest) = rest.split_first()?;

@@ -10,12 +10,12 @@ use rustls_pki_types::CertificateDer;
 pub struct Details {
     /// The subject's name as RFC 2253 writes it: the most specific part first.
     pub subject: String,
-    /// End of its validity, in milliseconds since 1970.
+    /// End of the certificate's validity, in milliseconds since 1970.
     pub not_after_ms: i64,
 }
 
 impl Details {
-    /// Reads both fields; `None` where the bytes are not a certificate.
+    /// Reads both fields; `None` if the bytes are not a certificate.
     pub fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
         let mut fields = Items(certificate).next_of(SEQUENCE)?.next_of(SEQUENCE)?;
         fields.next_of(VERSION);
@@ -28,7 +28,7 @@ impl Details {
     }
 }
 
-/// Reads `YYMMDDHHMMSSZ`, or `YYYYMMDDHHMMSSZ`.
+/// Reads `YYMMDDHHMMSSZ`, or `YYYYMMDDHHMMSSZ`, as milliseconds since 1970; `None` for any other text.
 fn time_ms(item: Item<'_>) -> Option<i64> {
     let text = std::str::from_utf8(item.content).ok()?.strip_suffix('Z')?;
     let (year, rest) = match item.tag {

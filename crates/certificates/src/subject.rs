@@ -48,7 +48,7 @@ const SHORT_NAMES: &[(&[u8], &str)] = &[
     (&[0x2b, 6, 1, 4, 1, 0x82, 0x37, 60, 2, 1, 3], "jurisdictionC"),
 ];
 
-/// Writes a name: the last part first, parts of one rank joined by a plus sign. `None` where the name is malformed.
+/// Writes a name: the last part first, parts of one rank joined by a plus sign. `None` if the name is malformed.
 /// Source: RFC 2253, section 2.
 pub fn rfc_2253(name: Items<'_>) -> Option<String> {
     let mut ranks = Vec::new();

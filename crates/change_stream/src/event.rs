@@ -38,7 +38,7 @@ struct Changed<'c> {
     at: Timestamp,
     number: u64,
     wall: Option<ValueRef<'c>>,
-    /// `lsid` and `txnNumber`, if it was changed in a transaction.
+    /// `lsid` and `txnNumber`, if the document was changed in a transaction.
     session: [Option<ValueRef<'c>>; 2],
     /// The new document of an insert or replacement.
     document: Option<DocumentRef<'c>>,
@@ -88,7 +88,7 @@ impl<'c> Changed<'c> {
         }
     }
 
-    /// From an entry with these values of `op` and `o`.
+    /// The change that an oplog entry with these values of `op` and `o` describes.
     fn of_entry(entry: &'c Entry, op: &str, o: DocumentRef<'c>) -> Self {
         let document = entry.document.as_ref();
         let delta = o.get("$v").and(o.get("diff")).and_then(ValueRef::as_document).filter(|_| op == "u");
@@ -348,7 +348,7 @@ pub(crate) fn is_of_views(full: &str) -> bool {
     full.split_once('.').is_some_and(|(_, name)| name == SYSTEM_VIEWS)
 }
 
-/// The event for a change of a view, or of a time series, which a view shows. It has no UUID.
+/// The event for a change of a view, or of a time series, which a view shows. The event has no UUID.
 fn of_view(entry: &Entry, o: DocumentRef<'_>, op: &str) -> Option<DocumentBuf> {
     let operation = match op {
         "i" => "create",
@@ -378,7 +378,7 @@ fn of_view(entry: &Entry, o: DocumentRef<'_>, op: &str) -> Option<DocumentBuf> {
 }
 
 fn begun(entry: &Entry, token: &DocumentBuf, operation: &str) -> DocumentBuf {
-    // An event has its token and about as much as its entry.
+    // An event has its token and about as many bytes as its entry.
     let bytes = token.len_bytes() + entry.document.len_bytes() + 64;
     DocumentBuf::with_capacity(bytes).with("_id", token).with("operationType", operation).with("clusterTime", entry.at)
 }

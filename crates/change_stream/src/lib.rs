@@ -1,10 +1,11 @@
 //! `$changeStream`: returns changes as events once they are durable.
 //!
 //! A stream reads the log's history from its position on (`Feed` of `oplog`), and makes events of the entries that
-//! concern it. A resume token (`token.rs`) names a time and an event: a resumed stream begins at that time and drops the
-//! events up to the named one (`Reading::begin`), and fails with `ChangeStreamHistoryLost` if the log begins later. A `getMore` that finds no event waits, without a thread, for a bell that rings for its collections
-//! (`Following` of `store`). A stream that no client reads keeps nothing, and a server without streams pays nothing for
-//! them. Streams with the same options read the end of the log together (`tail.rs`).
+//! concern it. A resume token (`token.rs`) names a time and an event: a resumed stream begins at that time and drops
+//! the events up to the named one (`Reading::begin`). It fails with `ChangeStreamHistoryLost` if the log begins later.
+//! A `getMore` that finds no event waits, without a thread, for a bell that rings for its collections (`Following` of
+//! `store`). A stream that no client reads keeps nothing, and a server without streams pays nothing for streams.
+//! Streams with the same options read the end of the log together (`tail.rs`).
 //!
 //! An update leaves its delta in the log as a note: update operators write it beside the document (`delta.rs` of
 //! `update`), and for a pipeline both versions are compared (`delta.rs` of `catalog`). A collection with pre-images

@@ -28,7 +28,7 @@ const FIELDS: &[&str] = &[
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Image {
     None,
-    /// The document as it is when the event is read.
+    /// The document as it is when the stream reads the event.
     Lookup,
     WhenAvailable,
     Required,
@@ -69,9 +69,10 @@ pub(crate) struct Specification<'c> {
 }
 
 impl<'c> Specification<'c> {
+    /// Parses a specification.
     /// # Errors
-    /// `IDLUnknownField`, `TypeMismatch`, `BadValue`; 40647 and 40648 for tokens without digits, 6188500 if it is not
-    /// an object.
+    /// `IDLUnknownField`, `TypeMismatch`, `BadValue`; 40647 and 40648 for tokens without digits, 6188500 if the
+    /// specification is not an object.
     pub fn parse(specification: ValueRef<'c>) -> Result<Self> {
         let mut parsed = Self {
             full_document: Image::None,
@@ -118,6 +119,7 @@ impl<'c> Specification<'c> {
         Ok(parsed)
     }
 
+    /// Checks the fields together, and reads the tokens.
     /// # Errors
     /// 40674 for both a token and a time, 50865 for two tokens; errors of a token's digits, and `InvalidResumeToken`
     /// for resuming after an invalidation.
@@ -147,8 +149,9 @@ impl<'c> Specification<'c> {
     }
 }
 
+/// Returns the specification as an object.
 /// # Errors
-/// 6188500 if it is not an object.
+/// 6188500 if the specification is not an object.
 pub(crate) fn checked_object(specification: ValueRef<'_>) -> Result<DocumentRef<'_>> {
     specification.as_document().ok_or_else(|| {
         let message = format!("$changeStream must take a nested object but found: {}", ValueText(specification));

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 const WORK_PER_EVENT: usize = 32;
 
 /// When documents before a change are no longer shown: `preAndPostImages` of the cluster parameter
-/// `changeStreamOptions`. They stay in the log as long as their entry.
+/// `changeStreamOptions`. They stay in the log as long as their oplog entry.
 #[derive(Clone)]
 pub struct ImageExpiry {
     /// How long these documents are shown, in seconds; 0 if always.
@@ -51,7 +51,7 @@ enum Course {
 struct Place {
     lsn: Lsn,
     seen: Timestamp,
-    /// Whether the last returned event comes again when reading from this position.
+    /// Whether reading from this position returns the last returned event again.
     is_before_last: bool,
 }
 
@@ -106,6 +106,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
+    /// Begins to read at the position that the options name.
     /// # Errors
     /// `ChangeStreamHistoryLost` if the log no longer has the beginning; errors of syncing the log.
     pub fn begin(
@@ -183,7 +184,7 @@ impl Reading {
         self.entries
     }
 
-    /// Whether the stream has ended, because what it watches is gone.
+    /// Whether the stream has ended, because the collection or database that it watches is gone.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
@@ -195,7 +196,7 @@ impl Reading {
     fn pass(&mut self, token: &Token) -> Result<bool> {
         let mut options = self.options.clone();
         if token.fragment.is_none() {
-            // Images are not part of a token, and may have expired.
+            // A token does not depend on images, which may have expired, so none is looked for here.
             (options.full_document, options.before) = (Image::None, Image::None);
         }
         loop {
@@ -271,7 +272,7 @@ impl Reading {
         self.token_at = time_of(event).unwrap_or(self.token_at);
     }
 
-    /// The next event of the chunk.
+    /// The next event of the chunk; `None` if all were returned.
     fn next_shared(&mut self) -> Option<Told> {
         let (chunk, index) = self.chunk.as_mut()?;
         let Some((_, &Placed { place: lsn, is_last, .. })) = chunk.event(*index) else {
@@ -361,7 +362,8 @@ impl Reading {
         }
     }
 
-    /// At the end of the log, joins a tail. Returns whether it did, or met events before.
+    /// At the end of the log, joins a tail. Returns whether it joined one, or met events on the way that the stream
+    /// returns first.
     fn join(&mut self, seen: Timestamp) -> Result<bool> {
         let Self { course: Course::Own(feed), tails: Some(tails), .. } = self else { return Ok(false) };
         if self.from > seen {
@@ -403,7 +405,7 @@ pub(crate) fn token_of(event: DocumentRef<'_>) -> Option<DocumentRef<'_>> {
     event.get("_id").and_then(ValueRef::as_document)
 }
 
-/// The time of an event.
+/// The time of an event; `None` if a stage has removed it.
 fn time_of(event: DocumentRef<'_>) -> Option<Timestamp> {
     match event.get("clusterTime") {
         Some(ValueRef::Timestamp(at)) => Some(at),
@@ -412,7 +414,7 @@ fn time_of(event: DocumentRef<'_>) -> Option<Timestamp> {
 }
 
 fn check_history(catalog: &Catalog, time: Timestamp) -> Result<()> {
-    // The log is complete since the set was created, so nothing is missing.
+    // The log is complete since the set was created, so no event is missing.
     if catalog.store().history_is_whole() {
         return Ok(());
     }
@@ -428,7 +430,7 @@ fn history_lost() -> Failure {
     Failure::new(ErrorCode::CHANGE_STREAM_HISTORY_LOST, message)
 }
 
-/// Turns the error of a log position that no longer exists into the one that change streams use.
+/// Turns the error of a log position that no longer exists into `ChangeStreamHistoryLost`.
 fn lost(failure: Failure) -> Failure {
     if failure.code() == ErrorCode::CAPPED_POSITION_LOST { history_lost() } else { failure }
 }

@@ -61,6 +61,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
+    /// Parses the pipeline and checks it against the server.
     /// # Errors
     /// 40573 on a server without history; errors of the options, stages, token and namespace.
     pub fn parse(context: &StreamContext<'_>, request: &StreamRequest<'_>) -> Result<Self> {
@@ -106,9 +107,9 @@ impl Asked {
 
 /// Opens a stream for `aggregate`.
 /// # Errors
-/// Errors of the options, stages, token and namespace; `ChangeStreamHistoryLost` if the log no longer has the beginning.
-/// A token without an event here is only found by reading. [`Failure::too_long`] on a shared thread, for a stream that
-/// begins in the past.
+/// Errors of the options, stages, token and namespace; `ChangeStreamHistoryLost` if the log no longer has the
+/// beginning. That a token has no event here is found only by reading. [`Failure::too_long`] on a shared thread, for a
+/// stream that begins in the past.
 pub fn open(context: &StreamContext<'_>, request: &StreamRequest<'_>) -> Result<Box<dyn CursorSource>> {
     let asked = Asked::parse(context, request)?;
     // Registered before anything is read, so that no event is missed in between.
@@ -147,7 +148,7 @@ fn check_fragment(beginning: &Beginning, splits: bool) -> Result<()> {
 fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
     for stage in stages.iter().skip(1) {
         let Some(Element { name, value }) = stage.as_document().and_then(DocumentRef::first) else { continue };
-        // An unknown stage is refused with the pipeline.
+        // A later parse of the pipeline refuses an unknown stage.
         let Some(entry) = bunko_stages::find(name) else { continue };
         let is_permitted = entry.change_stream == StreamUse::Allowed || name == FILL.name && fills_alone(value);
         if !is_permitted {
@@ -158,7 +159,7 @@ fn check_stages(stages: ArrayRef<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether a `$fill` uses no other documents and thus works as `$addFields`: every `method` uses other documents.
+/// Whether a `$fill` works as `$addFields`, without other documents; every `method` looks at other documents.
 fn fills_alone(specification: ValueRef<'_>) -> bool {
     let output = specification.as_document().and_then(|fields| fields.get("output")).and_then(ValueRef::as_document);
     output.is_none_or(|output| {

@@ -11,7 +11,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 /// The stage's name, including `$`.
 pub(crate) const STAGE: &str = bunko_stages::CHANGE_STREAM.name;
 
-/// Whether a stream may be opened there: on the whole cluster, or on its collection or database.
+/// Whether the client may open a stream: with the privileges on the whole cluster, or on the collection or database.
 pub fn may_open(asker: &Asker<'_>, place: &PipelinePlace<'_>) -> bool {
     [Action::Find, Action::ChangeStream].into_iter().all(|action| {
         if has_on(place.options, "allChangesForCluster") {

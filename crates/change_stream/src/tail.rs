@@ -1,12 +1,12 @@
 //! Tails of the log that change streams share: the first stream that reads a record makes its events for all members.
 //!
 //! A stream reads the log itself until it reaches the end, then becomes a member of a tail. Events that one member made
-//! are kept, within limits, until all streams that were members then have taken them. A member that falls too far
-//! behind reads the log itself again, from its own position.
+//! are kept, within limits, until all members of that moment have taken them. A member that falls too far behind reads
+//! the log itself again, from its own position.
 //!
-//! Streams share a tail if they have the same scope and options, look up no documents and show no images, because these
+//! Streams share a tail if they have the same scope and options, look up no documents and show no images, because those
 //! depend on the time of reading. The first member makes events from the bytes of the log (`Feed::read`), encoded for a
-//! reply's batch; the others copy them.
+//! reply's batch; the others copy the encoded events.
 
 use crate::event::{Event, Events, is_of_views};
 use crate::options::{Beginning, Options};
@@ -58,7 +58,8 @@ struct Tail {
 
 struct State {
     feed: Feed,
-    /// Whether reading failed: the record that the feed was about to read is lost to it.
+    /// Whether reading failed: the feed cannot return to the record that it was about to read, so members read the log
+    /// alone.
     is_lost: bool,
     members: usize,
     waiting: VecDeque<Waiting>,
@@ -92,7 +93,7 @@ pub(crate) struct Placed {
 }
 
 impl Chunk {
-    /// The event with that index.
+    /// The event with that index; `None` after the last.
     pub fn event(&self, index: usize) -> Option<(DocumentRef<'_>, &Placed)> {
         let placed = self.events.get(index)?;
         Some((DocumentRef::trusted(&self.encoded.as_ref().as_bytes()[placed.span.clone()]), placed))
@@ -164,7 +165,7 @@ pub(crate) struct Member {
     tails: Tails,
     key: Key,
     tail: Arc<Tail>,
-    /// The number of the chunk that it takes next.
+    /// The number of the chunk that the member takes next.
     next: u64,
 }
 
@@ -356,7 +357,8 @@ impl Drop for Member {
         let is_last = state.members == 0;
         drop(state);
         if is_last {
-            // If another stream became a member since the lock was released, it keeps this tail for itself.
+            // If another stream became a member since the lock was released, it goes on with this tail, and later
+            // streams make a new one.
             self.tails.forget(&self.key, &self.tail);
         }
     }

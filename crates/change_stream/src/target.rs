@@ -71,7 +71,8 @@ impl Target {
     }
 }
 
-/// The server's own collections have no events. Writes to `system.views` are events of the views.
+/// Whether a collection has events: the server's own collections have none, except `system.views`, whose writes are
+/// events of the views.
 fn is_told(collection: &str) -> bool {
     collection == SYSTEM_VIEWS || !collection.starts_with("system.")
 }

@@ -43,11 +43,11 @@ const TYPE_BITS: &str = "_typeBits";
 pub(crate) struct Token {
     pub at: Timestamp,
     pub is_high_water: bool,
-    /// Whether it is an invalidation's token.
+    /// Whether this is an invalidation's token.
     pub is_invalidate: bool,
     /// The number of a fragment of a large event, from 0.
     pub fragment: Option<u8>,
-    /// The digits as sent, if it is a fragment's token.
+    /// The digits as sent; `None` unless this is a fragment's token.
     of_fragment: Option<String>,
     /// The digits as sent, without the fragment's number. After the end there may be anything, and the end may be
     /// missing.
@@ -57,7 +57,7 @@ pub(crate) struct Token {
 /// Everything that identifies an event besides its time.
 #[derive(Clone, Copy)]
 pub(crate) struct Identity<'e> {
-    /// The number within its transaction.
+    /// The event's number within its transaction; 0 outside transactions.
     pub number: u64,
     pub uuid: Option<&'e [u8]>,
     pub operation: &'e str,
@@ -167,6 +167,7 @@ pub(crate) struct GivenToken<'c> {
 }
 
 impl<'c> GivenToken<'c> {
+    /// Takes the digits out of a token's document.
     /// # Errors
     /// 40647 if the digits are not a string, 40648 if the type bits are not binary. Other fields are ignored.
     pub fn parse(token: DocumentRef<'c>) -> Result<Self> {
@@ -180,6 +181,7 @@ impl<'c> GivenToken<'c> {
         }
     }
 
+    /// Decodes the digits.
     /// # Errors
     /// `FailedToParse` if the text is not hexadecimal digits, `Overflow` and 50811 if they are not a key, and others if
     /// the key is not a token's.
@@ -223,13 +225,13 @@ impl Token {
         Ok(token)
     }
 
-    /// Whether it is this event's token, or the token of one of its fragments.
+    /// Whether this is the event's token, or the token of one of its fragments.
     pub fn is(&self, token: DocumentRef<'_>) -> bool {
         let rest = identity(token).and_then(|identity| self.data.strip_prefix(identity));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(END_DIGITS))
     }
 
-    /// Whether it is only the beginning of this token.
+    /// Whether this token is only the beginning of the event's token.
     pub fn is_cut_from(&self, token: DocumentRef<'_>) -> bool {
         identity(token).is_some_and(|identity| identity.len() > self.data.len() && identity.starts_with(&self.data))
     }
@@ -386,7 +388,7 @@ mod tests {
             let digits = data(token);
             let parse = |digits: &str| GivenToken { data: digits }.read();
             assert!(parse(&digits).expect("whole").is(token.as_ref()));
-            // A token without its end, or with more bytes after it, matches too.
+            // A token whose end is missing, or that has more bytes after it, matches too.
             for same in [digits[..digits.len() - 2].to_owned(), format!("{digits}FF"), format!("{digits}00")] {
                 assert!(parse(&same).expect("tolerated").is(token.as_ref()), "{same}");
             }

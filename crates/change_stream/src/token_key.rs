@@ -39,7 +39,7 @@ const GREATER: u8 = 0xfe;
 const TEXT_GOES_ON: u8 = 0xff;
 /// Announces a length of four bytes.
 const LONG_LENGTH: u8 = 0xff;
-/// Deepest nesting.
+/// Deepest nesting of values that is parsed.
 const DEPTH_MAX: usize = 200;
 /// The field of an event's identity that holds the document's `_id`.
 const DOCUMENT_KEY: &[u8] = b"documentKey";
@@ -66,6 +66,7 @@ pub(crate) struct Parts<'k> {
     pub is_left_open: bool,
 }
 
+/// Parses all values of a key.
 /// # Errors
 /// `Overflow` for a key that ends within a value, 50811 for an unknown type byte.
 pub(crate) fn parts(key: &[u8]) -> Result<Parts<'_>> {

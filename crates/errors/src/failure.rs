@@ -5,7 +5,7 @@ use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use std::borrow::Cow;
 use std::fmt::{self, Display};
 
-/// MongoDB has no codes below 0.
+/// The code of [`Failure::too_long`]: MongoDB has no codes below 0.
 const TOO_LONG: ErrorCode = ErrorCode(-1);
 
 /// A code, a message, and further fields of a reply. One pointer wide, so that results stay small.
@@ -71,13 +71,13 @@ impl Failure {
         Self::type_mismatch(format!("BSON field '{place}' is the wrong type '{kind}', expected {expected}"))
     }
 
-    /// No error of the user: the operation would hold up others on its thread, and must begin anew on a thread of its
-    /// own. No client ever sees this failure.
+    /// Not an error of the user: the operation would hold up others on its thread, and must begin again on a thread of
+    /// its own. No client ever sees this failure.
     pub fn too_long() -> Self {
         Self::new(TOO_LONG, "the operation is to run on a thread of its own")
     }
 
-    /// Whether it is [`Self::too_long`].
+    /// Whether the failure is [`Self::too_long`].
     pub fn is_too_long(&self) -> bool {
         self.0.code == TOO_LONG
     }
@@ -89,7 +89,7 @@ impl Failure {
         self
     }
 
-    /// Replaces its labels with these, and lets no layer add those that belong to the code.
+    /// Replaces the failure's labels with these; later layers do not add the labels that belong to the code.
     #[must_use]
     pub fn with_labels_instead(mut self, labels: Vec<String>) -> Self {
         self.0.labels = labels.into_iter().map(Cow::Owned).collect();
@@ -97,7 +97,7 @@ impl Failure {
         self
     }
 
-    /// Whether its labels were set by [`Self::with_labels_instead`], so that none may be added.
+    /// Whether [`Self::with_labels_instead`] has set the labels, so that none may be added.
     pub fn has_labels_instead(&self) -> bool {
         self.0.are_labels_final
     }

@@ -7,7 +7,7 @@
 //! - `tests/meetings.rs`: threads are held between two steps, at failpoints.
 //!
 //! The first three need the feature `injected`; `tests/faults/run` builds them so, with `rustix` over the C library and
-//! segments of 2 MiB. Nothing of it is in a build without that feature.
+//! segments of 2 MiB. A build without that feature has none of this.
 #![forbid(unsafe_code)]
 
 pub mod check;

@@ -13,7 +13,7 @@ pub struct Model {
 /// One collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collection {
-    /// Whether a restart loses its documents. Its name and indexes are kept.
+    /// Whether a restart loses the collection's documents. Its name and indexes are kept.
     pub is_volatile: bool,
     /// Documents by `_id`.
     pub documents: BTreeMap<i32, Content>,
@@ -21,12 +21,12 @@ pub struct Collection {
     pub indexes: BTreeSet<&'static str>,
 }
 
-/// Content of a document besides its `_id`.
+/// Content of a document, without its `_id`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Content {
-    /// Its field `v`.
+    /// Value of the field `v`.
     pub value: i32,
-    /// Bytes of its field `pad`.
+    /// Length of the field `pad` in bytes.
     pub pad_bytes: usize,
 }
 

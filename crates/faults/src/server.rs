@@ -70,7 +70,7 @@ impl Server {
         let uuids = AtomicU64::new(1);
         let new_uuid = move || u128::from(uuids.fetch_add(1, Ordering::Relaxed)).to_le_bytes();
         let catalog = Catalog::open(Arc::clone(&store), Box::new(new_uuid)).map_err(|failure| failure.to_string())?;
-        // A real server does this while it serves its first connections.
+        // A real server resumes index builds while it serves its first connections.
         for build in catalog.resume_builds(&*OperationContext::unlimited()) {
             told.say(build.failure.to_string());
         }
@@ -184,7 +184,8 @@ impl Told {
     }
 }
 
-/// The error message of a reply: its `errmsg`, or that of its first write error.
+/// The error message of a reply: its `errmsg`, or the message of its first write error; `None` if the command
+/// succeeded.
 fn failure_of(reply: DocumentRef<'_>) -> Option<String> {
     let text = |value: ValueRef<'_>| value.as_str().map(str::to_owned);
     if let Some(message) = reply.get("errmsg") {

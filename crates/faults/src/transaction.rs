@@ -13,18 +13,18 @@ pub struct Transaction {
     pub number: i64,
     /// Two different collections.
     pub collections: [&'static str; 2],
-    /// `_id` of the documents that it inserts into each collection.
+    /// `_id` of the documents that the transaction inserts into each collection.
     pub ids: Range<i32>,
-    /// Bytes of their field `pad`.
+    /// Length of the inserted documents' field `pad` in bytes.
     pub pad_bytes: usize,
-    /// `_id` of the document that it changes in each collection, if the collection has it.
+    /// `_id` of the document that the transaction changes in each collection, if the collection has it.
     pub updated: i32,
-    /// How durable its commit must be before it is acknowledged.
+    /// How durable the commit must be before it is acknowledged.
     pub journal: Journal,
 }
 
 impl Transaction {
-    /// Sends its statements and the commit. If a statement fails, no commit is sent and the transaction has no effect.
+    /// Sends the statements and the commit. If a statement fails, no commit is sent and the transaction has no effect.
     pub(crate) fn send(&self, server: &Server) -> Outcome {
         for (index, statement) in self.statements().into_iter().enumerate() {
             let statement = self.inside(statement);
@@ -58,7 +58,7 @@ impl Transaction {
         Content { value: -(self.number as i32), pad_bytes: 40 }
     }
 
-    /// Applies its writes to the model of one of its collections.
+    /// Applies the transaction's writes to the model of one of its collections.
     pub(crate) fn apply(&self, collection: &mut Collection) {
         collection.documents.extend(self.ids.clone().map(|id| (id, inserted(id, self.pad_bytes))));
         collection.documents.entry(self.updated).and_modify(|known| *known = self.content_updated());

@@ -206,7 +206,7 @@ pub fn shuffled(seed: u64) -> Vec<Step> {
 }
 
 impl Step {
-    /// Whether its acknowledgement means that this step and all earlier steps are on disk.
+    /// Whether the acknowledgement of this step means that it and all earlier steps are on disk.
     pub fn is_durable(&self) -> bool {
         match self {
             Self::Insert { journal, .. } | Self::Update { journal, .. } | Self::Delete { journal, .. } => {
@@ -226,7 +226,7 @@ impl Step {
         self.command().map(|command| server.run(self.database(), command.as_ref()))
     }
 
-    /// The database that the command runs against.
+    /// The database that the step's command runs against.
     fn database(&self) -> &'static str {
         if matches!(self, Self::Rename { .. } | Self::Checkpoint) { "admin" } else { "test" }
     }

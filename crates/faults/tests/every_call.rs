@@ -172,7 +172,7 @@ fn explained(hit: &str, fault: Fault, messages: &[String]) -> Result<(), String>
     };
     let mut was_named = false;
     for message in messages {
-        // LMDB refuses all further work, with MDB_PANIC, once its last page did not reach the disk.
+        // LMDB refuses all further work, with MDB_PANIC, if its last page did not reach the disk.
         let is_consequence = ["the log failed earlier", "MDB_PANIC"].iter().any(|known| message.contains(known));
         let is_named = message.contains("faults-") && causes.iter().any(|cause| message.contains(cause));
         was_named |= is_named;

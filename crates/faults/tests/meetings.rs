@@ -24,7 +24,7 @@ use tempfile::TempDir;
 
 /// The collection that the tests use. `compact` names another one.
 const NAME: &str = "met";
-/// How long a test watches a thread that must not get on.
+/// How long a test watches a thread that must not go on.
 const WATCHED: Duration = Duration::from_millis(50);
 /// `_id` of documents that fill a segment.
 const LARGE: Range<i32> = 100..105;
@@ -401,7 +401,7 @@ fn a_duplicate_between_a_builds_last_step_and_its_commit_is_in_one_index_at_most
             std::thread::spawn(move || server.run("test", create.as_ref()))
         };
         held.wait();
-        // Both documents have an empty `pad`.
+        // With an empty `pad`, the documents have the same key.
         meeting.take(&insert(50..52, 0));
         drop(held);
         match builder.join().expect("the builder") {

@@ -58,7 +58,8 @@ fn record(engine: &'static Entry, seed: u64) -> Recording {
                 match step {
                     Step::Kill => {
                         watch.kill();
-                        // The threads of a killed process end too; here they find that every call fails.
+                        // A kill ends the threads of the process too; here they go on until they find that every call
+                        // fails.
                         drop(server.close());
                         watch.revive();
                     }

@@ -46,7 +46,7 @@ pub struct Fault {
 /// The work that a call is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nature {
-    /// Reads, opens, looks.
+    /// Reads, opens or looks up without transferring bytes or changing anything.
     Look,
     /// Transfers that many bytes from the file.
     Read(usize),
@@ -109,12 +109,12 @@ pub(crate) fn is_any() -> bool {
     COUNT.load(Ordering::Acquire) > 0
 }
 
-/// The watched directory that a path is in.
+/// The watched directory that a path is in; `None` if it is in none.
 pub(crate) fn of_path(path: &Path) -> Option<Arc<Watched>> {
     lock(&WATCHED).iter().find(|watched| path.starts_with(&watched.root)).cloned()
 }
 
-/// The watched directory that the file with this inode is in.
+/// The watched directory that the file with this inode is in; `None` if it is in none.
 pub(crate) fn of_inode(inode: u64) -> Option<Arc<Watched>> {
     lock(&WATCHED).iter().find(|watched| lock(&watched.state).files.contains_key(&inode)).cloned()
 }
@@ -194,7 +194,7 @@ pub(crate) struct Files<'s> {
 }
 
 impl Files<'_> {
-    /// A file by its inode.
+    /// A file by its inode; `None` if it is not known.
     pub fn id(&self, inode: u64) -> Option<FileId> {
         self.state.files.get(&inode).map(|known| known.id)
     }
@@ -273,7 +273,7 @@ impl Watch {
         lock(&self.watched.state).count
     }
 
-    /// The call that the fault hit, with its file.
+    /// The call that the fault hit, with its file; `None` if no call was hit.
     pub fn hit(&self) -> Option<String> {
         lock(&self.watched.state).hit.clone()
     }

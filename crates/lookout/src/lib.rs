@@ -1,11 +1,11 @@
 //! Deciding how many threads serve.
 //!
-//! The first thread always serves. While the load is light, the other threads wait for events too. The kernel
-//! wakes the thread that began to wait last, so a second thread runs only while the first is busy. Under load this
-//! would cost a wake-up for every few requests, so all threads but the first rest, and one of those is on the lookout:
-//! it wakes once a tick. If no thread came back for events for a whole tick (because the serving thread is in a long
-//! command or has no processor), the lookout serves itself. If the serving threads fall behind, it serves with them
-//! for a stint, and the next resting thread becomes the lookout.
+//! The first thread always serves. While the load is light, the other threads wait for events too. The kernel wakes the
+//! thread that began to wait last, so a second thread runs only while the first is busy. Under load this would cost a
+//! wake-up for every few requests, so all threads but the first rest, and one of the resting threads is the lookout: it
+//! wakes once a tick. If no thread came back for events for a whole tick (because the serving thread is in a long
+//! command or has no processor), the lookout serves itself. If the serving threads fall behind, the lookout serves with
+//! them for a stint, and the next resting thread becomes the lookout.
 
 #![forbid(unsafe_code)]
 
@@ -26,10 +26,10 @@ const LIGHT_TIME: Duration = Duration::from_millis(100);
 /// After this many ticks behind, more threads must serve. The threads are behind in a tick if none waits and either
 /// there were more events than a turn takes at once, or a turn took longer than a tick.
 const BEHIND_TICKS: u32 = 20;
-/// Ticks behind that are forgiven for a tick in which a thread waited.
+/// Number of ticks behind that one tick with a waiting thread makes up for.
 const WAITED: u32 = 5;
-/// Length of a stint, after which a thread checks whether it is still needed: at first, and at most. It doubles each
-/// time the thread is needed again soon.
+/// Length of a stint at first, and at most. After a stint, a thread checks whether it is still needed; the length
+/// doubles each time the thread is needed again soon.
 const STINT: Duration = Duration::from_millis(50);
 const STINT_MAX: Duration = Duration::from_millis(1600);
 
@@ -55,7 +55,7 @@ pub trait Serving {
     /// Turns of this thread so far.
     fn turns(&self) -> u64;
 
-    /// Hands its remaining tasks to other threads.
+    /// Hands the thread's remaining tasks to other threads.
     fn leave(&mut self);
 
     /// Calls `wait`, and counts as resting until it returns.
@@ -200,7 +200,7 @@ impl Lookout {
             if behind_ticks >= BEHIND_TICKS {
                 return Some(worker.now().saturating_sub(began));
             }
-            // A waiting thread may have been woken without getting a processor.
+            // A waiting thread may have been woken without getting a processor, so the lookout looks for events too.
             if turns == 0 || now.waiting > 0 && worker.turn(Patience::None) {
                 self.stand_in(worker);
             }
@@ -235,7 +235,7 @@ impl Lookout {
     fn weigh(&self, load: &mut Load, now: Duration) {
         let is_light = self.served() - load.served < LIGHT_TURNS;
         let is_over = now.saturating_sub(load.since) >= LIGHT_TIME;
-        // Many turns are a sign before the time is over; few turns are one only after it.
+        // Many turns show a load before the period is over; few turns show a light one only after it.
         if is_light == is_over {
             self.is_loaded.store(!is_light, Ordering::Relaxed);
         }

@@ -95,7 +95,7 @@ impl Balances {
         self.dropped.insert(keyspace, lsn);
     }
 
-    /// A keyspace's account.
+    /// A keyspace's account; `None` if it has none.
     pub fn account(&self, keyspace: KeyspaceId) -> Option<&Account> {
         self.accounts.get(keyspace)
     }
@@ -110,7 +110,7 @@ impl Balances {
         self.dropped.contains(keyspace)
     }
 
-    /// A keyspace's share of a segment.
+    /// A keyspace's share of a segment; `None` if it has none.
     pub fn share(&self, keyspace: KeyspaceId, segment: u64) -> Option<Share> {
         self.account(keyspace)?.shares.get(&segment).copied()
     }
@@ -237,7 +237,7 @@ impl Accounts {
         }
     }
 
-    /// The compressor that a keyspace chose.
+    /// The compressor that a keyspace chose; `None` if it chose none.
     pub fn compression(&self, keyspace: KeyspaceId) -> Option<Compression> {
         self.state.lock().account(keyspace)?.compression
     }

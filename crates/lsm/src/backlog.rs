@@ -1,7 +1,7 @@
-//! The backlog of background work behind the writers, and the haste that follows from it.
+//! The backlog of background work behind the writers, and the urgency that follows from it.
 //!
-//! A flush hurries the more, the more of the active memtable has filled since it began; a merge, the more memtables
-//! were flushed meanwhile. The mover's haste follows from the number of full segments (`cooling`).
+//! A flush becomes more urgent as the active memtable fills; a merge, as more memtables are flushed meanwhile. The
+//! mover's urgency follows from the number of full segments (`cooling`).
 
 use bunko_store::{Pace, Urgency};
 use std::sync::Arc;
@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Number of keys between two readings of the clock.
 const KEYS_AT_ONCE: u64 = 64;
-/// If more memtables than this are flushed during a merge, it takes all the processor that it can get; up to half as
-/// many, it takes as little as it can. Flushed memtables add tables to the first level, which make reads slower.
+/// If more memtables than this are flushed during a merge, the merge takes all the processor that it can get; up to
+/// half as many, it takes as little as it can. Flushed memtables add tables to the first level, which make reads
+/// slower.
 const FLUSHES_MAX: u64 = 8;
 
 /// Bytes that wait in memory, and flushes that add to the first level of the tree.
@@ -92,7 +93,7 @@ impl Backlog {
     }
 }
 
-/// Work on keys that rests as much as its deadline allows.
+/// Work on keys that rests between steps as long as its deadline allows.
 pub(crate) struct PacedWork {
     pace: Pace,
     deadline: Deadline,
@@ -145,14 +146,14 @@ enum Until {
 impl Deadline {
     fn haste(&mut self) -> Urgency {
         let now = self.backlog.unflushed();
-        // While no client writes, the work holds no writer up.
+        // While no client writes, the work delays no writer, so it need not rest.
         if self.last_seen.replace(now) == Some(now) {
             return Urgency::Hurry;
         }
         match self.until {
             Until::NextSealed { keys, begun } => {
-                // Half of the size leaves time: the next checkpoint waits for this work, and a late one seals a larger
-                // memtable.
+                // The deadline is half of the usual size, because the next checkpoint waits for this work, and a late
+                // one seals a larger memtable.
                 let latest = self.backlog.sealed.load(Ordering::Relaxed) / 2;
                 let done_part = self.done as f64 / keys.max(1) as f64;
                 haste_of_flush(done_part, now.saturating_sub(begun), latest.saturating_sub(begun))
@@ -162,8 +163,8 @@ impl Deadline {
     }
 }
 
-/// Urgency of a flush of which `done_part` is done, after `filled` of `room` bytes were written. When writers are
-/// faster than the work, a full memory would hold them up more than the work does.
+/// Urgency of a flush of which `done_part` is done, after `filled` of `room` bytes were written. A flush that is too
+/// late is hurried, because a full memory would delay writers more than the work does.
 fn haste_of_flush(done_part: f64, filled: u64, room: u64) -> Urgency {
     if filled > room {
         Urgency::Hurry

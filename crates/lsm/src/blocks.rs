@@ -32,8 +32,8 @@ use std::sync::atomic::{self, AtomicU64};
 const BLOCK_BYTES_USUAL: u64 = 4 * 1024;
 /// Maximum weight of the cached lists, in bytes.
 const LISTS_BYTES: u64 = 64 << 20;
-/// The most that a list weighs in the cache. A list of long keys may have many megabytes; without this bound the cache
-/// would not take it, and each reader would decode it again.
+/// Maximum weight of one list in the cache. A list of long keys may have many megabytes; if it weighed as much, the
+/// cache would not take it, and each reader would decode it again.
 const LIST_WEIGHT_MAX: u64 = LISTS_BYTES / 64;
 /// Expected size of a list, in bytes, for sizing the cache.
 const LIST_BYTES_USUAL: u64 = 16 * 1024;
@@ -243,7 +243,7 @@ pub(crate) fn malformed_block(table: &Table, offset: BlockOffset) -> StorageErro
 /// A block of a table, as a position from which to go to later blocks.
 pub(crate) struct BlockPlace {
     table: Table,
-    /// If the table's blocks are in several lists: those lists, and the number of the present one.
+    /// The lists and the number of the present list, if the table's blocks are in several lists.
     parts: Option<(Arc<BlockList>, usize)>,
     list: Arc<BlockList>,
     number: usize,
@@ -304,12 +304,12 @@ impl BlockPlace {
         (self.table.id(), *self.handle().offset())
     }
 
-    /// The decoded form of the block, if it is still in memory.
+    /// The decoded form of the block, if its hint still leads to one in memory.
     pub fn hint<T: Any + Send + Sync>(&self, keyspace: KeyspaceId) -> Option<Arc<T>> {
         self.list.hints.get(self.number, keyspace)
     }
 
-    /// Remembers the decoded form of the block.
+    /// Remembers the decoded form of the block in its hint.
     pub fn set_hint<T: Any + Send + Sync>(&self, keyspace: KeyspaceId, made: &Arc<T>) {
         self.list.hints.set((self.number, self.list.handles.len()), keyspace, made);
     }

@@ -1,5 +1,5 @@
-//! Delays the moving of recently written documents. Where documents change over and over, those of a segment are soon
-//! dead, and none has to be moved.
+//! Delays the moving of recently written documents. Where documents change over and over, all documents of a segment
+//! are soon dead, and none has to be moved.
 
 use bunko_store::{SEGMENT_BYTES, Urgency};
 use rustc_hash::FxHashMap;
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 /// How long a full segment is left alone.
 const COOLING: Duration = Duration::from_secs(20);
-/// Maximum number of segments that are left alone at a time, because they are uncompressed.
+/// Maximum number of segments that are left alone at a time: they are uncompressed, so they take disk.
 const COOLING_SEGMENTS_MAX: usize = 16;
 /// Maximum size of the segments that are left alone at a time, in bytes of the log: 1 GiB.
 pub const COOLING_BYTES_MAX: u64 = COOLING_SEGMENTS_MAX as u64 * SEGMENT_BYTES;
 
-/// From this number of full segments on, the mover must not fall further behind: one segment waits while another is
-/// moved.
+/// From this number of full segments on, the mover must not fall further behind: beside the cooling ones, one segment
+/// is being moved and one waits.
 const FULL_SEGMENTS_USUAL: usize = COOLING_SEGMENTS_MAX + 2;
 /// Above this number of full segments, no cold segment may wait longer: writers are faster than the mover.
 const FULL_SEGMENTS_MAX: usize = COOLING_SEGMENTS_MAX + 4;
@@ -43,7 +43,7 @@ impl Cooling {
             self.full_since.entry(*segment).or_insert(now);
         }
         let is_cold = |segment: &u64| now.duration_since(self.full_since[segment]) >= COOLING;
-        // Segments fill one after the other.
+        // Segments fill one after the other, so the cold ones come first.
         let cold = full.partition_point(is_cold);
         &full[..cold.max(full.len().saturating_sub(COOLING_SEGMENTS_MAX))]
     }

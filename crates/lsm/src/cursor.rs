@@ -39,7 +39,7 @@ impl UncountedWalk {
         Self(begin())
     }
 
-    /// The next entry; its key has the tree's form.
+    /// The next entry; its key has the tree's form. `None` at the end.
     fn next(&mut self, direction: Direction) -> lsm_tree::Result<Option<(UserKey, UserValue)>> {
         let _uncounted = bunko_heap::Uncounted::begin();
         let item = match (&mut self.0, direction) {
@@ -91,7 +91,7 @@ impl TableSide {
         Ok(())
     }
 
-    /// The next key.
+    /// The next key; `None` at the end.
     fn key(&self) -> Option<&UserKey> {
         self.next.as_ref().map(|(key, _)| key)
     }
@@ -100,7 +100,7 @@ impl TableSide {
 /// A key within its keyspace, and its value; `None` for a deletion.
 type Entry = (UserKey, Option<UserValue>);
 
-/// Parameters of a walk.
+/// The keyspace, range and direction of a walk, and the LSN below which it sees changes.
 pub(crate) struct Route {
     pub keyspace: KeyspaceId,
     pub range: Range,
@@ -126,8 +126,8 @@ impl Route {
     }
 }
 
-/// Walks memtables and tables together. It sees those that existed when it began. If a memtable is freed before the
-/// walk came to its end, it begins anew after its last key.
+/// Walks memtables and tables together. It sees the memtables and tables that existed when it began. If a memtable is
+/// freed before the walk came to its end, it begins anew after its last key.
 pub(crate) struct Walk {
     tree: AnyTree,
     state: Arc<ArcSwap<State>>,
@@ -156,7 +156,7 @@ impl Walk {
         }
     }
 
-    /// The rest of the walk after a record, the last one that it came to, as a route for a walk by leaves.
+    /// The rest of the walk after `record`, the last record that it came to, as a route for a walk by leaves.
     fn behind(&mut self, record: RecordId) -> Option<RecordRoute> {
         self.set_behind(record.0.to_be_bytes().to_vec());
         self.route.records()
@@ -208,13 +208,13 @@ impl Merged {
         let Route { keyspace, range, direction, before, .. } = route;
         let walk = |memtable: &Arc<Memtable>| memtable.walk(*keyspace, range.clone(), *direction, *before);
         let memtables = state.memtables().map(|memtable| (walk(memtable), None)).collect();
-        // After the memtables: entries of a memtable that is freed meanwhile are in the tables.
+        // Opened after the memtables, because entries of a memtable that is freed in between are then in the tables.
         let tables = TableSide::new(tree, state, route);
         let files = Arc::clone(&state.files);
         Self { memtables, tables, files, direction: *direction, is_started: false, last: None }
     }
 
-    /// The key after which the walk begins anew.
+    /// Takes the key after which the walk begins anew; `None` if it begins at the start of the range.
     fn last_key(&mut self) -> Option<Vec<u8>> {
         self.last.take().map(|key| key.to_vec())
     }
@@ -232,7 +232,7 @@ impl Merged {
                 return Ok(Step::Gone);
             }
             self.memtables.retain(|(_, entry)| entry.is_some());
-            // The usual case of a long scan: everything is in the tables.
+            // The usual case of a long scan: all memtables have ended, and the rest is in the tables.
             if self.memtables.is_empty() {
                 let entry = self.tables.next.take();
                 self.advance_tables()?;
@@ -258,7 +258,7 @@ impl Merged {
         }
     }
 
-    /// The next key of any source.
+    /// The smallest next key of all sources, or the largest in a backward walk; `None` at the end.
     fn first_key(&self) -> Option<UserKey> {
         let of_memtables = self.memtables.iter().filter_map(|(_, entry)| entry.as_ref().map(|(key, _)| key.clone()));
         let keys = of_memtables.chain(self.tables.key().cloned());

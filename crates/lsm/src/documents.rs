@@ -97,8 +97,8 @@ impl Documents {
         }
     }
 
-    /// Ignores a failure to read from the log if the document has moved to an extent, and its segment has been removed,
-    /// since the reader looked for its home.
+    /// `Ok` if the document has moved to an extent, and its segment was removed, since the reader looked for it: the
+    /// reader then looks again. Otherwise `error`.
     pub fn unless_moved(&self, location: Location, error: StorageError) -> Result<()> {
         let segment = segment_of(location.position);
         let has_moved = !self.log().has_segment(segment) && self.registry.load().of_segment(segment).is_some();
@@ -134,7 +134,7 @@ impl Documents {
         Ok(block)
     }
 
-    /// Drops the cached blocks of an extent that has no new readers.
+    /// Drops the cached blocks of an extent that was replaced, so that no new reader finds it.
     pub fn forget(&self, extent: &Extent) {
         for (number, _) in extent.blocks() {
             self.cache.remove(&(extent.number, number as u32));

@@ -1,5 +1,5 @@
-//! Removes dropped keyspaces: tables that hold only dropped keyspaces at once, entries in tables with other keyspaces
-//! when these tables are next merged.
+//! Removes dropped keyspaces: tables that hold only dropped keyspaces are removed at once, and entries in tables with
+//! other keyspaces when these tables are next merged.
 
 use crate::accounts::Accounts;
 use crate::backlog::{Backlog, PacedWork};
@@ -95,7 +95,7 @@ impl Factory for WithoutDropped {
 /// Drops the entries of unneeded keyspaces from one merge, and sets the merge's pace.
 pub(crate) struct Filter {
     needed: FxHashSet<KeyspaceId>,
-    /// Result for the last entry's keyspace: adjacent entries are mostly of one keyspace.
+    /// The last entry's keyspace, and whether it is needed: adjacent entries are mostly of one keyspace.
     last: Option<(KeyspaceId, bool)>,
     work: PacedWork,
 }

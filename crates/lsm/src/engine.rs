@@ -65,8 +65,8 @@ pub struct LsmEngine {
     backlog: Arc<Backlog>,
     drops: Arc<Drops>,
     merger: Merger,
-    /// Flushed memtables that a reader may still hold. Freeing one takes tens of milliseconds, so readers must not do
-    /// it.
+    /// Flushed memtables that a reader may still hold. Freeing a memtable takes tens of milliseconds, so a background
+    /// thread does it and no reader.
     flushed: Mutex<Vec<Arc<Memtable>>>,
     rows: Arc<RowCache>,
     /// Lent to all readers of the latest state.
@@ -103,7 +103,8 @@ impl Engine for LsmEngine {
         Compression::from_settings(settings).map(drop)
     }
 
-    /// The documents are in the log already, and entries in a table take less than in a memtable.
+    /// Less than the default: the documents are in the log already, and entries in a table take less than in a
+    /// memtable.
     fn checkpoint_disk_bytes(&self, added: Added) -> u64 {
         let sealed: u64 = self.state.load().sealed.iter().map(|memtable| memtable.bytes()).sum();
         self.unflushed_bytes() + sealed + added.changes * ENTRY_BYTES_MAX
@@ -198,8 +199,8 @@ impl Engine for LsmEngine {
         self.drops.mark_is_durable();
         let threshold = self.merger.forgettable(oldest_view);
         let keep = if threshold == 0 { Keep::AllVersions } else { Keep::Newest };
-        // There are several if an earlier flush failed. The oldest comes first, because each hides those flushed before
-        // it.
+        // There are several sealed memtables if an earlier flush failed. The oldest is flushed first, because each
+        // hides the entries of those flushed before it.
         for memtable in self.state.load_full().sealed.iter().rev() {
             let mut tables = Vec::new();
             let mut work = self.backlog.begin_flush(memtable.keys());
@@ -300,8 +301,8 @@ impl Engine for LsmEngine {
         self.backlog.flushing()
     }
 
-    /// The last key of each block of each table, once as the tree holds it and once as a list that was searched, and the
-    /// filters.
+    /// Counts the last key of each block of each table twice, in the tree's form and in lists that were searched, and
+    /// adds the filters.
     fn pinned_bytes(&self) -> u64 {
         let of_tree = self.tree.pinned_block_index_size() + self.tree.pinned_filter_size();
         of_tree as u64 + self.documents.leaves.blocks.lists_bytes()
@@ -373,7 +374,7 @@ mod tests {
                 done.send(()).expect("is awaited");
             });
             let early = is_done.recv_timeout(Duration::from_millis(200));
-            // The tree makes the filter once it has chosen; then the merge continues during the flush.
+            // The tree makes the filter once it has chosen tables; then the merge continues while a flush adds its own.
             let filters = WithoutDropped::new(&engine.accounts, &engine.backlog, &engine.merger.choice);
             let _filter = filters.begin();
             let late = is_done.recv_timeout(Duration::from_secs(20));

@@ -22,7 +22,7 @@ const STRETCHES: usize = (SEGMENT_BYTES / STRETCH_BYTES) as usize;
 const READS_MIN: u8 = 16;
 /// Upper bound of the kept bytes, however large the engine's cache is.
 pub(crate) const KEPT_BYTES_MAX: u64 = 128 << 20;
-/// With a smaller limit nothing is kept. It is the size of two segments with a stretch each.
+/// With a smaller limit nothing is kept, because it must hold two segments with a stretch each.
 const KEPT_BYTES_MIN: u64 = 2 * ((STRETCHES * size_of::<Stretch>()) as u64 + STRETCH_BYTES);
 
 /// A segment is dropped only if it has not been used for at least this long. With a shorter time, segments would
@@ -106,7 +106,8 @@ impl KeptLog {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// The kept part of the segment that contains a location, for a reader; marks the segment as used.
+    /// The kept part of the segment that contains a location, for a reader; `None` if nothing of the segment is kept.
+    /// Marks the segment as used.
     pub fn segment(&self, location: Location) -> Option<Arc<KeptSegment>> {
         let segment = self.segments.load().get(&segment_of(location.position)).cloned()?;
         // Stored only if it changes the value, because all readers share the cache line.
@@ -116,8 +117,8 @@ impl KeptLog {
         Some(segment)
     }
 
-    /// Notes that a document was read from the log, and keeps its stretch if it is read often. Failing to keep it is no
-    /// error.
+    /// Notes that a document was read from the log, and keeps its stretch if that is read often. A failure to keep the
+    /// stretch is ignored.
     pub fn was_read(&self, log: &Log, location: Location) {
         let (stretch, start) = place(location.position);
         if self.bytes_max == 0 || start as u64 + u64::from(location.length) > STRETCH_BYTES {
@@ -165,7 +166,7 @@ impl KeptLog {
         if place.bytes.get().is_some() {
             return;
         }
-        // Whatever the outcome, the next attempt comes after as many reads again.
+        // Counted from zero again, so that after a failure the next attempt comes after as many reads.
         place.reads.store(0, Ordering::Relaxed);
         // The stretch is kept for later readers, so its memory does not count for the operation.
         let _uncounted = bunko_heap::Uncounted::begin();
@@ -196,7 +197,7 @@ impl KeptLog {
         is_room()
     }
 
-    /// Drops all segments except these.
+    /// Drops all segments for which `is_kept` is false.
     pub fn retain(&self, is_kept: impl Fn(u64) -> bool) {
         let _changing = self.changing.lock();
         if self.segments.load().keys().any(|number| !is_kept(*number)) {

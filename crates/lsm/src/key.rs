@@ -47,7 +47,7 @@ pub(crate) fn all_of(keyspaces: &[KeyspaceId]) -> Range {
 pub(crate) fn in_tree(keyspace: KeyspaceId, (start, end): Range) -> Range {
     let all = whole(keyspace);
     let prefixed = |key: &[u8]| [keyspace.0.to_be_bytes().as_slice(), key].concat();
-    // A shorter key is below a longer bound if it is below or at the part that is left of the bound.
+    // A bound is cut off at the longest key. A shorter key is below the whole bound if it is below or at that part.
     let start = match start {
         Bound::Included(key) | Bound::Excluded(key) if key.len() > BOUND_BYTES_MAX => {
             Bound::Excluded(prefixed(&key[..BOUND_BYTES_MAX]))

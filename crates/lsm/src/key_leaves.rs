@@ -25,7 +25,7 @@ const PREFETCHED_BEHIND: usize = 2 * VERSIONS_OF_LINE;
 
 /// Flag: a newer version of the key stands before this one in the leaf.
 const OLDER: SeqNo = 1 << 63;
-/// No record has the largest id.
+/// Stands for a deletion: no record has the largest id.
 const DELETED: u64 = u64::MAX;
 
 impl KeyVersion {

@@ -134,7 +134,8 @@ impl Run {
                 *at_once = MEMTABLE_KEYS_MIN;
                 let found = take(keys, route.range.0.as_ref().map(Vec::as_slice), *at_once, route, is_whole);
                 if found.is_none() {
-                    // The walk has shown nothing of this range from the memtable.
+                    // The memtable was freed. The empty leaf says that the walk has shown none of its keys in this
+                    // range.
                     self.leaf = InUse::made(KeyLeaf::default);
                 }
                 self.show(found)
@@ -206,8 +207,8 @@ impl Run {
             self.load(leaves, route)?;
             self.next = self.leaf.find(route.start());
         }
-        // Searches from the present entry: looking at the leaf's last key, to see whether the whole leaf is within the
-        // range, would touch distant memory.
+        // The search begins at the present entry. Looking first at the leaf's last key, to see whether the whole leaf
+        // is within the range, would touch distant memory.
         let keys = &self.leaf.keys;
         self.stop = route.end().map_or(keys.len(), |end| keys.find_near(self.next, end));
         Ok(if self.next < self.stop { Advance::Entry } else { Advance::End })
@@ -331,8 +332,8 @@ impl KeyWalk {
         let (start, end) = self.route.range.clone();
         let end = if self.reach == Reach::Range { end } else { Bound::Unbounded };
         let state = self.state.load();
-        // Memtables first: the entries of a memtable that is freed meanwhile are in the tables of the same state, or of
-        // a later one.
+        // Memtables are opened first: the entries of a memtable that is freed in between are then in the tables, which
+        // are those of the same state or of a later one.
         let of_memtable = |keys| Source::Memtable { keys, at_once: MEMTABLE_KEYS_MIN, is_whole: false };
         let memtables = state.memtables().filter_map(|memtable| memtable.keys_of(self.route.keyspace)).map(of_memtable);
         let tables = state.runs_reaching(&key::in_tree(self.route.keyspace, (start, end)));
@@ -355,7 +356,7 @@ impl KeyWalk {
         last.max().map(<[u8]>::to_vec)
     }
 
-    /// The next key and the record that it leads to.
+    /// The next key and the record that it leads to; `None` at the end.
     pub fn next(&mut self) -> Result<Option<(&[u8], RecordId)>> {
         let Some((found, record)) = self.find()? else { return Ok(None) };
         let key = match found {
@@ -373,7 +374,7 @@ impl KeyWalk {
                     let entry = run.next;
                     run.next += 1;
                     let version = run.leaf.versions[entry];
-                    // The newest visible version of a key comes first.
+                    // The newest visible version of a key comes first, and decides.
                     self.is_decided &= version.is_older();
                     if version.lsn() < self.route.before && !self.is_decided {
                         self.is_decided = true;
@@ -404,7 +405,8 @@ impl KeyWalk {
             let run = &self.runs[first];
             let others = self.runs.iter().enumerate().filter(|(number, run)| *number != first && !run.is_at_end);
             let through = match others.map(|(_, run)| run.head()).min() {
-                // With a single run, its head is not looked at, because it may be in distant memory.
+                // A single run is walked to the end of its leaf without a look at its next key, which may be in distant
+                // memory.
                 None => run.stop,
                 Some(second) if second == run.head() => {
                     self.shared.clear();
@@ -420,7 +422,7 @@ impl KeyWalk {
         }
     }
 
-    /// The run with the smallest next key.
+    /// The run with the smallest next key; `None` if all are at their ends.
     fn first_run(&self) -> Option<usize> {
         let mut runs = self.runs.iter().enumerate().filter(|(_, run)| !run.is_at_end);
         let first = runs.next()?;
@@ -445,7 +447,8 @@ impl KeyWalk {
         Ok(())
     }
 
-    /// Steps over all versions of a key in several runs; returns the record of the newest visible version.
+    /// Steps over all versions of a key in several runs; returns the record of the newest visible version, `None` if
+    /// that is a deletion or none is visible.
     fn newest_of_shared(&mut self) -> Result<Option<RecordId>> {
         let mut newest: Option<KeyVersion> = None;
         for run in &mut self.runs {

@@ -26,7 +26,7 @@ pub(crate) struct Keys {
     shortest: usize,
 }
 
-/// A position between keys.
+/// A position in front of or after a key.
 #[derive(Clone, Copy)]
 pub(crate) enum Cut<'k> {
     /// Before this key and all later ones.
@@ -53,7 +53,7 @@ struct Head {
     is_before_same: bool,
 }
 
-/// Result of comparing a cut with the common beginning.
+/// Result of comparing a cut with the beginning that all keys share.
 enum Sought {
     /// The cut is before all keys.
     First,
@@ -106,7 +106,8 @@ impl Keys {
         self.shortest = (0..=last).map(|number| self.get(number).len()).min().unwrap_or(0);
     }
 
-    /// The number of the first key after the cut. First calls `show` with a guess of it, if one is possible.
+    /// The number of the first key after the cut. If heads allow a guess, first calls `show` with it, so that the
+    /// caller can prefetch.
     pub fn find(&self, cut: Cut<'_>, show: impl FnOnce(usize)) -> usize {
         match self.sought(cut) {
             Sought::First => 0,
@@ -117,7 +118,7 @@ impl Keys {
     }
 
     /// As [`between`], starting where the cut would be if heads were evenly spread. For numbers and times that is
-    /// close, and each probe far away would touch distant memory.
+    /// close, and each probe of a search by halves would touch distant memory.
     fn between_heads(&self, head: Head, cut: Cut<'_>, show: impl FnOnce(usize)) -> usize {
         let (first, last) = self.ends_of_heads;
         if head.head <= first || head.head >= last {

@@ -218,7 +218,8 @@ impl LeafWalk {
         }
     }
 
-    /// Steps over all versions of a record in several runs; returns the location of the newest visible version.
+    /// Steps over all versions of a record in several runs; returns the location of the newest visible version, `None`
+    /// if that is a deletion or none is visible.
     fn newest_of(&mut self, record: u64) -> Result<Option<Location>> {
         let mut newest: Option<LeafEntry> = None;
         let mut index = 0;

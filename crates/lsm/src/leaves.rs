@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Expected size of a leaf in bytes, for sizing the cache.
 const LEAF_BYTES_USUAL: u64 = 6 * 1024;
-/// Uses of a leaf through a hint for each use that is reported to the cache, which keeps the most used leaves longest.
+/// The cache is told of one use in this many of a leaf through its hint; it keeps the most used leaves longest.
 const TOLD_EACH: u8 = 16;
 
 /// One version of a record in a table.
@@ -30,7 +30,7 @@ pub(crate) struct LeafEntry {
     location: Location,
 }
 
-/// No document lies at the end of all positions.
+/// Stands for a deletion: no document lies at the last position.
 const DELETED: Location = Location { position: u64::MAX, length: 0, checksum: 0 };
 
 impl LeafEntry {
@@ -53,7 +53,8 @@ impl LeafEntry {
 /// Versions of records from a block or a memtable, ordered by record, newest version first.
 pub(crate) struct Leaf {
     pub entries: Box<[LeafEntry]>,
-    /// The first record. Stored here too because a search begins with it, and the entries are elsewhere in memory.
+    /// The first record. A search begins with it; stored here, it saves an access to the entries, which are elsewhere
+    /// in memory.
     first: u64,
     /// Whether more records follow in the next leaf.
     pub behind: Behind,
@@ -106,16 +107,16 @@ impl Leaf {
 /// Result of looking a record up in a leaf.
 pub(crate) enum InLeaf {
     Found(LeafEntry),
-    /// Neither this leaf nor the next one has a version of the record below the requested LSN.
+    /// No version of the record below the requested LSN is in this leaf or the next.
     Nothing,
-    /// Its older versions may stand in the next leaf.
+    /// Older versions of the record may stand in the next leaf.
     Behind,
 }
 
 /// Whether more records of the keyspace follow a leaf.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Behind {
-    /// Perhaps other records of the keyspace, from this one on if it is known.
+    /// Perhaps other records of the keyspace follow, from this one on if it is known.
     Records(Option<u64>),
     Nothing,
 }
@@ -125,7 +126,7 @@ pub(crate) trait OfBlock: Sized + Send + Sync + 'static {
     /// Decodes the keyspace's entries; `lsn_base` is added to their LSNs. `None` for a malformed block.
     fn decode(block: &[u8], keyspace: KeyspaceId, lsn_base: SeqNo) -> Option<Self>;
 
-    /// Bytes that it takes in memory.
+    /// Bytes that the leaf takes in memory.
     fn memory_bytes(&self) -> u64;
 }
 
@@ -262,7 +263,7 @@ impl<L: OfBlock> Leaves<L> {
 }
 
 impl Leaves<Leaf> {
-    /// The newest version of a record below `before` in a table.
+    /// The newest version of a record below `before` in a table; `None` if the table has none.
     pub fn find(&self, table: &Table, keyspace: KeyspaceId, record: u64, before: SeqNo) -> Result<Option<LeafEntry>> {
         let mut place = BlockPlace::first(&self.blocks, table.clone())?;
         if !key::with_key(keyspace, &record.to_be_bytes(), |key| place.seek(&self.blocks, key))? {

@@ -1,9 +1,9 @@
 //! Removes files of the trees that no version names.
 //!
 //! lsm-tree removes such files when it opens the trees, but a start that is refused later must not remove files that
-//! may help to repair the directory. So the files of an earlier process are put aside before, and put back unless this
-//! process writes. Files of a failed flush or merge of this process are removed once no flush or merge is running that
-//! could be about to name them.
+//! may help to repair the directory. So the files of an earlier process are put aside before the trees are opened, and
+//! put back unless this process writes. Files of a failed flush or merge of this process are removed once no other
+//! flush or merge is running, which might be about to name them.
 
 use crate::tree_files::{TreeFiles, table_number};
 use bunko_store::{Result, files};
@@ -39,8 +39,8 @@ impl Aside {
     fn remove(mut self) -> Result<()> {
         let aside = self.files.aside();
         if aside.exists() {
-            // A crash may have come after the version that made the files superfluous was written, but before its name
-            // was synced.
+            // A crash may have come after the version that makes the files superfluous was written, but before its name
+            // was synced, so sync that name before they are removed.
             files::sync_directory(&self.files.path)?;
             for path in files::entries(&aside)? {
                 files::remove(&path)?;

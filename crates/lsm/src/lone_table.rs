@@ -28,7 +28,7 @@ impl LoneTable {
         Self { entries, end, before, decided: None, is_over: false, _table: table }
     }
 
-    /// The next key and its value; deleted keys are skipped.
+    /// The next key and its value; deleted keys are skipped. `None` at the end.
     pub fn next(&mut self) -> lsm_tree::Result<Option<(UserKey, UserValue)>> {
         while !self.is_over {
             let Some(entry) = self.entries.next().transpose()? else { break };
@@ -36,7 +36,7 @@ impl LoneTable {
             if self.is_behind(&key) {
                 break;
             }
-            // The newest version of a key comes first.
+            // The newest version of a key comes first, and decides.
             if entry.key.seqno >= self.before || self.decided.as_ref() == Some(&key) {
                 continue;
             }

@@ -27,8 +27,8 @@ const OLDER_VERSION_BYTES: u64 = size_of::<Version<UserValue>>() as u64;
 
 /// A keyspace with at least this many keys is flushed into tables of its own.
 const PART_KEYS_MIN: usize = 16 * 1024;
-/// Number of keys that a flush copies, or that are freed, at a time. So a flush never holds a second copy of a whole
-/// keyspace.
+/// Number of keys that a flush copies, or that are freed, at a time, so that a flush never holds a second copy of a
+/// whole keyspace.
 const KEYS_AT_ONCE: usize = 256;
 
 /// Recent entries of all keyspaces.
@@ -41,7 +41,7 @@ pub(crate) struct Memtable {
 /// Entries of one keyspace by key.
 type Shelf = VersionedMap<ShelfKey, UserValue>;
 
-/// The tree's keys store keys of usual length without an allocation.
+/// Keys in the tree's type, which stores short ones without an allocation.
 type ShelfKey = HeadKey<UserKey>;
 
 impl Memtable {
@@ -84,18 +84,18 @@ impl Memtable {
         self.keyspaces.read().get(&keyspace)?.get(&ShelfKey::from(key), before)
     }
 
-    /// Whether it has entries of a keyspace.
+    /// Whether the memtable has entries of a keyspace.
     pub fn has(&self, keyspace: KeyspaceId) -> bool {
         self.keyspaces.read().contains_key(&keyspace)
     }
 
-    /// Whether it has a key from `first` to `last`, even a deleted one.
+    /// Whether the memtable has a key from `first` to `last`, even a deleted one.
     pub fn knows_any(&self, keyspace: KeyspaceId, first: &[u8], last: &[u8]) -> bool {
         self.shelf(keyspace).is_some_and(|shelf| shelf.has_any(ShelfKey::from(first)..=ShelfKey::from(last)))
     }
 
     /// All entries in the tree's form and order, in parts that become separate tables; with `Keep::Newest`, only the
-    /// newest version of each.
+    /// newest version of each key.
     ///
     /// A large keyspace is a part by itself. Most keyspaces grow at their end, so their tables follow each other and
     /// fit side by side into one run of the tree; tables of all keyspaces would all overlap.
@@ -109,8 +109,8 @@ impl Memtable {
         parts.into_iter().map(|part| part.into_iter().flat_map(in_order)).collect()
     }
 
-    /// Frees the memtable a few keys at a time, and reports their number. A keyspace that a walk is using at this
-    /// instant is freed by that walk instead.
+    /// Frees the memtable a few keys at a time, and reports the number of each step to `freed`. A keyspace that a walk
+    /// is using at this instant is freed by that walk instead.
     pub fn free(self, mut freed: impl FnMut(u64)) {
         for shelf in self.keyspaces.into_inner().into_values().filter_map(Arc::into_inner) {
             shelf.free(KEYS_AT_ONCE, |keys| freed(keys as u64));
@@ -157,8 +157,8 @@ pub(crate) enum RecordsBehind {
 }
 
 impl MemtableRecords {
-    /// The next records from `from` on, each in the version that a view of everything below `before` sees. Takes one
-    /// lock for all of them.
+    /// The next records from `from` on, each in the version that a view of everything below `before` sees. Takes the
+    /// keyspace's lock once for all of them.
     pub fn leaf(&self, from: u64, before: SeqNo) -> RecordsBehind {
         let Some(shelf) = self.0.upgrade() else { return RecordsBehind::Gone };
         let mut entries = Vec::with_capacity(KEYS_AT_ONCE);
@@ -191,8 +191,8 @@ pub(crate) enum KeysFrom {
 }
 
 impl MemtableKeys {
-    /// The first keys of a range, each in the version that a view of everything below `before` sees. Takes one lock for
-    /// each `count` of them.
+    /// The first keys of a range, each in the version that a view of everything below `before` sees. Takes the
+    /// keyspace's lock once for each `count` keys.
     pub fn leaf(&self, range: (Bound<&[u8]>, Bound<&[u8]>), count: usize, before: SeqNo) -> KeysFrom {
         let Some(shelf) = self.0.upgrade() else { return KeysFrom::Gone };
         let mut leaf = KeyLeaf::default();

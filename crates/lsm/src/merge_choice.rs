@@ -4,9 +4,9 @@ use bunko_sync::{Condvar, Mutex, MutexGuard};
 
 /// Keeps flushes from adding tables while a merge chooses tables.
 ///
-/// The threshold below which a merge may forget versions is decided before the tree chooses tables. If tables with
-/// newer versions were added in between, older versions that a view still needs would be forgotten. The tree makes the
-/// merge's filter once it has chosen.
+/// The threshold below which a merge may forget versions is decided before the tree chooses tables. If a flush added
+/// tables with newer versions in between, the merge would forget older versions that a view still needs. The tree makes
+/// the merge's filter once it has chosen, which ends the choice.
 #[derive(Default)]
 pub(crate) struct Choice {
     is_open: Mutex<bool>,
@@ -21,7 +21,7 @@ impl Choice {
         OpenChoice(self)
     }
 
-    /// The tables have been chosen, or there were none to choose.
+    /// Notes that the tables have been chosen, or that there were none to choose; wakes the waiting threads.
     pub fn end(&self) {
         *self.is_open.lock() = false;
         self.is_made.notify_all();

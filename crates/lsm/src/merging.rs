@@ -42,7 +42,7 @@ const FLUSH_BYTES_MIN: u64 = 1 << 20;
 /// Maximum number of merges in a row: each moves data one level down, and the tree has seven levels.
 const ROUNDS_MAX: usize = 7;
 
-/// Dead entries that the tables may hold, beyond as many as there are live ones.
+/// The tables may hold as many dead entries as live ones, and this many more; then all are rewritten.
 const DEAD_ENTRIES_MAX: u64 = 500_000;
 /// Size in bytes of the tables that a rewrite of all tables makes.
 const TABLE_BYTES: u64 = 64 << 20;
@@ -65,7 +65,7 @@ pub(crate) struct Merger {
 }
 
 impl Merger {
-    /// The filter that the tree makes for a merge ends `choice`.
+    /// The filters that the tree makes for merges end `choice`.
     pub fn new(
         tree: &AnyTree,
         leftovers: &Arc<Leftovers>,
@@ -120,8 +120,9 @@ impl Merger {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Threshold for forgetting versions: the tree forgets every version below it that has a successor, even a newer
-    /// one than the threshold. So it is 0, for nothing, unless all open views see everything in the tables.
+    /// Threshold for forgetting versions. The tree forgets every version below the threshold that has a successor, even
+    /// if the successor is above it. So the threshold is 0, and nothing is forgotten, unless all open views see
+    /// everything in the tables.
     pub fn forgettable(&self, oldest_view: Lsn) -> SeqNo {
         let marked = self.marked.load(Ordering::Relaxed);
         if oldest_view.0 >= marked { marked } else { 0 }
@@ -147,8 +148,8 @@ impl Merger {
                 break;
             }
         }
-        // Merging level by level leaves few superseded entries. But it may never reach those that remain after a drop,
-        // or after most of a collection was deleted.
+        // Merging level by level leaves few superseded entries. But a merge may never reach the entries that remain
+        // after a drop, or after most of a collection was deleted.
         let (stored, live) = self.entries();
         let oldest_view = oldest_view();
         let is_worth_while = stored > 2 * live + DEAD_ENTRIES_MAX && self.forgettable(oldest_view) > 0;

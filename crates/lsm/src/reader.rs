@@ -11,7 +11,8 @@ use std::sync::Arc;
 /// cache for work on the documents; the system reads further ahead from a disk.
 const AHEAD_BYTES_MIN: u64 = 4 * 1024;
 const AHEAD_BYTES_MAX: u64 = 32 * 1024;
-/// A document of a block is prefetched this many documents ahead, which is about as long as that takes.
+/// Documents of a block are prefetched this many ahead of the reader; a fetch takes about as long as the reader needs
+/// for them.
 const PREFETCHED_AHEAD: usize = 2;
 /// Maximum number of bytes that are prefetched of each document.
 const PREFETCHED_BYTES: usize = 256;
@@ -95,7 +96,8 @@ struct Window {
     /// Number of valid bytes in the buffer.
     valid: usize,
     buffer: Vec<u8>,
-    /// End of the last document. A document that begins soon after it is taken for part of a scan in log order.
+    /// End of the last document. A document that begins soon after this position is taken for the next of a scan in log
+    /// order.
     last_end: u64,
     /// Bytes of the next read. It doubles while documents follow each other, so that scattered reads stay small.
     ahead: u64,
@@ -135,7 +137,7 @@ impl Window {
         if self.buffer.len() < wanted {
             self.buffer.resize(wanted, 0);
         }
-        // Nothing is valid if the read fails, so stale bytes are never used.
+        // Set before the read: if it fails, no stale byte counts as valid.
         self.valid = 0;
         log.read_raw(location.position, &mut self.buffer[..wanted])?;
         self.position = location.position;

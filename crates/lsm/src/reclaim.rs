@@ -1,8 +1,8 @@
 //! Moves live documents out of full segments, and out of extents in which too little is alive.
 //!
 //! A document is dead for all present and future views if the oldest view does not lead to it any more. The store has
-//! synced the log up to that view before it calls this: otherwise a power cut could take back the record that made a
-//! document dead, after the document was removed.
+//! synced the log up to that view before it calls `reclaim`: otherwise a power cut could take back the record that made
+//! a document dead, after the document was removed.
 //!
 //! ```text
 //! a segment:
@@ -190,7 +190,8 @@ impl Mover {
         (registry, moves.next_number)
     }
 
-    /// The manifest with the last [`Self::note`] is durable.
+    /// Notes that the manifest with the last [`Self::note`] is durable, and removes the extents that it no longer
+    /// names.
     pub fn note_is_durable(&self) -> Result<()> {
         let leaving = {
             let mut moves = self.state.lock();
@@ -229,12 +230,12 @@ impl Mover {
         }
     }
 
-    /// Bytes that are dead, but must stay until all views from the oldest on are closed.
+    /// Bytes of dead documents that must stay until all views from the oldest on are closed.
     pub fn kept_bytes(&self, oldest_view: Lsn) -> u64 {
         let by_segment = self.accounts.copy().by_segment();
         let live_of = |segment: &u64| by_segment.get(segment).map_or(0, |share| share.live);
         let registry = self.documents.registry.load();
-        // A segment stays as long as the oldest view does not see all of its records.
+        // Reclaim leaves a segment alone until the oldest view sees all of its records.
         let mut segments = self.documents.log().sealed_segments();
         let moves = self.state.lock();
         segments.retain(|segment| {
@@ -290,7 +291,8 @@ impl Mover {
         let live_of = |segment: u64| by_segment.get(&segment).map_or(0, |share| share.live);
         let (empty, full): (Vec<u64>, Vec<u64>) = full.iter().partition(|segment| live_of(**segment) == 0);
         for segment in empty {
-            // The write that deleted the last document has a smaller LSN than the end of the applied log.
+            // The write that deleted the last document has a smaller LSN than the end of the applied log, so a view
+            // from that end on needs no document of the segment.
             let since = *moves.empty_since.entry(segment).or_insert_with(|| log.applied_before());
             if since <= oldest_view {
                 moves.empty_since.remove(&segment);
@@ -298,7 +300,8 @@ impl Mover {
             }
         }
         if effort == Effort::Room {
-            // Moving the live documents takes disk before the segment gives any back.
+            // Moving the live documents takes disk before the segment gives any back, so only segments that are mostly
+            // dead help.
             let gains = |segment: &u64| {
                 by_segment.get(segment).is_none_or(|share| share.live as f64 <= share.total as f64 * LIVE_PART_ALL)
             };

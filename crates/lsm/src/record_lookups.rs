@@ -33,7 +33,7 @@ const PREFETCHED_BYTES: usize = 256;
 /// A record that is looked up.
 struct Sought {
     record: u64,
-    /// Its index among the requested records.
+    /// Index of the record among the requested ones.
     number: usize,
     outcome: Outcome,
 }
@@ -104,7 +104,7 @@ fn look_in_tables(
     let last = open.next_back().unwrap_or(first);
     let bound = |record: u64| Bound::Included(record.to_be_bytes().to_vec());
     let runs = state.runs_reaching(&key::in_tree(keyspace, (bound(first), bound(last))));
-    // With a single run, a filter tells nothing that its leaf would not.
+    // With a single run, its leaf must be read in any case, so a filter would save nothing.
     let filters = if runs.len() > 1 { Filters::Asked } else { Filters::PassedOver };
     // The newest run first, because its entries hide those of the others.
     for tables in runs {

@@ -1,6 +1,6 @@
 //! A cache of rows, the records and locations that primary keys lead to.
 //!
-//! A point read costs a walk through memtables, filters and blocks, which this saves for keys that are read often. Only
+//! A point read walks through memtables, filters and blocks; the cache saves that for keys that are read often. Only
 //! reads of the latest state use it: a snapshot's LSN does not tell whether a cached row is visible to it.
 //!
 //! A reader fills a slot only if no write has touched the slot since the reader looked. Otherwise a reader that is slow
@@ -103,7 +103,7 @@ impl RowCache {
     fn written(&self, keyspace: KeyspaceId, key: &[u8], row: Option<Row>) {
         let Some(key) = PrimaryKey::new(keyspace, key) else { return };
         let index = key.slot();
-        // A reader that could bring an old row back has allocated the chunk.
+        // A reader that could bring an old row back has allocated the chunk; without a chunk there is none.
         if self.0[index / CHUNK_SLOTS].get().is_none() {
             return;
         }

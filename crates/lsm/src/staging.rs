@@ -65,8 +65,8 @@ enum Stage {
 }
 
 impl Staging {
-    /// Whether an extent must be left alone, because documents that a view from `oldest_view` on does not see in it may
-    /// still be placed.
+    /// Whether an extent must be left alone: documents in it may still be placed that a view from `oldest_view` on does
+    /// not see.
     pub fn protects(&self, number: u64, oldest_view: Lsn) -> bool {
         let mut extents = self.extents.lock();
         let is_over = matches!(extents.get(&number), Some(Stage::Placed(end)) if *end <= oldest_view);
@@ -113,7 +113,8 @@ impl Drop for Hold {
     fn drop(&mut self) {
         let mut extents = self.staging.extents.lock();
         match extents.remove(&self.number) {
-            // The log will never name the extent. If its file cannot be removed, the next start removes it.
+            // The extent was never adopted, so the log will never name it. If its file cannot be removed, the next
+            // start removes it.
             Some(Stage::Written(extent)) => drop(files::remove(&extent.path)),
             Some(Stage::Placing) => drop(extents.insert(self.number, Stage::Placed((self.now)()))),
             Some(Stage::Placed(_)) | None => {}

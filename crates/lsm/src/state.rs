@@ -43,7 +43,8 @@ type Reaching = dyn Fn(&key::Range) -> Reach + Send + Sync;
 /// Finds the tables that overlap a range, by runs.
 type RunsReaching = dyn Fn(&key::Range) -> Vec<Vec<Table>> + Send + Sync;
 
-/// One arrangement of memtables and tables. Entries in earlier ones hide those in later ones.
+/// One arrangement of memtables and tables. A newer memtable hides entries of older ones, and all memtables hide those
+/// of tables.
 #[derive(Clone)]
 pub(crate) struct State {
     pub active: Arc<Memtable>,
@@ -80,12 +81,12 @@ impl State {
         std::iter::once(&self.active).chain(&self.sealed)
     }
 
-    /// The value or deletion of a key below `before` in the memtables.
+    /// The value or deletion of a key below `before` in the memtables; `None` if they have neither.
     fn known(&self, keyspace: KeyspaceId, key: &[u8], before: SeqNo) -> Option<Known> {
         self.memtables().find_map(|memtable| memtable.get(keyspace, key, before))
     }
 
-    /// The newest value of a key below `before`.
+    /// The newest value of a key below `before`; `None` if there is none, or if it was deleted.
     pub fn get(&self, keyspace: KeyspaceId, key: &[u8], before: SeqNo) -> Result<Option<UserValue>> {
         match self.known(keyspace, key, before) {
             Some(Known::Value(value)) => return Ok(Some(value)),
@@ -105,7 +106,7 @@ impl State {
         (self.tables.runs_reaching)(range)
     }
 
-    /// Location of a record's document: the newest one below `before`.
+    /// Location of a record's document: the newest one below `before`; `None` if there is none, or if it was deleted.
     pub fn location(
         &self,
         leaves: &Leaves<Leaf>,

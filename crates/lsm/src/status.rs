@@ -37,7 +37,7 @@ impl Status<'_> {
         }
         let reads = &self.documents.reads;
         let (leaves, key_leaves) = (&self.documents.leaves, &self.documents.key_leaves);
-        // Both caches use the same blocks.
+        // The caches of leaves and of key leaves are made from the same blocks, so those count once.
         let of_tables = leaves.cached_bytes() + key_leaves.cached_bytes() + leaves.blocks.cached_bytes();
         let cache = DocumentBuf::new()
             .with("maximumBytes", self.cache_bytes as i64)

@@ -1,4 +1,4 @@
-//! The files of the trees. Checks those that lsm-tree reads without a check, and finds the damaged file where
+//! The files of the trees. Checks the files that lsm-tree reads without a check, and finds the damaged file where
 //! lsm-tree's error does not name it.
 //!
 //! ```text
@@ -39,9 +39,10 @@ impl TreeFiles {
     }
 
     /// Makes the directories of new trees durable. lsm-tree syncs the files in them but not the directories' own names.
-    /// If a power cut lost the upper one, a manifest that names the trees would refuse every start.
+    /// If a power cut lost the name of the trees' directory, a manifest that names the trees would refuse every start.
     ///
-    /// [`Self::aside`] stays, although it is mostly empty: a start on a full disk could not make it.
+    /// The directory [`Self::aside`] is made here and stays, although it is mostly empty: a start on a full disk could
+    /// not make it.
     pub fn make_durable_directory(&self) -> Result<()> {
         if self.current().exists() {
             return Ok(());
@@ -120,7 +121,8 @@ impl TreeFiles {
         }
     }
 
-    /// The first table whose checksum differs from the one in the present version.
+    /// The first table whose checksum differs from the one in the present version; `None` if all agree or the version
+    /// cannot be read.
     fn find_damaged(&self) -> Option<PathBuf> {
         let (number, _) = parse_current(&files::read(&self.current()).ok()??)?;
         let mut tables = tables(&self.version(number))?.into_iter();
@@ -137,7 +139,7 @@ fn corrupt(file: &Path, found: impl Into<String>) -> StorageError {
     StorageError::Corrupt { file: file.to_owned(), offset_bytes: 0, found: found.into() }
 }
 
-/// The number of the present version, and the checksum of its file.
+/// The number of the present version, and the checksum of its file; `None` if the bytes are malformed.
 fn parse_current(current: &[u8]) -> Option<(u64, u128)> {
     let current: &[u8; CURRENT_BYTES] = current.try_into().ok()?;
     let (number, rest) = current.split_first_chunk::<8>()?;
@@ -145,7 +147,7 @@ fn parse_current(current: &[u8]) -> Option<(u64, u128)> {
     (kind == [XXH3]).then_some((u64::from_le_bytes(*number), u128::from_le_bytes(*checksum)))
 }
 
-/// The number of a table, by the name of its file.
+/// The number of a table, by the name of its file; `None` if the name is no number.
 pub(crate) fn table_number(file: &Path) -> Option<u64> {
     file.file_name()?.to_str()?.parse().ok()
 }
@@ -163,7 +165,7 @@ fn file_checksum(path: &Path) -> Result<Option<u128>> {
     }
 }
 
-/// Numbers of a version's tables, and the checksums of their files.
+/// Numbers of a version's tables, and the checksums of their files; `None` if the version is malformed.
 fn tables(version: &Path) -> Option<Vec<(u64, u128)>> {
     let archive = sfa::Reader::new(version).ok()?;
     let mut list = archive.toc().section(b"tables")?.buf_reader(version).ok()?;

@@ -31,7 +31,7 @@ pub(crate) struct LsmView {
     documents: Arc<Documents>,
     state: Arc<ArcSwap<State>>,
     before: SeqNo,
-    /// Only for the latest state. A row must not be remembered from a state older than its ticket.
+    /// The cache of rows; only for the latest state. A row from a state older than its ticket must not be cached.
     rows: Option<Arc<RowCache>>,
 }
 
@@ -50,7 +50,7 @@ impl LsmView {
         self.state.load().get(keyspace, key, self.before)
     }
 
-    /// Location of a record's document.
+    /// Location of a record's document; `None` if the view has no such record.
     pub fn location(&self, keyspace: KeyspaceId, record: RecordId) -> Result<Option<Location>> {
         self.state.load().location(&self.documents.leaves, keyspace, record, self.before)
     }
@@ -65,7 +65,7 @@ impl LsmView {
         Walk::new(self.tree.clone(), Arc::clone(&self.state), route)
     }
 
-    /// The row that a primary key leads to; remembers it for later reads.
+    /// The row that a primary key leads to, `None` if the view has no such key; remembers the row for later reads.
     fn row(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<Row>> {
         let remembered = self.rows.as_ref().map(|rows| (rows, rows.get(keyspace, key)));
         if let Some((_, Ok(row))) = remembered {

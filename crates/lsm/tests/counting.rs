@@ -9,7 +9,7 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-// The allocator is the whole program's, so this file is a program of its own.
+// A program has one allocator for all its tests, so this file is a program of its own.
 #[global_allocator]
 static ALLOCATOR: bunko_heap::Counting<std::alloc::System> = bunko_heap::Counting(std::alloc::System);
 

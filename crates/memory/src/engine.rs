@@ -26,7 +26,7 @@ pub const NAME: &str = "memory";
 /// batch. The larger a batch, the larger its share of documents, which cost less.
 const OVERHEAD_FACTOR: u64 = 10;
 const OVERHEAD_BYTES_MAX: u64 = 8 << 20;
-/// The part (1/n) of the memory limit of which no more should be kept for views alone.
+/// No more than this part (1/n) of the memory limit should be kept for views alone.
 const KEPT_PART: u64 = 4;
 /// Number of records and keys that one step of [`Engine::reclaim`] forgets or frees: some tens of milliseconds.
 const RECLAIM_ENTRIES: usize = 1 << 16;
@@ -138,7 +138,8 @@ impl MemoryEngine {
         (0..entries).take_while(|_| forget_next()).count()
     }
 
-    /// Forgets all versions that no view sees, those of entries included that other threads have taken from the queue.
+    /// Forgets all versions that no view sees, including versions of entries that other threads have taken from the
+    /// queue.
     fn forget_all(&self, oldest_view: u64) {
         while self.forget(oldest_view, RECLAIM_ENTRIES) > 0 {}
         let _alone = self.forgetting.write();
@@ -220,7 +221,8 @@ impl Engine for MemoryEngine {
         }
     }
 
-    /// Batches that other threads are applying at this instant are not counted yet.
+    /// Compares the estimate with the limit. Batches that other threads are applying at this instant are not counted
+    /// yet.
     fn admit(&self, growth_bytes: usize) -> Result<()> {
         let growth_bytes = growth_bytes as u64;
         let used_bytes = self.used_bytes();
@@ -260,7 +262,8 @@ impl Engine for MemoryEngine {
                     superseded += 1;
                     self.put_key(keyspace, key, lsn, None, views)
                 }
-                // The key leads to the record already, and the record has its document.
+                // The key leads to the record already, and the record's own entry has the new document, so nothing is
+                // put.
                 Effect::PutPrimaryKey { presence: Presence::Moved, .. } | Effect::CreateKeyspace { .. } => 0,
                 Effect::AdoptFile { .. } | Effect::PlaceRecord { .. } => unreachable!("this engine stages nothing"),
                 Effect::DropKeyspace { keyspace } => {
@@ -272,7 +275,8 @@ impl Engine for MemoryEngine {
             };
         }
         self.used_bytes.fetch_add(growth, Ordering::Relaxed);
-        // Forgets faster than versions are made, so that invisible versions are gone within one or two more writes.
+        // Forgets two entries for each superseded version, so that invisible versions are gone within one or two more
+        // writes.
         if superseded > 0 {
             self.forget(views.oldest(), 2 * superseded);
         }
@@ -303,7 +307,7 @@ impl Engine for MemoryEngine {
 
     fn kept_for_views(&self, oldest_view: Lsn) -> Vec<KeptForViews> {
         self.unlink(oldest_view.0);
-        // Versions that no view sees are not kept for views.
+        // Versions that no view sees do not count as kept for views, so they are forgotten first.
         self.forget_all(oldest_view.0);
         let bytes = self.keyspaces.records.kept_bytes() + self.keyspaces.indexes.kept_bytes();
         let bytes = u64::try_from(bytes).unwrap_or(0);

@@ -10,8 +10,8 @@ use std::collections::BinaryHeap;
 /// The queue's allocation does not shrink below this capacity.
 const ROOM_MIN: usize = 1024;
 
-/// A record or key with versions to forget once all views are newer than `lsn`; of many versions, half can be forgotten
-/// then.
+/// A record or key with versions to forget once all views are newer than `lsn`. If it has many versions, half of them
+/// can be forgotten then.
 pub(crate) struct Waiting {
     pub lsn: u64,
     pub keyspace: KeyspaceId,
@@ -51,7 +51,7 @@ impl Garbage {
         self.0.lock().push(waiting);
     }
 
-    /// Takes an entry with versions that no view holds any more.
+    /// Takes an entry with versions that no view holds any more; `None` if there is none.
     pub fn pop(&self, oldest_view: u64) -> Option<Waiting> {
         let mut queue = self.0.lock();
         if queue.peek()?.lsn >= oldest_view {

@@ -34,7 +34,7 @@ impl Index {
     }
 
     /// Forgets a key's versions that no view from `oldest_view` on can see. Returns the growth of the index (never
-    /// positive), and the LSN that the next versions to forget wait for.
+    /// positive), and the LSN that the next versions to forget wait for, `None` if none are left.
     pub fn forget(&self, key: &IndexKey, oldest_view: u64) -> (i64, Option<u64>) {
         let Some((forgotten, rest)) = self.keys.forget(key, oldest_view) else { return (0, None) };
         let costs = Costs::of_key(key);

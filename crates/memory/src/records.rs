@@ -110,7 +110,7 @@ impl Records {
     }
 
     /// Forgets a record's versions that no view from `oldest_view` on can see. Returns the growth of the record store
-    /// (never positive), and the LSN that the next versions to forget wait for.
+    /// (never positive), and the LSN that the next versions to forget wait for, `None` if none are left.
     pub fn forget(&self, record: RecordId, oldest_view: u64) -> (i64, Option<u64>) {
         let Some((forgotten, rest)) = self.take_forgotten(record.0, oldest_view) else { return (0, None) };
         self.size.forgot(&Costs::of_record(), forgotten.as_ref(), rest, cost::document_bytes)

@@ -41,7 +41,7 @@ impl Size {
     }
 
     /// Counts forgotten versions. Returns the growth of the keyspace, and the LSN that the key's next versions to
-    /// forget wait for.
+    /// forget wait for, `None` if none are left.
     pub fn forgot<V>(
         &self,
         costs: &Costs,

@@ -6,8 +6,8 @@
 //!
 //! All contenders read the same records in the same random order from files with equal contents, warm, into a buffer of
 //! their own. Raw LMDB is `mdb_get` in one open read transaction, once without a checksum and once with the document's
-//! checksum verified. Ours is `View::record` of the latest state after a checkpoint, which verifies it. Figures are CPU
-//! time of the reading thread.
+//! checksum verified. Ours is `View::record` of the latest state after a checkpoint, which verifies the checksum.
+//! Figures are CPU time of the reading thread.
 
 use bunko_mmap::MmapOptions;
 use bunko_store::{Batch, EngineTable, KeyspaceId, RecordId, Store, StoreOptions, View};

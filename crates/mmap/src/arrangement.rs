@@ -8,7 +8,8 @@ use bunko_store::{KeyspaceId, Location, RecordId, Result};
 use bunko_versions::Known;
 use std::sync::Arc;
 
-/// One arrangement of memtables and a committed state. Entries in earlier ones hide those in later ones.
+/// One arrangement of memtables and a committed state. A newer memtable hides entries of older ones, and all memtables
+/// hide those of the committed state.
 #[derive(Clone)]
 pub(crate) struct Arrangement {
     pub active: Arc<Memtable>,
@@ -36,7 +37,8 @@ impl Arrangement {
         std::iter::once(&self.active).chain(&self.sealed)
     }
 
-    /// The newest version of a record below `before`, read into `into`.
+    /// Reads the newest version of a record below `before` into `into` and returns its location; `None` if there is no
+    /// such record.
     pub fn record(
         &self,
         keyspace: KeyspaceId,
@@ -57,7 +59,8 @@ impl Arrangement {
         let Some(entry) = self.committed.get(keyspace, Content::Records, &key)? else { return Ok(None) };
         let unverified = stored::unverified_record(keyspace, entry.key, entry.value);
         let (location, document) = self.intact(&entry, unverified)?;
-        // Copied first: copying fetches a cold document faster than a checksum does, and the copy is what is verified.
+        // Copied before the check: copying fetches a cold document faster than a checksum does, and the bytes that are
+        // verified are those that the caller gets.
         into.extend_from_slice(document);
         let verified = self.intact(&entry, stored::verify(location, into));
         if verified.is_err() {
@@ -66,7 +69,7 @@ impl Arrangement {
         verified.map(|()| Some(location))
     }
 
-    /// The record that an index key leads to below `before`.
+    /// The record that an index key leads to below `before`; `None` if there is no such key.
     pub fn key(&self, keyspace: KeyspaceId, key: &[u8], before: u64) -> Result<Option<RecordId>> {
         match self.memtables().find_map(|memtable| memtable.key(keyspace, key, before)) {
             Some(Known::Value(record)) => return Ok(Some(record)),

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 /// The process's exit code after a SIGBUS in a map.
 const EXIT_CODE: c_int = 14;
 
-/// A mapped data file. Never freed, so that the handler may read it at any time; about 200 bytes for each opened
-/// engine.
+/// A mapped data file. Never freed, so that the handler may read it at any time; that costs about 200 bytes for each
+/// opened engine.
 struct Mapped {
     start: usize,
     end: usize,

@@ -22,13 +22,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const LAYOUT: u64 = 1;
 const ENTRIES: u64 = 2;
 
-/// All trees after one commit. Their pages stay unchanged while this exists.
+/// All trees after one commit. Their pages stay unchanged while this `Committed` exists.
 pub(crate) struct Committed {
     pub file: Arc<DataFile>,
-    /// Keeps LMDB from reusing the pages. The transaction is never used; the lock only makes it shareable.
+    /// Keeps LMDB from reusing the pages. The transaction is never used; the mutex only makes it `Sync`.
     _pin: Mutex<RoTxn<'static, WithoutTls>>,
     pub meta: Meta,
-    /// The log has been applied at least up to here.
+    /// All log records below this position have been applied.
     pub watermark: Lsn,
     /// The page that holds the watermark.
     pub state_page: u64,
@@ -58,7 +58,7 @@ impl Committed {
             file.bytes(meta_offset, META_BYTES, length_bytes).and_then(|bytes| Meta::parse(bytes.first_chunk()?));
         let meta = meta.filter(|meta| meta.transaction == pin.id() as u64);
         let meta = meta.ok_or_else(|| file.corrupt(meta_offset, "the meta page of another commit"))?;
-        // The last pages may never have been written if they are free.
+        // The last pages may be free and never written, so the file may end before them.
         let end_bytes = meta.pages.saturating_mul(file.page_bytes as u64).min(length_bytes);
         let words = (end_bytes / file.page_bytes as u64).div_ceil(32) as usize;
         let mut committed = Self {
@@ -98,8 +98,8 @@ impl Committed {
         Ok(())
     }
 
-    /// This state's note for the manifest, for finding it unchanged at the next start: LMDB stores the roots of trees
-    /// without a checksum.
+    /// This state's note for the manifest. The next start compares the state with it, because LMDB stores the roots of
+    /// trees without a checksum.
     pub fn note(&self) -> Result<DocumentBuf> {
         let mut note = self.meta.note(self.file.length_bytes()?);
         note.append("watermark", self.watermark.0 as i64).append("treesChecksum", i64::from(self.trees_checksum()));
@@ -158,7 +158,7 @@ impl Committed {
         Ok(found)
     }
 
-    /// Runs a check, unless it was run on that page before.
+    /// Runs a check of a page, unless that check was done before.
     fn check_once(&self, page: u64, what: u64, check: impl FnOnce() -> Result<()>) -> Result<()> {
         // A page beyond the end was refused before this call.
         let Some(word) = self.checked.get((page / 32) as usize) else { return check() };
@@ -212,7 +212,7 @@ impl Committed {
         }
     }
 
-    /// Checks the pages on the way to a key. LMDB trusts all pages that it visits.
+    /// Checks the pages from the root to a key, before LMDB visits them: LMDB trusts all pages.
     pub fn check_way(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<()> {
         let Some(tree) = self.trees.get(&keyspace) else { return Ok(()) };
         let mut page = tree.root;
@@ -260,7 +260,7 @@ impl Committed {
     }
 }
 
-/// The keyspace of the tree with that name.
+/// The keyspace of the tree with that name; `None` if no keyspace's tree has such a name.
 fn keyspace_of(name: &[u8]) -> Option<KeyspaceId> {
     let name = std::str::from_utf8(name).ok().filter(|name| name.len() == 8)?;
     u32::from_str_radix(name, 16).ok().map(KeyspaceId)

@@ -1,7 +1,7 @@
 //! Copies the data file into an image, while writers run.
 //!
 //! A committed state pins its pages: LMDB writes over none of them while the state is held. The two meta pages are read
-//! while no thread writes, and the pages after them later, in any state of those that are free.
+//! while no thread writes, and the pages after them later. Free pages may have changed by then, which does no harm.
 
 use crate::committed::Committed;
 use crate::data_file::DataFile;
@@ -55,7 +55,7 @@ impl Copy {
             check()?;
             let step = &mut bytes[..(end - at).min(STEP_BYTES as u64) as usize];
             source.file.read_exact_at(step, at).map_err(|error| StorageError::io(&source.path, error))?;
-            // Holes stay holes.
+            // A step of zeros is not written, so holes stay holes.
             if step.iter().any(|byte| *byte != 0) {
                 self.file.write_all_at(step, at).map_err(|error| StorageError::io(&self.path, error))?;
             }

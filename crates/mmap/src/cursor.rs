@@ -26,7 +26,7 @@ fn next_slot(tree: &mut Option<TreeWalk>, committed: &Committed) -> Result<Optio
 pub(crate) struct MmapRecordCursor {
     keyspace: KeyspaceId,
     committed: Arc<Committed>,
-    /// `None` after its end.
+    /// The walk over the tree; `None` after its end.
     tree: Option<TreeWalk>,
     /// The tree's next entry.
     head: Option<(RecordId, Slot)>,
@@ -103,7 +103,7 @@ pub(crate) struct MmapKeyCursor {
     committed: Arc<Committed>,
     range: KeyRange,
     direction: Direction,
-    /// `None` after its end.
+    /// The walk over the tree; `None` after its end.
     tree: Option<TreeWalk>,
     head: Option<Head>,
     /// Long keys of the tree's present entry, all with one prefix.

@@ -17,13 +17,13 @@ use std::path::{Path, PathBuf};
 
 /// Maximum number of keyspaces that a process may write to: LMDB's table of handles has a fixed size, and opening a
 /// handle searches it. Handles are opened only for writing. Measured in a debug build on a busy machine: the checkpoint
-/// that made 10,000 keyspaces took 1.8 s, those that wrote to one of them 24 to 58 ms.
+/// that made 10,000 keyspaces took 1.8 s, and a checkpoint that wrote to one of them 24 to 58 ms.
 pub const KEYSPACES_MAX: u32 = 1 << 17;
 
 /// Maximum number of committed states, one for each checkpoint, that open views can pin at a time: the size of LMDB's
 /// table of readers.
 const READERS_MAX: u32 = 8192;
-/// A disk with less free space counts as full: LMDB writes no more than this at a time.
+/// A disk with fewer free bytes counts as full, because LMDB writes no more than this at a time.
 const FULL_BYTES: u64 = 1 << 20;
 /// Minimum size of a map; the engine does not start with less.
 const MAP_BYTES_MIN: u64 = 64 << 20;
@@ -106,8 +106,9 @@ impl DataFile {
         data_directory.join(DIRECTORY).join(FILE_NAME)
     }
 
-    /// Makes a SIGBUS in LMDB's own map end the process with a message too. LMDB does not tell where its map is, but it
-    /// lends the watermark's entry from it, which stands in page `page`, known to be intact.
+    /// Makes a SIGBUS in LMDB's own map end the process with a message too. LMDB does not tell where its map is, but
+    /// lends the watermark's entry from it. That entry is in page `page`, known to be intact, so its address tells
+    /// where the map begins.
     pub fn register_lmdb_map(&self, page: u64) -> Result<()> {
         let reading = self.env.read_txn().map_err(|error| self.error(error))?;
         let main: Option<Entries> = self.env.open_database(&reading, None).map_err(|error| self.error(error))?;
@@ -172,7 +173,7 @@ impl DataFile {
 fn create(data_directory: &Path) -> Result<()> {
     let directory = data_directory.join(NEW_DIRECTORY);
     create_as(data_directory, &directory).inspect_err(|_| {
-        // The engine may never be asked for again, so nothing is left behind.
+        // The engine may never be asked for again, so an unfinished file must not be left behind.
         let _ = files::remove_directory(&directory);
     })
 }
@@ -225,7 +226,7 @@ pub(crate) fn put_state(main: Entries, writing: &mut RwTxn<'_>, watermark: Lsn) 
     main.put(writing, STATE_NAME, &[&watermark[..], &checksum].concat())
 }
 
-/// Reads the watermark stored by [`put_state`].
+/// Reads the watermark stored by [`put_state`]; `None` if the entry is damaged.
 pub(crate) fn parse_state(value: &[u8]) -> Option<Lsn> {
     let (watermark, checksum) = value.split_first_chunk::<8>()?;
     let is_intact = bunko_checksum::crc32c(watermark).to_le_bytes() == checksum;

@@ -25,7 +25,7 @@ use std::sync::{Arc, Weak};
 /// The engine's name in `serverStatus` and the manifest.
 pub const NAME: &str = "mmap";
 
-/// With fewer free bytes, holes are punched only on request.
+/// With fewer free bytes on the disk, holes are punched only on request.
 const FREE_BYTES_MIN: u64 = 64 << 20;
 /// Maximum memory for memtables that have been written but are still in use by old views.
 const KEPT_MEMORY_BYTES_MAX: u64 = 1 << 30;
@@ -33,7 +33,7 @@ const KEPT_MEMORY_BYTES_MAX: u64 = 1 << 30;
 /// to the file in the filesystem.
 const RUN_PAGES_MIN: u64 = 16;
 
-/// If the last commit freed at least this many bytes, they are worth another commit.
+/// If the last commit freed at least this many bytes, another commit is made so that they can be given back.
 const FREED_LAST_BYTES_MIN: u64 = 1 << 20;
 /// Maximum number of keyspaces that may be added between two checkpoints.
 const HANDLES_SPARE: usize = 1 << 14;
@@ -70,8 +70,8 @@ pub struct MmapEngine {
     handles: AtomicUsize,
     /// Committed states that may still have views.
     pinned: Mutex<Vec<Weak<Committed>>>,
-    /// Written memtables that a reader may still hold. Freeing one takes tens of milliseconds, so readers must not do
-    /// it.
+    /// Written memtables that a reader may still hold. Freeing a memtable takes tens of milliseconds, so readers must
+    /// not free it.
     written: Mutex<Vec<Arc<Memtable>>>,
     counters: Mutex<Counters>,
 }
@@ -130,7 +130,7 @@ impl MmapEngine {
         self.handles.store(writer.handles(), Ordering::Relaxed);
         if outcome.is_err() {
             // Some of several transactions may have been committed. Readers still find all entries in the memtables
-            // first, and the next attempt takes no more disk for those that it overwrites.
+            // first, and the next attempt overwrites the committed ones without more disk.
             self.go_on_from_last(&[])?;
         }
         let written = outcome?;
@@ -272,11 +272,11 @@ impl Engine for MmapEngine {
         let started = self.file.clock.now();
         let mut writer = self.writer.lock();
         let state = self.state.load_full();
-        // There are several if an earlier checkpoint failed.
+        // There are several sealed memtables if an earlier checkpoint failed.
         let memtables: Vec<_> = state.sealed.iter().rev().cloned().collect();
         if !memtables.is_empty() {
             let bytes = memtables.iter().map(|memtable| memtable.bytes()).sum::<u64>();
-            // Leaves are half full at worst.
+            // Leaves are half full at worst, so entries take at most twice their bytes.
             let needed_bytes = state.committed.meta.pages * self.file.page_bytes as u64 + 2 * bytes;
             self.growth.reserve(&self.file, needed_bytes)?;
             self.write(&mut writer, &memtables, Lsn(self.marked.load(Ordering::Relaxed)))?;

@@ -14,7 +14,7 @@ use std::ops::{Bound, Range};
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-/// Longest time that one step may take.
+/// Longest time of one step of giving pages back.
 const STEP: Duration = Duration::from_millis(500);
 /// Number of meta pages, which come before the first page that LMDB uses.
 const META_PAGES: u64 = 2;
@@ -92,7 +92,7 @@ pub(crate) fn allocated_bytes(file: &DataFile) -> Result<u64> {
 
 /// Gives back pages that were freed before `before_transaction`, in runs of at least `run_pages_min` pages. Returns the
 /// bytes gained. No thread may be writing, and `before_transaction` must be no later than the last commit and every
-/// commit that a view reads: these are the pages that LMDB would reuse next.
+/// commit that a view reads: LMDB would reuse exactly those pages next.
 pub(crate) fn punch(committed: &Committed, before_transaction: u64, run_pages_min: u64) -> Result<u64> {
     let file = &committed.file;
     let page_bytes = file.page_bytes as u64;

@@ -88,7 +88,8 @@ impl Memtable {
                 self.put_record(keyspace, record, lsn, Some(Record { location, document }), views)
             }
             Effect::DeleteRecord { keyspace, record, .. } => self.put_record(keyspace, record, lsn, None, views),
-            // The key leads to the same record as before, and the record has its location.
+            // The key leads to the same record as before, and the record's own entry has the new location, so nothing
+            // is put.
             Effect::PutPrimaryKey { presence: Presence::Moved, .. } | Effect::CreateKeyspace { .. } => 0,
             Effect::PutKey { keyspace, key, record, .. } | Effect::PutPrimaryKey { keyspace, key, record, .. } => {
                 self.put_key(keyspace, key, lsn, Some(record), views)
@@ -132,12 +133,12 @@ impl Memtable {
         self.keys.with(keyspace, |keys| keys.get(&IndexKey::from(key), before))?
     }
 
-    /// A keyspace's records, for walking.
+    /// A keyspace's records, for walking; `None` if the memtable has none.
     pub fn records(&self, keyspace: KeyspaceId) -> Option<Arc<Records>> {
         self.records.get(keyspace)
     }
 
-    /// An index's keys, for walking.
+    /// An index's keys, for walking; `None` if the memtable has none.
     pub fn keys(&self, keyspace: KeyspaceId) -> Option<Arc<Keys>> {
         self.keys.get(keyspace)
     }

@@ -63,7 +63,7 @@ impl<K: Ord + Clone, V: Clone> Memory<K, V> {
         }
     }
 
-    /// The next key of any memtable.
+    /// The smallest next key of all memtables, or the largest in a backward walk; `None` at the end.
     fn first(&mut self) -> Option<K> {
         let keys = self.walks.iter_mut().filter_map(|walk| walk.peek().map(|(key, _)| key));
         match self.direction {

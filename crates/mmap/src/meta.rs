@@ -17,7 +17,7 @@ const FREE: usize = HEADER_BYTES + 24;
 const MAIN: usize = FREE + Tree::ENCODED_BYTES;
 const LAST_PAGE: usize = MAIN + Tree::ENCODED_BYTES;
 const TRANSACTION: usize = LAST_PAGE + 8;
-/// Number of bytes of a meta page that are in use.
+/// Number of bytes at the beginning of a meta page that are in use.
 pub(crate) const META_BYTES: usize = TRANSACTION + 8;
 
 /// The meta page of a committed state.
@@ -60,7 +60,7 @@ impl Meta {
     }
 }
 
-/// A number in a note.
+/// A number in a note; `None` if it is missing, negative or of another type.
 pub(crate) fn noted(note: DocumentRef<'_>, name: &str) -> Option<u64> {
     match note.get(name) {
         Some(ValueRef::Int64(number)) => u64::try_from(number).ok(),
@@ -72,7 +72,7 @@ pub(crate) fn noted(note: DocumentRef<'_>, name: &str) -> Option<u64> {
 pub(crate) fn check(path: &Path, note: Option<DocumentRef<'_>>) -> Result<()> {
     let file = files::open(path)?;
     let noted = |name| note.and_then(|note| noted(note, name));
-    // The file never gets shorter. A map of a shortened file would end the process when it is read beyond the end.
+    // The file never gets shorter, so a short one is damaged. A read beyond its end, in the map, would end the process.
     let length_bytes = file.metadata().map_err(|source| StorageError::io(path, source))?.len();
     if let Some(expected) = noted("fileBytes").filter(|expected| *expected > length_bytes) {
         return Err(corrupt(path, length_bytes, format!("ends, though it had {expected} bytes")));
@@ -83,7 +83,7 @@ pub(crate) fn check(path: &Path, note: Option<DocumentRef<'_>>) -> Result<()> {
         let is_sane = u64::from(meta.page_bytes) == page_bytes
             && page_bytes.is_power_of_two()
             && (512..=1 << 16).contains(&page_bytes)
-            // A commit writes the meta page of its transaction's parity.
+            // A commit writes meta page 0 or 1, by the parity of its transaction.
             && (meta.transaction % 2 == page || meta.transaction == 0);
         let is_as_noted =
             noted("transaction") != Some(meta.transaction) || noted("metaChecksum") == Some(u64::from(meta.checksum));

@@ -50,7 +50,7 @@ impl KeyOrder {
 /// The parsed page, or a description of the damage.
 pub(crate) type Parsed<T> = Result<T, &'static str>;
 
-/// The place of an entry.
+/// Place of an entry: page and index.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     pub page: u64,
@@ -128,7 +128,7 @@ impl<'m> Page<'m> {
     pub fn parse(bytes: &'m [u8], number: u64, kind: Kind) -> Parsed<Self> {
         header(bytes, number, kind)?;
         let (lower, upper) = (usize::from(u16_at(bytes, 12)), usize::from(u16_at(bytes, 14)));
-        // An upper bound of 64 KiB does not fit and is stored as zero.
+        // An upper bound of 64 KiB does not fit into 16 bits, and is stored as zero.
         let upper = if upper == 0 { bytes.len() } else { upper };
         if lower <= HEADER_BYTES || lower % 2 != 0 || lower > upper || upper > bytes.len() {
             return Err("a page whose bounds are not its own");
@@ -150,7 +150,7 @@ impl<'m> Page<'m> {
         Ok((at, header, key))
     }
 
-    /// A node's key; that of a branch's first node has no meaning.
+    /// A node's key; a branch's first node has a key without meaning.
     pub fn key(&self, index: usize) -> Parsed<&'m [u8]> {
         self.key_and_header(index).map(|(_, _, key)| key)
     }

@@ -10,7 +10,8 @@ use crate::writer::TRANSACTION_ENTRIES_MAX;
 use bunko_store::{Added, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Shorter runs of free pages may be too short for a document; at least half of a longer run can be used.
+/// Free runs shorter than this may be too short for a document, so they do not count; of a longer run at least half can
+/// be used.
 const RUN_PAGES_MIN: u64 = 64;
 /// A batch of at least this size may have a document for which no run is long enough.
 const LARGE_BYTES: u64 = RUN_PAGES_MIN / 2 * 4096;
@@ -55,7 +56,7 @@ impl Room {
         self.used.store(used, Ordering::Relaxed);
         let empty = free_pages::allocated_bytes(&committed.file)?.saturating_sub(used);
         let ahead = committed.file.length_bytes()?.saturating_sub(handed_out).min(empty);
-        // LMDB may use the holes first.
+        // LMDB may use the holes first, which takes disk for their blocks again.
         let holes = (free * page_bytes).saturating_sub(empty - ahead);
         let spare = |free_bytes: u64| ahead + free_bytes.saturating_sub(holes);
         self.spare.store(spare(long * page_bytes / 2), Ordering::Relaxed);
@@ -70,7 +71,7 @@ impl Room {
             return 0;
         }
         let bytes = waiting.bytes + 2 * added.bytes();
-        // Leaves are half full at worst. A value longer than a page takes whole pages, and an entry in a leaf.
+        // Leaves are half full at worst. A value longer than a page takes whole pages, and its entry in a leaf.
         let filled = (2 * bytes).min(bytes + 2 * changes * page_bytes);
         let is_short = bytes / changes <= page_bytes / 2;
         let spare = if is_short { &self.spare_for_short } else { &self.spare };
@@ -88,7 +89,7 @@ impl Room {
         let of = |part: &AtomicU64| part.load(Ordering::Relaxed);
         let free = if growth_bytes < LARGE_BYTES { of(&self.free) / 2 } else { 0 };
         let rewritten = self.rewritten(page_bytes, waiting.changes);
-        // Leaves are half full at worst.
+        // Leaves are half full at worst, and the batch counts twice, because another writer may ask at the same moment.
         let needed = 2 * (waiting.bytes + 2 * growth_bytes) + rewritten;
         needed + map_bytes / RESERVE_PART <= of(&self.untouched) + free
     }

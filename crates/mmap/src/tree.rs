@@ -4,7 +4,7 @@ use crate::page::{KeyOrder, u64_at};
 
 /// LMDB's flag for keys that are numbers.
 const INTEGER_KEYS: u16 = 8;
-/// LMDB's own limit.
+/// Maximum depth of a tree, which LMDB itself imposes.
 const DEPTH_MAX: u16 = 32;
 
 /// A tree's root and size; one for each keyspace.
@@ -41,7 +41,7 @@ impl Tree {
         })
     }
 
-    /// Number of all its pages.
+    /// Number of all pages of the tree.
     pub fn pages(&self) -> u64 {
         self.branch_pages.saturating_add(self.leaf_pages).saturating_add(self.overflow_pages)
     }

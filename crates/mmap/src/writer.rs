@@ -41,7 +41,7 @@ impl Writer {
     ///
     /// A large amount is written in several transactions, with the watermark in the last one only. A crash between two
     /// of them leaves entries that are newer than the watermark. The log replays all of these: each came from a
-    /// memtable that is newer than the last watermark, so its effect stands in the log after that.
+    /// memtable that is newer than the last watermark, so its effect stands in the log after that watermark.
     pub fn write(&mut self, committed: &Committed, memtables: &[Arc<Memtable>], watermark: Lsn) -> Result<Written> {
         // LMDB trusts the pages that it changes, and the list of pages that it may write over. Damage there would
         // spread, or end the process.
@@ -59,7 +59,7 @@ impl Writer {
 /// Writes in one or several transactions.
 struct Writing<'f> {
     file: &'f DataFile,
-    /// The state in the file before.
+    /// The state in the file before this write.
     committed: &'f Committed,
     handles: &'f mut FxHashMap<KeyspaceId, Entries>,
     /// Handles that the present transaction opened, which are lost if it is aborted.
@@ -125,8 +125,8 @@ impl<'f> Writing<'f> {
         dropped.iter().try_for_each(|keyspace| self.drop_keyspace(*keyspace))
     }
 
-    /// Writes a memtable's entries, except those of dropped keyspaces. Ids are never reused, so all of their entries
-    /// are older than the drop, whether it is in this memtable or a later one.
+    /// Writes a memtable's entries, except those of dropped keyspaces. Ids are never reused, so all entries of such a
+    /// keyspace are older than its drop, whether the drop is in this memtable or a later one.
     fn memtable(&mut self, memtable: &Memtable, dropped: &FxHashSet<KeyspaceId>) -> Result<()> {
         for (keyspace, records) in memtable.all_records() {
             if !dropped.contains(&keyspace) {
@@ -159,7 +159,7 @@ impl<'f> Writing<'f> {
 
     /// Gives a keyspace's pages back to LMDB.
     fn drop_keyspace(&mut self, keyspace: KeyspaceId) -> Result<()> {
-        // The handle is closed even if the transaction fails.
+        // Closes the handle even if the transaction fails.
         self.handles.remove(&keyspace);
         self.lmdb(|file, transaction| {
             let entries: Option<Entries> = file.env.open_database(transaction, Some(&name_of(keyspace)))?;
@@ -279,8 +279,8 @@ impl<'f> Writing<'f> {
         self.count(key.len())
     }
 
-    /// Checks the pages on the way to a key. Keys come in order: once one is beyond the tree's last key, all later ones
-    /// are.
+    /// Checks the pages on the way to a key. Keys come in order: once a key is beyond the tree's last key, so are all
+    /// later keys, and no page is checked any more.
     fn reach(&self, target: &mut OpenTree, key: &[u8]) -> Result<()> {
         if target.is_appending {
             return Ok(());
@@ -302,7 +302,7 @@ impl<'f> Writing<'f> {
 
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
-        // Handles that an aborted transaction opened are closed.
+        // LMDB closes the handles that an aborted transaction opened.
         for keyspace in self.opened.drain(..) {
             self.handles.remove(&keyspace);
         }

@@ -5,7 +5,7 @@ use bunko_bson::Writer;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 
-/// Archives that are remembered; the one that was silent for longest goes first.
+/// Maximum number of archives that are remembered; the archive that was silent for longest is forgotten first.
 const ARCHIVES_MAX: usize = 8;
 
 /// The last events, as far back as the start of the server.
@@ -16,14 +16,14 @@ pub struct BackupNotes(Mutex<Notes>);
 struct Notes {
     made_ms: Option<u64>,
     failed_ms: Option<u64>,
-    /// By the name of the archive: the time up to which it has all writes.
+    /// By the archive's name: the time up to which the archive has all writes.
     archives: BTreeMap<String, Archive>,
-    /// The term of the replica set in which the archives told of themselves.
+    /// The term of the replica set in which the archives reported.
     term: i64,
 }
 
 impl Notes {
-    /// Forgets the archives of earlier terms. They follow the set to its next primary, and tell that one.
+    /// Forgets the archives of earlier terms: they follow the set to its next primary, and report there.
     fn enter(&mut self, term: i64) {
         if self.term != term {
             self.term = term;
@@ -78,7 +78,8 @@ impl BackupNotes {
         let mut notes = self.0.lock();
         notes.enter(term);
         out.append("archives", notes.archives.len() as i64);
-        // The archive that is behind the most: one that has stopped without a word falls behind more and more.
+        // Shows the archive that is behind the most: an archive that has stopped without a word falls behind more and
+        // more.
         if let Some(complete_ms) = notes.archives.values().map(|archive| archive.complete_ms).min() {
             out.append("archiveLagMillis", now_ms.saturating_sub(complete_ms) as i64);
         }

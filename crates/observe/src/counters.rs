@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// More than the worker threads of the machines measured. A shard takes a few hundred bytes.
+/// More shards than the measured machines have worker threads. A shard takes a few hundred bytes.
 const SHARDS: usize = 32;
 
 /// Runs of one command.

@@ -21,15 +21,15 @@ pub struct Entry<'e> {
     pub database: &'e str,
     /// The namespace that is shown.
     pub namespace: String,
-    /// The command or the statement, without secrets.
+    /// The command or the statement, without its secrets.
     pub command: DocumentBuf,
-    /// Makes a copy of the command without its large fields, for log lines; `None` for a statement.
+    /// Copies the command without its large fields, for log lines; `None` for a statement.
     pub small_fields: Option<&'e dyn Fn() -> DocumentBuf>,
     /// The client, and its request.
     pub sender: Sender<'e>,
     /// The effects of the operation.
     pub observation: &'e Observation,
-    /// Its outcome.
+    /// Duration, failure and reply of the operation.
     pub outcome: Outcome<'e>,
     /// The locks that mongod would hold.
     pub locking: Locking,
@@ -39,9 +39,9 @@ pub struct Entry<'e> {
 
 /// The outcome of an operation.
 pub struct Outcome<'a> {
-    /// How long it ran.
+    /// How long the operation ran.
     pub elapsed: Duration,
-    /// Its failure, if it failed.
+    /// The operation's failure; `None` if it succeeded.
     pub failure: Option<&'a Failure>,
     /// Length of the reply in bytes; `None` for a statement, whose result is only a part of a reply.
     pub reply_bytes: Option<usize>,
@@ -65,6 +65,6 @@ pub struct Sender<'a> {
     pub request_bytes: usize,
     /// Time at which the operation ended, in milliseconds since 1970.
     pub ended_ms: i64,
-    /// Processor time of the whole command, if it was measured.
+    /// Processor time of the whole command; `None` if it was not measured.
     pub processor_time: Option<Duration>,
 }

@@ -1,6 +1,6 @@
-//! Counts and notes about operations: counters for `serverStatus` and `top`, the profiler, the lines of slow operations,
-//! the last lines of the log, and facts about the process and its machine. Commands report here what they did. This
-//! crate knows nothing of how commands run: an operation that ended is a [`entry::Entry`] with its
+//! Counts and notes about operations: counters for `serverStatus` and `top`, the profiler, the lines of slow
+//! operations, the last lines of the log, and facts about the process and its machine. Commands report here what they
+//! did. The crate knows nothing of how commands run: an operation that ended is an [`entry::Entry`] with its
 //! [`entry::Sender`].
 #![forbid(unsafe_code)]
 

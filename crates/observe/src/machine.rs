@@ -78,7 +78,7 @@ pub fn process_time() -> ProcessTime {
     ProcessTime { user: time(11), system: time(12) }
 }
 
-/// Processor time of the calling thread. It takes a system call.
+/// Processor time of the calling thread; takes a system call. `None` if the kernel gives an invalid time.
 pub fn thread_time() -> Option<Duration> {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Some(Duration::new(u64::try_from(time.tv_sec).ok()?, u32::try_from(time.tv_nsec).ok()?))
@@ -131,7 +131,7 @@ pub fn page_faults() -> u64 {
 }
 
 impl Machine {
-    /// Reads everything again on each call: callers are rare.
+    /// Reads everything from the kernel on each call, because calls are rare.
     pub fn read() -> Self {
         let memory_bytes = size_bytes(&text("/proc/meminfo"), "MemTotal");
         let cpu = text("/proc/cpuinfo");
@@ -170,7 +170,7 @@ fn numa_nodes() -> usize {
     names.filter(|name| name.strip_prefix("node").is_some_and(|number| number.parse::<u32>().is_ok())).count()
 }
 
-/// The memory limit of the control group, if there is one.
+/// The memory limit of the cgroup, version 2 or 1; `None` without a limit.
 fn control_group_limit() -> Option<u64> {
     ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
         .iter()

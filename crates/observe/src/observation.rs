@@ -18,23 +18,23 @@ pub struct Observation {
     pub examined: Option<Examined>,
     /// Documents in the reply's batch.
     pub returned: Option<u64>,
-    /// The cursor that the reply left open, or that was read.
+    /// The cursor that the reply left open, or that the command read.
     pub cursor: Option<i64>,
     /// Whether the cursor has no more documents.
     pub is_cursor_exhausted: bool,
     /// Counts of the writes.
     pub counts: WriteCounts,
-    /// The plan, if the command is recorded.
+    /// The plan; `None` if the command is not recorded.
     pub plan: Option<Box<PlanReport>>,
     /// A lookup by `_id` that needed no plan. It is shown as one stage.
     pub lookup: Option<IdLookup>,
-    /// The command that opened the cursor, if the command is recorded.
+    /// The command that opened the cursor; `None` if this command is not recorded.
     pub originating_command: Option<DocumentBuf>,
     /// Whether a stage spilled to disk.
     pub has_used_disk: bool,
 }
 
-/// Counts of a write. `None` is not shown.
+/// Counts of a write. A count that is `None` is not shown.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)]
 pub struct WriteCounts {

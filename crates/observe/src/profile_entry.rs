@@ -10,7 +10,7 @@ use bunko_request::truncated_command::shortened;
 
 /// Maximum number of bytes of a statement in a log line; mongod truncates attributes there.
 const LINE_COMMAND_BYTES_MAX: usize = 10 * 1024;
-/// Larger commands, in bytes, are shown as text, as in MongoDB.
+/// A command with more bytes is shown as text, as in MongoDB.
 const COMMAND_BYTES_MAX: usize = 50 * 1024;
 
 /// Names of figures that differ between `system.profile` and the log.
@@ -103,7 +103,7 @@ fn append_facts(facts: &mut DocumentBuf, entry: &Entry<'_>, names: &Names) {
     facts.append(names.duration, entry.outcome.elapsed.as_millis() as i32);
     if let Some(plan) = plan {
         facts.append("planSummary", plan.summary.as_str());
-        // With the stages, a log line would be many times as long.
+        // Log lines leave the stages out, because a line would be many times as long with them.
         if names.duration == PROFILE.duration {
             let stages = shown_statement(&entry.namespace, plan.stages.clone());
             facts.append("execStats", &stages);

@@ -36,9 +36,9 @@ pub struct Profiler {
     databases: RwLock<HashMap<Box<str>, Arc<DatabaseProfile>>>,
     /// The profile of databases for which no client has set one.
     default: RwLock<Arc<DatabaseProfile>>,
-    /// Whether any database has a level or a filter. Each operation reads it.
+    /// Whether any database has a level or a filter; kept as a flag, because each operation reads it.
     is_any_on: AtomicBool,
-    /// Held by the thread that drops a full uncapped collection.
+    /// Held by the thread that drops a full `system.profile` that is not capped.
     beginning_anew: Mutex<()>,
 }
 
@@ -63,7 +63,7 @@ pub fn make_profile(catalog: &Catalog, namespace: &Namespace) -> Result<()> {
 pub struct DatabaseProfile {
     /// The operations that are recorded.
     pub level: Level,
-    /// As given by the client, and as parsed.
+    /// The filter as the client gave it, and parsed.
     pub filter: Option<(DocumentBuf, Filter)>,
 }
 
@@ -80,7 +80,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The level for a number, as the command `profile` takes it.
+    /// The level for a number, as the command `profile` takes it; `None` for any other number.
     pub fn of_number(number: i64) -> Option<Self> {
         match number {
             0 => Some(Self::None),

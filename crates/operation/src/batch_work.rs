@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct BatchWork {
     /// Time from the begin of the command to its end.
     pub elapsed: Duration,
-    /// Processor time of the command's thread, if it was measured.
+    /// Processor time of the command's thread; `None` if it was not measured.
     pub processor_time: Option<Duration>,
     /// Keys and documents examined.
     pub examined: Examined,

@@ -19,11 +19,11 @@ use std::time::{Duration, Instant};
 /// Steps between two checks. A step takes about as long as reading an element of an array, so a check comes every few
 /// microseconds and costs a hundredth of them.
 const STEPS_PER_QUESTION: u32 = 512;
-/// Bytes of heap that the operation's thread may take between two checks, besides those of one step. Every thread may
+/// Bytes of heap that the operation's thread may take between two checks, besides those of one step. All threads may
 /// take as many at the same moment, before any of them is refused.
 const BYTES_PER_QUESTION: i64 = 256 * 1024;
 /// How long the operation waits, for a lock for example, before it checks again whether it must stop. Longer than most
-/// waits: an operation that asks again goes to the end of the queue.
+/// waits, because an operation that asks for the lock again goes to the end of the queue.
 const WAIT: Duration = Duration::from_millis(100);
 /// How long an operation that only reads works between two rests, while short requests wait for processors.
 const STINT: Duration = Duration::from_micros(700);
@@ -32,16 +32,17 @@ const STINT_OF_WRITES: Duration = Duration::from_micros(100);
 
 /// Reasons to stop an operation, other than its memory.
 pub trait Interruption: Send + Sync {
-    /// The failure to stop with, such as `Interrupted` or `MaxTimeMSExpired`. Called every few microseconds.
+    /// The failure to stop with, such as `Interrupted` or `MaxTimeMSExpired`; `None` to go on. Called every few
+    /// microseconds.
     fn reason(&self) -> Option<Failure>;
 
-    /// The clock of its deadlines, by which the operation also limits its waits.
+    /// The clock of the operation's deadlines, by which the operation also limits its waits.
     fn clock(&self) -> Clock {
         Clock::machine()
     }
 }
 
-/// The larger unit that an operation's writes belong to, such as a transaction. Its type is known to the writing crate.
+/// The larger unit that an operation's writes belong to, such as a transaction. The crate that writes knows its type.
 pub type UnitOfWork = dyn Any + Send + Sync;
 
 /// The interruption of the server's own operations, which never stops them.
@@ -71,7 +72,7 @@ pub struct OperationContext {
     unit: OnceLock<Arc<UnitOfWork>>,
     stages: StageLimits,
     may_use_disk: AtomicBool,
-    /// The collections that it created implicitly.
+    /// The collections that the operation created implicitly.
     created: Mutex<Vec<String>>,
     done: WorkCounters,
 }
@@ -91,7 +92,7 @@ impl OperationContext {
         Self::within(None, interruption, limits)
     }
 
-    /// As [`Self::new`], with the unit of work that its writes belong to, if there is one.
+    /// As [`Self::new`], with the unit of work that the operation's writes belong to, if there is one.
     pub fn within(
         unit: Option<Arc<UnitOfWork>>,
         interruption: Arc<dyn Interruption>,
@@ -134,13 +135,13 @@ impl OperationContext {
         std::mem::take(&mut self.created.lock())
     }
 
-    /// The clock that it measures time by.
+    /// The clock by which the operation measures time.
     #[inline]
     pub fn clock(&self) -> &Clock {
         &self.clock
     }
 
-    /// Counters of its work.
+    /// Counters of the operation's work.
     pub fn work_done(&self) -> &WorkCounters {
         &self.done
     }
@@ -155,7 +156,7 @@ impl OperationContext {
         let _ = self.unit.set(unit);
     }
 
-    /// The unit of work that its writes belong to, if any.
+    /// The unit of work that the operation's writes belong to; `None` if they belong to none.
     pub fn unit(&self) -> Option<&UnitOfWork> {
         self.unit.get().map(|unit| &**unit)
     }
@@ -173,7 +174,7 @@ impl OperationContext {
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         bits ^= bits >> 31;
-        // A double holds 53 bits.
+        // A double holds 53 bits exactly.
         (bits >> 11) as f64 / (1_u64 << 53) as f64
     }
 
@@ -187,23 +188,24 @@ impl OperationContext {
         turn.patience = Patience::at(run_on, began, &self.clock);
     }
 
-    /// Ends this thread's work. Memory that stays is counted for a later batch of the cursor, except
+    /// Ends this thread's work. Memory that the thread still holds counts for a later batch of the cursor, except
     /// `given_away_bytes`, such as a reply.
     pub fn leave(&self, given_away_bytes: usize) {
         self.turn.lock().memory.leave(given_away_bytes);
     }
 
-    /// Its cursor begins to wait for the client: its memory now counts for the share of idle cursors.
+    /// Notes that the operation's cursor begins to wait for the client: its memory now counts for the share of idle
+    /// cursors.
     pub fn rest(&self) {
         self.turn.lock().memory.rest();
     }
 
-    /// Its waiting cursor was closed.
+    /// Notes that the operation's waiting cursor was closed: its memory no longer counts for the share of idle cursors.
     pub fn end_rest(&self) {
         self.turn.lock().memory.end_rest();
     }
 
-    /// Bytes that it held when a thread last left it.
+    /// Bytes that the operation held when a thread last left it.
     pub fn kept_bytes(&self) -> u64 {
         self.turn.lock().memory.kept_bytes()
     }
@@ -216,12 +218,12 @@ impl OperationContext {
         turn.has_changed = true;
     }
 
-    /// Lets its writes skip validators: `bypassDocumentValidation`.
+    /// Lets the operation's writes skip validators: `bypassDocumentValidation`.
     pub fn bypass_validation(&self) {
         self.bypasses_validation.store(true, Ordering::Relaxed);
     }
 
-    /// Whether its writes skip validators.
+    /// Whether the operation's writes skip validators.
     pub fn bypasses_validation(&self) -> bool {
         self.bypasses_validation.load(Ordering::Relaxed)
     }
@@ -231,12 +233,12 @@ impl OperationContext {
         self.is_kept_from_writing.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it must not write to databases of users.
+    /// Whether the operation must not write to databases of users.
     pub fn is_kept_from_writing(&self) -> bool {
         self.is_kept_from_writing.load(Ordering::Relaxed)
     }
 
-    /// Bytes that one of its stages may hold in memory.
+    /// Bytes that one stage of the operation may hold in memory.
     pub fn stage_bytes_max(&self, gatherer: Gatherer) -> usize {
         usize::try_from(self.stages.bytes_max(gatherer)).unwrap_or(usize::MAX)
     }
@@ -249,22 +251,22 @@ impl OperationContext {
         if now >= bytes_max || self.scratch().is_none() { bytes_max } else { now }
     }
 
-    /// Sets whether its stages may spill to disk: `allowDiskUse`.
+    /// Sets whether stages may spill to disk: `allowDiskUse`.
     pub fn set_disk_use(&self, disk_use: DiskUse) {
         self.may_use_disk.store(disk_use == DiskUse::Allowed, Ordering::Relaxed);
     }
 
-    /// Whether its stages may spill to disk, if there is scratch space.
+    /// Whether stages may spill to disk, if there is scratch space.
     pub fn disk_use(&self) -> DiskUse {
         if self.may_use_disk.load(Ordering::Relaxed) { DiskUse::Allowed } else { DiskUse::Refused }
     }
 
-    /// Whether it may run scripts of clients.
+    /// Whether the operation may run scripts of clients.
     pub fn may_run_scripts(&self) -> bool {
         self.stages.scripting == Scripting::Allowed
     }
 
-    /// The host of its scripts; `None` if they run in this process.
+    /// The host of the operation's scripts; `None` if they run in this process.
     pub fn script_host(&self) -> Option<Arc<ScriptHost>> {
         self.stages.script_host.clone()
     }
@@ -291,33 +293,33 @@ impl OperationContext {
         if may_have_two { self.stages.helpers.take() } else { None }
     }
 
-    /// The operation for its second thread. It is interrupted together with this one; its memory counts for this
-    /// operation's own thread.
+    /// An operation for this one's second thread. Both are interrupted together; the memory of the second thread counts
+    /// for this operation's own thread.
     pub fn beside(&self) -> Arc<Self> {
         Self::new(Arc::clone(&self.interruption), MemoryLimits::none())
     }
 
-    /// The place of scratch files, if the operation may make any.
+    /// The place of scratch files; `None` if the operation may make none.
     pub fn scratch(&self) -> Option<&Arc<dyn ScratchSpace>> {
         self.stages.scratch.as_ref().filter(|_| self.disk_use() == DiskUse::Allowed)
     }
 
-    /// Whether it was sent to a thread of its own. Any result of this run is then void.
+    /// Whether the operation was sent to a thread of its own. Any result of this run is then void.
     pub fn was_too_long(&self) -> bool {
         self.turn.lock().was_too_long
     }
 
-    /// The thread that it works on now.
+    /// The kind of thread that the operation works on now.
     pub fn run_on(&self) -> RunOn {
         self.turn.lock().run_on
     }
 
-    /// The time when it is sent to a thread of its own, if it is. No wait may last longer.
+    /// The time when the operation is sent to a thread of its own; `None` if it may stay. No wait may last longer.
     pub fn patience_ends(&self) -> Option<Instant> {
         self.turn.lock().patience.end()
     }
 
-    /// Until when it may wait for another operation, for a lock for example, before it checks again.
+    /// Until when the operation may wait for another one, for a lock for example, before it checks again.
     /// # Errors
     /// As [`Self::check`].
     pub fn may_wait_until(&self) -> Result<Instant> {
@@ -333,7 +335,7 @@ impl OperationContext {
     pub fn work(&self, steps: usize) -> Result<()> {
         let left = self.steps_left.load(Ordering::Relaxed);
         let has_taken_little = bunko_heap::taken_bytes() < self.asks_at_bytes.load(Ordering::Relaxed);
-        // Only the operation's thread counts, so a plain store is enough.
+        // Only the operation's thread counts steps, so a plain store is enough.
         match u32::try_from(steps).ok().and_then(|steps| left.checked_sub(steps)) {
             Some(left) if has_taken_little => {
                 self.steps_left.store(left, Ordering::Relaxed);
@@ -363,7 +365,7 @@ impl OperationContext {
     }
 
     /// Checks now. The caller must hold no lock that short requests need: on its own thread, the operation may also
-    /// rest for a moment while those wait for processors.
+    /// rest for a moment while short requests wait for processors.
     /// # Errors
     /// Errors of the interruption; `ExceededMemoryLimit`; [`Failure::too_long`] on a thread that is not its own.
     pub fn check(&self) -> Result<()> {
@@ -373,7 +375,8 @@ impl OperationContext {
         Ok(())
     }
 
-    /// Checks without waiting for memory. Returns the kind of its thread, and whether it has changed something.
+    /// Checks without waiting for memory. Returns the kind of the operation's thread, and whether the operation has
+    /// changed something.
     fn ask(&self) -> Result<(RunOn, bool)> {
         self.ask_for(0, Waiting::Never)
     }
@@ -384,7 +387,7 @@ impl OperationContext {
         }
         let mut turn = self.turn.lock();
         self.asks_at_bytes.store(bunko_heap::taken_bytes() + BYTES_PER_QUESTION, Ordering::Relaxed);
-        // Other operations may wait for one that has changed something, so it must not wait.
+        // Other operations may wait for one that has changed something, so that one must not wait for memory.
         let can_wait = waiting == Waiting::Allowed && !turn.has_changed && self.unit.get().is_none();
         let allowance = turn.memory.check(more_bytes, can_wait);
         self.stage_bytes_now.store(turn.memory.stage_bytes_now(), Ordering::Relaxed);

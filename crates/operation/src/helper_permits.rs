@@ -15,14 +15,14 @@ impl Helpers {
         Arc::new(Self { free: AtomicUsize::new(count) })
     }
 
-    /// Leave for one thread, if there is one left.
+    /// Takes a permit for one thread; `None` if all are taken.
     pub fn take(self: &Arc<Self>) -> Option<HelperPermit> {
         let taken = self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |free| free.checked_sub(1));
         taken.is_ok().then(|| HelperPermit(Arc::clone(self)))
     }
 }
 
-/// Leave for one thread to help, until it is dropped.
+/// A permit for one thread to help; dropping it gives it back.
 #[derive(Debug)]
 pub struct HelperPermit(Arc<Helpers>);
 

@@ -17,19 +17,19 @@ const GRANT_PART: u64 = 16;
 const GRANT_BYTES_MAX: u64 = 32 << 20;
 /// Fraction of the budget that an operation may hold if it gets no grant because it cannot wait.
 const SMALL_PART: u64 = 64;
-/// Beyond that, an operation may hold at most this many times the memory left for all. So the largest are refused first
-/// and some memory stays for new operations.
+/// Beyond that, an operation may hold at most this many times the memory left for all. So the largest operations are
+/// refused first, and some memory stays for new ones.
 /// Source: Choudhury and Hahne, "Dynamic Queue Length Thresholds in a Shared Memory ATM Switch".
 const PARTS_OF_REST: u64 = 2;
 /// Memory limits of operations.
 #[derive(Clone, Debug)]
 pub struct MemoryLimits {
-    /// Of one operation, in bytes.
+    /// Limit of one operation, in bytes.
     pub operation_bytes_max: u64,
     /// The server's budget, shared with all other memory held for clients.
     pub server: Arc<ServerMemory>,
-    /// Bytes of the budget drawn for the operation before it began, and held by its connection until it ends: as much
-    /// of its memory is counted already.
+    /// Bytes of the budget that were drawn for the operation before it began, and that its connection holds until it
+    /// ends: the operation's memory counts only beyond them.
     pub prepaid_bytes: u64,
     /// Limits of its stages, and the place where they spill.
     pub stages: StageLimits,
@@ -57,14 +57,15 @@ pub(crate) struct HeldMemory {
     taken_before: i64,
     /// Bytes that the operation held when a thread left it, and bytes that other processes hold for it.
     kept: i64,
-    /// Bytes reported to the server: those beyond the bytes drawn for it.
+    /// Bytes reported to the server: those beyond the bytes drawn for the operation.
     told: i64,
-    /// Bytes that it holds while its cursor waits for the client. They count only for the share of idle cursors.
+    /// Bytes that the operation holds while its cursor waits for the client. They count only for the share of idle
+    /// cursors.
     idle: i64,
     /// The draw of an operation that holds much, kept while a thread works for it. Its memory counts against this draw
     /// first.
     grant: Option<Draw>,
-    /// Number of its other draws.
+    /// Number of the operation's other draws.
     draws: u32,
 }
 
@@ -97,14 +98,15 @@ impl HeldMemory {
         self.end_rest();
     }
 
-    /// Its cursor waits for the client until a thread enters again. No thread works for it.
+    /// Begins the wait of the operation's cursor for the client, until a thread enters again. No thread works for the
+    /// operation.
     pub fn rest(&mut self) {
         self.server.tell(-std::mem::take(&mut self.told));
         self.server.note_idle(self.kept - self.idle);
         self.idle = self.kept;
     }
 
-    /// Its cursor is closed: its memory is freed, or soon will be.
+    /// Notes that the cursor is closed: its memory is freed, or soon will be.
     pub fn end_rest(&mut self) {
         self.server.note_idle(-std::mem::take(&mut self.idle));
     }
@@ -114,7 +116,7 @@ impl HeldMemory {
         u64::try_from(self.kept).unwrap_or(0)
     }
 
-    /// Maximum number of bytes that a stage that can spill may gather: no limit while half of the budget is free.
+    /// Maximum number of bytes that a stage may gather if it can spill: no limit while half of the budget is free.
     pub fn stage_bytes_now(&self) -> u64 {
         let server = &self.server;
         let left = server.left();
@@ -123,7 +125,7 @@ impl HeldMemory {
 
     pub fn leave(&mut self, given_away_bytes: usize) {
         self.kept = (self.held() - given_away_bytes as i64).max(0);
-        // The connection gives back the bytes that it drew.
+        // The connection, not the operation, gives back the bytes that it drew.
         self.prepaid_bytes = 0;
         self.enter();
         self.tell(0);
@@ -136,7 +138,7 @@ impl HeldMemory {
 
     /// Draws bytes that the operation will hold.
     /// # Errors
-    /// `ExceededMemoryLimit` where there is no room, or where one operation would hold too much.
+    /// `ExceededMemoryLimit` if there is no room, or if one operation would hold too much.
     pub fn draw(&mut self, bytes: u64) -> Result<Draw> {
         self.check_own(self.held() as u64 + bytes)?;
         let draw = self.server.draw(bytes, Purpose::Work).ok_or_else(|| {
@@ -151,7 +153,7 @@ impl HeldMemory {
         Ok(draw)
     }
 
-    /// Notes a draw of its own.
+    /// Notes a draw that the operation has made itself.
     pub fn begin_draw(&mut self, draw: &Draw) {
         self.draws += 1;
         self.prepay(draw.bytes());
@@ -163,36 +165,36 @@ impl HeldMemory {
         self.end_prepaid(draw.bytes());
     }
 
-    /// Whether it may wait for memory. A waiting operation must hold no draw for work: operations before it in the
+    /// Whether the operation may wait for memory. It must hold no draw for work meanwhile: operations before it in the
     /// queue might wait for that draw.
     pub fn may_wait(&self) -> bool {
         self.draws == 0 && self.grant.is_none()
     }
 
-    /// Takes the grant that it needed to hold much.
+    /// Takes the grant that the operation needed to hold much.
     pub fn grant(&mut self, draw: Draw) {
         self.prepay(draw.bytes());
         self.grant = Some(draw);
         self.tell(0);
     }
 
-    /// Notes that bytes have been drawn for it.
+    /// Notes that bytes have been drawn for the operation.
     pub fn prepay(&mut self, bytes: u64) {
         self.prepaid_bytes += bytes;
     }
 
-    /// Notes that the bytes are given back.
+    /// Notes that bytes drawn for the operation are given back.
     pub fn end_prepaid(&mut self, bytes: u64) {
         self.prepaid_bytes = self.prepaid_bytes.saturating_sub(bytes);
         self.tell(0);
     }
 
-    /// Notes bytes that another process holds for it, which have already been reported to the server.
+    /// Notes bytes that another process holds for the operation, which have already been reported to the server.
     pub fn hold_elsewhere(&mut self, bytes: usize) {
         self.kept += bytes as i64;
     }
 
-    /// Notes that the process freed them. Called from any thread, also while none works for the operation.
+    /// Notes that the other process freed the bytes. Called from any thread, also while none works for the operation.
     pub fn let_go_elsewhere(&mut self, bytes: usize) {
         let bytes = bytes as i64;
         self.kept -= bytes;
@@ -205,7 +207,8 @@ impl HeldMemory {
         (self.kept + bunko_heap::taken_bytes() - self.taken_before).max(0)
     }
 
-    /// Reports its memory, plus `more` that it is about to take. Returns the memory held for all clients.
+    /// Reports the operation's memory to the server, plus `more` bytes that the operation is about to take. Returns the
+    /// memory held for all clients.
     fn tell(&mut self, more: i64) -> u64 {
         let told = (self.held() + more - self.prepaid_bytes as i64).max(0);
         let all = self.server.tell(told - self.told);
@@ -213,8 +216,9 @@ impl HeldMemory {
         all
     }
 
+    /// Checks that the operation would not hold more than its own limit.
     /// # Errors
-    /// `ExceededMemoryLimit` where one operation would hold too much.
+    /// `ExceededMemoryLimit` if one operation would hold too much.
     pub fn check_own(&self, held: u64) -> Result<()> {
         if held <= self.operation_bytes_max {
             return Ok(());
@@ -228,7 +232,7 @@ impl HeldMemory {
 
     /// Checks the operation's memory, plus `more_bytes` that count until the next check.
     /// # Errors
-    /// `ExceededMemoryLimit` where the operation, or all memory held for clients, exceeds a limit.
+    /// `ExceededMemoryLimit` if the operation, or all memory held for clients, exceeds a limit.
     pub fn check(&mut self, more_bytes: usize, can_wait: bool) -> Result<Allowance> {
         let more = i64::try_from(more_bytes).unwrap_or(i64::MAX / 8);
         let mut checked = self.check_own((self.held() + more) as u64);
@@ -246,14 +250,14 @@ impl HeldMemory {
             checked = self.check_told(more, all);
         }
         if checked.is_err() {
-            // The refused operation takes no more memory, so others get its grant.
+            // The refused operation takes no more memory, so its grant goes to others.
             let granted = self.grant.take().map_or(0, |grant| grant.bytes());
             self.end_prepaid(granted);
         }
         checked.map(|()| Allowance::Given)
     }
 
-    /// Whether it holds so little that it needs no grant.
+    /// Whether the operation holds so little that it needs no grant.
     fn is_free(&self) -> bool {
         self.told <= (self.server.bytes_max() / FREE_PART) as i64
     }
@@ -264,9 +268,9 @@ impl HeldMemory {
 
     /// Draws a grant for an operation that begins to hold much, if there is room now.
     /// # Errors
-    /// The bytes that it needs.
+    /// The number of bytes that the grant needs.
     fn draw_grant(&mut self, more: i64) -> std::result::Result<(), u64> {
-        // The draw covers the bytes that it is about to take, so they are not counted twice.
+        // The draw covers the bytes that the operation is about to take, so they are no longer reported beside it.
         self.tell(0);
         let needed = u64::try_from(more).unwrap_or(0).max(self.grant_bytes());
         let draw = self.server.draw(needed, Purpose::Grant).ok_or(needed)?;

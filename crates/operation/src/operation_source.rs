@@ -7,7 +7,7 @@ pub trait OperationSource {
     /// The operation, created by the first call.
     fn operation(&self) -> &OperationContext;
 
-    /// The unit of work that its writes belong to, if any.
+    /// The unit of work that the operation's writes belong to; `None` if they belong to none.
     fn unit(&self) -> Option<&UnitOfWork> {
         self.operation().unit()
     }

@@ -10,7 +10,8 @@ pub(crate) const SHARED: Duration = Duration::from_millis(1);
 /// other threads had the processor.
 pub(crate) const SPARE: Duration = Duration::from_millis(2);
 
-/// The kind of thread that an operation runs on. It leaves the first two with [`bunko_errors::Failure::too_long`].
+/// The kind of thread that an operation runs on. A failure [`bunko_errors::Failure::too_long`] makes it leave the first
+/// two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunOn {
     /// A thread that serves other connections: the operation must leave it soon.
@@ -34,7 +35,7 @@ pub(crate) enum Patience {
 }
 
 impl Patience {
-    /// The limit on such a thread, for an operation that started at `began`.
+    /// The limit on such a thread for an operation that started at `began`.
     pub(crate) fn at(run_on: RunOn, began: Instant, clock: &Clock) -> Self {
         match run_on {
             RunOn::SharedThread => Self::Until(began + SHARED),
@@ -61,7 +62,7 @@ impl Patience {
         }
     }
 
-    /// Until when it may wait for another operation, if there is a limit.
+    /// Until when the operation may wait for another one; `None` without a limit.
     pub(crate) fn end(&self) -> Option<Instant> {
         match *self {
             Self::Endless => None,

@@ -5,7 +5,7 @@ use std::io;
 
 /// Where scratch files are made.
 pub trait ScratchSpace: Send + Sync + fmt::Debug {
-    /// Makes an empty file. It is removed when it is dropped, and with the process at the latest.
+    /// Makes an empty file. The system removes it when it is dropped, and with the process at the latest.
     /// # Errors
     /// `StorageFull` if too little room is left; the system's errors.
     fn create(&self) -> io::Result<Box<dyn ScratchFile>>;

@@ -42,7 +42,7 @@ pub enum Purpose {
 const PARTS: u64 = 16;
 /// Part that idle cursors may hold, beside the budget.
 const IDLE_PART: u64 = 4;
-/// Above this part the budget is short: a batch, which can take less memory, takes less.
+/// Above this part of the budget, memory is short: batches, which can do with less, take less.
 const SHORT_PART: u64 = 11;
 /// Above this part the memory of replies is short.
 const SHORT_REPLIES_PART: u64 = 3;
@@ -71,7 +71,7 @@ impl Purpose {
     }
 
     /// The part that draws for this purpose get even if the budget is full up to their limit, in sixteenths. Many
-    /// operations that wait for grants hold a little each, and would otherwise wait for each other.
+    /// operations that wait for grants hold a little each, and without this part they would wait for each other.
     fn assured_part(self) -> u64 {
         if self == Self::Grant { 2 } else { 0 }
     }
@@ -107,7 +107,7 @@ pub struct ServerMemory {
 impl Default for ServerMemory {
     /// A budget without a limit.
     fn default() -> Self {
-        // Sums of a few of them still fit.
+        // A quarter of the largest number, so that sums of a few budgets still fit.
         Self::of(i64::MAX as u64 / 4)
     }
 }
@@ -203,8 +203,8 @@ impl ServerMemory {
         bytes.min(self.part(purpose.one_part()))
     }
 
-    /// Draws bytes; `None` if there is no room, or earlier draws wait for it. A draw beyond the limit of a single one
-    /// takes that limit.
+    /// Draws bytes; `None` if there is no room, or if earlier draws wait for it. A draw that exceeds the limit of a
+    /// single draw takes that limit.
     pub fn draw(self: &Arc<Self>, bytes: u64, purpose: Purpose) -> Option<Draw> {
         let bytes = self.bounded(bytes, purpose);
         let _queue = self.queue.lock();
@@ -239,7 +239,8 @@ impl ServerMemory {
         u64::try_from(all).unwrap_or(0)
     }
 
-    /// Takes bytes if the purpose has room. The caller holds the queue's lock, so that draws do not disturb each other.
+    /// Takes bytes if the purpose has room; returns whether it did. The caller holds the queue's lock, so that draws do
+    /// not disturb each other.
     fn take(&self, bytes: u64, purpose: Purpose) -> bool {
         let drawn = &self.drawn[purpose as usize];
         if drawn.load(Ordering::SeqCst) + bytes > self.own_limit(purpose) {
@@ -257,8 +258,8 @@ impl ServerMemory {
     }
 
     fn give_back(&self, bytes: u64, purpose: Purpose) {
-        // A draw that begins to wait is counted before it looks for room, and room is given back before waiting draws
-        // are looked for: so one of the two threads sees the other.
+        // A draw that begins to wait is counted before it looks for room, and room is given back before the thread
+        // looks for waiting draws. So one of the two threads sees the other.
         self.drawn[purpose as usize].fetch_sub(bytes, Ordering::SeqCst);
         self.held.fetch_sub(bytes as i64, Ordering::SeqCst);
         self.serve_where_needed();
@@ -301,7 +302,7 @@ impl Draw {
         Self { memory: Arc::clone(memory), purpose, bytes }
     }
 
-    /// Its bytes.
+    /// Number of bytes drawn.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -320,7 +321,7 @@ impl Draw {
         self.bytes += std::mem::take(&mut other.bytes);
     }
 
-    /// Changes its bytes: gives back the rest, or counts bytes that are already taken.
+    /// Changes the number of bytes drawn: gives back the rest, or counts bytes that are already taken.
     pub fn set(&mut self, bytes: u64) {
         match bytes.checked_sub(self.bytes) {
             Some(more) => return self.join(self.memory.count(more, self.purpose)),

@@ -30,7 +30,7 @@ pub enum Gatherer {
 }
 
 impl Gatherer {
-    /// All of them, in order.
+    /// All stages that gather, in order.
     pub const ALL: [Self; 8] = [
         Self::Sort,
         Self::Group,
@@ -64,7 +64,7 @@ pub struct StageLimits {
 /// Default number of threads per operation.
 pub const WORKERS_MAX: u32 = 2;
 
-/// The host of scripts. Its type is known to the crate of scripts.
+/// The host of scripts. Only the crate that runs scripts knows its type.
 pub type ScriptHost = dyn Any + Send + Sync;
 
 /// Whether scripts of clients are allowed.

@@ -15,15 +15,15 @@ pub struct WorkCounters {
 /// Work of an operation since the counters were taken last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkDone {
-    /// Keys that it put into indexes.
+    /// Keys that the operation put into indexes.
     pub keys_inserted: u64,
-    /// Keys that it took out of indexes.
+    /// Keys that the operation took out of indexes.
     pub keys_deleted: u64,
-    /// Index keys that its pipelines looked at.
+    /// Index keys that the operation's pipelines looked at.
     pub keys_examined: u64,
-    /// Documents that its pipelines looked at.
+    /// Documents that the operation's pipelines looked at.
     pub documents_examined: u64,
-    /// Whether a stage of it put anything on disk.
+    /// Whether a stage of the operation put anything on disk.
     pub has_used_disk: bool,
 }
 

@@ -24,7 +24,7 @@ impl EntryCount {
     /// As reading the log, and as `work`.
     pub fn count(&self, store: &Store, work: &mut dyn FnMut() -> Result<()>) -> Result<u64> {
         let Some(span) = store.history_span() else { return Ok(0) };
-        // The first part may have lost its beginning, and the last one grows.
+        // Neither the first part, which may have lost its beginning, nor the last one, which grows, can be remembered.
         let inner = span.start.0 / PART_BYTES + 1..span.end.0 / PART_BYTES;
         let mut counting = Counting { full: self.known().clone(), inner: inner.clone(), total: 0 };
         counting.full.retain(|part, _| inner.contains(part));

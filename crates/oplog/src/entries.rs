@@ -9,8 +9,9 @@ use bunko_store::{Direction, History, Lsn, Moment, StorageError, Store};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Reads the oplog: as it was when opened, from either end, or following it as it becomes durable. The entries are the
-/// same. Fails with `CappedPositionLost` if the log was dropped before it was read; it cannot be used after that.
+/// Reads the oplog: as it was when opened, from either end, or following it as it becomes durable. Both ways give the
+/// same entries. Fails with `CappedPositionLost` if the log was dropped before it was read; after that, the `Entries`
+/// cannot be used any more.
 pub struct Entries {
     log: Records,
     /// Entries of the current record that are not returned yet, the next one first.
@@ -34,7 +35,8 @@ impl Entries {
         Ok(history.map(|history| Self::new(Records::Present(history, direction))))
     }
 
-    /// Opens the oplog to follow it. The end it reaches is that of the durable log.
+    /// Opens the oplog from `from` on, to follow it. The end that a follower reaches is the end of the durable log.
+    /// Returns `None` if the store keeps no oplog.
     /// # Errors
     /// As reading the log.
     pub fn follow(store: &Arc<Store>, from: Timestamp) -> Result<Option<Self>> {

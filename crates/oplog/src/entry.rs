@@ -29,7 +29,7 @@ pub fn shown_term(term: Option<u64>) -> i64 {
 pub struct Entry {
     /// The entry as `local.oplog.rs` shows it.
     pub document: DocumentBuf,
-    /// Its `ts`; for an operation of a transaction, that of the commit.
+    /// The entry's `ts`; for an operation of a transaction, the `ts` of the commit.
     pub at: Timestamp,
     /// The number of the operation within its transaction, from 0; 0 outside transactions.
     pub number: u64,
@@ -64,11 +64,11 @@ pub struct Change<'h> {
     pub time_ms: u64,
     /// The document after the change; for a deletion, only its `_id`.
     pub document: DocumentRef<'h>,
-    /// `diff` of an update's entry, if it has one.
+    /// `diff` of an update's entry; `None` if the entry has the whole document.
     pub delta: Option<DocumentRef<'h>>,
     /// The document before the change, if its collection keeps that.
     pub before: Option<DocumentRef<'h>>,
-    /// Whether it is the insert of a copy of another collection's document.
+    /// Whether the change is the insert of a copy of another collection's document.
     pub is_copy: bool,
 }
 
@@ -153,7 +153,7 @@ pub(crate) fn tell(
                 teller.note(note, each)?;
             }
             Statement::Effect(effect) => teller.effect(effect, each)?,
-            // Records of retryable writes.
+            // Retryable writes remember values, which are no events.
             Statement::Remember { .. } | Statement::Forget { .. } => {}
         }
     }
@@ -257,9 +257,9 @@ impl<'a> Teller<'a> {
     }
 
     fn effect(&mut self, effect: Effect<'_>, each: &mut Each<'_>) -> Result<()> {
-        // Records before any collection's name are the catalog's own.
+        // Effects before any collection's name are on the catalog's own records.
         let Some((uuid, namespace, are_copies)) = self.collection else { return Ok(()) };
-        // Records of retryable writes are internal, too.
+        // Record stores of retryable writes are internal, too.
         let is_change = matches!(effect, Effect::PutRecord { .. } | Effect::DeleteRecord { .. });
         if effect.keyspace() == WRITE_HISTORIES || !is_change {
             return Ok(());
@@ -330,7 +330,7 @@ impl<'a> Committed<'a> {
             bytes: 0,
             first: 0,
             count: before as i64,
-            // Every part of the chain has one entry.
+            // Every part of the chain has one entry, at the part's first timestamp.
             previous: chained.and_then(|chained| chained.previous).filter(|_| before > 0).map(|part| part.timestamp(0)),
         }
     }
@@ -378,7 +378,7 @@ impl<'a> Committed<'a> {
 
     fn entry(&mut self, o: &DocumentBuf) -> Entry {
         let none = Timestamp { seconds: 0, increment: 0 };
-        // As MongoDB shows that there is no previous entry.
+        // As in MongoDB, a term of -1 says that there is no previous entry.
         let term = self.previous.map_or(NO_TERM, |_| self.term);
         let previous = DocumentBuf::new().with("ts", self.previous.unwrap_or(none)).with("t", term);
         let mut entry = self.with_session(DocumentBuf::new());

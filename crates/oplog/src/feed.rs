@@ -20,7 +20,7 @@ pub fn check_streams(store: &Store) -> Result<()> {
 }
 
 /// Reads the entries from some time on, each once it is durable. Fails with `CappedPositionLost` if the log was dropped
-/// before it was read; it cannot be used after that.
+/// before it was read; after that, the feed cannot be used any more.
 pub struct Feed {
     store: Arc<Store>,
     /// The end of the last record read.
@@ -31,7 +31,7 @@ pub struct Feed {
     history: Option<(History, Lsn)>,
     ahead: VecDeque<Entry>,
     seen: Timestamp,
-    /// Tells the feed when the log has nothing for it, if it follows only a part of the namespaces.
+    /// Tells the feed when the log has no wanted entries; `None` if the feed follows all namespaces.
     following: Option<Following>,
     telling: Telling,
 }
@@ -154,7 +154,7 @@ impl Feed {
         }
     }
 
-    /// Whether there is nothing for this feed yet. If so, it moves to the end of the durable log.
+    /// Whether the log has no wanted entry for this feed yet. If so, the feed moves to the end of the durable log.
     fn is_quiet(&mut self) -> bool {
         let Some(following) = &self.following else { return false };
         match self.store.quiet(following, self.position) {
@@ -168,12 +168,12 @@ impl Feed {
         }
     }
 
-    /// The place where it continues, once all entries were returned.
+    /// The place where the feed continues, once all entries were returned.
     pub fn position(&self) -> Lsn {
         self.position
     }
 
-    /// A place from which the last entry is read again, and perhaps some before it.
+    /// A place from which a feed reads the last entry again, and perhaps some before it.
     pub fn place_of_last(&self) -> Lsn {
         self.record
     }

@@ -22,53 +22,53 @@ pub struct CommandFacts {
     pub sequences: &'static [&'static str],
     /// The treatment of documents in a sequence that are not valid BSON.
     pub invalid_documents: InvalidDocuments,
-    /// The databases that it may run against.
+    /// The databases that the command may run against.
     pub databases: Databases,
-    /// How transactions may use it.
+    /// How transactions may use the command.
     pub transaction: TransactionUse,
-    /// Where it reads documents.
+    /// Where the command reads documents.
     pub reads: ReadsFrom,
-    /// The stored data that it changes.
+    /// The stored data that the command changes.
     pub changes: Changes,
-    /// The read concerns that it allows.
+    /// The read concerns that the command allows.
     pub read_concern: ReadConcernUse,
-    /// Whether it takes a write concern.
+    /// Whether the command takes a write concern.
     pub write_concern: WriteConcernUse,
-    /// Whether a client may send it again without its being done twice.
+    /// Whether a client may send the command again without its being done twice.
     pub retry: Retry,
-    /// Its place in the Stable API.
+    /// The command's place in the Stable API.
     pub stable_api: Stability,
-    /// Whether it waits for a turn while many long commands run.
+    /// Whether the command waits for a turn while many long commands run.
     pub queueing: Queueing,
-    /// Whether its messages may be compressed.
+    /// Whether the command's messages may be compressed.
     pub compression: Compression,
-    /// The fields that are hidden when it is shown.
+    /// The fields that are hidden when the command is shown.
     pub secrets: Secrets,
-    /// How `explain` treats it.
+    /// How `explain` treats the command.
     pub explain: Explanation,
-    /// Its entries in the profiler.
+    /// The command's entries in the profiler.
     pub profiling: Profiling,
-    /// Its class in `opLatencies`.
+    /// The command's class in `opLatencies`.
     pub class: OperationClass,
-    /// Its kind in `top` and `currentOp`.
+    /// The command's kind in `top` and `currentOp`.
     pub usage: UsageKind,
-    /// Its counter in `opcounters`.
+    /// The command's counter in `opcounters`.
     pub opcounter: Opcounter,
     /// Whether the server's default time limit for reads applies.
     pub time_limit: TimeLimit,
-    /// Whether its expressions see a cluster time on a standalone server.
+    /// Whether the command's expressions see a cluster time on a standalone server.
     pub own_time: OwnTime,
-    /// Whether it may use the oplog and the collections of sessions, which are not stored.
+    /// Whether the command may use the oplog and the collections of sessions, which are not stored.
     pub unstored: UnstoredUse,
-    /// Whether it may carry `encryptionInformation`.
+    /// Whether the command may carry `encryptionInformation`.
     pub encryption: EncryptionUse,
-    /// Whether the failpoint `failCommand` applies to it.
+    /// Whether the failpoint `failCommand` applies to the command.
     pub fail_point: FailPointUse,
-    /// Whether it builds indexes, whose progress `currentOp` then shows.
+    /// Whether the command builds indexes, whose progress `currentOp` then shows.
     pub index_build: IndexBuildUse,
-    /// The fields of its query shape; empty if it has no shape.
+    /// The fields of the command's query shape; empty if it has no shape.
     pub query_shape: &'static [(&'static str, ShapePart)],
-    /// Whether operators can make settings for its shapes.
+    /// Whether operators can make settings for the shapes of the command.
     pub query_settings: SettingsUse,
 }
 
@@ -113,12 +113,12 @@ impl CommandFacts {
         self.changes.is_certain() || self.changes.is_asked_for(body)
     }
 
-    /// Whether its queries have a shape, by which statistics are gathered.
+    /// Whether the command's queries have a shape, by which statistics are gathered.
     pub fn has_query_shape(&self) -> bool {
         !self.query_shape.is_empty()
     }
 
-    /// Whether an operator can make settings for the shapes of its queries.
+    /// Whether an operator can make settings for the shapes of the command's queries.
     pub fn takes_query_settings(&self) -> bool {
         self.query_settings == SettingsUse::ByShape
     }
@@ -135,9 +135,9 @@ pub const ANY_FIELDS: &[Field] = &[field("*", Kind::Own)];
 /// Whether operators can make settings for the shapes of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingsUse {
-    /// There are no settings for it.
+    /// There are no settings for the command.
     None,
-    /// Settings belong to its query shape.
+    /// Settings belong to the command's query shape.
     ByShape,
 }
 
@@ -160,13 +160,13 @@ impl Databases {
         matches!(self, Self::AdminOfTests | Self::AnyOfTests)
     }
 
-    /// Whether it runs only against `admin`.
+    /// Whether the command runs only against `admin`.
     pub fn is_admin_only(self) -> bool {
         matches!(self, Self::Admin | Self::AdminOfTests)
     }
 }
 
-/// The treatment of documents in a sequence that are not valid BSON.
+/// How the command treats documents in a sequence that are not valid BSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvalidDocuments {
     /// The whole command is refused.
@@ -201,7 +201,7 @@ impl TransactionUse {
 /// Where a command reads documents. Reads end when their client disconnects; other commands continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadsFrom {
-    /// Nowhere, or only to change them.
+    /// Nowhere, or only in order to change the documents.
     Nothing,
     /// In the collection that its first value names.
     Collection,
@@ -248,7 +248,7 @@ pub enum ReadConcernUse {
     NoSnapshot,
     /// All levels of the explained command, except `snapshot` on a member of a set.
     OfExplained,
-    /// All levels, without effect: the cursor keeps the one that it was opened with.
+    /// All levels, without effect: the cursor keeps the level that it was opened with.
     KeptByCursor,
 }
 
@@ -323,8 +323,8 @@ pub enum Compression {
 pub enum Secrets {
     /// None of the command's known fields.
     None,
-    /// These fields. An unknown field may be one of them, mistyped, so it is hidden if the command has a list of
-    /// fields. All other fields are searched for names of secrets.
+    /// These fields. Unknown fields are hidden too if the command has a list of fields, because an unknown field may be
+    /// a mistyped secret. All other fields are searched for names of secrets.
     Fields(&'static [&'static str]),
     /// Fields with the name of a secret, at any depth: the command takes settings or documents of many kinds.
     Named,
@@ -398,7 +398,7 @@ pub enum TimeLimit {
 pub enum OwnTime {
     /// Expressions do not see the time.
     Hidden,
-    /// Expressions see the time, because the command may update by pipelines.
+    /// Expressions see the server's own time, because the command may update by pipelines.
     Shown,
 }
 
@@ -431,7 +431,7 @@ pub enum EncryptionUse {
 pub enum FailPointUse {
     /// The failpoint applies.
     Applies,
-    /// The failpoint does not apply, so that a failpoint can always be switched off.
+    /// The failpoint does not apply to the command, so that a failpoint can always be switched off.
     Exempt,
 }
 

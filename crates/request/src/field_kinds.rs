@@ -13,7 +13,7 @@ use bunko_errors::{Failure, Result};
 pub struct Field {
     /// The field's name.
     pub name: &'static str,
-    /// The values that it allows.
+    /// The values that the field allows.
     pub kind: Kind,
 }
 
@@ -60,7 +60,7 @@ pub enum Kind {
     Uuid,
     /// A timestamp.
     Timestamp,
-    /// An index by its name or its keys, not null.
+    /// An index, given by its name or its keys, not null.
     Hint,
     /// A value of one of the listed types, not null.
     OneOf(&'static [Type]),
@@ -149,7 +149,7 @@ impl Field {
 }
 
 impl Kind {
-    /// Whether it allows every value of a type, so that the value need not be decoded.
+    /// Whether the kind allows every value of a type, so that the value need not be decoded.
     #[inline]
     fn takes_all_of(self, of: Type) -> bool {
         match self {

@@ -44,11 +44,11 @@ struct FieldOffset {
 
 /// The result of looking up a field.
 enum FieldLookup {
-    /// The walk recorded only known fields, and this is none: the body must be searched.
+    /// The walk recorded only known fields, and this field is not among them: the body must be searched.
     Unknown,
-    /// The body lacks it.
+    /// The body lacks the field.
     Missing,
-    /// The body has it, but its offset was not kept.
+    /// The body has the field, but its offset was not kept.
     Somewhere,
     At(usize),
 }
@@ -124,8 +124,8 @@ impl<'a> Fields<'a> {
         Self { command, body, met: None, message: None }
     }
 
-    /// The fields of a body that has been walked. Fields that it lacks, as it lacks most options, are known without
-    /// another walk.
+    /// The fields of a body that has been walked. The walk tells which known fields the body lacks, so no lookup
+    /// searches it for them.
     pub fn of_walked(command: &'static str, body: DocumentRef<'a>, met: FieldSet) -> Self {
         Self { command, body, met: Some(met), message: None }
     }
@@ -136,12 +136,12 @@ impl<'a> Fields<'a> {
         Self { message, ..self }
     }
 
-    /// A field of the command. Null counts as missing, as in MongoDB's parsers.
+    /// A field of the command; `None` if it is missing or null, as in MongoDB's parsers.
     pub fn field(&self, name: &str) -> Option<ValueRef<'a>> {
         self.value(name).filter(|value| !value.is_nullish())
     }
 
-    /// A field of the command, including null.
+    /// A field of the command, null included; `None` if it is missing.
     pub fn value(&self, name: &str) -> Option<ValueRef<'a>> {
         match self.met.as_ref().map_or(FieldLookup::Unknown, |met| met.find(name)) {
             FieldLookup::Missing => None,
@@ -163,14 +163,14 @@ impl<'a> Fields<'a> {
         )
     }
 
-    /// A field that must be a document.
+    /// A field that must be a document; `None` if it is missing or null.
     pub fn document(&self, name: &str) -> Result<Option<DocumentRef<'a>>> {
         self.field(name)
             .map(|value| value.as_document().ok_or_else(|| self.mismatch(name, value, "type 'object'")))
             .transpose()
     }
 
-    /// A field that must be an array.
+    /// A field that must be an array; `None` if it is missing or null.
     pub fn array(&self, name: &str) -> Result<Option<ArrayRef<'a>>> {
         self.field(name)
             .map(|value| value.as_array().ok_or_else(|| self.mismatch(name, value, "type 'array'")))
@@ -185,7 +185,7 @@ impl<'a> Fields<'a> {
             return Ok(sequence.documents.clone().collect());
         }
         let array = self.array(name)?.ok_or_else(|| self.missing(name))?;
-        // Most commands have one.
+        // Most commands have one document.
         let mut documents = Vec::with_capacity(1);
         for (index, value) in elements(array) {
             let document = value.as_document();
@@ -209,7 +209,7 @@ impl<'a> Fields<'a> {
         elements(array).map(text).collect()
     }
 
-    /// A field that must be a string.
+    /// A field that must be a string; `None` if it is missing or null.
     pub fn string(&self, name: &str) -> Result<Option<&'a str>> {
         self.field(name)
             .map(|value| value.as_str().ok_or_else(|| self.mismatch(name, value, "type 'string'")))
@@ -241,7 +241,7 @@ impl<'a> Fields<'a> {
         self.field(name).is_some_and(truth)
     }
 
-    /// A number, converted by [`number::clamp_to_i64`].
+    /// A number, converted by [`number::clamp_to_i64`]; `None` if the field is missing or null.
     pub fn integer(&self, name: &str) -> Result<Option<i64>> {
         self.field(name)
             .map(|value| {
@@ -251,7 +251,7 @@ impl<'a> Fields<'a> {
             .transpose()
     }
 
-    /// An integer that is not negative.
+    /// An integer that is not negative; `None` if the field is missing or null.
     pub fn size(&self, name: &str) -> Result<Option<u64>> {
         self.integer(name)?
             .map(|number| {
@@ -321,7 +321,7 @@ mod tests {
         for name in ["hint", "limit"] {
             assert!(walked.field(name).is_none() && any.field(name).is_none(), "{name}");
         }
-        // The walk did not record these names.
+        // The walk did not record these names, so the body is searched.
         assert!(walked.field("other").is_some() && walked.field("find").is_some());
     }
 }

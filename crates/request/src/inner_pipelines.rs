@@ -3,7 +3,7 @@
 use bunko_bson::{ArrayRef, ValueRef};
 use bunko_stages::{Inner, Stage};
 
-/// The pipelines inside a stage's specification, whatever its other fields.
+/// Finds the pipelines inside a stage's specification, whether its other fields are valid or not.
 pub fn pipelines_in<'a>(entry: &Stage, specification: ValueRef<'a>) -> impl Iterator<Item = ArrayRef<'a>> {
     let inner = entry.inner;
     let fields = specification.as_document().into_iter().flatten();

@@ -19,7 +19,7 @@ pub const OF_ALL_COMMANDS: &[&str] = &[
 const FROM_ROUTER: &str = "fromRouter";
 const NEEDS_MERGE: &str = "needsMerge";
 
-/// Whether the command has an internal field of this name. Refuses the field, unless its value says that no other
+/// Whether the command has an internal field of this name. Refuses the field, unless its value shows that no other
 /// server sent the command.
 /// # Errors
 /// `CommandNotSupported`; `FailedToParse` for `needsMerge` without `fromRouter`.

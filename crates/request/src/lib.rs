@@ -1,5 +1,5 @@
 //! A command as it was received (the document and its sequences, its fields by name, the kind of value that each may
-//! hold), and the facts about a command that its entry states. It knows nothing of how commands run.
+//! hold), and the facts about a command that its entry states. The crate knows nothing of how commands run.
 
 pub mod client_metadata;
 pub mod counted_as;

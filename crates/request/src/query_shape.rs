@@ -9,7 +9,7 @@ pub enum ShapePart {
     Expressions,
     /// As a filter.
     Filter,
-    /// By its truth.
+    /// By whether it counts as true.
     Flag,
     /// As a pipeline.
     Pipeline,

@@ -7,7 +7,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 
 const MODES: &[&str] = &["primary", "primaryPreferred", "secondary", "secondaryPreferred", "nearest"];
 
-/// The smallest staleness, in seconds. 0 means no limit.
+/// The smallest `maxStalenessSeconds`. 0 is allowed too and means no limit.
 const STALENESS_SECONDS_MIN: f64 = 90.0;
 
 /// Checks a read preference.

@@ -10,7 +10,7 @@ pub struct Request<'a> {
     pub database: &'a str,
     /// The command document.
     pub body: DocumentRef<'a>,
-    /// The OP_MSG with its document sequences, if the command came as one.
+    /// The OP_MSG with its document sequences; `None` if the command came as an OP_QUERY.
     pub message: Option<&'a Message<'a>>,
     /// The first field of `body`, read once because many callers need it.
     first: Option<Element<'a>>,
@@ -22,12 +22,12 @@ impl<'a> Request<'a> {
         Self { database, body, message, first: body.first() }
     }
 
-    /// The command's name as it was sent; empty where there is none.
+    /// The command's name as the client sent it; empty if the body is empty.
     pub fn name(&self) -> &'a str {
         self.first.map_or("", |first| first.name)
     }
 
-    /// The command's first value; null where there is none.
+    /// The command's first value; null if the body is empty.
     pub fn argument(&self) -> ValueRef<'a> {
         self.first.map_or(ValueRef::Null, |first| first.value)
     }
@@ -41,7 +41,7 @@ impl<'a> Request<'a> {
         in_body.chain(in_sequence).filter_map(|info| info.get("ns").and_then(ValueRef::as_str))
     }
 
-    /// The documents of an array field that came as a sequence.
+    /// The documents of an array field that came as a document sequence; `None` if there is none for the field.
     pub fn sequence(&self, field: &str) -> Option<&'a Sequence<'a>> {
         self.message.and_then(|message| message.sequence(field))
     }

@@ -41,8 +41,8 @@ pub fn shown_text(value: ValueRef<'_>) -> String {
     }
 }
 
-/// Appends a field. It is hidden if it has the name of a secret and is not `is_known`; otherwise the fields inside it
-/// are checked by their names.
+/// Appends a field. The field is hidden if it has the name of a secret and is not `is_known`; otherwise the fields
+/// inside it are checked by their names.
 pub fn append_without_named(shown: &mut DocumentBuf, field: &Element<'_>, is_known: bool) {
     if !is_known && is_secret(field.name, field.value) {
         shown.append(field.name, HIDDEN);
@@ -76,7 +76,7 @@ pub fn append_without_named(shown: &mut DocumentBuf, field: &Element<'_>, is_kno
 /// Whether a field holds a secret, judged by its name and the type of its value.
 fn is_secret(name: &str, value: ValueRef<'_>) -> bool {
     match value {
-        // For example `digestPassword`.
+        // A boolean holds no secret, for example `digestPassword`.
         ValueRef::Boolean(_) => false,
         ValueRef::Document(pattern) if name == "key" && is_key_pattern(pattern) => false,
         _ => names_secret(name),

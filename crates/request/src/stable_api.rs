@@ -8,9 +8,10 @@ use bunko_bson::{ArrayRef, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_stages::ApiUse;
 
-/// The field with the UUID that a client expects a collection to have. It is not in version 1, for any command.
+/// The field with the UUID that a client expects a collection to have. In version 1 of the Stable API no command has
+/// it.
 pub const COLLECTION_UUID: &str = "collectionUUID";
-/// Index options that are not in version 1.
+/// Index options that are not in version 1 of the Stable API.
 /// Source: MongoDB manual, "Stable API".
 const INDEX_OPTIONS_OUTSIDE: &[&str] = &["background", "bucketSize", "sparse", "storageEngine"];
 

@@ -26,7 +26,7 @@ pub fn shortened(command: DocumentRef<'_>, bytes_max: usize) -> DocumentBuf {
     truncated
 }
 
-/// Appends the document; `None` once the text is full.
+/// Appends the document as text; `None` once the text has more than `bytes_max` bytes.
 fn append_document(text: &mut String, document: DocumentRef<'_>, bytes_max: usize) -> Option<()> {
     text.push('{');
     for (position, field) in document.iter().enumerate() {
@@ -54,7 +54,7 @@ fn append_value(text: &mut String, value: ValueRef<'_>, bytes_max: usize) -> Opt
             let end = (0..=STRING_BYTES_MAX).rev().find(|end| string.is_char_boundary(*end)).unwrap_or_default();
             text.extend(["\"", &string[..end], ELLIPSIS, "\""]);
         }
-        // Writing into a string cannot fail.
+        // Writing into a string cannot fail, so the result is dropped.
         other => drop(write!(text, "{}", ValueText(other))),
     }
     (text.len() <= bytes_max).then_some(())

@@ -8,15 +8,15 @@ use bunko_errors::{ErrorCode, Failure, Result};
 /// The members of a set that must have a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Replicas {
-    /// The one that takes the write.
+    /// The member that takes the write.
     #[default]
     Own,
     /// Enough members that no election takes the write back.
     Majority,
-    /// So many data members.
+    /// That many members with data.
     Members(u8),
-    /// Members with so many distinct values of each of some tags, which the request names, or which it names by a mode of the
-    /// configuration.
+    /// Members with so many distinct values of each of some tags. The request names the tags, or a mode of the
+    /// configuration that stands for them.
     Tagged,
 }
 
@@ -51,7 +51,7 @@ impl WriteConcern {
                 "j" | "fsync" => concern.is_journaled |= fields.boolean(element.name, false)?,
                 "wtimeout" => concern.timeout_ms = timeout_of(element.value)?,
                 "provenance" => check_provenance(&fields)?,
-                // The driver mgo.v2 sends this field.
+                // Ignored: the driver mgo.v2 sends this field.
                 "getLastError" => {}
                 other => return Err(Failure::unknown_field(format_args!("WriteConcernOptions.{other}"))),
             }
@@ -113,8 +113,8 @@ impl WriteConcern {
     }
 }
 
-/// The write concern as repeated in the error that says it was not met. Only clients can set one that a single node
-/// cannot meet: defaults are checked when they are set.
+/// The write concern as repeated in the error that says it was not met. Only a client can set a concern that a single
+/// node cannot meet, because defaults are checked when they are set.
 /// Source: MongoDB manual, "WriteResult", `writeConcernError.errInfo.writeConcern`.
 pub fn as_used(given: DocumentRef<'_>) -> DocumentBuf {
     let mut used = DocumentBuf::new();

@@ -22,7 +22,7 @@ const FETCHED_BYTES: usize = 128;
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
     prefix: u64,
-    /// Chunk and offset.
+    /// Number of the chunk (upper 32 bits) and offset in it.
     place: u64,
 }
 
@@ -84,8 +84,8 @@ impl Arena {
         (key, &rest[..length(4)])
     }
 
-    /// The record at a position of the order, for readers that go through all: sorted records are scattered over the
-    /// chunks, so later ones are prefetched.
+    /// The record at a position of the order, `None` after the last, for readers that go through all: sorted records
+    /// are scattered over the chunks, so later ones are prefetched.
     #[inline]
     pub fn in_order(&self, position: usize) -> Option<(&[u8], &[u8])> {
         if let Some(soon) = self.entries.get(position + FETCHED_AHEAD) {

@@ -6,6 +6,9 @@
 //! several places of one file at once. All of them write blocks of records, compressed with lz4, to files of the
 //! operation's scratch space, which go when their owner does.
 //!
+//! **Limit:** a [`Sorter`] or [`Spool`] asks `OperationContext::stage_bytes_now` after each record and writes its
+//! records to a file when they take more memory; an operation without scratch space fails there.
+//!
 //! **Invariant:** records are read back in the order in which they were written, however much memory there was.
 //! **Invariant:** no length in a file is believed before it is checked against the bytes that are there.
 //! **Invariant:** a scratch file has no name, so it goes with its operation or its process, however these end.

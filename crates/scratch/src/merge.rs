@@ -18,7 +18,7 @@ pub(crate) struct Runs {
 }
 
 struct Run {
-    /// How often its records were merged.
+    /// How often the run's records were merged.
     level: u32,
     file: RecordFile,
 }
@@ -48,7 +48,7 @@ impl Runs {
 
     fn merge_into_one(&mut self, runs: &[Run], wanted: u64, operation: &OperationContext) -> Result<RecordFile> {
         let mut merge = Merge::new(runs.iter().map(|run| run.file.reader()).collect(), operation)?;
-        // There was room for scratch files when the runs were written.
+        // The runs are in scratch files, so the operation has scratch space and `else` is never taken.
         let Some(mut writer) = RecordWriter::create(operation)? else { return Ok(runs[0].file.clone()) };
         let mut written = 0;
         while written < wanted
@@ -62,7 +62,7 @@ impl Runs {
         Ok(file)
     }
 
-    /// All of them as one.
+    /// Merges all runs into one ordered reader.
     pub fn merged(&self, operation: &OperationContext) -> Result<Merge> {
         Merge::new(self.runs.iter().map(|run| run.file.reader()).collect(), operation)
     }
@@ -71,7 +71,7 @@ impl Runs {
 /// Merges the records of several files. Records with equal keys come in the order of their files.
 pub(crate) struct Merge {
     sources: Vec<Source>,
-    /// Whose record was lent last.
+    /// Index of the source whose record was lent last; that source moves on at the next call.
     lent: Option<usize>,
 }
 
@@ -107,7 +107,7 @@ impl Merge {
         Ok(Self { sources, lent: None })
     }
 
-    /// The next record, lent until the next call.
+    /// The next record, lent until the next call; `None` at the end.
     pub fn next(&mut self, operation: &OperationContext) -> Result<Option<(&[u8], &[u8])>> {
         if let Some(lent) = self.lent.take()
             && !self.sources[lent].advance(operation)?
@@ -115,7 +115,7 @@ impl Merge {
             self.sources.remove(lent);
         }
         operation.work(1)?;
-        // There are few: a look at each is no slower than a heap that is kept in order.
+        // There are few sources: comparing all of them is no slower than keeping a heap in order.
         let least = self
             .sources
             .iter()

@@ -45,7 +45,7 @@ impl Partitions {
         Ok(true)
     }
 
-    /// The records by partition, and their statistics.
+    /// Ends all files. Returns a reader for each partition, `None` for one without records, and the statistics.
     /// # Errors
     /// As [`Self::add`].
     pub fn finish(self) -> Result<([Option<RecordReader>; PARTITIONS], Spilled)> {

@@ -121,7 +121,7 @@ pub struct Lent {
 }
 
 impl Lent {
-    /// Its key and its value.
+    /// The key and the value of the record.
     pub fn record(&self) -> (&[u8], &[u8]) {
         // The record was checked when the block was unpacked.
         record_at(&self.block.bytes, self.start).unwrap_or_default()

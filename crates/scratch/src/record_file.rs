@@ -131,7 +131,7 @@ impl RecordFile {
         }
         block.packed.resize(packed_bytes, 0);
         self.file.read_at(body, &mut block.packed).map_err(|error| io_failure(&error))?;
-        // lz4 expands a byte to at most 255.
+        // lz4 expands a byte to at most 255, so a longer length is damage and nothing is allocated for it.
         if bytes > packed_bytes.saturating_mul(255) {
             return Err(damaged());
         }
@@ -145,7 +145,7 @@ impl RecordFile {
     }
 }
 
-/// The key and the value of the record at an offset in its block.
+/// The key and the value of the record at an offset in its block; `None` if its lengths exceed the block.
 pub(crate) fn record_at(block: &[u8], at: usize) -> Option<(&[u8], &[u8])> {
     let (key_bytes, rest) = block.get(at..)?.split_first_chunk()?;
     let (value_bytes, rest) = rest.split_first_chunk()?;
@@ -182,7 +182,7 @@ pub struct RecordReader {
 }
 
 impl RecordReader {
-    /// The key and the value of the next record, valid until the next call.
+    /// The key and the value of the next record, valid until the next call; `None` at the end.
     /// # Errors
     /// Errors of files and of counting work.
     #[allow(clippy::should_implement_trait, reason = "what is lent until the next call cannot be an iterator's item")]

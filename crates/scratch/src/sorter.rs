@@ -104,7 +104,7 @@ impl Sorter {
 
     fn relieve(&mut self, bytes_max: usize, operation: &OperationContext) -> Result<()> {
         self.drop_unwanted(operation)?;
-        // Spilling short runs would create too many runs.
+        // Less than half of the memory is used: spilling would leave a short run, and many of them.
         if self.records.held_bytes() <= bytes_max / 2 {
             return Ok(());
         }
@@ -171,7 +171,7 @@ enum Order {
 }
 
 impl Sorted {
-    /// The key and the value of the next record, valid until the next call.
+    /// The key and the value of the next record, valid until the next call; `None` at the end.
     /// # Errors
     /// Errors of files and of counting work.
     #[allow(clippy::should_implement_trait, reason = "what is lent until the next call cannot be an iterator's item")]

@@ -9,9 +9,9 @@ pub struct Spilled {
     pub spills: u64,
     /// Records written.
     pub records: u64,
-    /// Their bytes in memory.
+    /// Bytes of these records in memory.
     pub bytes: u64,
-    /// Their bytes in files.
+    /// Bytes of these records in files, after compression.
     pub stored_bytes: u64,
 }
 

@@ -22,7 +22,7 @@ impl Spool {
         Self { records: Arena::default(), file: None, places: Vec::new(), gatherer, stage }
     }
 
-    /// Its memory, in bytes.
+    /// Memory that the spool takes, in bytes.
     pub fn held_bytes(&self) -> usize {
         self.records.held_bytes() + self.places.len() * size_of::<RecordPlace>()
     }
@@ -83,7 +83,7 @@ enum Held {
 }
 
 impl SpoolReader {
-    /// The next value, valid until the next call.
+    /// The next value, valid until the next call; `None` at the end.
     /// # Errors
     /// Errors of files and of counting work.
     #[allow(clippy::should_implement_trait, reason = "what is lent until the next call cannot be an iterator's item")]

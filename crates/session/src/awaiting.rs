@@ -5,7 +5,8 @@
 //! as the same operation.
 //!
 //! The first bell belongs to the awaited thing: a capped collection's bell rings after an insert, a drop and a rename;
-//! a change stream's rings after a sync; the first statement of a transaction that met a conflict waits for its turn.
+//! a change stream's bell after a sync; the bell of a statement that met a conflict, the first of its transaction, when
+//! its turn comes.
 //! The second bell belongs to the operation, and rings when the operation is killed. So a wait holds no thread and no
 //! snapshot.
 
@@ -22,7 +23,7 @@ use std::time::Instant;
 pub struct Await {
     /// Rings when the awaited thing may have happened.
     pub news: Listening,
-    /// Rings when the command must stop: it or its cursor was killed, or the server is shutting down.
+    /// Rings when the command must stop: the command or its cursor was killed, or the server is shutting down.
     pub stop: Listening,
     /// When the wait ends without news, and the command replies without results.
     pub until: Instant,
@@ -30,8 +31,8 @@ pub struct Await {
     pub turn: Option<Turn>,
 }
 
-/// Progress of a monitor's `hello`, which runs before and after its wait, and again for each reply that follows
-/// unasked:
+/// Progress of a monitor's `hello`, which runs before and after its wait, and again for each further reply that the
+/// server sends without a request:
 ///
 /// ```text
 ///   New ──────────► waits ──► Waited: replies ──► Follows ──► waits, ...
@@ -67,7 +68,7 @@ pub struct Parked {
 
 /// The cursor of a waiting `getMore`. Other commands find it in use.
 pub struct ParkedCursor {
-    /// Its id.
+    /// The cursor's id.
     pub id: i64,
     /// The cursor.
     pub cursor: Box<OpenCursor>,

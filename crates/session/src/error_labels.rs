@@ -14,7 +14,7 @@ const RETRYABLE_WRITE: &str = "RetryableWriteError";
 const RESUMABLE: &str = "ResumableChangeStreamError";
 const NOT_RESUMABLE: &str = "NonResumableChangeStreamError";
 
-/// Errors after which another server, or this one a little later, may succeed.
+/// Errors after which the same request may succeed at another server, or at this one a little later.
 /// Source: MongoDB's specification of retryable writes for drivers, "Determining Retryable Errors".
 const ELSEWHERE: [i32; 12] = [
     6,     // HostUnreachable

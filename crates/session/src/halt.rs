@@ -10,7 +10,8 @@ pub enum Halt {
     Failed(Failure),
     /// The command would take too long on its thread; nothing has been done yet.
     TooLong,
-    /// The command has no reply yet. Run it again after the wait, and no other command of the connection before that.
+    /// The command has no reply yet. The connection runs it again after the wait, and runs no other command before
+    /// that.
     Awaits(Box<Await>),
     /// The connection must be closed without a reply, because a failpoint asks for it.
     ClosesConnection,

@@ -33,7 +33,7 @@ pub struct WriteLock {
 #[derive(Debug, Default)]
 struct LockState {
     is_closing: bool,
-    /// How often it has been taken.
+    /// How often the lock has been taken.
     count: u64,
     files: Option<StillFiles>,
 }
@@ -44,8 +44,8 @@ impl WriteLock {
         self.is_closed.load(Ordering::SeqCst)
     }
 
-    /// Takes the lock once more. The first time, it waits within `patience` for running writes to end, then makes
-    /// everything durable. `is_one_writing` says whether one still runs. Returns how often the lock is held.
+    /// Takes the lock once more. The first time, waits within `patience` for running writes to end, then makes
+    /// everything durable. `is_one_writing` says whether a write still runs. Returns how often the lock is held.
     /// # Errors
     /// `LockTimeout` if a write does not end in time; errors of interruption and of the checkpoint.
     pub fn lock(
@@ -63,7 +63,8 @@ impl WriteLock {
         }
         if state.count == 0 {
             state.is_closing = true;
-            // Sequentially consistent, so that the thread that deletes expired documents sees this or is seen deleting.
+            // Sequentially consistent, so that the thread that deletes expired documents either sees the lock closed,
+            // or is itself seen deleting.
             self.is_closed.store(true, Ordering::SeqCst);
             drop(state);
             let closed = close(operation, deadline, catalog, is_one_writing);

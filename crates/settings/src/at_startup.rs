@@ -13,8 +13,8 @@ pub fn parameters_of_startup() -> impl Iterator<Item = &'static str> {
     PARAMETERS.iter().filter(can_be_set).map(|parameter| parameter.name)
 }
 
-/// Sets a parameter before the first client connects. A string is parsed as a value of the parameter's own type, as on a
-/// command line.
+/// Sets a parameter before the first client connects. A string is parsed as a value of the parameter's own type, as
+/// from a command line.
 /// # Errors
 /// As `setParameter`.
 pub fn set_at_startup(owners: &dyn Owners, name: &str, value: ValueRef<'_>) -> Result<()> {

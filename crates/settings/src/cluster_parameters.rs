@@ -24,7 +24,7 @@ pub const AUDIT_CONFIG: &str = "auditConfig";
 
 /// A parameter: a document with fixed fields.
 pub struct ClusterParameter {
-    /// Its name.
+    /// The parameter's name.
     pub name: &'static str,
     fields: &'static [Field],
 }
@@ -114,7 +114,7 @@ pub fn apply(parameters: &Parameters, name: &str, value: DocumentRef<'_>) {
     }
 }
 
-/// The parameter of that name.
+/// The parameter of that name; `None` if there is none.
 pub fn find(name: &str) -> Option<&'static ClusterParameter> {
     PARAMETERS.iter().find(|parameter| parameter.name == name)
 }
@@ -139,7 +139,7 @@ impl ClusterParameter {
         Ok(parsed)
     }
 
-    /// Whether MongoDB parses it as one of several documents, none of which may be empty.
+    /// Whether MongoDB parses the parameter as a choice among several documents, none of which may be empty.
     pub fn is_choice(&self) -> bool {
         matches!(self.fields, [Field { kind: Kind::PreAndPostImages, .. }])
     }

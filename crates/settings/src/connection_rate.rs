@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// The rate at which new connections are accepted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ConnectionRate {
-    /// Sustained rate.
+    /// Sustained rate, in connections per second.
     pub per_second: f64,
     /// Connections that may come at once after a pause, in seconds of the sustained rate.
     pub burst_seconds: f64,

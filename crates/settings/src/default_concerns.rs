@@ -10,11 +10,11 @@ use bunko_request::write_concern::Replicas;
 use parking_lot::{Mutex, MutexGuard};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
-/// The database that keeps them.
+/// The database that keeps the default concerns.
 pub const DATABASE: &str = "config";
-/// The collection that keeps them.
+/// The collection that keeps the default concerns.
 pub const COLLECTION: &str = "settings";
-/// The `_id` of the document that keeps them.
+/// The `_id` of the document that keeps the default concerns.
 pub const NAME: &str = "ReadWriteConcernDefaults";
 
 /// The two defaults, as they were set. A default that was not set has an implied value.
@@ -23,7 +23,7 @@ pub struct DefaultConcerns {
     set: Mutex<Option<Set>>,
     /// Held during a change, from reading the present defaults until the new ones are stored and applied.
     changing: Mutex<()>,
-    /// Whether writes wait for the disk. In a set of one member, that is what majority means.
+    /// Whether writes wait for the disk. In a set of one member, the write concern `majority` means just that.
     is_journaled: AtomicBool,
     /// The `w` that was set, as a byte: [`IMPLIED`], [`MAJORITY`], [`TAGGED`] or a number of members.
     w: AtomicU8,
@@ -44,9 +44,9 @@ pub struct Changing<'d> {
 /// The defaults that were set.
 #[derive(Clone, Debug)]
 pub struct Set {
-    /// `{level: ...}`, if a level was set.
+    /// `{level: ...}`; `None` if no level was set.
     pub read: Option<DocumentBuf>,
-    /// With `w` and `wtimeout`, if it was set.
+    /// The write concern with `w` and `wtimeout`; `None` if none was set.
     pub write: Option<DocumentBuf>,
     /// When the defaults were set.
     pub time: Timestamp,
@@ -128,7 +128,7 @@ impl DefaultConcerns {
 }
 
 impl Changing<'_> {
-    /// The defaults before the change.
+    /// The defaults before the change; `None` if none were set.
     pub fn before(&self) -> Option<Set> {
         self.defaults.set()
     }
@@ -154,7 +154,7 @@ impl Set {
         Self { read: concern("defaultReadConcern"), write: concern("defaultWriteConcern"), time, wall_clock_ms }
     }
 
-    /// Whether reads see what a majority has.
+    /// Whether reads that name no concern see what a majority of the members has.
     pub fn is_majority_read(&self) -> bool {
         let level = self.read.as_ref().and_then(|read| read.as_ref().get("level")).and_then(ValueRef::as_str);
         level == Some("majority")

@@ -1,5 +1,5 @@
-//! The feature compatibility version: the release to which a server may be downgraded with its data. Here it is only
-//! displayed, since files have versions of their own.
+//! The feature compatibility version: the release to which a server may be downgraded with its data. Bunko only
+//! displays it, because its files have versions of their own.
 
 use crate::stored::find_stored;
 use bunko_bson::DocumentBuf;
@@ -7,9 +7,9 @@ use bunko_catalog::Catalog;
 use bunko_errors::Result;
 use bunko_query::write::version_document::{ID, VERSIONS};
 
-/// The database that keeps it.
+/// The database that keeps the version.
 pub const DATABASE: &str = "admin";
-/// The collection that keeps it, as in `MongoDB`.
+/// The collection that keeps the version, as in `MongoDB`.
 pub const COLLECTION: &str = "system.version";
 
 /// The version that was set last.

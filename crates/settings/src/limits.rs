@@ -13,8 +13,8 @@ pub const OPERATION_WORKERS: &str = "operationWorkersMax";
 
 /// Maximum memory that the changes of one transaction may take, in bytes.
 pub const TRANSACTION_MEMORY: &str = "transactionMemoryLimitBytes";
-/// Allowed values. With a lower limit, transactions could hardly write; a larger transaction would block all other
-/// writers for long when it commits.
+/// Allowed values of the limit. With a lower one, transactions could hardly write; with a higher one, a large
+/// transaction would block all other writers for long when it commits.
 pub const TRANSACTION_MEMORY_BYTES: RangeInclusive<i64> = 1 << 20..=16 << 30;
 
 /// Maximum memory that the tables of all vector indexes may take, in bytes.

@@ -50,7 +50,7 @@ const COMPONENTS: &[&str] = &[
     "queryStats",
 ];
 
-/// The level of a component that has the level of the component that contains it.
+/// Stands for no level of its own: the component has the level of the component that contains it.
 const INHERITED: i32 = -1;
 
 /// The levels.
@@ -59,7 +59,7 @@ pub struct LogVerbosity {
     level: AtomicI32,
     /// Levels of components that have their own.
     own: Mutex<BTreeMap<&'static str, i32>>,
-    /// Whether every command is logged. Each command reads it.
+    /// Whether every command is logged; kept as a flag, because each command reads it.
     logs_all_commands: AtomicBool,
 }
 

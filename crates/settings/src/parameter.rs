@@ -12,20 +12,20 @@ type Write = fn(&dyn Owners, ValueRef<'_>) -> Result<()>;
 
 /// One parameter.
 pub struct Parameter {
-    /// Its name.
+    /// The parameter's name.
     pub name: &'static str,
-    /// Returns its value.
+    /// Returns the parameter's value.
     pub read: Read,
-    /// Sets the parameter, if it can be set now.
+    /// Sets the parameter; `None` if it cannot be set while the server runs.
     pub write: Option<Write>,
-    /// Whether `MongoDB` sets it when it starts.
+    /// Whether `MongoDB` sets the parameter when it starts.
     pub at_startup: bool,
-    /// Sets it if it can be set only when the server starts.
+    /// Sets the parameter when the server starts; `None` if it can be set at any time or never.
     pub begin: Option<Write>,
 }
 
 impl Parameter {
-    /// Makes a parameter whose value is the same whatever is set.
+    /// Makes a parameter whose value does not change.
     pub(crate) const fn fixed(name: &'static str, read: Read) -> Self {
         Self { name, read, write: None, at_startup: false, begin: None }
     }

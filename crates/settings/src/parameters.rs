@@ -36,7 +36,7 @@ pub struct Parameters {
     pub(crate) is_quiet: AtomicBool,
     /// Whether writers are slowed down while the commit point is far behind.
     pub(crate) controls_flow: AtomicBool,
-    /// How far it may be behind, in seconds.
+    /// How far the commit point may be behind, in seconds.
     pub(crate) target_lag_s: AtomicU32,
     /// Whether queries with conditions may not read all documents.
     pub(crate) refuses_scans: AtomicBool,
@@ -55,7 +55,7 @@ pub struct Parameters {
     /// Whether expired documents are deleted, and the seconds between passes.
     pub(crate) deletes_expired: AtomicBool,
     pub(crate) expiry_sleep_s: AtomicI64,
-    /// Which queries are counted for `$queryStats`.
+    /// The limits on the queries that are counted for `$queryStats`.
     pub query_statistics: QueryStatisticsLimits,
     /// Log verbosity by component.
     pub verbosity: LogVerbosity,
@@ -91,7 +91,7 @@ impl Parameters {
         Duration::from_millis(self.cursor_timeout_ms.load(Ordering::Relaxed).unsigned_abs())
     }
 
-    /// Maximum number of bytes of deleted data that are kept only for cursors, if the parameter is set.
+    /// Maximum number of bytes of deleted data that are kept only for cursors; `None` if engines decide.
     pub fn kept_for_cursors_max(&self) -> Option<u64> {
         let megabytes = self.kept_for_cursors_max_mb.load(Ordering::Relaxed);
         u64::try_from(megabytes).ok().filter(|megabytes| *megabytes > 0).map(|megabytes| megabytes << 20)
@@ -113,13 +113,13 @@ impl Parameters {
         self.transaction_lifetime_s.store(seconds.into(), Ordering::Relaxed);
     }
 
-    /// Time limit of reads without `maxTimeMS`.
+    /// Time limit of reads without `maxTimeMS`; `None` for no limit.
     pub fn default_read_time(&self) -> Option<Duration> {
         let milliseconds = self.default_read_time_ms.load(Ordering::Relaxed);
         u64::try_from(milliseconds).ok().filter(|limit| *limit > 0).map(Duration::from_millis)
     }
 
-    /// Sets that limit from the cluster parameter `defaultMaxTimeMS`.
+    /// Sets the time limit of reads without `maxTimeMS` from the cluster parameter `defaultMaxTimeMS`.
     pub fn set_default_read_time(&self, parameter: DocumentRef<'_>) {
         let milliseconds = parameter.get("readOperations").and_then(number::clamp_to_i64).unwrap_or(0);
         self.default_read_time_ms.store(milliseconds, Ordering::Relaxed);

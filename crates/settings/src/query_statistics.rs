@@ -10,7 +10,7 @@ const HUNDREDTHS_MAX: f64 = 25.0;
 /// Which queries are counted, and the memory for their statistics.
 #[derive(Debug)]
 pub struct QueryStatisticsLimits {
-    /// Whether any query is counted. Each query reads it.
+    /// Whether any query is counted; kept as a flag, because each query reads it.
     is_on: AtomicBool,
     /// Queries that were not counted because of the rate.
     refused: AtomicU64,
@@ -23,13 +23,13 @@ pub struct QueryStatisticsLimits {
 struct Chosen {
     /// Maximum number of queries that are counted each second; none is counted at 0, and all at -1.
     per_second: i32,
-    /// The fraction of queries that is counted. Above 0 it replaces the rate.
+    /// The fraction of queries that is counted. If it is above 0, the rate has no effect.
     fraction: f64,
     second: i64,
     counted: i32,
 }
 
-/// The memory, as the administrator gave it.
+/// The size of the memory, as the administrator gave it.
 #[derive(Clone, Debug)]
 struct CacheSize {
     text: String,
@@ -39,7 +39,7 @@ struct CacheSize {
 #[derive(Clone, Copy, Debug)]
 enum Size {
     Bytes(u64),
-    /// Of the memory budget.
+    /// A part of the memory budget, in hundredths.
     Hundredths(f64),
 }
 
@@ -104,7 +104,7 @@ impl QueryStatisticsLimits {
         self.change(|chosen| chosen.per_second = per_second);
     }
 
-    /// The fraction of queries that is counted. Above 0 it replaces the rate.
+    /// The fraction of queries that is counted. If it is above 0, the rate has no effect.
     pub(crate) fn fraction(&self) -> f64 {
         self.chosen.lock().fraction
     }
@@ -114,12 +114,12 @@ impl QueryStatisticsLimits {
         self.change(|chosen| chosen.fraction = fraction);
     }
 
-    /// The memory, as the administrator gave it.
+    /// The size of the memory, as the administrator gave it.
     pub(crate) fn cache_size(&self) -> String {
         self.size.lock().text.clone()
     }
 
-    /// Sets the memory to a size such as `100MB` or `1%`, or says what is wrong with the text.
+    /// Sets the size of the memory, such as `100MB` or `1%`. The error says what is wrong with the text.
     pub(crate) fn set_cache_size(&self, text: &str) -> Result<(), &'static str> {
         *self.size.lock() = CacheSize { parsed: parse_size(text)?, text: text.to_owned() };
         Ok(())

@@ -1,5 +1,5 @@
 //! The table of server parameters, for `getParameter` and `setParameter`. A parameter that can be set has its effect.
-//! Other parameters show the server's value, or MongoDB's where nothing in this server depends on it.
+//! The other parameters show the server's value, or MongoDB's if nothing in this server depends on it.
 
 use crate::feature_compatibility;
 use crate::limits::{

@@ -20,7 +20,7 @@ const REASON: &str = "userWritesBlockReason";
 /// Why writes are blocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The client gave none.
+    /// The client gave no reason.
     Unspecified,
     /// The data are being migrated to another cluster.
     ClusterToClusterMigrationInProgress,
@@ -35,7 +35,7 @@ impl Reason {
         (Self::DiskUseThresholdExceeded, "DiskUseThresholdExceeded"),
     ];
 
-    /// The reason of that name.
+    /// The reason of that name; `None` if there is none.
     pub fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(_, other)| *other == name).map(|(reason, _)| reason)
     }
@@ -70,7 +70,7 @@ impl UserWriteBlock {
     /// The stored block. A document without a known reason counts as `Unspecified`.
     pub fn kept(catalog: &Catalog) -> Self {
         let block = Self::default();
-        // If this document cannot be read, nothing else can be read either.
+        // If this document cannot be read, no command can read anything either, so the failure is ignored here.
         let kept = find_stored(catalog, DATABASE, COLLECTION, ID).ok().flatten();
         block.set(kept.as_ref().and_then(|kept| reason_of(kept.as_ref())));
         block
@@ -82,7 +82,7 @@ impl UserWriteBlock {
         Reason::ALL.get(place).map(|(reason, _)| *reason)
     }
 
-    /// Blocks the writes of operations that begin from now on, or with `None` ends the block.
+    /// Blocks the writes of operations that begin from now on; `None` ends the block.
     pub fn set(&self, reason: Option<Reason>) {
         self.state.store(reason.map_or(0, |reason| reason as u8 + 1), Ordering::SeqCst);
     }

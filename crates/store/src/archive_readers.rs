@@ -49,7 +49,7 @@ impl Archives {
         self.0.lock().retain(|reader| reader.owner != owner);
     }
 
-    /// Forgets readers that were last heard at a moment that is due.
+    /// Forgets the readers for which `is_due` holds, given the time of their last read.
     pub fn forget_if(&self, is_due: &dyn Fn(Instant) -> bool) {
         self.0.lock().retain(|reader| !is_due(reader.used));
     }

@@ -5,11 +5,11 @@ use crate::log::first_record;
 use crate::{Lsn, Result, SEGMENT_BYTES, StorageError, Store};
 use std::time::Duration;
 
-/// A reader that has been silent for this time no longer counts.
+/// A reader that has been silent for this time is forgotten: the log keeps nothing for it any more.
 const IDLE_MAX: Duration = Duration::from_mins(2);
 /// Maximum number of readers at a time.
 const READERS_MAX: usize = 4;
-/// Readers no longer count when less than this is free on the disk, in bytes.
+/// With less than this free on the disk, in bytes, all readers are forgotten.
 const FREE_BYTES_MIN: u64 = 4 * SEGMENT_BYTES;
 /// Number of bytes that are read at a time, approximately; a longer record is read whole.
 const PART_BYTES: usize = 4 << 20;
@@ -51,7 +51,7 @@ impl Store {
             Ok(behind) => behind,
             Err(error) => {
                 self.archives.forget(owner);
-                // There is another log than the one that the archive was made from.
+                // This log is not the one that the archive was made from.
                 let is_other = matches!(error, StorageError::Corrupt { .. });
                 return Err(if is_other { StorageError::HistoryLost } else { error });
             }

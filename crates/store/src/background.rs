@@ -1,8 +1,8 @@
 //! Starts and wakes the store's background threads.
 //!
-//! Their priority is not lowered, because they share locks with clients. A low-priority thread that is preempted while
-//! it holds a lock keeps clients waiting for its next turn, which comes after tens of milliseconds on busy processors;
-//! a thread with its fair share costs them a few.
+//! The threads' priority is not lowered, because they share locks with clients. A low-priority thread that is preempted
+//! while it holds a lock keeps clients waiting until it runs again, which takes tens of milliseconds on busy
+//! processors; a thread with its fair share makes them wait for a few.
 
 use crate::panics::caught;
 use crate::{Result, Store};
@@ -40,8 +40,8 @@ pub(crate) fn start(
     std::thread::Builder::new().name(name.into()).spawn(run).expect("a thread can be started")
 }
 
-/// Wakes a background thread. The thread owns only this, so that it does not keep the store alive. Unlike [`crate::Bell`],
-/// it has one listener, which waits on a thread.
+/// Wakes a background thread. The thread owns only its bell and not the store, which can so be dropped. Unlike
+/// [`crate::Bell`], a `WorkBell` has one listener, which waits on a thread.
 #[derive(Default)]
 pub(crate) struct WorkBell {
     state: Mutex<BellSignals>,

@@ -25,7 +25,7 @@ pub struct Batch<'d> {
     documents_bytes: usize,
     /// Offset of the last document among all document bytes, and its checksum.
     last_document: Option<(usize, u32)>,
-    /// Whether it creates or drops keyspaces.
+    /// Whether the batch creates or drops keyspaces.
     changes_keyspaces: bool,
     /// Offset, among the encoded effects, of the first value that is remembered or forgotten.
     remembered_from: Option<usize>,
@@ -274,7 +274,7 @@ impl<'d> Batch<'d> {
         Added { changes: self.effects_count as u64, logged_bytes: self.len_bytes() as u64 }
     }
 
-    /// The effects, if the documents stand in the log from `documents_position` on.
+    /// Iterates over the effects; the documents stand in the log from `documents_position` on.
     pub(crate) fn effects(&self, documents_position: u64) -> Effects<'_> {
         Effects::new(&self.effects, Documents::OneByOne(self.documents.iter()), documents_position)
     }

@@ -9,7 +9,7 @@ use crate::data_directory::lock;
 use crate::{Result, files};
 use std::path::Path;
 
-/// Files with a store's data, and directories.
+/// A store's files and directories that are deleted.
 const FILES: [&str; 2] = ["manifest.bson", "vote"];
 const DIRECTORIES: [&str; 6] = ["log", "trees", "extents", "mmap", "image", "sync"];
 

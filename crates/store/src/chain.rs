@@ -12,9 +12,10 @@ use parking_lot::MutexGuard;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Usual number of effects: a few documents with their changed index keys. They are walked four times.
+/// Usual number of effects: a few documents with their changed index keys. So many are decoded on the stack, because
+/// the commit walks them four times.
 const EFFECTS_USUAL: usize = 16;
-/// Maximum number of effects that are decoded once for all these walks: decoded, they fit into the processor's second
+/// Maximum number of effects that are decoded once for all four walks: so many, decoded, fit into the processor's L2
 /// cache.
 const EFFECTS_DECODED_MAX: usize = 1024;
 /// A batch with more effects becomes a chain, because it keeps engines busy for too long: about 20 ms.
@@ -33,7 +34,8 @@ pub(crate) fn holds_others_up(batch: &Batch<'_>) -> bool {
     (batch.effects_count() > EFFECTS_AT_ONCE_MAX || batch.len_bytes() > BYTES_AT_ONCE_MAX) && !batch.changes_keyspaces()
 }
 
-/// A chain with a place reserved for its last record. Dropping this puts the record there, or the log has failed.
+/// A chain with a place reserved for its last record. Dropping it puts the record there, or fails the log if the thread
+/// panics.
 struct Placing<'s> {
     store: &'s Store,
     lsn: Lsn,
@@ -74,7 +76,7 @@ impl Store {
 
     /// Returns the chain's LSN, and the position of the last batch's documents.
     ///
-    /// It does not hold the gate, because a checkpoint that waits for the gate keeps all other writers out.
+    /// The chain does not hold the gate, because a checkpoint that waits for the gate keeps all other writers out.
     pub(crate) fn append_and_apply_chain(&self, parts: &[Batch<'_>], draw: Draw) -> Result<AppendedRecord> {
         let _chain = self.chain_in_turn()?;
         // The role cannot change before the chain ends.
@@ -180,7 +182,7 @@ impl Store {
     }
 
     /// Must be called before readers see a record: until the result is dropped, followers know that the record may not
-    /// have been noted.
+    /// have been noted. `None` if there is no follower.
     pub(crate) fn begin_telling(&self) -> Option<followers::Telling<'_>> {
         match (&self.kept, &self.journal) {
             (Some(_), Journal::Log(log)) => log.followers().begin_telling(),

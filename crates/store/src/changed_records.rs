@@ -29,7 +29,7 @@ pub struct ChangedRecords {
 #[derive(Debug, Default)]
 struct Noted {
     changes: Vec<(Lsn, RecordId)>,
-    /// The last change that did not fit.
+    /// Position of the last change that found `changes` full; the follower must then read all records again.
     lost: Option<Lsn>,
 }
 

@@ -64,6 +64,7 @@ impl<'a> Parts<'a> {
         Ok(document)
     }
 
+    /// Checks that the file ends here.
     /// # Errors
     /// [`StorageError::Corrupt`] if documents are left.
     pub fn end(&self) -> Result<()> {
@@ -76,7 +77,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// A field with a number that is not negative.
+/// The field `name` as a number; `None` unless it is an `Int64` that is not negative.
 pub(crate) fn number(document: DocumentRef<'_>, name: &str) -> Option<u64> {
     match document.get(name) {
         Some(ValueRef::Int64(number)) => u64::try_from(number).ok(),

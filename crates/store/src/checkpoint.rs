@@ -189,7 +189,7 @@ impl Store {
         }
     }
 
-    /// Position of the first record of a secondary's open chain.
+    /// Position of the first record of a secondary's open chain; `None` if no chain is open.
     fn first_of_open_chain(&self) -> Option<Lsn> {
         self.open_chain.lock().as_ref().map(|(first, _)| *first)
     }

@@ -4,12 +4,12 @@
 //! set of several members it stands where a majority of the members has the log. Checkpoints, reclaiming, the end of
 //! segments, change streams and reads with the concern `majority` ask for it here, and nowhere else.
 //!
-//! A checkpoint waits for the commit point, because what is in the engines' files cannot be taken back without an
-//! initial sync. The one of a primary, whose secondaries may be down, must go on: it waits a minute at most, a second
-//! if a write waits for the room that it makes, and only while the log above the commit point is smaller than the bytes
-//! that engines may hold unflushed. A secondary makes none while the commit point is below what it has applied, and
-//! neither does a member that stops: its next start replays the log. The log above the commit point is kept in any
-//! case.
+//! A checkpoint waits for the commit point, because records in the engines' files cannot be taken back without an
+//! initial sync. A primary's checkpoint must go on, because its secondaries may be down: it waits a minute at most, a
+//! second if a write waits for the room that the checkpoint makes, and only while the log above the commit point is
+//! smaller than the bytes that engines may hold unflushed. A secondary makes no checkpoint while the commit point is
+//! below the records that it has applied, and neither does a member that stops: its next start replays the log. The log
+//! above the commit point is kept in any case.
 //!
 //! **Invariant:** the commit point never goes back while it is held.
 
@@ -27,7 +27,7 @@ pub(crate) struct CommitPoint {
     pub held: AtomicU64,
     /// The end of the committed log that was looked at last, and the time of the newest record before it.
     pub newest: Mutex<(Lsn, Timestamp)>,
-    /// Older states cannot be read: a start does not keep the versions that it replays.
+    /// States before this position cannot be read: a start does not keep the versions that it replays.
     pub readable_from: Lsn,
     /// Locked by a checkpoint that waits for `raised`.
     pub waiting: Mutex<()>,
@@ -46,7 +46,7 @@ impl Drop for WantingRoom<'_> {
 }
 
 impl CommitPoint {
-    /// The time of the newest record before it is not known.
+    /// `newest` before any record was looked at: its time is not known.
     pub const NOTHING: (Lsn, Timestamp) = (Lsn(0), Timestamp { seconds: 0, increment: 0 });
 
     /// `held` is the position that the manifest names; the log ends at `end`. The members that have more of it may have
@@ -62,7 +62,7 @@ impl CommitPoint {
         }
     }
 
-    /// Until the result is dropped, checkpoints wait for the commit point for a moment only.
+    /// Until the result is dropped, a checkpoint waits for the commit point for a second at most.
     pub fn want_room(&self) -> WantingRoom<'_> {
         self.wanting.fetch_add(1, Ordering::Relaxed);
         WantingRoom(&self.wanting)
@@ -72,7 +72,7 @@ impl CommitPoint {
         self.wanting.load(Ordering::Relaxed) > 0
     }
 
-    /// The position, unless it follows the watermark.
+    /// The position of the commit point; `None` if it follows the watermark.
     pub fn held(&self) -> Option<Lsn> {
         Some(self.held.load(Ordering::Acquire)).filter(|held| *held != FOLLOWS).map(Lsn)
     }

@@ -23,7 +23,8 @@ impl DataDirectory {
     /// # Errors
     /// As [`check_place`].
     /// [`StorageError::ForeignDirectory`] if it holds another program's data, and [`StorageError::Corrupt`] if it has
-    /// data of ours without log and manifest; nothing has been touched in these cases. [`StorageError::Locked`].
+    /// data of ours without log and manifest; nothing has been touched in these cases. [`StorageError::Locked`] if
+    /// another process has the directory open.
     pub fn open(path: &Path) -> Result<Self> {
         check_place(path)?;
         if !Manifest::path(path).exists() {
@@ -64,7 +65,7 @@ pub fn check_place(path: &Path) -> Result<()> {
 /// Writes this process's id into a file, for people and tools that ask which process has the directory.
 fn note_process(file: &Path) -> Result<()> {
     match files::write(file, format!("{}\n", std::process::id()).as_bytes()) {
-        // A start must not fail on a full disk, because it is what makes room again.
+        // A start must not fail on a full disk, because it is the start that makes room again.
         Err(StorageError::OutOfDiskSpace { .. }) => Ok(()),
         outcome => outcome,
     }

@@ -68,7 +68,7 @@ impl ReserveOptions {
 pub struct DiskReserve {
     /// Bytes left in the reserve.
     pub bytes: u64,
-    /// Its size when it is whole.
+    /// Size of the whole reserve in bytes.
     pub whole_bytes: u64,
 }
 

@@ -1,7 +1,7 @@
 //! A storage engine is a materialised view of the log.
 //!
-//! Its contract speaks of record stores and sorted indexes instead of a bag of bytes. So it fits engines that keep the
-//! documents themselves (memory, mmap) and an engine that leaves them in the log (lsm).
+//! The contract [`Engine`] speaks of record stores and sorted indexes instead of a bag of bytes. So it fits engines
+//! that keep the documents themselves (memory, mmap) and an engine that leaves them in the log (lsm).
 
 use crate::{Effects, KeyspaceId, KeyspaceStatistics, Location, Lsn, RecordId, RecoveredLog, Result, Staged};
 use bunko_bson::{DocumentBuf, DocumentRef};
@@ -123,7 +123,8 @@ pub trait Engine: Send + Sync {
 
     /// Adds the engine's files to an image of the data directory, in the directory `image`: hard links to files that
     /// never change. Called while no checkpoint, merge or reclaim runs. Returns the copy of a file that the engine
-    /// changes in place; it runs later, concurrently with all other work, and must copy the present state.
+    /// changes in place, `None` if it has no such file; the copy runs later, concurrently with all other work, and must
+    /// copy the present state.
     ///
     /// # Errors
     /// Errors of the files.
@@ -306,7 +307,8 @@ pub type TakeRecord<'t> = dyn FnMut(usize, Location, &[u8]) + 't;
 
 /// One consistent state of all keyspaces.
 pub trait View: Send + Sync {
-    /// Reads a record's document into `into` (cleared first) and returns its location.
+    /// Reads a record's document into `into` (cleared first) and returns its location; `None` if the view has no such
+    /// record.
     fn record(&self, keyspace: KeyspaceId, record: RecordId, into: &mut Vec<u8>) -> Result<Option<Location>>;
 
     /// As [`View::record`], for a caller whose `into` already holds the document at `known`: `into` is left as it is if
@@ -350,17 +352,18 @@ pub trait View: Send + Sync {
         Ok(records.len())
     }
 
-    /// The record that an index key leads to.
+    /// The record that an index key leads to; `None` if the view has no such key.
     fn key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<RecordId>>;
 
-    /// The record that a primary key leads to. The engine may remember what it finds, to make the next read of the
-    /// record faster.
+    /// The record that a primary key leads to; `None` if the view has no such key. The engine may remember the result,
+    /// to make the next read of the record faster.
     fn primary_key(&self, keyspace: KeyspaceId, key: &[u8]) -> Result<Option<RecordId>> {
         self.key(keyspace, key)
     }
 
     /// Follows a primary key of the record store `records` to its record and reads the document into `into` (cleared
-    /// first). An engine that stores document locations with primary keys needs one lookup for both.
+    /// first); `None` if the view has no such key. An engine that stores document locations with primary keys needs one
+    /// lookup for both.
     fn record_by_primary_key(
         &self,
         keyspace: KeyspaceId,

@@ -47,9 +47,9 @@ pub enum Keeping {
 /// An engine that a store may use.
 #[derive(Clone)]
 pub struct EngineKind {
-    /// Its name in the manifest, in `create` and in `serverStatus`.
+    /// The engine's name in the manifest, in `create` and in `serverStatus`.
     pub name: &'static str,
-    /// Whether its contents survive a restart.
+    /// Whether the engine's contents survive a restart.
     pub survival: Survival,
     /// Opens the engine.
     pub open: OpenEngine,
@@ -417,7 +417,8 @@ pub(crate) struct Needs {
     engines: Option<WeakEngines>,
 }
 
-/// The store's own engine and the others. They are weak because engines hold the log, and the log holds this.
+/// The store's own engine and the others. The references are weak because engines hold the log, and the log holds
+/// `Needs`.
 type WeakEngines = (Weak<dyn Engine>, Weak<ArcSwap<Others>>);
 
 impl Needs {

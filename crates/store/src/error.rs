@@ -84,14 +84,14 @@ pub enum StorageError {
     },
     /// An engine that keeps its data in memory has reached its limit. No part of the refused write was kept.
     OutOfMemory {
-        /// Bytes that it holds.
+        /// Bytes that the engine holds.
         used_bytes: u64,
-        /// Maximum number of bytes that it may hold.
+        /// Maximum number of bytes that the engine may hold.
         limit_bytes: u64,
     },
     /// A record is larger than a segment.
     RecordTooLarge {
-        /// Its length in bytes.
+        /// The record's length in bytes.
         length_bytes: u64,
     },
     /// Bytes of another member's log do not continue this log. None of them was kept.

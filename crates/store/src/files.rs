@@ -10,7 +10,7 @@ fn at<T>(path: &Path, outcome: io::Result<T>) -> Result<T> {
     outcome.map_err(|error| StorageError::io(path, error))
 }
 
-/// As the outcome; `None` if the file is missing.
+/// Adds `path` to an error of `outcome`; `None` if the file is missing.
 fn found<T>(path: &Path, outcome: io::Result<T>) -> Result<Option<T>> {
     match outcome {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),

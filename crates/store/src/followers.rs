@@ -72,7 +72,7 @@ pub struct Following {
 /// Whether there is anything new for a follower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quiet {
-    /// There may be something.
+    /// There may be something new for the follower.
     No,
     /// No record that concerns the follower has been noted. Contains the durable place to which the follower may move
     /// on, if there is one, with the time of the last record before it.
@@ -114,7 +114,7 @@ impl Followers {
         let _ = self.names_of.set(names_of);
     }
 
-    /// Must be called before readers see an appended record.
+    /// Must be called before readers see an appended record. `None` if there is no follower.
     pub fn begin_telling(&self) -> Option<Telling<'_>> {
         // Either this load sees the follower, or the follower reads the log's end after the record was appended and so
         // finds it before its start.
@@ -170,8 +170,8 @@ impl Followers {
         Following { followers: Arc::clone(self), scope: scope.into(), bell, noted_from: log_end() }
     }
 
-    /// Notes the scopes that the record at `lsn`, which readers see, concerns. Returns whether the caller must ask for
-    /// a sync.
+    /// Marks as due the scopes that the record at `lsn` concerns; readers see that record already. Returns whether the
+    /// caller must ask for a sync.
     fn touch<'b>(&self, said: impl Iterator<Item = Noted<'b>>, lsn: Lsn) -> bool {
         let Some(names_of) = self.names_of.get() else { return false };
         let mut state = self.state.lock();
@@ -203,7 +203,7 @@ impl Followers {
     }
 
     /// Rings the bells of due records before `synced`, the end of the durable part. Returns the position of a due
-    /// record that is still to be synced.
+    /// record that is still to be synced, `None` if all are.
     fn ring(&self, synced: Lsn, now: Instant) -> Option<Lsn> {
         let mut rung = Vec::new();
         let mut state = self.state.lock();
@@ -242,14 +242,15 @@ impl Followers {
         }
     }
 
-    /// Time until which no bell is to ring again.
+    /// Time until which no bell may ring again; `None` if bells may ring now.
     fn gathers_until(&self, now: Instant) -> Option<Instant> {
         let until = self.state.lock().rung_at? + GATHERING;
         (until > now).then_some(until)
     }
 }
 
-/// Tells the followers that a record, which readers see, concerns; their bells ring once it is on disk.
+/// Tells the followers whose scope the record at `lsn` concerns; readers see that record already. The followers' bells
+/// ring once the record is on disk.
 pub(crate) fn tell<'b>(log: &Arc<Log>, said: impl Iterator<Item = Noted<'b>>, lsn: Lsn) {
     fence(Ordering::SeqCst);
     let followers = log.followers();

@@ -72,22 +72,23 @@ impl Kept {
     }
 }
 
-/// Position of the first record with notes, in a log that ends at `end`. Notes of earlier runs of the process count
-/// only if every run since has written notes.
+/// Position of the first record with notes, in a log that ends at `end`; `None` if no notes are written. Notes of
+/// earlier runs of the process count only if every run since has written notes.
 pub(crate) fn noted_from(manifest: &Manifest, takes_notes: bool, end: Lsn) -> Option<Lsn> {
     takes_notes.then(|| manifest.noted_from.unwrap_or(end))
 }
 
-/// The history that the manifest tells of, in a log with these segments of which everything below `end` is applied.
+/// The history that the manifest tells of, in a log with these segments of which everything below `end` is applied;
+/// `None` if it tells of none.
 pub(crate) fn kept(manifest: &Manifest, segments: &[u64], end: Lsn) -> Option<Kept> {
     let (bytes_max, noted_from) = manifest.history_bytes.zip(manifest.noted_from)?;
-    // A secondary's log goes on after the applied part.
+    // The log of a secondary may go on after its applied part.
     let applied = segments.partition_point(|number| *number <= segment_of(end.0));
     Some(Kept::new(bytes_max, noted_from, &segments[..applied], end, manifest.committed.unwrap_or(end)))
 }
 
-/// Size of the history for a start that asks for `asked` bytes. An existing history keeps the size that it was created
-/// with or later resized to, as MongoDB's oplog does.
+/// Size of the history for a start that asks for `asked` bytes; `None` if it asks for no history. An existing history
+/// keeps the size that it was created with or later resized to, as MongoDB's oplog does.
 pub(crate) fn bytes_max(manifest: &Manifest, asked: Option<u64>) -> Option<u64> {
     let present = manifest.history_bytes.filter(|_| manifest.noted_from.is_some());
     asked.map(|asked| present.unwrap_or(asked))
@@ -193,7 +194,7 @@ impl Store {
         Ok(Some((History::new(Arc::clone(log), from..end, Direction::Forward), end)))
     }
 
-    /// The position of the first record that is not early, as in [`Store::history`].
+    /// The position of the first record that is not early, as in [`Store::history`]; `None` if no history is kept.
     ///
     /// # Errors
     /// As [`History::next_record`].

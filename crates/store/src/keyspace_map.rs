@@ -38,7 +38,7 @@ impl<V> KeyspaceMap<V> {
         self.shards.binary_search_by_key(&number, |(number, _)| *number)
     }
 
-    /// The value of a keyspace.
+    /// The value of a keyspace; `None` if it has none.
     pub fn get(&self, keyspace: KeyspaceId) -> Option<&V> {
         self.shards[self.place(shard_of(keyspace)).ok()?].1.get(&keyspace)
     }
@@ -69,7 +69,7 @@ impl<V> KeyspaceMap<V> {
 }
 
 impl<V: Clone> KeyspaceMap<V> {
-    /// The value of a keyspace, for changing it.
+    /// The value of a keyspace, for changing it; `None` if it has none.
     pub fn get_mut(&mut self, keyspace: KeyspaceId) -> Option<&mut V> {
         let place = self.place(shard_of(keyspace)).ok()?;
         let shard = &mut self.shards[place].1;

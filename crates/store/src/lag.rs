@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Writers are held back when engines hold more than this many times their limit in memory.
 const STALL_FACTOR: u64 = 4;
-/// As [`STALL_FACTOR`], for holding writers back wherever they are.
+/// As [`STALL_FACTOR`], for writers at any point of their work, even where they hold up other threads.
 const FAR_STALL_FACTOR: u64 = 2 * STALL_FACTOR;
 /// As [`STALL_FACTOR`], for holding background work back, so that it never makes writers wait.
 const LEISURE_FACTOR: u64 = STALL_FACTOR / 2;
@@ -14,7 +14,7 @@ const LEISURE_FACTOR: u64 = STALL_FACTOR / 2;
 const LEISURE_BYTES_MIN: u64 = 8 << 20;
 /// How long a write is held back at a time; [`STALLS_MAX`] is the maximum number of times.
 pub const STALL: Duration = Duration::from_millis(1);
-/// See [`STALL`].
+/// Maximum number of times that a write is held back for [`STALL`].
 pub const STALLS_MAX: usize = 250;
 
 /// How far the engines' flushes are behind the writers.
@@ -22,9 +22,9 @@ pub const STALLS_MAX: usize = 250;
 pub enum Lag {
     /// The flushes keep up.
     None,
-    /// The writer should wait before it writes more, at a point where it holds up no other thread.
+    /// The writer should wait before its next write, at a point where it holds up no other thread.
     Behind,
-    /// The writer should wait wherever it is.
+    /// The writer should wait at once, even if other threads wait for it.
     FarBehind,
 }
 

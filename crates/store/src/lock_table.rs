@@ -9,12 +9,13 @@ use std::time::Instant;
 
 const STRIPES: usize = 4096;
 
-/// Another seed in each process: clients choose keys, and could choose them all for one stripe.
+/// The seed of the hash, random in each process: clients choose keys, and with a known seed could choose them all for
+/// one stripe.
 static SEED: OnceLock<SeedableRandomState> = OnceLock::new();
 
 /// Gives keys the same stripes in every process, if it is called before the first stripe is asked for. A thread that a
-/// test holds at a failpoint keeps its stripes. With a seed of its own, one process in some hundred would have another
-/// write of the test wait for such a stripe, for ever.
+/// test holds at a failpoint keeps its stripes locked: with a random seed, another write of the test would share one of
+/// them in one process of some hundred, and would wait for ever.
 #[cfg(debug_assertions)]
 pub fn fix_stripes() {
     SEED.get_or_init(SeedableRandomState::fixed);

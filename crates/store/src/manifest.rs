@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 
 /// Version of the format. It is raised whenever another version of the program could misread the files of this one.
 pub(crate) const FORMAT_VERSION: u32 = 6;
-/// The oldest format that this program reads; it has no terms. Some programs that wrote format 4 did not note the types of
-/// values in keys that others had begun to note, so those notes cannot be trusted.
+/// The oldest format that this program reads; directories of it have no terms. Some programs that wrote format 4 did
+/// not note the types of values in index keys, although others had begun to, so the notes of that format cannot be
+/// trusted.
 pub(crate) const OLDEST_FORMAT: u32 = 5;
 
 const FILE_NAME: &str = "manifest.bson";

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 
 /// Longest time that a checkpoint waits for the commit point.
 const COMMIT_WAIT_MAX: Duration = Duration::from_mins(1);
-/// Longest time that it waits while a write waits for the room that it makes.
+/// Longest time that a checkpoint waits for the commit point while a write waits for the room that the checkpoint
+/// makes.
 const ROOM_WAIT_MAX: Duration = Duration::from_secs(1);
 /// How often a checkpoint that waits checks whether it must go on.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
@@ -24,17 +25,17 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// The places of a log, each the end of a part of it. See "Log positions" in ARCHITECTURE.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// Where the log begins: the records before were given up.
+    /// Beginning of the log: the records before it were given up.
     pub start: Lsn,
     /// The end of the log.
     pub end: Lsn,
-    /// All below it is in the kernel.
+    /// All records below this position are in the kernel.
     pub written: Lsn,
-    /// All below it is on disk.
+    /// All records below this position are on disk.
     pub synced: Lsn,
-    /// Readers see all below it.
+    /// Readers see all records below this position.
     pub applied: Lsn,
-    /// All below it is committed, and applied.
+    /// All records below this position are committed and applied.
     pub committed: Lsn,
 }
 
@@ -50,7 +51,7 @@ impl Store {
         let _no_open_chain = self.chain.lock();
         let _no_batch_in_flight = self.gate.write();
         if self.role.get() != Role::Secondary {
-            // It has applied all of its log, and leaves no chain open.
+            // The store, as a primary's, has applied all of its log, and leaves no chain open.
             *unapplied = (self.journal.end(), OpenChain::default());
             self.role.set(Role::Secondary);
         }
@@ -58,7 +59,7 @@ impl Store {
 }
 
 impl Store {
-    /// The last vote that was saved.
+    /// The last vote that was saved; `None` if none was.
     pub fn vote(&self) -> Option<Vote> {
         *self.vote.lock()
     }
@@ -118,7 +119,7 @@ impl Store {
         self.terms.at(lsn)
     }
 
-    /// The term of the last record that ends at or below a position.
+    /// The term of the last record that ends at or below a position; `None` if no term had begun there.
     pub fn term_before(&self, end: Lsn) -> Option<u64> {
         self.terms.before(end)
     }
@@ -160,13 +161,12 @@ impl Store {
 }
 
 impl Store {
-    /// Position below which all is committed. Readers see all of it.
+    /// Position below which all records are committed. Readers see all of them.
     pub fn committed(&self) -> Lsn {
         Lsn(self.commit_point.held.load(Ordering::Acquire)).min(self.watermark.visible())
     }
 
-    /// The commit point, also where it is above the end of what is applied: the end of the part that a secondary
-    /// applies.
+    /// The commit point itself, which may be above the watermark: a secondary applies its log up to there.
     pub fn committed_part_end(&self) -> Lsn {
         self.commit_point.held().unwrap_or_else(|| self.watermark.visible())
     }
@@ -204,7 +204,7 @@ impl Store {
         self.tell_of_commit(Lsn(before));
     }
 
-    /// `before` is the position of the commit point until now.
+    /// Wakes everything that waits for the commit point, which was at `before` until now.
     fn tell_of_commit(&self, before: Lsn) {
         drop(self.commit_point.waiting.lock());
         self.commit_point.raised.notify_all();
@@ -249,7 +249,7 @@ impl Store {
     pub fn newest_time_before(&self, end: Lsn) -> Result<Timestamp> {
         let mut newest = self.commit_point.newest.lock();
         let (from, known) = if newest.0 <= end { *newest } else { CommitPoint::NOTHING };
-        // The headers of a segment are found from its front, so the part that an earlier call has read is left out.
+        // A segment's headers can only be found from its front, so the part that an earlier call has read is left out.
         let mut history = self.history_between(from, end);
         let moment = match history.as_mut().map_or(Ok(None), History::next_record) {
             Err(StorageError::HistoryLost) => None,

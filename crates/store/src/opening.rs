@@ -41,7 +41,7 @@ enum OpenedAs {
 /// The part of its log that a member replays when it starts. It applies the rest later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replays {
-    /// All that is committed.
+    /// All committed records.
     Committed,
     /// As much as the last checkpoint had. A delayed member applies later records only when they are old enough.
     Checkpoint,
@@ -60,7 +60,7 @@ impl OpenedAs {
 
 /// How far the log of a store that opens has come.
 struct Reached {
-    /// Readers see all below it.
+    /// Readers see all records below this position.
     end: Lsn,
     /// The held commit point.
     committed: Option<Lsn>,
@@ -77,8 +77,8 @@ impl Reached {
 }
 
 impl Store {
-    /// Opens a data directory, creating it where it is missing, and replays the log into the engines. A store whose
-    /// own engine is volatile touches no file.
+    /// Opens a data directory, creating it if it is missing, and replays the log into the engines. A store whose own
+    /// engine is volatile touches no file.
     ///
     /// # Errors
     /// Errors of the files, and [`StorageError::OtherEngine`] if the directory was made with another engine than the
@@ -111,7 +111,7 @@ impl Store {
     /// As [`Store::open_member`], for a member that may leave committed records unapplied.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Store::open_member`].
     pub fn open_member_and_replay(
         path: &Path,
         options: StoreOptions,
@@ -254,7 +254,7 @@ fn committed_at(manifest: &Manifest, opened_as: OpenedAs) -> Option<Lsn> {
     match opened_as {
         OpenedAs::Standalone => manifest.committed,
         OpenedAs::Member { committed, .. } => {
-            // A checkpoint whose commit point followed the watermark had only what was committed.
+            // While the commit point followed the watermark, a checkpoint had only committed records.
             let known = manifest.committed.unwrap_or(manifest.watermark);
             Some(known.max(committed).max(Lsn(first_record(0))))
         }

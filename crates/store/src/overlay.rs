@@ -158,7 +158,8 @@ impl Overlay {
         self.bytes.fetch_add(bytes.wrapping_sub(superseded_bytes), Ordering::Relaxed);
     }
 
-    /// `presence` says whether a key that the overlay does not know is in the snapshot.
+    /// Puts or removes a key at `moment`. `presence` says whether the snapshot has the key, for a key that the overlay
+    /// does not know yet.
     fn put_key(
         &self,
         (keyspace, key): (KeyspaceId, &[u8]),

@@ -14,7 +14,7 @@ const SLICE: Duration = Duration::from_micros(300);
 /// As [`SLICE`], while short requests wait for processors.
 const SLICE_IN_CROWDS: Duration = Duration::from_micros(100);
 
-/// Number of background threads in this process whose haste is more than leisure.
+/// Number of background threads in this process whose urgency is above [`Urgency::Leisure`].
 static BUSY: AtomicUsize = AtomicUsize::new(0);
 
 /// Number of background threads, in all stores of this process, that want a third of a processor or more.
@@ -38,7 +38,7 @@ pub enum Urgency {
 }
 
 impl Urgency {
-    /// Length of the rest after a slice.
+    /// Length of the rest after a slice; `None` for no rest.
     fn rest(self) -> Option<Duration> {
         match self {
             Self::Leisure => Some(9 * SLICE),
@@ -52,7 +52,7 @@ impl Urgency {
 #[derive(Debug)]
 pub struct Pace {
     rested: Instant,
-    /// The haste at the last check. Unless it is leisure, the thread counts among [`busy_threads`].
+    /// The urgency at the last check. Unless it is [`Urgency::Leisure`], the thread counts among [`busy_threads`].
     haste: Urgency,
 }
 
@@ -121,11 +121,11 @@ mod tests {
         pace.step(|| panic!("asked within a slice"));
     }
 
-    /// How often a thread of that haste rests for waiting requests, in steps of one slice each.
+    /// How often a thread of that urgency rests for waiting requests, in steps of one slice each.
     fn rests_in_crowds(haste: Urgency) -> usize {
         let mut pace = Pace::begin();
         let crowding = bunko_host::Crowding::begin();
-        // The first two steps begin a slice and ask for the haste.
+        // The first two steps begin a slice and ask for the urgency.
         let rests = (0..12).filter(|step| {
             std::thread::sleep(SLICE);
             pace.rested = Instant::now().checked_sub(SLICE).expect("the clock has run that long");

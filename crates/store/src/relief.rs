@@ -20,7 +20,7 @@ use crate::{Added, Batch, Effort, Reclaimed, Result, SEGMENT_BYTES, StorageError
 const WORTH_A_CHECKPOINT_BYTES: u64 = 1 << 20;
 /// Maximum number of reclaim steps between two checkpoints. Each may take disk before it gives any back.
 const STEPS_MAX: usize = 16;
-/// Maximum number of rounds of such steps before a write goes on.
+/// Maximum number of rounds of such steps; then the write goes on, even if more space could be given back.
 const ROUNDS_MAX: usize = 8;
 
 impl Store {
@@ -41,7 +41,7 @@ impl Store {
             return if self.disk.admits(draw, added) { Ok(()) } else { Err(self.disk.full()) };
         }
         // Engines ask for more than they need. A deletion of many documents gives back space itself before its next
-        // batch (see `is_relief_wanted`); for other callers it is done here.
+        // batch (see `is_relief_wanted`); for other callers the space is given back here.
         let was_pressed = self.disk.press();
         if was_pressed && self.unflushed_bytes() >= self.worth_a_relief_bytes() || !self.disk.risks(added) {
             unless_full(self.free_disk())?;

@@ -1,8 +1,9 @@
 //! Small values that the store itself keeps by key: in memory, in the log, and from a checkpoint on in the manifest.
 //!
-//! They suit data that changes with nearly every write and is read only at starts, such as the last write of a session:
-//! no engine indexes them, no view shows older values, and a change costs a tenth of what a record costs. All of them
-//! are in memory, and every checkpoint writes all of them, so each user must limit the number and size of its values.
+//! Remembered values suit data that changes with nearly every write and is read only at starts, such as the last write
+//! of a session: no engine indexes them, no view shows older values, and a change costs a tenth of what a record costs.
+//! All of them are in memory, and every checkpoint writes all of them, so each user must limit the number and size of
+//! its values.
 //!
 //! `Batch::remember` puts a value into a log record, where no engine sees it. A checkpoint copies the map at its mark,
 //! and writes it into the manifest; a start reads the manifest and replays the log.

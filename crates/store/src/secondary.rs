@@ -28,7 +28,7 @@ use std::sync::atomic::Ordering;
 /// Maximum number of effects that are decoded at once.
 const EFFECTS_DECODED_MAX: usize = 1024;
 
-/// The application of committed records. One thread at a time can have it.
+/// Applies committed records of a secondary. One thread at a time can have it.
 pub struct Applying<'s> {
     store: &'s Store,
     log: &'s Arc<Log>,
@@ -54,8 +54,8 @@ struct Extent {
 
 impl Store {
     /// Appends whole records of another member's log to the log of a secondary, and returns the log's new position.
-    /// `after` is this log's position, as the sender knows it. [`Store::write`] and [`Store::on_durable`] tell when the
-    /// records are kept.
+    /// `after` is this log's position, as the sender knows it. The records survive a kill once [`Store::write`] has
+    /// returned, and a power cut once [`Store::on_durable`] has called back.
     ///
     /// # Errors
     /// [`StorageError::NotSecondary`]; [`StorageError::Diverged`] if `after` is not the log's position, and
@@ -92,6 +92,7 @@ impl Store {
         log.truncate_to(end)
     }
 
+    /// Checks that the log has this position.
     /// # Errors
     /// [`StorageError::Diverged`] unless the log has this position.
     pub(crate) fn check_was_at(&self, position: Position) -> Result<()> {
@@ -101,6 +102,7 @@ impl Store {
         is_known.then_some(()).ok_or(StorageError::Diverged { asked: position, found })
     }
 
+    /// Checks that no record after `end` is committed.
     /// # Errors
     /// [`StorageError::CommittedAbove`] if records after `end` are committed.
     pub(crate) fn check_not_committed(&self, end: Lsn) -> Result<()> {
@@ -173,7 +175,7 @@ impl Applying<'_> {
         Ok(self.pending.is_some())
     }
 
-    /// Position, end and time of the next record.
+    /// Position, end and time of the next record; `None` if [`Applying::advance`] has found none.
     pub fn moment(&self) -> Option<Moment> {
         self.pending.as_ref().map(|record| record.moment)
     }
@@ -271,6 +273,7 @@ impl Applying<'_> {
 }
 
 impl Extent {
+    /// Adds the facts about these effects.
     /// # Errors
     /// A description of an effect that a secondary cannot apply.
     fn add(&mut self, effects: Effects<'_>) -> Result<(), &'static str> {
@@ -299,7 +302,8 @@ impl Extent {
 impl Drop for Applying<'_> {
     fn drop(&mut self) {
         *self.unapplied = self.committed.end_at(self.pending.take());
-        // Records are often on disk before they are applied, so no sync wakes the readers of the log's end.
+        // Records are often on disk before they are applied, so no sync wakes the readers of the log's end: they are
+        // woken here.
         if let Some(bell) = self.store.durable_bell() {
             bell.ring();
         }

@@ -29,8 +29,8 @@ pub(crate) struct Pin {
 }
 
 impl Snapshots {
-    /// Pins the state that `current` returns. It is called under the lock, so that no checkpoint forgets the state in
-    /// between.
+    /// Pins the state that `current` returns. `current` is called under the lock, so that no checkpoint forgets the
+    /// state in between.
     pub(crate) fn pin(self: &Arc<Self>, current: impl FnOnce() -> Lsn) -> (Lsn, Pin) {
         self.pinned(self.0.open(|| current().0))
     }

@@ -6,8 +6,8 @@ use crate::{Batch, KeyspaceId, Location};
 ///
 /// A batch that [adopts](Staged::adopt) the file comes first; batches that [place](Batch::place_record) its documents
 /// follow. Documents that are never placed are dead from the start, and a file that is never adopted is removed when
-/// this is dropped. The caller must hold this until the last batch is committed: up to then the engine leaves the file
-/// alone.
+/// its `Staged` is dropped. The caller must hold the `Staged` until the last batch is committed: up to then the engine
+/// leaves the file alone.
 pub struct Staged {
     keyspace: KeyspaceId,
     number: u64,

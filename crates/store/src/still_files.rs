@@ -6,7 +6,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
 /// While it lives, no background work changes a file of the data directory. Writes still append to the log; a caller
-/// that wants none must hold them back itself.
+/// that must exclude them too has to hold them back itself.
 #[derive(Debug)]
 pub struct StillFiles {
     /// The thread that holds the locks ends once this is dropped.

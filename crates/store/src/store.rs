@@ -59,9 +59,9 @@ pub struct StoreOptions {
     pub checkpoint_interval: Duration,
     /// A checkpoint begins early when engines hold more unflushed bytes than this.
     pub unflushed_bytes_max: u64,
-    /// Its date stamps the records.
+    /// Clock whose date is written into the records.
     pub clock: Clock,
-    /// Called when background work fails; it will be tried again.
+    /// Called when background work fails; the work will be tried again.
     pub on_background_error: BackgroundErrorHook,
     /// Called when a checkpoint has waited long enough for the commit point.
     pub on_commit_passed: CommitPassedHook,
@@ -134,8 +134,8 @@ pub struct Store {
     pub(crate) is_closing: AtomicBool,
     /// Whether a reader of the history has a pending request for a sync.
     pub(crate) is_hurried: Arc<AtomicBool>,
-    /// `None` for a store in memory. The lock on the directory must outlive all other fields, so this one is dropped
-    /// last.
+    /// `None` for a store in memory. Fields are dropped in order, and the lock on the directory must outlive all
+    /// others, so it is the last.
     pub(crate) directory: Option<DataDirectory>,
 }
 

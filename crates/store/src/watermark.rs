@@ -56,7 +56,7 @@ impl Watermark {
 
     /// The watermark, and the time of the newest record below it, both of one moment.
     pub(crate) fn now(&self) -> (Lsn, Timestamp) {
-        // Both change under this lock.
+        // Both values change only under this lock.
         let _pending = self.pending.lock();
         (self.visible(), self.newest())
     }

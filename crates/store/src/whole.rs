@@ -7,7 +7,7 @@
 use crate::{Result, Store, View};
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Lower bits: number of such batches being applied. Upper bits: number of them that ever began.
+/// Lower bits: number of whole commits being applied. Upper bits: number of whole commits that ever began.
 #[derive(Default)]
 pub(crate) struct WholeCommits(AtomicU64);
 

@@ -6,10 +6,10 @@ use std::ops::{Bound, Deref};
 /// Bytes that are compared as one number.
 const HEAD_BYTES: usize = 8;
 
-/// A byte key, preceded by its first eight bytes as a number; both order as the bytes do. Nearly all comparisons of a
-/// search end with the number. Comparing bytes would take a function call each, about thirty for one search.
+/// A byte key, preceded by its first eight bytes as a number; both sort as the bytes do. Nearly all comparisons of a
+/// search end with the number. Comparing bytes would take a function call each time, about thirty for one search.
 ///
-/// A search needs a key of the map's type, so `B` should hold usual keys without an allocation.
+/// A search needs a key of the map's type, so `B` should hold keys of usual length without an allocation.
 #[derive(Clone, Debug)]
 pub struct HeadKey<B> {
     head: u64,
@@ -37,8 +37,8 @@ impl<B: for<'a> From<&'a [u8]>> HeadKey<B> {
     }
 }
 
-/// The first eight bytes of a key as a big-endian number; missing bytes count as 0. Numbers that differ order as their
-/// keys do.
+/// The first eight bytes of a key as a big-endian number; missing bytes count as 0. If the numbers of two keys differ,
+/// the keys sort as the numbers do.
 #[inline]
 pub fn head_of(key: &[u8]) -> u64 {
     let head = key.first_chunk().copied().unwrap_or_else(|| {
@@ -73,7 +73,8 @@ impl<B: Deref<Target = [u8]>> Ord for HeadKey<B> {
 
 impl<B: Deref<Target = [u8]>> HeadKey<B> {
     fn cmp_behind_head(&self, other: &Self) -> Ordering {
-        // ObjectIds of one process and second have equal heads, and differ within their last eight bytes.
+        // ObjectIds of one process and second have equal heads, and differ within their last eight bytes, so these are
+        // compared as a number too.
         match (tail(self), tail(other)) {
             (Some(own), Some(others)) if self.len() == other.len() => own.cmp(&others),
             _ => (**self).cmp(&**other),

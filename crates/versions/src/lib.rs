@@ -7,7 +7,7 @@
 //!
 //! **Invariant:** later puts of a key have larger LSNs; the callers' locks ensure this.
 //! **Invariant:** no lock is held between calls, however long a walk takes.
-//! **Invariant:** a put leaves no more versions of its key than views see, and a few.
+//! **Invariant:** after a put, the map has no more versions of the key than views see, and a few.
 #![forbid(unsafe_code)]
 
 mod head_key;

@@ -22,9 +22,9 @@ impl<K, V> Default for VersionedMap<K, V> {
 #[derive(Debug)]
 #[must_use]
 pub struct Put<V> {
-    /// The map's knowledge of the key before.
+    /// The map's knowledge of the key before the put.
     pub before: Before,
-    /// Versions that were dropped; the new one took their place. `None` if one more version is kept.
+    /// Versions that were dropped; the new version took their place. `None` if one more version is kept.
     pub forgotten: Option<Forgotten<V>>,
 }
 
@@ -42,7 +42,7 @@ pub enum Before {
 /// A map's knowledge of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Known<V> {
-    /// Its value.
+    /// The key's value.
     Value(V),
     /// The key was deleted.
     Deleted,
@@ -80,8 +80,8 @@ impl<K: Ord, V> VersionedMap<K, V> {
         })
     }
 
-    /// Drops the versions of a key that no view from `oldest_view` on sees. If the key was deleted, it is removed; so
-    /// this is not for a map that hides another one beneath it. `None` if the map does not have the key.
+    /// Drops the versions of a key that no view from `oldest_view` on sees. A deleted key is removed, so this must not
+    /// be used for a map that hides another one beneath it. `None` if the map does not have the key.
     pub fn forget(&self, key: &K, oldest_view: u64) -> Option<(Option<Forgotten<V>>, Rest)> {
         let mut entries = self.entries.write();
         let (forgotten, rest) = entries.get_mut(key)?.forget(oldest_view);
@@ -102,7 +102,7 @@ impl<K: Ord, V> VersionedMap<K, V> {
     }
 
     /// Frees a map without other owners, `count` keys at a time, and calls `freed` with the number of keys freed.
-    /// Unlike in [`Self::remove_first`], the tree need not be rebalanced meanwhile.
+    /// Cheaper than [`Self::remove_first`], because the tree need not be rebalanced meanwhile.
     pub fn free(self, count: usize, mut freed: impl FnMut(usize)) {
         let mut entries = self.entries.into_inner().into_iter();
         loop {
@@ -121,7 +121,7 @@ impl<K: Ord, V> VersionedMap<K, V> {
     }
 
     /// Visits up to `count` keys after `last`, or from the first key on, with their newest versions, in order of keys.
-    /// Returns the last key visited. Writers wait only during one call.
+    /// Returns the last key visited, `None` if there was none. Writers wait only during one call.
     pub fn visit_next(&self, last: Option<&K>, count: usize, mut visit: impl FnMut(&K, &Version<V>)) -> Option<K>
     where
         K: Clone,

@@ -19,7 +19,7 @@ impl<V> Version<V> {
         Self { lsn, value, older: None }
     }
 
-    /// The LSN of the write that made it.
+    /// The LSN of the write that made the version.
     pub fn lsn(&self) -> u64 {
         self.lsn
     }
@@ -34,7 +34,7 @@ impl<V> Version<V> {
         std::iter::successors(Some(self), |version| version.older.as_deref())
     }
 
-    /// The newest version below `before`.
+    /// The newest version below `before`; `None` if there is none.
     pub fn seen(&self, before: u64) -> Option<&Self> {
         let mut version = self;
         while version.lsn >= before {
@@ -43,7 +43,7 @@ impl<V> Version<V> {
         Some(version)
     }
 
-    /// Whether something can be dropped later: older versions, or a deletion.
+    /// Whether the key has something to drop later: older versions, or a deletion.
     pub fn is_waiting(&self) -> bool {
         self.older.is_some() || self.value.is_none()
     }
@@ -83,11 +83,11 @@ impl<V> Version<V> {
         unseen
     }
 
-    /// Drops versions that no view from `oldest_view` on sees. Deletions are dropped too, so this is not for a map that
-    /// hides another one beneath it.
+    /// Drops versions that no view from `oldest_view` on sees. Deletions are dropped too, so this must not be used for
+    /// a map that hides another one beneath it.
     pub fn forget(&mut self, oldest_view: u64) -> (Option<Forgotten<V>>, Rest) {
         let mut version = &mut *self;
-        // Stops at the newest version that all views see: no view sees older ones.
+        // Stops at the newest version that all views see, because no view sees the versions before it.
         while version.lsn >= oldest_view {
             let Some(older) = &mut version.older else { return (None, self.rest()) };
             if older.lsn < oldest_view && older.value.is_none() {
@@ -152,7 +152,7 @@ pub enum Rest {
     Nothing,
     /// A single value.
     Value,
-    /// More can be dropped later: about half of it once no view is older than `lsn`.
+    /// More versions can be dropped later: about half of them once no view is older than `lsn`.
     Waiting {
         /// The LSN of the middle version.
         lsn: u64,

@@ -19,7 +19,7 @@ impl OpenViews {
         before
     }
 
-    /// Opens the oldest view once more, or a view of the state that `current` returns if none so old is open.
+    /// Opens the oldest open view once more, or a view of the state that `current` returns if that is older.
     pub fn open_oldest(&self, current: impl FnOnce() -> u64) -> u64 {
         let mut open = self.0.lock();
         let next = current();
@@ -54,7 +54,7 @@ pub struct Views<'v> {
     /// `None` if views from `oldest` on are unknown and any may exist.
     open: Option<&'v OpenViews>,
     oldest: u64,
-    /// No future view is of an older state.
+    /// No future view is of a state older than this.
     next: u64,
 }
 

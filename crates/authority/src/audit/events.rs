@@ -14,7 +14,7 @@ use bunko_request::secret_names::without_named;
 /// The events that a finished command leaves in the audit log.
 #[derive(Clone, Copy)]
 pub enum AuditEvent {
-    /// Nothing.
+    /// The command leaves no event.
     None,
     /// The events that the function derives from the request.
     Of(fn(&Request<'_>) -> Vec<Event>),
@@ -29,7 +29,7 @@ pub enum AuditEvent {
 /// An event about a user or a role.
 #[derive(Clone, Copy)]
 pub struct Account {
-    /// The parameter with its name.
+    /// Key of the parameter that has the name of the user or role.
     pub kind: &'static str,
     /// Fields of the command that the event shows, besides `roles`.
     pub shows: &'static [&'static str],

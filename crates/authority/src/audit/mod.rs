@@ -50,7 +50,8 @@ struct Sink {
 pub struct Audit {
     sink: Option<Sink>,
     notes_successes: AtomicBool,
-    /// Whether the shutdown event was written. It is written once, with the client that asked for it, if there is one.
+    /// Whether the shutdown event was written. It is written once, and names the client that asked for the shutdown, if
+    /// any.
     has_noted_end: AtomicBool,
 }
 

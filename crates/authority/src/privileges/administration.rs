@@ -6,7 +6,7 @@ use bunko_access::Action;
 use bunko_bson::{ValueRef, number};
 use bunko_request::Request;
 
-/// Commands that may change any collection in any way, such as `applyOps`.
+/// Whether the client may run a command that can change any collection in any way, such as `applyOps`.
 pub fn everything(asker: &Asker<'_>, _: &Request<'_>) -> bool {
     asker.may_do_everything()
 }
@@ -38,7 +38,7 @@ pub fn profile(asker: &Asker<'_>, request: &Request<'_>) -> bool {
         || only_asks && asker.on_collection(request.database, "system.profile", Action::Find)
 }
 
-/// `validateDBMetadata`: on the database that it names, else on all.
+/// `validateDBMetadata`: on the database that the request names, or else on all databases.
 pub fn validate_metadata(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     match request.body.get("db") {
         Some(ValueRef::String(database)) => asker.on_database(database, Action::Validate),

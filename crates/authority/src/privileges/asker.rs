@@ -38,8 +38,8 @@ impl<'a> Asker<'a> {
         Self::of(authority, client).map(|asker| Self { named, ..asker })
     }
 
-    /// The connection's client: the logged-in user, or a user-less client under the localhost exception, or else
-    /// `None`.
+    /// The connection's client: the logged-in user, or a client without a user under the localhost exception; `None`
+    /// for any other client.
     pub fn of(authority: &'a Authority, client: &'a Client) -> Option<Self> {
         if let Some(user) = &client.user {
             return Some(Self { authority, user: Some(user), authorization: &user.authorization, named: None });
@@ -48,12 +48,12 @@ impl<'a> Asker<'a> {
         Some(Self { authority, user: None, authorization, named: None })
     }
 
-    /// The name of the logged-in user.
+    /// The name of the logged-in user; `None` under the localhost exception.
     pub fn user(&self) -> Option<&'a Name> {
         self.user.map(|user| &user.name)
     }
 
-    /// The logged-in user.
+    /// The logged-in user; `None` under the localhost exception.
     pub fn logged_in(&self) -> Option<&'a LoggedIn> {
         self.user
     }
@@ -118,13 +118,13 @@ impl<'a> Asker<'a> {
         };
         match uuid {
             Some(uuid) => self.on_identified(request.database, uuid, action),
-            // The command refuses such a value. Until then it may stand for any collection.
+            // The command refuses such a value. Until it does, the value may stand for any collection of the database.
             None => self.on_database(request.database, action),
         }
     }
 
-    /// Whether an action is allowed on a collection of a database that is named by its UUID. If no collection has the
-    /// UUID now, one may have it soon, so the database counts.
+    /// Whether an action is allowed on the collection of a database that a UUID names. A UUID without a collection may
+    /// get one soon, so the action must then be allowed on the whole database.
     fn on_identified(&self, database: &str, uuid: [u8; 16], action: Action) -> bool {
         let collection = self.authority.catalog.collection_by_uuid(uuid).map(|collection| collection.namespace());
         let named = collection.filter(|namespace| namespace.database() == database);

@@ -31,8 +31,8 @@ pub(super) fn of(authority: &Authority, client: &Client) -> Option<&'static Auth
     (is_local && is_open(authority)).then(|| &*ALLOWED)
 }
 
-/// Whether there is no user. Once there was a user, the exception stays closed until the next start, even if the user
-/// is dropped.
+/// Whether no user exists. Once the server has seen a user, the exception stays closed until the next start, even if
+/// the user is dropped.
 pub(super) fn is_open(authority: &Authority) -> bool {
     let access = &authority.access;
     if access.is_bypass_closed() || access.has_had_users() {

@@ -88,7 +88,7 @@ impl PipelineCheck<'_> {
             Some(StagePrivileges::Actions(actions) | StagePrivileges::ActionsOr { actions, .. }) => {
                 actions.iter().all(|action| place.allows(self.asker, *action))
             }
-            // These documents are in the request.
+            // The documents of `$documents` are in the request itself, so the client needs only to be logged in.
             None if name == bunko_stages::DOCUMENTS.name => self.asker.user().is_some(),
             None => place.allows(self.asker, Action::Find),
         }
@@ -167,7 +167,7 @@ pub enum StagePrivileges {
 pub struct PipelinePlace<'a> {
     /// The database that the command is sent to.
     pub database: &'a str,
-    /// `None` with `{aggregate: 1}`.
+    /// The collection; `None` with `{aggregate: 1}`.
     pub collection: Option<&'a str>,
     /// The options of the first stage.
     pub options: DocumentRef<'a>,

@@ -78,12 +78,12 @@ pub fn update_role(asker: &Asker<'_>, request: &Request<'_>) -> bool {
         && may_restrict(asker, request)
 }
 
-/// `grantRolesToUser`, `grantRolesToRole`.
+/// Whether the client may run this `grantRolesToUser` or `grantRolesToRole`.
 pub fn grant_roles(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     asker.user().is_some() && on_roles(asker, request, Action::GrantRole)
 }
 
-/// `revokeRolesFromUser`, `revokeRolesFromRole`.
+/// Whether the client may run this `revokeRolesFromUser` or `revokeRolesFromRole`.
 pub fn revoke_roles(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     asker.user().is_some() && on_roles(asker, request, Action::RevokeRole)
 }

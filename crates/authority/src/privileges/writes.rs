@@ -21,7 +21,7 @@ pub fn insert(asker: &Asker<'_>, request: &Request<'_>) -> bool {
 /// `update`: an upsert also inserts.
 pub fn update(asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let upserts = || entries(request, "updates").into_iter().any(|update| has_on(update, "upsert"));
-    // The privilege to insert is checked before the search for upserts, which it makes unnecessary.
+    // The privilege to insert is checked first, because a client who has it needs no search for upserts.
     asker.on_named(request, Action::Update)
         && (asker.on_named(request, Action::Insert) || !upserts())
         && may_bypass_on_named(asker, request)
@@ -54,7 +54,7 @@ pub fn bulk_write(asker: &Asker<'_>, request: &Request<'_>) -> bool {
         .map(|info| split(info.get("ns").and_then(ValueRef::as_str).unwrap_or_default()))
         .collect();
     let may = |place: Option<usize>, action| {
-        // The command itself refuses an index without a namespace.
+        // The command itself refuses an index that has no namespace in `nsInfo`.
         let Some(&(database, collection)) = place.and_then(|place| namespaces.get(place)) else { return true };
         asker.on_collection(database, collection, action)
     };

@@ -81,7 +81,8 @@ fn check_excluded(mut excluded: Vec<String>, mut others: Vec<&str>) -> Result<()
     Ok(())
 }
 
-/// Reads the paths of a projection. Returns false if it has anything else, which is refused when the index is read.
+/// Reads the paths of a projection. Returns false if the projection has anything but paths; parsing the specification
+/// then refuses it.
 fn read(projection: DocumentRef<'_>, above: &str, included: &mut Vec<String>, excluded: &mut Vec<String>) -> bool {
     projection.iter().all(|field| {
         let path = if above.is_empty() { field.name.to_owned() } else { format!("{above}.{}", field.name) };

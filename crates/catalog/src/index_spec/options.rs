@@ -84,7 +84,8 @@ impl Options {
                 self.expire_after_seconds = Some(seconds);
                 self.shown.append(name, seconds);
             }
-            // The specification that a user gave for an index of buckets. It does not affect the keys.
+            // The user's specification of an index on a time series, kept in the index on its buckets. It does not
+            // affect the keys.
             "originalSpec" => {
                 value.as_document().ok_or_else(|| wrong_type(name, "an object", value))?;
                 self.shown.append(name, value);
@@ -111,7 +112,7 @@ impl Options {
                 check_type_of_kinds(name, value)?;
                 self.shown.append(name, value);
             }
-            // The kind reads its value.
+            // An option of this index's own kind, which reads the value itself.
             _ if of_kind.contains(&name) => check_type_of_kinds(name, value)?,
             "wildcardProjection" => {
                 return Err(Failure::bad_value(format!("The field '{name}' is only allowed in an 'wildcard' index")));

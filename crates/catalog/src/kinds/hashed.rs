@@ -82,7 +82,7 @@ impl IndexKind for Hashed {
     }
 }
 
-/// The path of the first field that met an array, cut off at its first array.
+/// The path of the first field that met an array, up to the component that has the array.
 fn met_array<'i>(index: &'i IndexSpec, multikey: &Multikey) -> &'i str {
     for (position, field) in index.fields.iter().enumerate() {
         let ends = field.path.match_indices('.').map(|(end, _)| end).chain([field.path.len()]);

@@ -52,7 +52,7 @@ pub(crate) fn of_pattern(key: DocumentRef<'_>) -> Result<&'static KindEntry> {
     Ok(found)
 }
 
-/// Refuses any order of strings but that of their bytes.
+/// Refuses any collation but the simple one.
 fn refuse_strings(kind: &str, strings: &StringOrder) -> Result<()> {
     match strings.collator() {
         None => Ok(()),

@@ -87,7 +87,7 @@ impl IndexKind for Plane {
 }
 
 impl Plane {
-    /// Adds the square of a pair of coordinates, or of each pair in an array. Empty pairs have none.
+    /// Adds the number of the square of a pair of coordinates, or of each pair in an array. Empty pairs have none.
     fn add_squares(&self, value: ValueRef<'_>, squares: &mut Vec<Value>) -> Result<()> {
         let fields = match value {
             ValueRef::Array(array) => array.as_document(),

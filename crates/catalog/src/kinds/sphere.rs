@@ -89,6 +89,7 @@ fn read_options(spec: DocumentRef<'_>) -> Result<DocumentBuf> {
     Ok(options)
 }
 
+/// Checks the levels of the largest and the smallest cells.
 /// # Errors
 /// 16747, 16748 or 16749 for levels that do not exist or are in the wrong order.
 fn check_levels(coarsest: i64, finest: i64) -> Result<()> {

@@ -37,7 +37,7 @@ const SCORE_BYTES: usize = size_of::<f64>();
 /// the score fits after it. Searches do not read beyond the score.
 const LEAD_BYTES_MAX: usize = 40_000;
 
-/// A text index: its texts, and the fields around their terms in the keys.
+/// A text index: the fields with texts, and the fields before and after the terms in its keys.
 #[derive(Debug)]
 pub struct TextIndex {
     /// The fields with texts.
@@ -196,7 +196,7 @@ fn language_field(value: Option<ValueRef<'_>>) -> Result<&str> {
 }
 
 impl TextIndex {
-    /// The keys of a term with these values of the fields before it.
+    /// The keys of documents with this term and these values of the fields before the texts.
     pub fn span(&self, prefix: &[ValueRef<'_>], term: &str) -> KeySpan {
         let mut start = Vec::with_capacity(term.len() + 16);
         for (value, field) in prefix.iter().zip(&self.prefix) {
@@ -214,7 +214,7 @@ impl TextIndex {
         &self.suffix
     }
 
-    /// The values of the fields after the texts in a key within a span.
+    /// The values of the fields after the texts in a key within a span; `None` if the key is too short.
     pub fn after_score<'k>(span: &KeySpan, key: &'k [u8]) -> Option<&'k [u8]> {
         key.get(span.0.len() + SCORE_BYTES..)
     }

@@ -305,7 +305,7 @@ impl IndexKind for Wildcard {
     }
 }
 
-/// The key parts for some fields of an index: one for each combination of their values.
+/// Makes the parts of a key for some fields of an index: one for each combination of their values.
 fn combinations(
     index: &IndexSpec,
     positions: Range<usize>,
@@ -345,7 +345,7 @@ struct Walk<'w> {
     of: &'w Wildcard,
     index: &'w IndexSpec,
     multikey: Multikey,
-    /// Takes the part of a key that consists of a path and a value.
+    /// Takes the part of a key that consists of a path and a value; the caller adds the other fields.
     add: &'w mut dyn FnMut(&[u8]) -> Result<()>,
 }
 

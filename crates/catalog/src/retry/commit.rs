@@ -38,7 +38,7 @@ pub(crate) fn commit_transaction(
         return commit_with(catalog, history, (session, number), &Ranges::one(COMMIT), &Outcome::One, batch);
     }
     if parts.iter().all(|part| catalog.store.keeping(part) == Keeping::Place) {
-        // As in `commit_with`: a restart recovers the changes too.
+        // Nothing can be lost between the two commits: a restart recovers the changes too.
         let (written, _) = catalog.store.commit_chain(parts)?;
         commit_with(catalog, history, (session, number), &Ranges::one(COMMIT), &Outcome::One, &mut Batch::new())?;
         return Ok(written);

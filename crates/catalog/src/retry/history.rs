@@ -7,8 +7,8 @@ use bunko_store::{Location, Lsn, RecordId};
 /// The statement number of a transaction's commit. Clients number their statements from 0.
 pub(super) const COMMIT: i32 = i32::MIN;
 
-/// Statements done under a session's last number, and where their outcomes are stored. Outcomes stay on disk: they are
-/// rarely asked for, and one can have 16 MB.
+/// Statements done under a session's last number, and where their outcomes are stored. Outcomes stay on disk: clients
+/// rarely ask for them, and a single one can have 16 MB.
 #[derive(Debug, Default)]
 pub struct WriteHistory {
     number: Option<i64>,
@@ -75,7 +75,7 @@ impl WriteHistory {
             Told::Remembered { .. } => None,
             Told::Record(record, location) => Some((record, location)),
         }));
-        // One record can report several ranges.
+        // One record can report several ranges, but must be deleted once.
         if self.outdated.len() > first + 1 {
             self.outdated.sort_unstable_by_key(|(record, _)| *record);
             self.outdated.dedup_by_key(|(record, _)| *record);
@@ -88,7 +88,7 @@ impl WriteHistory {
         matches!(outcome, Outcome::One) && self.done.is_empty() && ranges.len() <= RANGES_REMEMBERED_MAX
     }
 
-    /// The entry that covers a statement.
+    /// The entry that covers a statement; `None` if the statement was not done.
     pub(super) fn find(&self, statement: i32) -> Option<Done> {
         let behind = self.done.partition_point(|done| done.range.0 <= statement);
         self.done[..behind].last().filter(|done| statement <= done.range.1).copied()
@@ -145,7 +145,7 @@ impl WriteHistory {
         self.add_done(ranges.iter().copied(), told, None);
     }
 
-    /// All records of the history.
+    /// The positions of all records of the history, for deleting them.
     pub(super) fn into_records(mut self) -> Vec<(RecordId, Location)> {
         self.give_up_done();
         self.outdated

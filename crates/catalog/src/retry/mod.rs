@@ -115,7 +115,7 @@ impl HistoryRecords {
 }
 
 impl Catalog {
-    /// The write histories that were there when the catalog was opened. Further calls return none.
+    /// Takes the write histories that were there when the catalog was opened. Further calls return none.
     pub fn take_write_histories(&self) -> WriteHistories {
         std::mem::take(&mut *self.history_records.loaded.lock())
     }

@@ -11,11 +11,12 @@ pub enum Outcome {
     Upserted(Value),
     /// A findAndModify changed one document.
     Returned {
-        /// The document that it returned, if any.
+        /// The document that the findAndModify returned; `None` if it returned null.
         value: Option<DocumentBuf>,
-        /// The `_id` of the document that it inserted instead.
+        /// The `_id` of the document that the findAndModify inserted; `None` if it changed one.
         upserted: Option<Value>,
-        /// Its change to the document; `None` if a version of Bunko that did not record this did it.
+        /// Its change to the document; `None` if an earlier version of Bunko, which did not record this, made the
+        /// change.
         did: Option<Did>,
     },
 }

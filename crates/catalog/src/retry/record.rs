@@ -5,8 +5,8 @@
 //! {s: session, n: number, i: statements, o: outcome}
 //! ```
 //! The session is its UUID, followed by the digest of its user if it has one. `own` and the number have 8 bytes each.
-//! `own` differs for a later session with the same UUID that begins after this one is over. Statements are pairs of
-//! 32-bit integers, the first and the last of consecutive ones. `o` is missing for [`Outcome::One`].
+//! `own` tells the session from a later one with the same UUID. Statements are pairs of 32-bit integers: the first and
+//! the last number of a range. `o` is missing for [`Outcome::One`].
 
 use super::{NOBODY, Outcome, SessionName};
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
@@ -30,7 +30,7 @@ const UUID: u8 = 4;
 /// Length of a record with one range and the usual outcome, for a session without a user.
 const BYTES_USUAL: usize = 56;
 
-/// Maximum number of ranges of a remembered value: each checkpoint writes all of them.
+/// Maximum number of ranges of a remembered value, which every checkpoint writes.
 pub(super) const RANGES_REMEMBERED_MAX: usize = 4;
 /// First byte of the key of a remembered value.
 const KEY_START: u8 = b's';

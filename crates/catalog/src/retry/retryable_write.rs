@@ -72,7 +72,8 @@ impl RetryableWrite {
         operation.unit()?.downcast_ref()
     }
 
-    /// Returns the history, and the log record of the last statement done, if any. Nothing more is recorded afterwards.
+    /// Ends the write. Returns the history, and the log record of the last statement done, `None` if none was. Nothing
+    /// more is recorded afterwards.
     pub fn end(&self) -> (WriteHistory, Option<Lsn>) {
         let mut turn = self.turn.lock();
         turn.statements = Statements::None;
@@ -125,7 +126,7 @@ impl RetryableWrite {
         turn.outcome = Outcome::One;
     }
 
-    /// Sets the outcome of the statement, should the next batch be committed. The last call counts.
+    /// Sets the outcome to record if the next batch is committed. The last call counts.
     pub fn set_outcome(&self, outcome: Outcome) {
         self.turn.lock().outcome = outcome;
     }
@@ -143,7 +144,7 @@ impl RetryableWrite {
         let mut turn = self.turn.lock();
         let WriteProgress { history, statements, outcome, written } = &mut *turn;
         if let Statements::Inserts { by_position, done } = statements {
-            // Documents of an earlier batch that was not committed do not count as done.
+            // Documents of an earlier batch whose commit failed do not count as done.
             done.clear();
             inserted.filter_map(|position| by_position.at(position)).for_each(|statement| done.add(statement));
         }
@@ -178,8 +179,8 @@ pub(super) fn commit_with(
     let batch = match catalog.store.keeping(batch) {
         Keeping::Whole => batch,
         Keeping::Place => {
-            // If the batch had the record of statements, the log would keep the whole batch. Nothing can be lost
-            // between the two commits: a restart recovers the changes too.
+            // The record of statements is not added to the batch, because the log would then have to keep the whole
+            // batch. Nothing can be lost between the two commits: a restart recovers the changes too.
             catalog.store.commit(batch)?;
             &mut own
         }
@@ -193,7 +194,7 @@ pub(super) fn commit_with(
     Ok(lsn)
 }
 
-/// A record, within a batch, that statements are done.
+/// A record in a batch, which tells that statements are done.
 pub(super) struct Word {
     told: In,
     /// Number of outdated records that the batch replaces or deletes.

@@ -19,7 +19,7 @@ use std::time::Duration;
 const CHANGES_WAIT_MAX: Duration = Duration::from_secs(5);
 
 impl Transaction {
-    /// The collection with this name that the transaction has created.
+    /// The collection with this name that the transaction has created; `None` if it has created none.
     pub(crate) fn created(&self, namespace: &Namespace) -> Option<Arc<Collection>> {
         match &*self.course.lock() {
             Course::Open(open) => open.created.iter().find(|created| *created.namespace() == *namespace).cloned(),
@@ -156,7 +156,7 @@ impl Catalog {
         created.or_else(|| self.collection(namespace))
     }
 
-    /// Saves the number of keyspaces given so far, before one of them is used.
+    /// Saves the counter of keyspaces, before any keyspace that was given is used.
     pub(crate) fn save_counter(&self, changes: &Allocation) -> Result<()> {
         let mut batch = Batch::new();
         changes.put_counter(&self.store, &mut batch)?;

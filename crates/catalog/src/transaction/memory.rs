@@ -13,8 +13,7 @@ pub const TRANSACTION_BYTES_MAX: u64 = 256 << 20;
 const LOCK_REQUEST_MS_MAX: i32 = 5;
 
 /// Times that the server's memory counts a change: the change itself, and the copy that the commit makes of it for the
-/// log. Counted from the start, the copy needs no room when the transaction commits, so that a commit neither waits for
-/// others nor fails for want of memory.
+/// log. The copy is counted from the start, so a commit neither waits for memory nor fails for lack of it.
 const COUNTED_TIMES: u64 = 2;
 
 /// The limits, and the bytes held.

@@ -11,8 +11,9 @@
 //!   └────abort, drop, or a commit that the log refuses──► aborted
 //! ```
 //!
-//! A write outside transactions asks the owners once it has its locks. If something is owned, it gives the locks back,
-//! waits in the queue of that record or key, and tries again; while nothing is owned, this costs one load.
+//! A write outside transactions asks the owners once it has its locks. If a transaction owns a record or key, the write
+//! releases its locks, waits in the queue of that record or key, and tries again; while nothing is owned, this costs
+//! one load.
 //!
 //! With an oplog, the commit's record has the operations as notes: the oplog shows them as one `applyOps`, change
 //! streams as one event each. The last records of a chain have its operations, as many each as an entry of the oplog
@@ -51,8 +52,8 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use turn::Obstacle;
 
-/// A longer commit becomes a chain of batches of about this many bytes. The oplog makes an entry of the operations of
-/// each, and an entry must fit a document.
+/// A longer commit becomes a chain of batches of about this many bytes. The operations of each batch become one oplog
+/// entry, which must fit a document.
 const PART_BYTES: usize = (SEGMENT_BYTES / 5) as usize;
 
 /// A transaction, as the unit of work of its statements' operations. One statement at a time runs in it.
@@ -62,7 +63,7 @@ pub struct Transaction {
     number: i64,
     owner: Owner,
     course: Mutex<Course>,
-    /// The obstacle that the last `WriteConflict` met.
+    /// The claim or newer change that the last `WriteConflict` met.
     obstacle: Mutex<Option<Obstacle>>,
 }
 
@@ -79,14 +80,14 @@ struct Open {
     /// Taken by the first statement that reads or writes.
     snapshot: Option<Arc<Snapshot>>,
     overlay: Arc<Overlay>,
-    /// Stays in the collections that it has used, by their record stores.
+    /// The transaction's stays in collections that it has used, by their record stores.
     stays: Vec<(KeyspaceId, Stay)>,
     owned: Vec<Owned>,
     batches: u64,
     operations: Operations,
     /// Bytes last reported to [`TransactionMemory`].
     told_bytes: u64,
-    /// Collections that it has created; private until the commit.
+    /// Collections that the transaction has created; private until the commit.
     created: Vec<Arc<Collection>>,
 }
 
@@ -95,7 +96,7 @@ struct Open {
 pub enum TransactionState {
     /// More statements may follow.
     Open,
-    /// Its changes are in the log.
+    /// The transaction's changes are in the log.
     Committed,
     /// The transaction has ended, and has changed nothing.
     Aborted,
@@ -104,13 +105,13 @@ pub enum TransactionState {
 /// Resources of an open transaction; zeros once it has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransactionStatistics {
-    /// Approximate memory of its changes.
+    /// Approximate memory of the transaction's changes, in bytes.
     pub bytes: u64,
     /// Number of batches of changes.
     pub batches: u64,
-    /// Number of records and unique keys that it has claimed.
+    /// Number of records and unique keys that the transaction has claimed.
     pub owned: u64,
-    /// Number of collections that it has read or written.
+    /// Number of collections that the transaction has read or written.
     pub collections: u64,
 }
 
@@ -122,8 +123,8 @@ impl Transaction {
         Arc::new(Self { catalog, session, number, owner, course, obstacle })
     }
 
-    /// Notes the connection of the transaction's client. Its requests are hurried while other operations wait for the
-    /// transaction.
+    /// Notes the connection of the transaction's client. Requests of this connection are hurried while other operations
+    /// wait for the transaction.
     pub fn came_over(&self, haste: &Arc<Haste>) {
         self.owner.came_over(haste);
     }
@@ -133,7 +134,7 @@ impl Transaction {
         operation.unit()?.downcast_ref()
     }
 
-    /// Its number within the session.
+    /// The transaction's number within the session.
     pub fn number(&self) -> i64 {
         self.number
     }
@@ -274,7 +275,7 @@ impl Transaction {
         Ok(Some(lsn))
     }
 
-    /// Discards all changes, unless the transaction has ended.
+    /// Discards all changes; does nothing if the transaction has ended.
     pub fn abort(&self) {
         let mut course = self.course.lock();
         if let Course::Open(open) = &*course {

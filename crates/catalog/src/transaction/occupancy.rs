@@ -1,8 +1,9 @@
 //! Transactions that use a collection, and changes of the collection that wait for them.
 //!
-//! A transaction that has read or written a collection relies on its indexes and options until it ends. A change of the
-//! collection announces itself, waits for the transactions that are in it, and keeps new ones out. A new transaction
-//! waits for a few milliseconds and then fails, because a waiting transaction has claims that other writers wait for.
+//! A transaction that has read or written a collection relies on the collection's indexes and options until it ends. A
+//! change of the collection announces itself, waits for the transactions that are in the collection, and keeps new ones
+//! out. A new transaction waits for a few milliseconds and then fails, because a waiting transaction has claims that
+//! other writers wait for.
 
 use crate::waiting::exclude;
 use crate::{Collection, Namespace};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Longest wait of a transaction for a change of a collection if the limit is set to none. No change takes this long.
+/// Longest wait of a transaction for a change of a collection if the limit is off; no change takes as long.
 const WAIT_MAX: Duration = Duration::from_hours(24);
 
 /// Transactions and changes of one collection.
@@ -148,7 +149,7 @@ pub(crate) fn announce<'c>(collection: &'c Collection, operation: &dyn Operation
 pub(crate) fn exclude_all<'c>(collection: &'c Collection, operation: &dyn OperationSource) -> Result<Excluded<'c>> {
     let announced = collection.occupancy.announce();
     loop {
-        // A transaction enters with a shared lock of the structure.
+        // Transactions enter while they share the structure, so none enters from here on.
         let structure = exclude(&collection.structure, operation)?;
         if collection.occupancy.is_free() {
             return Ok(Excluded { _structure: structure, _announced: announced });

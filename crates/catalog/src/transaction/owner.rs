@@ -21,14 +21,15 @@ impl Haste {
 
     /// Turns hurrying on or off.
     pub fn set(&self, is_on: bool) {
-        // The value rarely changes, and the serving threads read it: a needless store would disturb their caches.
+        // The value rarely changes, and the serving threads read it: a needless store would take the cache line from
+        // them.
         if self.is_on() != is_on {
             self.0.store(is_on, Ordering::Relaxed);
         }
     }
 }
 
-/// A transaction's identity: two are equal if they are the same transaction.
+/// A transaction's identity: two owners are equal if they are the same transaction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Owner(Arc<Mutex<Awaited>>);
 

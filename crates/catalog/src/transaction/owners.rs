@@ -2,7 +2,7 @@
 //!
 //! A lock of the `LockTable` belongs to a thread for the time of one write; a claim belongs to a transaction, from its
 //! first write to its end. A writer outside transactions takes its locks and then looks here. If a transaction owns a
-//! record or key that it wants to change, it waits and tries again.
+//! record or key that the writer wants to change, the writer waits and tries again.
 //!
 //! **Invariant:** an owner is entered and looked up under the lock of the owned record or key.
 
@@ -42,9 +42,9 @@ impl Owned {
 pub(crate) enum Claimed {
     /// The record or key was free, and is claimed now.
     Now,
-    /// The transaction already owned it.
+    /// The transaction already owned the record or key.
     Before,
-    /// Another transaction owns it.
+    /// Another transaction owns the record or key.
     ByOther,
 }
 
@@ -52,7 +52,7 @@ pub(crate) enum Claimed {
 #[derive(Default)]
 pub(crate) struct Owners {
     /// Number of owned records and keys; while it is zero, the table is not searched. A thread that holds the lock of
-    /// something owned sees a number above zero, for the owner was entered under the same lock.
+    /// an owned record or key sees a number above zero, because the owner was entered under the same lock.
     count: AtomicUsize,
     /// Writes that met a claim of another transaction, or a change made after their snapshot.
     conflicts: AtomicU64,
@@ -149,13 +149,14 @@ impl Owners {
         }
     }
 
-    /// The first of `wanted` that a transaction owns. The caller holds their locks.
+    /// The first of `wanted` that a transaction owns; `None` if all are free. The caller holds the locks of all of
+    /// them.
     pub fn first_owned(&self, wanted: impl IntoIterator<Item = Owned>) -> Option<Owned> {
         let table = self.table.lock();
         wanted.into_iter().find(|wanted| table.owned.contains_key(wanted))
     }
 
-    /// Waits until no transaction owns it. The caller holds no locks.
+    /// Waits until no transaction owns `owned`. The caller holds no locks.
     /// # Errors
     /// As `OperationContext::check`, which includes `Interrupted` if the operation is killed.
     pub fn wait(&self, owned: &Owned, operation: &dyn OperationSource) -> Result<()> {
@@ -221,7 +222,7 @@ impl Table {
         }
     }
 
-    /// Takes the next transaction out of the queue and returns its bell.
+    /// Takes the next transaction out of the queue for `owned` and returns its bell; `None` if none waits.
     fn call_next(&mut self, owned: &Owned) -> Option<Arc<Bell>> {
         if self.turns.is_empty() {
             return None;

@@ -1,9 +1,9 @@
 //! Turns of statements that met another transaction's claim.
 //!
 //! The refused statement queues for the record or key that it met. When that is released, one statement is called, and
-//! the next one only after the next release, because all others would be refused again. For the first statement of a
-//! transaction the turn means another attempt. A later statement has failed already: only its reply waits, so that the
-//! client's next attempt usually finds the record free.
+//! the next one only after the next release, because all others would be refused again. The first statement of a
+//! transaction is attempted again when it is called. A later statement has failed already: only its reply waits, so
+//! that the client's next attempt usually finds the record free.
 
 use super::Transaction;
 use super::owners::{Owned, rung};
@@ -48,7 +48,7 @@ impl Turn {
         &self.bell
     }
 
-    /// The end of the wait.
+    /// When the wait ends at the latest.
     pub fn until(&self) -> Instant {
         self.until
     }
@@ -71,8 +71,8 @@ impl fmt::Debug for Turn {
 }
 
 impl Transaction {
-    /// After a `WriteConflict`: a turn at the record or key that the statement met. A retry before that would fail
-    /// again.
+    /// After a `WriteConflict`: a turn at the record or key that the statement met, because a retry before that turn
+    /// would fail again. `None` if no statement has met an obstacle since the last call.
     pub fn turn_after_obstacle(&self, comes_back: Return, until: Instant) -> Option<Turn> {
         let obstacle = self.obstacle.lock().take()?;
         let catalog = Arc::clone(&self.catalog);

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Nothing shows that a thread waits; a sleep that is too short only makes a test weaker.
+/// Time after which a thread is taken to wait. Nothing shows that it does; too short a time only makes a test weaker.
 const MOMENT: Duration = Duration::from_millis(30);
 
 fn primary(path: &Path, engine: &Entry) -> Arc<Catalog> {

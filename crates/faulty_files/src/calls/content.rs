@@ -92,6 +92,7 @@ unsafe fn gathered(buffers: *const iovec, count: c_int) -> Vec<u8> {
     bytes
 }
 
+/// The bytes at an address.
 /// # Safety
 /// As for `write`.
 unsafe fn bytes_of<'a>(start: *const c_void, length: size_t) -> &'a [u8] {

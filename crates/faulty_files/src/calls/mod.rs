@@ -49,7 +49,7 @@ pub(crate) fn set_error(error: c_int) {
     unsafe { *libc::__errno_location() = error };
 }
 
-/// The watched directory of an open file, the file's inode, and its path.
+/// The watched directory of an open file, the file's inode, and its path; `None` for a file in no watched directory.
 fn open_file(fd: c_int) -> Option<(Arc<Watched>, u64, PathBuf)> {
     if !watch::is_any() {
         return None;

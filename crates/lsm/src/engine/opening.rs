@@ -36,7 +36,7 @@ struct CacheParts {
     key_leaves: u64,
     /// The table blocks that leaves are made of.
     blocks: u64,
-    /// The tree's own cache: the rest.
+    /// The tree's own cache, which gets the rest.
     tree: u64,
 }
 

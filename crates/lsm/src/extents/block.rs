@@ -17,8 +17,8 @@ use bunko_store::{Location, RecordId, varint};
 
 /// Bytes before the compressed part.
 pub(super) const HEADER_BYTES: usize = 16;
-/// Contents longer than this are impossible: a document has at most 16 MB plus some overhead, and other blocks are far
-/// smaller.
+/// Maximum length of a block's content; a longer one is refused as damaged. A document has at most 16 MB plus some
+/// overhead, and blocks of several documents are far smaller.
 const CONTENT_BYTES_MAX: usize = 64 << 20;
 
 /// Approximate size of an entry in the directory.
@@ -39,8 +39,8 @@ struct Entry {
 pub(crate) struct Block {
     /// Entries in the order of their log positions.
     entries: Box<[Entry]>,
-    /// Log positions of the first and the last entry. A search begins with these, and the entries are elsewhere in
-    /// memory.
+    /// Log positions of the first and the last entry. A search begins with them; stored here, they save it an access to
+    /// distant memory.
     span: (u64, u64),
     content: Box<[u8]>,
 }
@@ -92,12 +92,12 @@ impl Block {
         Some(Self { entries: entries.into_boxed_slice(), span, content })
     }
 
-    /// The document at a log position.
+    /// The document at a log position; `None` if the block does not have it.
     pub fn document(&self, location: Location) -> Option<&[u8]> {
         self.find(location, 0).map(|number| self.bytes(self.entries[number]))
     }
 
-    /// The number of the document at a log position; `guess` is tried first.
+    /// The number of the document at a log position; `guess` is tried first. `None` if the block does not have it.
     pub fn find(&self, location: Location, guess: usize) -> Option<usize> {
         let position = location.position;
         let is_there = |number: usize| self.entries.get(number).is_some_and(|entry| entry.position == position);
@@ -110,7 +110,7 @@ impl Block {
         (is_there(number) && self.entries[number].length == location.length).then_some(number)
     }
 
-    /// Likely index of the entry for a log position; `None` if the block cannot have it.
+    /// Index at which the entry for a log position probably is; `None` if the block cannot have the position.
     fn about(&self, position: u64) -> Option<usize> {
         let (first, last) = self.span;
         let is_within = (first..=last).contains(&position) && !self.entries.is_empty();
@@ -128,7 +128,7 @@ impl Block {
         &self.content[entry.start as usize..(entry.start + entry.length) as usize]
     }
 
-    /// The document with that number, in order of log positions.
+    /// The document with that number, in order of log positions; `None` after the last.
     pub fn get(&self, number: usize) -> Option<Held<'_>> {
         let entry = *self.entries.get(number)?;
         Some(Held { position: entry.position, record: entry.record, document: self.bytes(entry) })
@@ -195,7 +195,7 @@ impl BlockBuilder {
         into[start..start + 4].copy_from_slice(&checksum.to_le_bytes());
         self.directory.clear();
         self.content.clear();
-        // A block with a document of megabytes must not keep that memory for all later blocks.
+        // A document may have megabytes; the builder must not keep that memory for all later blocks.
         self.content.shrink_to(1 << 20);
         (self.last_position, self.last_record) = (0, 0);
         Ok(())

@@ -7,8 +7,8 @@
 //!            bytes of its documents
 //! trailer    offset of the directory, its length, its CRC-32C, CRC-32C of the trailer so far
 //! ```
-//! It is made under a temporary name, synced and renamed. So a file with an extent's name is complete, and it never
-//! changes.
+//! The file is made under a temporary name, synced and renamed. So a file with an extent's name is complete, and it
+//! never changes.
 
 use super::block::{Block, BlockBuilder, Compressors, HEADER_BYTES};
 use crate::compression::Compression;
@@ -29,7 +29,8 @@ const TRAILER_BYTES: u64 = 20;
 const BLOCK_BYTES: usize = 16 * 1024;
 /// Bytes that the operating system is asked to read ahead of a scan.
 const READ_AHEAD_BYTES: u64 = 1 << 20;
-/// Bytes that are buffered before they are written to the file: few enough to be still in a processor's cache then.
+/// Bytes that are buffered before they are written to the file: few enough that they are still in a processor's cache
+/// then.
 const WRITE_BYTES: usize = 128 * 1024;
 
 /// Position of a block.
@@ -80,8 +81,7 @@ impl Extent {
         };
         let file = files::find(&path)?;
         let file = file.ok_or_else(|| corrupt(0, "the extent is missing, though the manifest names it"))?;
-        // Reads of blocks are scattered; scans ask for read-ahead themselves. It does no harm if the advice is not
-        // taken.
+        // Reads of blocks are scattered, and scans ask for read-ahead themselves. A failure of the advice does no harm.
         let _ = rustix::fs::fadvise(&file, 0, None, Advice::Random);
         let io = |error| StorageError::io(&path, error);
         let file_bytes = file.metadata().map_err(io)?.len();

@@ -14,7 +14,7 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// The extent that took over a segment.
+    /// The extent that took over a segment; `None` if no extent did.
     pub fn of_segment(&self, segment: u64) -> Option<&Arc<Extent>> {
         self.by_segment.get(&segment)
     }
@@ -71,7 +71,7 @@ impl Registry {
         Ok(registry)
     }
 
-    /// Removes all other files of the directory: those that an earlier run began and no durable manifest names.
+    /// Removes all other files of the directory: an earlier run began them, and no durable manifest names them.
     pub fn remove_others(&self, directory: &Path) -> Result<()> {
         let named: FxHashSet<_> = self.extents().into_iter().map(|extent| extent.path.clone()).collect();
         files::entries(directory)?.iter().filter(|path| !named.contains(*path)).try_for_each(|path| files::remove(path))

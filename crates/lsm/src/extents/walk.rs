@@ -30,12 +30,12 @@ impl<'e> ExtentWalk<'e> {
         Ok(())
     }
 
-    /// Keyspace and log position of the next document.
+    /// Keyspace and log position of the next document; `None` at the end.
     pub fn place(&self) -> Option<(KeyspaceId, u64)> {
         self.current().map(|(keyspace, held)| (keyspace, held.position))
     }
 
-    /// The next document.
+    /// The next document; `None` at the end.
     pub fn current(&self) -> Option<(KeyspaceId, Held<'_>)> {
         let (keyspace, block) = self.block.as_ref()?;
         Some((*keyspace, block.get(self.next)?))

@@ -26,7 +26,8 @@ impl Sieve<'_> {
 
     fn is_needed(&self, keyspace: KeyspaceId, record: RecordId, position: u64) -> Result<bool> {
         match self.state.share(keyspace, segment_of(position)) {
-            // No document there has died. This is usual where documents are only inserted, and needs no search.
+            // No document there has died, so this one is alive. That is usual where documents are only inserted, and
+            // needs no search.
             Some(share) if share.live == share.total => Ok(true),
             Some(_) => {
                 let location = self.oldest.location(keyspace, record)?;
@@ -59,7 +60,7 @@ impl Removal<'_> {
         self.pace.step(|| {
             let log_end = self.log.next_lsn();
             let is_written = self.log_end.replace(log_end) != Some(log_end);
-            // Without writers the step need not be slow, and a shutdown waits for the step.
+            // Without writers the step need not be slow, and a shutdown waits until the step has ended.
             if self.haste == Urgency::Leisure && !is_written { Urgency::Usual } else { self.haste }
         });
     }

@@ -38,7 +38,7 @@ fn memory_comes_back_as_documents_are_deleted() {
     for record in (1..=10_000).filter(|record| record % 10 != 0) {
         delete_one(&store, record);
     }
-    // All but the last few are forgotten without a request.
+    // Writes alone have forgotten all but the last few versions, without a call of reclaim.
     assert!(used_bytes(&store) < full / 10 + 2000, "{} of {full}", used_bytes(&store));
     store.compact().expect("nothing fails");
     assert_eq!(used_bytes(&store), full / 10);

@@ -82,8 +82,8 @@ impl TreeWalk {
         }
         let leaf = committed.checked_page(page, Kind::Leaf, self.tree.order)?;
         let found = committed.read(page, leaf.search(key))?;
-        // The entry at which the walk begins, or the one from which it must step on, if its start is beyond the leaf's
-        // edge.
+        // Index of the entry at which the walk begins; with `is_beyond`, of the entry from which it must first step on,
+        // because the start is excluded or beyond the leaf's edge.
         let (index, is_beyond) = match (self.direction, found) {
             (_, Ok(index)) => (index, matches!(start, Bound::Excluded(_))),
             (Direction::Forward, Err(index)) if index == leaf.len() => (index - 1, true),

@@ -53,7 +53,7 @@ struct Entry {
 pub struct QueryStatisticsSize {
     /// Entries now.
     pub entries: u64,
-    /// Bytes that they take.
+    /// Bytes that the entries take.
     pub bytes: u64,
     /// Entries that were removed because of their memory, since the start.
     pub evicted: u64,
@@ -69,14 +69,14 @@ impl QueryStatistics {
 
     /// Begins to count a query. The statistics may take `bytes_max` bytes when it ends.
     pub fn begin(self: &Arc<Self>, key: DocumentBuf, bytes_max: u64) -> Execution {
-        // Its cursor may stay open for long.
+        // The key is counted apart from the operation, because the query's cursor may stay open for long.
         let draw = self.memory.count(key.as_ref().as_bytes().len() as u64, Purpose::Work);
         Execution { statistics: Arc::clone(self), key, bytes_max, finished: Finished::default(), _draw: draw }
     }
 
     /// Visits each entry: its key and its metrics.
     pub fn for_each(&self, mut visit: impl FnMut(DocumentRef<'_>, &Metrics)) {
-        // Copied, so that queries do not wait while documents are made of them.
+        // Copied under the lock, so that queries do not wait while documents are made of the entries.
         let entries: Vec<_> = {
             let entries = self.entries.lock();
             entries.by_key.iter().map(|(key, entry)| (Arc::clone(key), entry.metrics.clone())).collect()
@@ -101,7 +101,7 @@ impl QueryStatistics {
     pub fn shrink(&self, bytes_max: u64) {
         let mut entries = self.entries.lock();
         while entries.bytes > bytes_max && self.evict(&mut entries) {}
-        // The map keeps the room of removed entries otherwise, and the budget does not count it.
+        // Without this, the map would keep the room of removed entries, which the budget does not count.
         entries.by_key.shrink_to_fit();
     }
 

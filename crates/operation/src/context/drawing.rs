@@ -40,7 +40,7 @@ impl OperationContext {
 
     /// Draws bytes that this thread is about to take for the operation.
     /// # Errors
-    /// `ExceededMemoryLimit` where there is no room, or where one operation would hold too much.
+    /// `ExceededMemoryLimit` if there is no room, or if one operation would hold too much.
     pub fn draw(&self, bytes: u64) -> Result<OperationDraw<'_>> {
         let draw = self.turn.lock().memory.draw(bytes)?;
         Ok(OperationDraw { operation: self, draw })
@@ -49,8 +49,8 @@ impl OperationContext {
     /// As [`Self::draw`], but blocks the thread until there is room. Must be called before the operation holds much,
     /// and only once: other operations may wait for the bytes that it already holds.
     /// # Errors
-    /// As [`Self::check`] while it waits; `ExceededMemoryLimit` where one operation would hold too much, or where it
-    /// cannot leave a shared thread; [`Failure::too_long`] on a thread that is not its own.
+    /// As [`Self::check`] while it waits; `ExceededMemoryLimit` if one operation would hold too much, or if it cannot
+    /// leave a shared thread; [`Failure::too_long`] on a thread that is not its own.
     pub fn draw_in_turn(&self, bytes: u64) -> Result<OperationDraw<'_>> {
         let refused = match self.draw(bytes) {
             Ok(draw) => return Ok(draw),
@@ -75,8 +75,8 @@ impl OperationContext {
         Ok(OperationDraw { operation: self, draw })
     }
 
-    /// Holds the thread until the draw gets its room. `until` is asked again and again how long the thread may wait
-    /// next.
+    /// Blocks the thread until the draw is granted. `until` is called again and again; it returns how long the thread
+    /// may wait next.
     /// # Errors
     /// Errors of `until`.
     fn wait_for_draw(&self, bytes: u64, purpose: Purpose, until: impl Fn() -> Result<Instant>) -> Result<Draw> {
@@ -129,7 +129,7 @@ impl OperationContext {
         Ok(())
     }
 
-    /// The other process has freed the bytes.
+    /// Notes that the other process has freed the bytes.
     pub fn let_go_elsewhere(&self, bytes: usize) {
         self.turn.lock().memory.let_go_elsewhere(bytes);
     }

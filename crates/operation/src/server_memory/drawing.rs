@@ -27,8 +27,8 @@ impl Drawing {
         Self { memory, bytes, purpose, ticket: None }
     }
 
-    /// Blocks the calling thread until the draw is granted, or until that time on the clock; then it returns `None`, and the
-    /// draw keeps its place.
+    /// Blocks the calling thread until the draw is granted, or until that time on the clock; then returns `None`, and
+    /// the draw keeps its place in the queue.
     pub fn wait_until(&mut self, until: Instant, clock: &Clock) -> Option<Draw> {
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         let mut context = Context::from_waker(&waker);
@@ -85,7 +85,7 @@ impl Drop for Drawing {
             Left::Granted => self.memory.give_back(self.bytes, self.purpose),
             Left::Waited => {
                 self.memory.waiting[self.purpose as usize].fetch_sub(1, Ordering::SeqCst);
-                // The draws behind it may be smaller.
+                // The draws behind this one may be smaller and find room now.
                 self.memory.serve_where_needed();
             }
         }

@@ -33,14 +33,14 @@ pub(super) enum Left {
 }
 
 impl Queue {
-    /// Puts a draw at the end.
+    /// Puts a draw at the end of the purpose's queue, and returns its ticket.
     pub fn join(&mut self, purpose: Purpose, bytes: u64) -> Ticket {
         self.last += 1;
         self.waiting[purpose as usize].push_back(Waiting { ticket: self.last, bytes, waker: None });
         self.last
     }
 
-    /// The bytes that the first draw for a purpose waits for.
+    /// The bytes that the first draw for a purpose waits for; `None` if none waits.
     pub fn first(&self, purpose: Purpose) -> Option<u64> {
         self.waiting[purpose as usize].front().map(|waiting| waiting.bytes)
     }

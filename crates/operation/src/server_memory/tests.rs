@@ -49,7 +49,7 @@ fn draws_are_served_in_their_order_and_none_overtakes() {
     let [first, second] = all;
     let mut first = first.expect("there was room");
     first.set(360);
-    // There is room for the small one, and it is not its turn.
+    // There is room for the small draw, but it is not its turn.
     assert!(poll(&mut small).is_none() && memory.draw(1, Purpose::Message).is_none() && !first.grow(1));
     // Work that has begun does not wait for messages.
     assert!(memory.draw(1, Purpose::Work).is_some());

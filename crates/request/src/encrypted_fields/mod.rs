@@ -44,7 +44,7 @@ pub fn check_deployment(deployment: Deployment) -> Result<()> {
     }
 }
 
-/// Whether any field can be searched.
+/// Whether the option has a field with `queries`, by which clients can search it.
 fn has_searched(option: DocumentRef<'_>) -> bool {
     let fields = option.get("fields").and_then(ValueRef::as_array).unwrap_or(ArrayRef::EMPTY);
     fields.iter().filter_map(ValueRef::as_document).any(|field| field.get("queries").is_some())
@@ -137,7 +137,7 @@ impl<'a> EncryptedField<'a> {
         Ok(Self { key, path, kind: field.string("bsonType")?, queries: body.get("queries") })
     }
 
-    /// Checks its key and its path against the fields before it.
+    /// Checks the field's key and path against the fields before it.
     fn check_among(&self, before: &[Self]) -> Result<()> {
         let path = self.path;
         if before.iter().any(|other| other.key == self.key) {
@@ -157,7 +157,7 @@ impl<'a> EncryptedField<'a> {
         Ok(())
     }
 
-    /// Checks its type and its queries.
+    /// Checks the field's type and its queries.
     fn check_kind(&self) -> Result<()> {
         if let Some(kind) = self.kind.filter(|kind| !TYPES.contains(kind) && !TYPES_OF_ONE_VALUE.contains(kind)) {
             return Err(Failure::bad_value(format!("Unknown type name: {kind}")));

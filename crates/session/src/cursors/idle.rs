@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 /// A cursor that holds less than this many bytes is left alone: reading it from disk would take as much memory.
 const SMALL_BYTES: u64 = 64 * 1024;
-/// How long a cursor is read ahead at most, also on a thread that serves other connections: substitutes start if that
-/// thread is held up, and a cursor that is read only in part still holds its memory.
+/// Longest time that a cursor is read ahead, also on a thread that serves other connections: substitutes start if that
+/// thread is held up. A cursor that is read only in part still holds its memory, so stopping early would free nothing.
 const READ_AHEAD: Duration = Duration::from_secs(5);
 
 /// A waiting cursor and the memory that it holds.
@@ -48,7 +48,7 @@ impl CursorStore {
         {
             let clock = operation.clock();
             let now = clock.now();
-            // The other half of the command's time is for its client.
+            // Reading ahead takes half of the command's time at most; the client gets the other half.
             let left = deadline().map(|deadline| deadline.saturating_duration_since(now) / 2);
             operation.enter(RunOn::OwnThread, now);
             cursor.source =

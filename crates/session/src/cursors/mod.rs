@@ -5,8 +5,8 @@
 //! - by `killCursors`, or when the client does not take a batch, or loses the rights to it (`kill`);
 //! - with its session or its transaction (`end_sessions`, `end_transaction`);
 //! - when no client has used it for `cursorTimeoutMillis` (`purge`);
-//! - when waiting cursors hold too much memory (`idle`), or make engines keep too much (`room`). `closed` remembers which
-//!   of the two it was.
+//! - when waiting cursors hold too much memory (`idle`), or make engines keep too much (`room`). `closed` remembers
+//!   which of these two reasons it was.
 //!
 //! The drop of a collection or index ends no cursor here: the next `getMore` finds it out and fails (`Footing` of
 //! `query`).

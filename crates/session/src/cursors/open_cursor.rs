@@ -13,34 +13,34 @@ use std::time::{Duration, Instant};
 
 /// A cursor with everything that `getMore` needs.
 pub struct OpenCursor {
-    /// The namespace that it reads.
+    /// The namespace that the cursor reads.
     pub namespace: Namespace,
-    /// The source of its documents.
+    /// The source of the cursor's documents.
     pub source: Box<dyn CursorSource>,
     /// A document that did not fit into the last batch.
     pub pending: Option<DocumentBuf>,
-    /// The session that opened it.
+    /// The session that opened the cursor.
     pub session: Option<SessionId>,
-    /// The number of the transaction that opened it.
+    /// The number of the transaction that opened the cursor.
     pub transaction: Option<i64>,
-    /// The client that opened it.
+    /// The client that opened the cursor.
     pub peer: Peer,
     /// Whether the next batch may take long to fill.
     pub is_long: bool,
-    /// Whether it is exempt from the idle timeout.
+    /// Whether the cursor is exempt from the idle timeout.
     pub has_no_timeout: bool,
     /// Time left of the opening command's `maxTimeMS`. Time between batches does not count.
     pub time_left: Option<Duration>,
     /// Length of the last `nextBatch`, in bytes.
     pub batch_bytes: usize,
-    /// Documents and batches that it has returned.
+    /// Documents and batches that the cursor has returned.
     pub progress: CursorProgress,
-    /// When it was last used.
+    /// When the cursor was last used.
     pub last_use: Instant,
-    /// The operation in which its source counts its work, for the command that reads it.
+    /// The operation in which the source counts its work, for the command that reads the cursor.
     pub context: Context,
     /// Sums up the query over its batches, if it is counted.
     pub tally: Option<Box<dyn QueryTally>>,
-    /// How it was opened.
+    /// How the cursor was opened.
     pub origin: Arc<CursorOrigin>,
 }

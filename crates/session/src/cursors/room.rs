@@ -1,14 +1,14 @@
 //! Closes waiting cursors when the snapshots kept for them take too much room.
 //!
-//! A waiting cursor reads the snapshot from when it was opened, and storage engines retain that for it. Without a
-//! limit, other clients' writes could fail or a disk could fill up. MongoDB's cursors see the present data when they
-//! continue, so they retain nothing, and its clients can handle a cursor that is gone.
+//! A waiting cursor reads the snapshot from when it was opened, and storage engines retain the data of that snapshot.
+//! Without a limit, other clients' writes could fail or a disk could fill up. MongoDB's cursors see the present data
+//! when they continue, so they retain nothing, and its clients can handle a cursor that is gone.
 
 use super::store::CursorStore;
 use bunko_catalog::Catalog;
 use bunko_store::{KeptForViews, Lsn, Medium};
 
-/// One in this many idle cursors is closed, the oldest, before the room is checked again.
+/// The oldest of the idle cursors are closed, one in this many, before the room is checked again.
 const CLOSED_PART: usize = 8;
 
 impl CursorStore {
@@ -31,8 +31,8 @@ impl CursorStore {
                 continue;
             }
             let oldest = self.by_age();
-            // On disk, everything replaced since the oldest snapshot is kept. If a transaction or a long command holds
-            // that snapshot, closing cursors would not help.
+            // On disk, engines keep everything that was replaced since the oldest snapshot. If a transaction or a long
+            // command holds that snapshot, closing cursors would not help.
             let is_theirs = oldest.first().is_some_and(|(lsn, _)| *lsn <= catalog.store().oldest_view());
             if oldest.is_empty() || kept.place == Medium::Disk && !is_theirs {
                 return;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Maximum number of cursors that wait at once; each keeps a snapshot.
 pub(super) const CURSORS_MAX: usize = 100_000;
-/// Maximum number of cursors that one user opens from one address, so that others can always open some. From all
+/// Maximum number of cursors that one user opens from one address, so that other clients can always open some. From all
 /// addresses together, a user may have no more cursors than are still free.
 const CLIENT_CURSORS_MAX: usize = 25_000;
 

@@ -39,7 +39,7 @@ pub trait CursorSource: Send {
         None
     }
 
-    /// The report of its plan, if it has one.
+    /// The report of the source's plan; `None` if it has no plan.
     fn report(&self) -> Option<PlanReport> {
         None
     }
@@ -51,7 +51,7 @@ pub trait CursorSource: Send {
         Ok(())
     }
 
-    /// The snapshot that it reads, if storage engines retain one for it.
+    /// The snapshot that the source reads; `None` if storage engines retain none for it.
     fn snapshot(&self) -> Option<Lsn> {
         None
     }
@@ -61,12 +61,12 @@ pub trait CursorSource: Send {
         None
     }
 
-    /// Whether its documents may be read ahead of the client, unless another check forbids it.
+    /// Whether documents may be read ahead of the client, unless another check forbids it.
     fn may_be_read_ahead(&self) -> bool {
         true
     }
 
-    /// Whether more documents may come after its end, as for tailable cursors.
+    /// Whether more documents may come after the present end, as for tailable cursors.
     fn stays_open(&self) -> bool {
         false
     }

@@ -25,7 +25,7 @@ struct Slot {
 
 enum CursorState {
     Waiting(Box<OpenCursor>),
-    /// A `getMore` works with it. `is_killed` is set if the cursor was killed meanwhile.
+    /// A `getMore` works with the cursor. `is_killed` is set if the cursor was killed meanwhile.
     Working {
         is_killed: bool,
         namespace: Namespace,
@@ -68,17 +68,17 @@ pub struct CursorStore {
 
 /// A cursor that waits for its next `getMore`.
 pub struct IdleCursor {
-    /// The user who opened it.
+    /// The user who opened the cursor; `None` if privileges were not checked then.
     pub owner: Option<Owner>,
-    /// Its id.
+    /// The cursor's id.
     pub id: i64,
-    /// The namespace that it reads.
+    /// The namespace that the cursor reads.
     pub namespace: String,
-    /// The session that opened it.
+    /// The session that opened the cursor.
     pub session: Option<SessionId>,
     /// The facts that are shown of every cursor.
     pub told: CursorTold,
-    /// The summary of its plan, if it has one.
+    /// The summary of the cursor's plan; `None` if it has no plan.
     pub plan_summary: Option<String>,
 }
 
@@ -241,7 +241,7 @@ impl CursorStore {
         if let Some(Slot { state: CursorState::Waiting(cursor), .. }) = slots.get_mut(&id) {
             cursor.tally = Some(tally);
         } else {
-            // Dropping it takes the lock of the statistics.
+            // Dropping a tally takes the lock of the statistics, so it must not happen under the lock of `slots`.
             drop(slots);
             drop(tally);
         }
@@ -276,7 +276,7 @@ impl CursorStore {
         idle
     }
 
-    /// The facts of a cursor that a `getMore` works with.
+    /// The facts of a cursor that a `getMore` works with; `None` if it is gone or waits.
     pub fn in_use(&self, id: i64, now: Instant) -> Option<CursorTold> {
         match &self.slots.lock().get(&id)?.state {
             CursorState::Working { origin, progress, last_use, .. } => Some(CursorTold {
@@ -288,7 +288,8 @@ impl CursorStore {
         }
     }
 
-    /// Closes a cursor of that namespace, or of any. A `getMore` that works with it ends soon.
+    /// Closes a cursor; with a namespace, only if the cursor reads that. A `getMore` that works with the cursor ends
+    /// soon.
     pub fn kill(&self, id: i64, namespace: Option<&Namespace>) -> Killed {
         let mut slots = self.slots.lock();
         match slots.get_mut(&id).map(|slot| &mut slot.state) {
@@ -367,7 +368,8 @@ impl CursorStore {
         }
         let ended = slots.remove(&id);
         if let Some(Slot { state: CursorState::Waiting(cursor), .. }) = &ended {
-            // The command that opened the cursor may not have ended, and keeps its operation.
+            // The command that opened the cursor may not have ended and keeps the operation alive, so the bytes of the
+            // idle cursor are given back here.
             cursor.context.operation().end_rest();
         }
         self.closed.lock().note(id, Room::Memory);

@@ -2,7 +2,7 @@
 
 use bunko_operation::BatchWork;
 
-/// Sums up a query over its batches. The query has ended when it is dropped, which its cursor does however it ends.
+/// Sums up a query over its batches. The cursor drops it when the query ends, in whatever way.
 pub trait QueryTally: Send + Sync {
     /// Adds a batch.
     fn add(&mut self, batch: &BatchWork);

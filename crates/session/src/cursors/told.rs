@@ -6,13 +6,13 @@ use std::time::Duration;
 
 /// How a cursor was opened.
 pub struct CursorOrigin {
-    /// The command that opened it, without secrets.
+    /// The command that opened the cursor, without secrets.
     pub command: DocumentBuf,
-    /// When it was opened, in milliseconds since 1970.
+    /// When the cursor was opened, in milliseconds since 1970.
     pub created_ms: i64,
-    /// Whether it is exempt from the idle timeout.
+    /// Whether the cursor is exempt from the idle timeout.
     pub has_no_timeout: bool,
-    /// Whether it stays open at the end of the documents.
+    /// Whether the cursor stays open at the end of the documents.
     pub is_tailable: bool,
     /// Whether a `getMore` waits for more documents there.
     pub awaits_data: bool,

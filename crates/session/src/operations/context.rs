@@ -19,12 +19,12 @@ impl Context {
         Self { interruption, operation }
     }
 
-    /// Interrupts for another command from now on, which ends at the deadline.
+    /// From now on, interrupts when another command must stop, whose time ends at the deadline.
     pub fn follow(&self, command: &RunningOperation, deadline: Option<Instant>) {
         self.interruption.follow(command, deadline);
     }
 
-    /// The operation that its work is counted in.
+    /// The operation in which the work is counted.
     #[inline]
     pub fn operation(&self) -> &Arc<OperationContext> {
         &self.operation

@@ -63,7 +63,7 @@ impl WatchedOperation {
 }
 
 impl Interruption {
-    /// Interrupts after `killOp` of that operation, after its client disconnects (for reads), and after the deadline.
+    /// Interrupts after `killOp` of that operation, after its client disconnects (reads only), and after the deadline.
     pub fn of(operation: &RunningOperation, deadline: Option<Instant>) -> Arc<Self> {
         Arc::new(Self {
             clock: operation.slot.clock.clone(),

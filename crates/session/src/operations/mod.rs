@@ -114,7 +114,7 @@ impl Operations {
         Registration { registry: Arc::clone(&self.registry), key, slot }
     }
 
-    /// Asks all operations to stop, later ones too: the server is shutting down.
+    /// Asks all operations to stop, and those that begin later too: the server is shutting down.
     pub fn interrupt_all(&self) {
         self.registry.are_all_interrupted.store(true, Ordering::SeqCst);
         self.registry.slots.lock().values().for_each(|slot| slot.stop.ring());
@@ -142,7 +142,7 @@ impl Operations {
         let slots: Vec<_> = self.registry.slots.lock().values().cloned().collect();
         slots.iter().any(|slot| {
             let details = slot.details.lock();
-            // Index builds that were resumed after a restart continue while the lock is closed.
+            // Index builds that were resumed after a restart do not count: they go on while the lock is closed.
             slot.client.is_some()
                 && slot.running.load(Ordering::Acquire) != 0
                 && !details.is_held_back
@@ -161,7 +161,7 @@ impl Operations {
         }
     }
 
-    /// The user whose operation this is.
+    /// The user whose operation this is; `None` if the operation has ended or has no user.
     pub fn user_of(&self, opid: u32) -> Option<Name> {
         let slots = self.registry.slots.lock();
         let slot = slots.values().find(|slot| opid != 0 && slot.running.load(Ordering::Acquire) == opid)?;
@@ -210,7 +210,7 @@ impl Operations {
 impl Registration {
     /// Begins an operation of a client with this `metadata`. It ends when the returned value is dropped.
     pub fn begin(&self, beginning: &Beginning<'_>, metadata: Option<&DocumentBuf>) -> RunningOperation {
-        // Few operations move between threads, and a load costs less than an exchange.
+        // Few operations move between threads, so a cheap load rules the move out before the costlier exchange.
         let opid = match self.slot.moving.load(Ordering::Acquire) {
             0 => next_opid(&self.registry.last_opid),
             _ => self.slot.moving.swap(0, Ordering::AcqRel),
@@ -229,7 +229,7 @@ impl Registration {
         details.is_held_back = false;
         details.is_done = false;
         if details.metadata.is_none() {
-            // Clients send it once, in their first hello.
+            // Clients send their metadata once, in their first hello.
             details.metadata = metadata.cloned();
         }
         // Stored under the lock, so that a reader that sees the id also sees the details that belong to it.
@@ -263,7 +263,7 @@ impl Registration {
     }
 }
 
-/// Ids are positive 32-bit integers for clients, and start again after the last.
+/// The next operation id: a positive 32-bit integer, as clients expect; after the largest the ids start again.
 fn next_opid(last: &AtomicU32) -> u32 {
     let next = || last.fetch_add(1, Ordering::Relaxed).wrapping_add(1) & (i32::MAX as u32);
     match next() {

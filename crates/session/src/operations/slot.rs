@@ -12,15 +12,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Maximum number of bytes of a command that are kept, as in MongoDB.
+/// Maximum number of bytes of a command that `currentOp` shows, as in MongoDB.
 pub(super) const COMMAND_BYTES_MAX: usize = 1024;
 
 /// The operation that one connection runs.
 pub(super) struct OperationSlot {
     pub(super) clock: Clock,
-    /// 0 for the server's own operations.
+    /// The connection's id; 0 for the server's own operations.
     pub(super) connection: i32,
-    /// `None` for the server's own operations.
+    /// The client; `None` for the server's own operations.
     pub(super) client: Option<Peer>,
     /// The running operation's id; 0 when idle.
     pub(super) running: AtomicU32,
@@ -44,7 +44,8 @@ pub(super) struct Details {
     pub(super) command: Vec<u8>,
     /// Whether the command had more fields than `command` keeps.
     pub(super) is_command_cut: bool,
-    /// Whether the command's body makes the operation a writing one. Whether its name does is derived when needed.
+    /// Whether the command's body makes this a writing operation. Whether the command's name does is derived when
+    /// needed.
     pub(super) is_writing_for_body: bool,
     pub(super) started: Instant,
     pub(super) session: Option<SessionId>,
@@ -71,13 +72,13 @@ pub struct Beginning<'a> {
 
 /// One operation, or one idle connection, as `currentOp` saw it.
 pub struct Observed {
-    /// 0 when the connection is idle.
+    /// The operation's id; 0 when the connection is idle.
     pub opid: u32,
-    /// Whether it must stop.
+    /// Whether the operation must stop.
     pub is_killed: bool,
     /// The connection's id; 0 for the server's own operations.
     pub connection: i32,
-    /// `None` for the server's own operations.
+    /// The client; `None` for the server's own operations.
     pub client: Option<Peer>,
     /// The entry of the command that runs or ran last.
     pub entry: &'static CommandFacts,
@@ -103,7 +104,7 @@ pub struct Observed {
 pub struct Absence(pub(super) Arc<OperationSlot>);
 
 impl Absence {
-    /// Makes reads for the client stop soon: their replies could not be delivered.
+    /// Makes reads for the client stop soon, because their replies could not be delivered.
     pub fn note(&self) {
         self.0.is_client_gone.store(true, Ordering::Relaxed);
     }
@@ -133,7 +134,8 @@ impl Drop for RunningOperation {
     }
 }
 
-/// Keeps a small command whole, and of a large one (usually a batch of documents) the fields that fit.
+/// Keeps a small command whole, and the fields of a large one (usually a batch of documents) that fit into
+/// `COMMAND_BYTES_MAX`.
 pub(super) fn keep_command(into: &mut Vec<u8>, command: DocumentRef<'_>) {
     into.clear();
     if command.len_bytes() <= COMMAND_BYTES_MAX {

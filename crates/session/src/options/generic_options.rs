@@ -22,16 +22,16 @@ pub struct GenericOptions {
     pub write_concern: WriteConcern,
     /// Whether the request names a write concern.
     pub has_write_concern: bool,
-    /// Why the write concern cannot be met. The write is done all the same, and this error is reported beside its
+    /// Why the write concern cannot be met. The write is done all the same, and the reply has this error beside its
     /// outcome.
     pub unmet_write_concern: Option<Failure>,
     /// The cluster time that the client knows, if this server is a member of a set.
     pub cluster_time: Option<Timestamp>,
     /// The condition that must hold before anything is read.
     pub read_concern: ReadConcern,
-    /// `maxTimeMS`, if it is given and not 0.
+    /// `maxTimeMS`; `None` if it is missing or 0.
     pub max_time: Option<Duration>,
-    /// `lsid`, if it is given.
+    /// `lsid`; `None` if it is missing.
     pub named_session: Option<NamedSession>,
     /// The id of the named session, once the user is known.
     pub session: Option<SessionId>,

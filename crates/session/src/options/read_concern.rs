@@ -156,6 +156,7 @@ fn check_stages(level: &str, body: DocumentRef<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Checks that the level is one of MongoDB's.
 /// # Errors
 /// `BadValue` for an unknown level.
 fn check_known(level: &str) -> Result<()> {
@@ -167,8 +168,8 @@ fn check_known(level: &str) -> Result<()> {
     }
 }
 
-/// Inside a transaction, all levels read its snapshot. Its data are committed and durable, or become durable before the
-/// transaction commits.
+/// Checks the level inside a transaction, where all allowed levels read the transaction's snapshot: its data are
+/// committed and durable, or become durable before the transaction commits.
 fn check_level_inside(level: &str) -> Result<()> {
     if matches!(level, "local" | "majority" | "snapshot") {
         return Ok(());

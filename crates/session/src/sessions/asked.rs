@@ -10,11 +10,12 @@ use bunko_errors::{ErrorCode, Failure, Result};
 pub struct NumberedCommand {
     /// The transaction number.
     pub number: i64,
-    /// Its part in the transaction; `None` for a retryable write.
+    /// The command's part in the transaction; `None` for a retryable write.
     pub part: Option<TransactionPart>,
 }
 
 impl NumberedCommand {
+    /// Checks whether the session allows this command under its number.
     /// # Errors
     /// `TransactionTooOld`, `NoSuchTransaction`, `TransactionCommitted`, `IncompleteTransactionHistory` and
     /// `ConflictingOperationInProgress` if the number does not allow this command.
@@ -32,8 +33,8 @@ impl NumberedCommand {
             }
             None => Ok(()),
             Some(TransactionPart::First) if newest == Some(number) => {
-                // Only a router may begin a transaction again under its number, whatever the outcome of the first
-                // attempt.
+                // MongoDB lets only a router begin a transaction again under its number, whatever the outcome of the
+                // first attempt.
                 let message = format!(
                     "Only servers in a sharded cluster can start a new transaction at the active transaction number \
                      {number} of session {}",

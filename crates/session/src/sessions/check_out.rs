@@ -27,7 +27,7 @@ enum Work {
     },
     Transaction {
         held: Option<Held>,
-        /// The standing before the command began a transaction, if it did.
+        /// The standing before the command began a transaction; `None` if it began none.
         before: Option<Standing>,
         /// The fate of a transaction that is still open.
         fate: Fate,
@@ -112,7 +112,7 @@ impl<'s> CheckedOut<'s> {
         }
     }
 
-    /// The unit of work that the command's writes belong to.
+    /// The unit of work that the command's writes belong to; `None` if its transaction is over.
     pub fn unit(&self) -> Option<Arc<UnitOfWork>> {
         match self.write() {
             Some(write) => Some(Arc::clone(write) as _),
@@ -183,7 +183,8 @@ impl Drop for CheckedOut<'_> {
         let (context, session) = (self.context, &self.session);
         let (held, last_write) = match &mut self.work {
             Work::Write { write, standing } => {
-                // Others may still hold the write, such as a cursor that the command left.
+                // Others may still hold the write, such as a cursor that the command left open; nothing more is
+                // recorded in it.
                 let (history, written) = write.end();
                 let last_write = written.map(|lsn| LastWrite::retryable(write.number(), lsn));
                 (Some(Held { history, standing: std::mem::take(standing) }), last_write)

@@ -16,7 +16,7 @@ pub type Digest = [u8; 32];
 pub struct NamedSession {
     id: SessionUuid,
     user: Option<Digest>,
-    /// Whether it has a `txnNumber` without the `txnUUID` that must accompany it.
+    /// Whether the id has a `txnNumber` without the `txnUUID` that must accompany it.
     has_bare_number: bool,
 }
 
@@ -90,7 +90,7 @@ pub fn parse(place: &str, value: ValueRef<'_>) -> Result<NamedSession> {
     Ok(NamedSession { id: id?, user, has_bare_number: has_number && !has_uuid })
 }
 
-/// The UUID of `{id: UUID}`, the form that all drivers send with every command.
+/// The UUID of `{id: UUID}`, the form that all drivers send with every command; `None` for any other form.
 fn usual(lsid: DocumentRef<'_>) -> Option<SessionUuid> {
     const BEFORE: &[u8] = b"\x1e\0\0\0\x05id\0\x10\0\0\0\x04";
     let bytes = lsid.as_bytes().strip_prefix(BEFORE)?;

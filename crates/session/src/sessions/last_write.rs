@@ -11,7 +11,7 @@ use bunko_store::Lsn;
 pub struct LastWrite {
     /// The transaction number of the write.
     pub number: i64,
-    /// Its kind.
+    /// Whether it was a retryable write or a transaction.
     pub kind: WriteKind,
     /// The log record of the write; `None` if the server was restarted since.
     pub lsn: Option<Lsn>,
@@ -35,7 +35,7 @@ impl LastWrite {
         Self { number, kind: WriteKind::Transaction, lsn: Some(lsn) }
     }
 
-    /// The last write before a restart.
+    /// The last write before a restart; `None` if the history has none.
     pub(super) fn of_history(history: &WriteHistory) -> Option<Self> {
         let kind = if history.commit().is_some() { WriteKind::Transaction } else { WriteKind::Retryable };
         Some(Self { number: history.number()?, kind, lsn: None })

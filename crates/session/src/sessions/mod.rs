@@ -5,8 +5,8 @@
 //!
 //! A connection keeps the session that it used last, so most commands only note the time (`touch_again`).
 //! `close_idle_cursors`, called every few seconds, ends expired sessions and closes their cursors. A command that gives
-//! its session back leaves the position of its last write there (`LastWrite`), from which `config.transactions` takes
-//! the time.
+//! its session back leaves the log position of its last write in the session (`LastWrite`); `config.transactions` finds
+//! the time by that position.
 //! Source: MongoDB manual 8.2, "Server Sessions".
 
 mod asked;
@@ -60,7 +60,7 @@ pub struct SessionTable {
     count: AtomicUsize,
     /// Maximum number of sessions at once.
     count_max: usize,
-    /// Number of sessions of each user. Locked while a shard is locked.
+    /// Number of sessions of each user. A thread locks this while it holds the lock of a shard.
     of_users: Mutex<HashMap<Digest, usize, RandomState>>,
     /// Times of use are milliseconds since this instant.
     began: Instant,
@@ -121,7 +121,7 @@ impl SessionTable {
         let message = if free == 0 {
             format!("Unable to add session: {} sessions are in use, the most that may be", self.count_max)
         } else if id.user == NOBODY {
-            // Without users, there are no others to keep room for.
+            // Without users, there are no other users to keep room for.
             return Ok(());
         } else {
             let own = self.of_users.lock().get(&id.user).copied().unwrap_or(0);
@@ -214,13 +214,14 @@ impl SessionTable {
         all
     }
 
-    /// The sessions in one of the [`SHARDS`], ended ones included, in no order.
+    /// The sessions in the shard with this number, below [`SHARDS`], ended ones included, in no order.
     pub fn in_shard(&self, number: usize) -> Vec<Arc<Session>> {
         self.shards[number].lock().values().cloned().collect()
     }
 
     fn shard(&self, id: SessionId) -> &Shard {
-        // A client that chooses its ids for one shard makes only its own sessions contend. Lookups take no longer.
+        // A client could choose its ids so that all are in one shard. Then only its own sessions contend for the lock,
+        // and lookups take no longer.
         &self.shards[usize::from(id.id[15]) % SHARDS]
     }
 

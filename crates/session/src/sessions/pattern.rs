@@ -10,13 +10,13 @@ use bunko_request::fields::{Fields, wrong_type};
 pub enum SessionPattern {
     /// All sessions of all users.
     All,
-    /// All sessions of a user.
+    /// All sessions of one user.
     Of(Digest),
     /// One session of a user.
     Session(SessionId),
     /// All sessions of several users.
     OfOwners(Vec<Digest>),
-    /// Sessions of users with certain roles. It chooses none: without logins, sessions have no user.
+    /// Sessions of users with certain roles. The pattern chooses none: without logins, sessions have no user.
     OfRoles,
 }
 
@@ -48,7 +48,7 @@ impl SessionPattern {
         }
     }
 
-    /// Whether it chooses that session.
+    /// Whether the pattern chooses that session.
     pub fn chooses(&self, session: SessionId) -> bool {
         match self {
             Self::All => true,

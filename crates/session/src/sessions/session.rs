@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A session in use, shared by the table and by the connections that keep it at hand.
 pub struct Session {
-    /// Its id.
+    /// The session's id.
     pub id: SessionId,
     last_use_ms: AtomicU64,
-    /// Whether a client has ended it. Using it begins it again.
+    /// Whether a client has ended the session. Using it begins it again.
     is_ended: AtomicBool,
     is_over: AtomicBool,
     belongings: Mutex<Belongings>,
@@ -70,12 +70,12 @@ impl Session {
         }
     }
 
-    /// When it was last used, in milliseconds since the table began.
+    /// When the session was last used, in milliseconds since the table began.
     pub fn last_use_ms(&self) -> u64 {
         self.last_use_ms.load(Ordering::Relaxed)
     }
 
-    /// Whether a client has ended it.
+    /// Whether a client has ended the session.
     pub fn is_ended(&self) -> bool {
         self.is_ended.load(Ordering::Relaxed)
     }
@@ -84,7 +84,7 @@ impl Session {
         self.is_ended.store(true, Ordering::Relaxed);
     }
 
-    /// Whether it has left the table. A connection that still keeps it must ask the table again.
+    /// Whether the session has left the table. A connection that still keeps it must ask the table again.
     pub fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
     }
@@ -146,8 +146,8 @@ impl Session {
         aborted
     }
 
-    /// Takes out the transaction of that number and aborts it. If a command works with it, that happens when the
-    /// command ends.
+    /// Takes out the transaction of that number and aborts it; `None` if it is not in progress. If a command works with
+    /// the transaction, that happens when the command ends.
     pub fn abort(&self, number: i64) -> Option<Box<Open>> {
         let mut belongings = self.belongings.lock();
         match &mut belongings.held {
@@ -166,7 +166,7 @@ impl Session {
         belongings.last_write.filter(|_| !self.is_over())
     }
 
-    /// Total run time of the commands of its open transaction, if none runs now.
+    /// Total run time of the commands of the session's open transaction; `None` without one, and while a command runs.
     pub fn active_time(&self) -> Option<std::time::Duration> {
         match &self.belongings.lock().held.as_ref()?.standing {
             Standing::InProgress { open, .. } => Some(open.active),
@@ -180,6 +180,6 @@ impl Session {
 pub enum Kept {
     /// Sessions with a running command.
     AtWork,
-    /// Also sessions that have a write history.
+    /// Sessions with a running command, and sessions that have a write history.
     WithHistory,
 }

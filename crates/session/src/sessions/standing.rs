@@ -16,7 +16,7 @@ pub(super) enum Standing {
     },
     Committed {
         number: i64,
-        /// The log record that an acknowledgement waits for.
+        /// The log record that the acknowledgement of the commit waits for.
         lsn: Option<Lsn>,
     },
     Aborted {
@@ -25,7 +25,7 @@ pub(super) enum Standing {
 }
 
 impl Standing {
-    /// The transaction's number.
+    /// The transaction's number; `None` if there was none.
     pub fn number(&self) -> Option<i64> {
         match self {
             Self::None => None,
@@ -52,14 +52,14 @@ impl Held {
         Self { history, standing }
     }
 
-    /// The session's newest transaction number.
+    /// The session's newest transaction number; `None` if it has used none.
     pub fn newest(&self) -> Option<i64> {
         self.history.number().max(self.standing.number())
     }
 }
 
 impl Held {
-    /// Takes out the transaction in progress and marks it as aborted.
+    /// Takes out the transaction in progress and marks it as aborted; `None` if none is in progress.
     pub fn abort(&mut self) -> Option<Box<Open>> {
         let Standing::InProgress { number, .. } = self.standing else { return None };
         match std::mem::replace(&mut self.standing, Standing::Aborted { number }) {

@@ -12,9 +12,9 @@ use bunko_stages::TransactionUse as StageUse;
 /// The part of a command in its transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransactionPart {
-    /// The command begins it.
+    /// The command begins the transaction.
     First,
-    /// The command continues it.
+    /// The command continues the transaction.
     Later,
     /// The command is `commitTransaction`.
     Commit,
@@ -58,7 +58,7 @@ impl TransactionFields {
         self.autocommit == Some(false)
     }
 
-    /// The name of the first field that is present.
+    /// The name of the first field that is present; `None` if none is.
     pub fn first_given(self) -> Option<&'static str> {
         self.autocommit.map(|_| "autocommit").or(self.starts.map(|_| "startTransaction"))
     }
@@ -114,7 +114,7 @@ fn check_target(command: &CommandFacts, request: &Request<'_>) -> Result<()> {
         check_database(request.database)?;
         check_profile(request.database, request.argument().as_str().unwrap_or_default())?;
     }
-    // Only pipelines have this field among the commands that transactions allow.
+    // Among the commands that transactions allow, only those with a pipeline have this field.
     request.body.get("pipeline").and_then(ValueRef::as_array).map_or(Ok(()), check_stages)
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 pub struct Surroundings<'a> {
     /// `host:port` of the server.
     pub host: &'a str,
-    /// The moment, to measure elapsed time by.
+    /// The present moment, to measure elapsed time by.
     pub now: Instant,
     /// The time, in milliseconds since 1970.
     pub now_ms: i64,

@@ -45,7 +45,7 @@ pub fn fate_by_reply(reply: DocumentRef<'_>) -> Result<Fate> {
             _ => {}
         }
     }
-    // `bulkWrite` reports failures in its cursor.
+    // `bulkWrite` reports failures in its cursor; only its replies have `nErrors` too.
     let cursor = cursor.filter(|_| count.is_some());
     let told = cursor.and_then(|cursor| cursor.get("firstBatch")).and_then(ValueRef::as_array);
     let failed = |told: &DocumentRef<'_>| told.get("code").is_some();

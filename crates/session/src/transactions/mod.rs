@@ -10,15 +10,16 @@
 //! A session has at most one ([`crate::sessions`]). Its effect on data is in `bunko_catalog::Transaction`.
 //!
 //! A command's entry in the table says whether a transaction may contain it (`TransactionUse`); `TransactionFields`
-//! judges its fields. `CheckedOut::take` gives the command its session, in which the first command has put the
-//! transaction. That is the unit of work of each command's operation. Dropping the `CheckedOut` aborts the transaction,
-//! unless the reply has shown that no statement failed (`fate_by_reply`), or the command runs again elsewhere
-//! (`Fate::AsBefore`).
+//! judges the command's fields. `CheckedOut::take` gives the command its session; the first command of a transaction
+//! puts the transaction into it. The transaction is the unit of work of each of its commands' operations. Dropping the
+//! `CheckedOut` aborts the transaction, unless the reply has shown that no statement failed (`fate_by_reply`), or the
+//! command runs again elsewhere (`Fate::AsBefore`).
 //!
 //! [`Transactions`] has the open ones, for `currentOp`, for commands that end sessions, and for
 //! `TransactionContext::abort_expired`, which runs each second. A transaction in which a command runs is aborted when
 //! that command ends. A statement that met another transaction's claim waits for its turn without a thread: the first
-//! statement runs again then; the reply of any other is held back, with the transaction already aborted.
+//! statement of a transaction runs again then; a later statement's transaction is aborted already, and only the reply
+//! waits.
 //! Source: MongoDB manual 8.2, "Transactions"; MongoDB's specification of transactions for drivers.
 
 mod admission;
@@ -40,5 +41,5 @@ use std::time::Duration;
 /// of the transaction would fail too.
 pub const CONFLICT_WAIT_MAX: Duration = Duration::from_millis(100);
 /// How often the first statement of a transaction tries again before its turn: the transaction whose turn it is may
-/// have failed, and its client may never retry it.
+/// have failed, and its client may never retry that transaction.
 pub const CONFLICT_LOOK: Duration = Duration::from_millis(20);

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 /// A transaction in progress, owned by its session.
 pub struct Open {
-    /// Its effect on data.
+    /// The transaction's effect on data.
     pub unit: Arc<Transaction>,
-    /// Total run time of its commands.
+    /// Total run time of the transaction's commands.
     pub active: Duration,
 }

@@ -12,18 +12,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Facts about an open transaction, available while its session works with it.
+/// Facts about an open transaction, which can be read while a command works with its session.
 #[derive(Clone)]
 pub struct Entry {
-    /// The session that owns it.
+    /// The session that owns the transaction.
     pub session: Arc<Session>,
-    /// Its number.
+    /// The transaction's number.
     pub number: i64,
-    /// When its first command began.
+    /// When the transaction's first command began.
     pub began: Instant,
-    /// Read concern of its first command.
+    /// Read concern of the transaction's first command.
     pub read_concern: Option<DocumentBuf>,
-    /// The connection that began it.
+    /// The connection that began the transaction.
     pub connection: i32,
     /// The client of that connection.
     pub client: Peer,
@@ -69,7 +69,7 @@ impl Transactions {
         }
     }
 
-    /// The clock that their durations are measured by.
+    /// The clock by which durations of transactions are measured.
     pub fn clock(&self) -> &Clock {
         &self.clock
     }

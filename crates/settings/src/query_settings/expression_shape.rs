@@ -10,7 +10,7 @@ const LITERALS: &[&str] = &["$literal", "$const"];
 pub(super) fn of(expression: ValueRef<'_>) -> Value {
     match expression {
         ValueRef::String(path) if path.starts_with('$') => expression.to_value(),
-        // A list of constants is one constant, whatever its length.
+        // A list of constants becomes one placeholder, whatever its length.
         ValueRef::Array(_) if is_constant_expression(expression, LITERALS) => Value::String(placeholder(expression)),
         ValueRef::Array(members) => array(members.iter().map(of)),
         ValueRef::Document(document) => match document.first() {

@@ -1,5 +1,6 @@
-//! Shapes with hidden names: each name of a database, a collection, a field or a variable is replaced by its HMAC, so that
-//! equal names stay equal. Names of operators, stages, their parameters and the server's own variables stay.
+//! Shapes with hidden names: each name of a database, a collection, a field or a variable is replaced by its HMAC, so
+//! that equal names stay equal. The names of operators, stages, their parameters and the server's own variables are not
+//! replaced.
 //!
 //! **Invariant:** a string that may be a name is hidden. A field that is called like a parameter stays only where a
 //! parameter may stand.
@@ -160,6 +161,7 @@ enum Place {
 }
 
 impl HiddenNames {
+    /// Hides names with the HMAC key `key`.
     /// # Panics
     /// Never: a key may have any length.
     pub fn new(key: &[u8]) -> Self {
@@ -250,7 +252,7 @@ impl HiddenNames {
     fn text(&self, text: &str, place: Place) -> String {
         // Placeholders of values begin with a question mark.
         let is_placeholder = text.starts_with('?') || text == "[]";
-        // An expression may stand for a word, with the path of a field.
+        // Where a word may stand, so may an expression, such as the path of a field; that is hidden.
         let is_word = place == Place::Words && !text.starts_with('$');
         if is_placeholder || is_word || BOUNDS.contains(&text) {
             return text.to_owned();

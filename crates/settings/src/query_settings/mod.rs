@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The `_id` of the document that keeps them.
+/// The `_id` of the document that keeps the settings.
 const PARAMETER: &str = "querySettings";
 
 /// Maximum number of bytes of that document: with its wrapping it must fit into 16 MiB.
@@ -79,7 +79,7 @@ impl Set {
 }
 
 impl AllQuerySettings {
-    /// The settings that the catalog stores. Entries that cannot be read are skipped.
+    /// Reads the settings that the catalog stores. Entries that cannot be parsed are skipped.
     pub fn kept(catalog: &Catalog) -> Self {
         let kept = find_stored(catalog, DATABASE, COLLECTION, PARAMETER).ok().flatten();
         let array = kept.as_ref().and_then(|kept| kept.as_ref().get("settingsArray")?.as_array());
@@ -104,7 +104,7 @@ impl AllQuerySettings {
         Arc::clone(&self.by_shape.read())
     }
 
-    /// The settings of a shape. The shape is made only if there are any settings.
+    /// The settings of a shape; `None` if there are none. `shape` is called only if there are any settings at all.
     pub fn of_shape(&self, shape: impl FnOnce() -> Option<DocumentBuf>) -> Option<Arc<Set>> {
         if !self.are_some.load(Ordering::Relaxed) {
             return None;
@@ -128,7 +128,7 @@ pub struct Changing<'s> {
 }
 
 impl Changing<'_> {
-    /// Replaces the settings of a shape. Returns the settings before and after.
+    /// Replaces the settings of a shape. Returns the settings before and after; `None` stands for no settings.
     /// # Errors
     /// Errors of `change`.
     pub fn replace(
@@ -171,7 +171,7 @@ impl Changing<'_> {
     }
 }
 
-/// Parses one entry of the stored document.
+/// Parses one entry of the stored document; `None` if it is malformed.
 fn read(entry: ValueRef<'_>) -> Option<(ShapeHash, Arc<Set>)> {
     let entry = entry.as_document()?;
     let hash = ShapeHash::parse(entry.get("queryShapeHash")?.as_str()?).ok()?;

@@ -18,6 +18,7 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Parses the settings of a command.
     /// # Errors
     /// 8727502 for an empty document; `IDLUnknownField`, `IDLFailedToParse`, `TypeMismatch`, `BadValue`; 8727500 and
     /// 8727501 for index hints without a collection; 7746608 for two hints on one collection.

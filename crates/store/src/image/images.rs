@@ -18,7 +18,7 @@ pub(super) const DIRECTORY: &str = "image";
 /// Maximum number of former images whose pins are kept.
 const LEFT_MAX: usize = 8;
 
-/// The image of a store, if there is one; then former images of other readers, which may not have asked for the log yet.
+/// The image of a store, if there is one, and former images whose readers may not have asked for the log yet.
 #[derive(Default)]
 pub(crate) struct Images {
     pub(super) current: Mutex<Option<Arc<Image>>>,
@@ -31,11 +31,11 @@ pub(crate) struct Images {
 /// How far an image is.
 #[derive(Clone, Debug)]
 pub enum ImageState {
-    /// Its checkpoint or its files are being made.
+    /// The image's checkpoint or files are being made.
     Preparing,
-    /// It can be read.
+    /// The image can be read.
     Ready(Arc<ImageList>),
-    /// It cannot be made.
+    /// The image cannot be made, for this reason.
     Failed(String),
 }
 
@@ -49,20 +49,20 @@ pub struct Image {
     pub(super) state: Mutex<ImageState>,
     pub(super) used: Mutex<Instant>,
     pub(super) is_over: AtomicBool,
-    /// The log is kept from here on.
+    /// The log is kept from this position on.
     pub(super) pinned: AtomicU64,
 }
 
 impl Images {
-    /// The log is kept from here on: the image's reader asks for it once it has the image, and those of former ones may not have
-    /// asked yet.
+    /// Position from which the log is kept for the readers of the present and the former images: a reader asks for the
+    /// log only once it has its image.
     pub fn pinned(&self) -> Lsn {
         let pin = |image: &Arc<Image>| image.pinned.load(Ordering::Acquire);
         let newest = self.current.lock().as_ref().map_or(u64::MAX, pin);
         Lsn(self.left.lock().iter().map(pin).fold(newest, u64::min))
     }
 
-    /// Keeps the log for the reader of an image that is over, which another reader's takes the place of.
+    /// Keeps the log for the reader of an image that is over, because another reader's image has replaced it.
     pub(super) fn leave(&self, image: &Arc<Image>) {
         let mut left = self.left.lock();
         if left.len() == LEFT_MAX {
@@ -89,12 +89,12 @@ impl Images {
 }
 
 impl Image {
-    /// Tells it from other images of the store.
+    /// Id that no other image of the store has.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// How far it is.
+    /// How far the image is.
     pub fn state(&self) -> ImageState {
         self.state.lock().clone()
     }
@@ -139,7 +139,7 @@ impl Image {
 
     /// Fails once the image is over.
     pub(super) fn check(&self) -> Result<()> {
-        // A copy of a large file takes longer than a reader may be silent.
+        // A copy of a large file may take longer than [`IDLE_MAX`], and its reader is silent meanwhile.
         self.touch();
         if self.is_over() { Err(self.gone()) } else { Ok(()) }
     }

@@ -40,8 +40,8 @@ pub fn finish_installing(data: &Path) -> Result<()> {
     if files::find(&manifest)?.is_some() {
         files::rename(&manifest, &data.join(MANIFEST))?;
     }
-    // The data must be in their place before the order is gone; and while it is there, no start takes what is left in
-    // `sync` for an image that arrives.
+    // The data must be in place before the order is gone: while the order is there, no start takes the files left in
+    // `sync` for an image that is still arriving.
     files::sync_directory(data)?;
     ReceivedImage::forget(data)?;
     files::remove(&path)?;

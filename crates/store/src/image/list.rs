@@ -17,16 +17,16 @@ pub(super) const DIRECTORIES: [&str; 4] = ["log", "trees", "extents", "mmap"];
 /// One file of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageFile {
-    /// Its path below the data directory.
+    /// Path below the data directory.
     pub name: String,
-    /// Its length in bytes. The file itself may be longer.
+    /// Number of bytes that belong to the image. The file itself may be longer.
     pub bytes: u64,
 }
 
 /// The files of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageList {
-    /// Tells this image from others.
+    /// Id that no other image of the store has.
     pub id: String,
     /// The position at which the image's log ends.
     pub end: Position,
@@ -59,7 +59,7 @@ impl ImageList {
             Some(ImageFile { name: name.to_owned(), bytes: number(file, "b")? })
         };
         let files: Vec<_> = document.get("files")?.as_array()?.iter().map(file).collect::<Option<_>>()?;
-        // A name that stands twice would be two files of one name.
+        // A name that stands twice would let two entries write to one file.
         let is_in_order = files.is_sorted_by(|a, b| a.name < b.name);
         let has_manifest = files.iter().any(|file| file.name == MANIFEST);
         let end = Position { term: number(document, "term")?, end: number(document, "end")? };
@@ -76,7 +76,7 @@ fn is_of_image(name: &str) -> bool {
     let mut parts = Path::new(name).components();
     let is_known = |part: Component<'_>| DIRECTORIES.iter().any(|known| part.as_os_str() == *known);
     let is_below = parts.next().is_some_and(is_known) && parts.clone().next().is_some();
-    // A path that says the same in another way could be a second name of one file.
+    // A path written in another way (`a//b`, `a/./b`) could be a second name of one file.
     let is_plain = !name.contains("//") && !name.ends_with('/') && !name.contains("/./") && !name.ends_with("/.");
     is_below && is_plain && !name.contains('\0') && parts.all(|part| matches!(part, Component::Normal(_)))
 }

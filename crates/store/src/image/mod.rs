@@ -1,11 +1,11 @@
 //! An image: the files of one checkpoint with the log up to a place, from which another directory is made.
 //!
 //! ```text
-//!  a member that has the data                            a member without them
+//! a member that has the data                            a member without data
 //!  checkpoint ─► links to its files ─► ranges of files ─► files beside the data ─► intent ─► in place of the data
 //!  `source.rs`                                            `received.rs`            `installing.rs`
 //! ```
-//! An image is what a start would find after a crash at that moment, so a start is all that it takes to use it.
+//! An image is what a start would find after a crash at that moment, so a plain start on its files opens it.
 //!
 //! **Invariant:** a name in a list of files never leads out of the directory (`is_of_image` in `list.rs`).
 

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 /// The directory of an image that arrives, below the data directory.
 pub(super) const DIRECTORY: &str = "sync";
-/// Its files.
+/// The image's files, below [`DIRECTORY`].
 pub(super) const FILES: &str = "files";
 /// The file that orders a start to install the image.
 pub(super) const ORDER: &str = "installing";
@@ -51,7 +51,7 @@ pub struct Wanted {
     pub name: String,
     /// Where the range begins.
     pub offset: u64,
-    /// Its length in bytes.
+    /// Length of the range in bytes.
     pub bytes: u64,
 }
 
@@ -98,7 +98,7 @@ impl ReceivedImage {
             whole += RECEIPT_BYTES as u64;
             image.note(receipt);
         }
-        // An entry that was cut would hide all later ones.
+        // A receipt that was cut would make all later ones unreadable, so it is removed.
         let io = |error| StorageError::io(&directory.join(RECEIPTS), error);
         image.receipts.set_len(whole).map_err(io)?;
         std::io::Seek::seek(&mut image.receipts, std::io::SeekFrom::End(0)).map_err(io)?;
@@ -186,7 +186,7 @@ impl ReceivedImage {
         }
         let path = self.path(wanted.file);
         let file = files::open_to_write(&path)?;
-        // The file has its length, so zeros are there.
+        // Preallocation made the file as long as it becomes, so zeros are there already.
         if bytes.iter().any(|byte| *byte != 0) {
             file.write_all_at(bytes, wanted.offset).map_err(|error| StorageError::io(&path, error))?;
         }
@@ -225,7 +225,8 @@ impl ReceivedImage {
             self.arrived.remove(&(*file, *range));
             self.arrived_bytes -= self.range_bytes(*file, *range).unwrap_or_default();
             let path = self.path(*file);
-            // The file may be shorter, or gone; and the range must not be taken for zeros that are there.
+            // The file may have become shorter, or be missing; and a damaged range must not be taken for one with
+            // zeros.
             let opened = files::open_or_create(&path)?;
             let end = self.list.files[*file as usize].bytes;
             let zeros = vec![0; self.range_bytes(*file, *range).unwrap_or_default() as usize];

@@ -9,9 +9,10 @@
 //! that changes a file in place copies it ([`crate::Engine::add_to_image`]). The last segment is shared with the log, which
 //! goes on after the image's end.
 //!
-//! An image takes disk as soon as the store gives up what the image still has: up to as much as the data take when it
-//! is made, and once more for a file that is copied. The log after its end is kept as long as the image. So there is one
-//! image at a time, and it ends when its reader has been silent for [`IDLE_MAX`], or when the disk has become scarce.
+//! An image takes disk once the store gives up files that the image still has: up to as much as the data take when it
+//! is made, and once more for a file that is copied. The log after the image's end is kept as long as the image. So
+//! there is one image at a time, and it ends when its reader has been silent for [`IDLE_MAX`], or when the disk has
+//! become scarce.
 //!
 //! **Invariant:** a file of the log that has a second name is never recycled ([`crate::files::is_shared`]).
 
@@ -32,8 +33,8 @@ const NO_PIN: u64 = u64::MAX;
 const MAKERS_MAX: usize = 4;
 
 impl Store {
-    /// Begins an image for a reader, or returns the one that it has begun: `known` is the id of that. The image is made on
-    /// a thread of its own; ask [`Image::state`].
+    /// Begins an image for a reader, or returns the image that this reader has begun, whose id is `known`. A thread of
+    /// its own makes the image; [`Image::state`] tells how far it is.
     ///
     /// # Errors
     /// [`StorageError::VolatileEngine`]; [`StorageError::ImageInUse`] if there is another reader's image, or if too many that
@@ -53,7 +54,7 @@ impl Store {
                 return Ok(Arc::clone(image));
             }
         }
-        // A thread may wait for a checkpoint while its image is over, and a reader may begin again and again.
+        // A reader may begin again and again, while the threads of its former images still wait for a checkpoint.
         if Arc::strong_count(&self.images.makers) > MAKERS_MAX {
             return Err(StorageError::ImageInUse { owner: owner.to_owned() });
         }
@@ -106,8 +107,8 @@ impl Store {
         self.disk.spares(bytes)
     }
 
-    /// Removes the files of the image with that id, if it is there. The log is kept from its end on for [`IDLE_MAX`], or
-    /// until the reader begins another image: it goes on there.
+    /// Removes the files of the image with that id, if it is there. The log is kept from the image's end on for
+    /// [`IDLE_MAX`], or until the reader begins another image, because the reader goes on with the log there.
     pub fn release_image(&self, id: &str) {
         let released = self.images.current.lock().as_ref().filter(|image| image.id == id).map(Arc::clone);
         if let Some(image) = released {
@@ -116,7 +117,7 @@ impl Store {
         }
     }
 
-    /// Ends an image that nothing is read from any more, and one whose disk is needed.
+    /// Ends an image whose reader has been silent too long, or whose disk is needed.
     pub(crate) fn end_unused_image(&self) {
         let is_scarce = || self.disk.is_scarce(FREE_BYTES_MIN);
         self.images.end_if(|image| image.clock.since(*image.used.lock()) >= IDLE_MAX || is_scarce());
@@ -124,7 +125,7 @@ impl Store {
 }
 
 impl Image {
-    /// The work of the thread `image`.
+    /// Makes the image and sets its state, also after an error or a panic; runs on the thread `image`.
     fn make(&self, store: &Store) {
         let made = crate::panics::caught(|| self.gather(store)).unwrap_or_else(Err);
         *self.state.lock() = match made {

@@ -26,9 +26,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The segment from which no later one is missing has not been looked for.
+/// Value of `shipped_from` until the log has looked for that segment.
 pub(super) const UNKNOWN: u64 = u64::MAX;
-/// Maximum of buffered bytes; an append that reaches it writes them itself.
+/// Maximum number of buffered bytes; the append that reaches it writes them to the kernel itself.
 pub(super) const BUFFER_BYTES_MAX: usize = 1 << 20;
 /// Where the lower 32 bits of positions wrap, a new second begins, so that they are unique within a second.
 pub(super) const SEGMENTS_PER_SECOND_MAX: u64 = (1 << 32) / SEGMENT_BYTES;
@@ -152,7 +152,7 @@ impl Log {
             None => Arc::new(recovery::create_first(directory, number, disk)?),
         };
         segments.insert(number, Arc::clone(&segment));
-        // On a nearly full disk, the present segment comes before the one to be made ahead.
+        // On a nearly full disk, the present segment must be made before the next one.
         let (preallocator, thread) = Preallocator::start(directory, number + 1, disk);
         let log = Arc::new(Self {
             directory: directory.to_owned(),

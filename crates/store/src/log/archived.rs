@@ -1,5 +1,5 @@
 //! Copies of a part of the log, in a backup: raw bytes of a server's log ([`super::raw`]) in files that are laid out as
-//! the log's own segments, without those bytes that mean nothing.
+//! the log's own segments, without the bytes that mean nothing (after a gap's header, after a seal).
 //!
 //! ```text
 //! server's log ──raw bytes──► ArchivedLog::append ──► segment files ──► extend_image ──► log of a new data directory
@@ -30,7 +30,7 @@ pub struct ArchivedLog {
 /// The result of adding bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// Position after the last record.
+    /// Position after the last added record.
     pub end: Lsn,
     /// Position of the last record.
     pub last: Lsn,
@@ -43,11 +43,11 @@ pub struct Appended {
 /// A record of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArchivedRecord {
-    /// Its position.
+    /// The record's position.
     pub lsn: Lsn,
-    /// Position after it, in the same segment.
+    /// Position after the record, in the same segment.
     pub end: Lsn,
-    /// Its time in milliseconds since 1970. A record that only counts with a later one has none.
+    /// Time in milliseconds since 1970; `None` for a record of a chain that is not the chain's last.
     pub time_ms: Option<u64>,
 }
 
@@ -135,8 +135,8 @@ impl ArchivedLog {
     }
 }
 
-/// Whether `bytes`, which a log has from the position `at` on, begin with the record that the file of a segment has there.
-/// The stamp of what was synced is each server's own.
+/// Whether `bytes`, read from a log at the position `at`, begin with the record that the segment file has there. The
+/// `synced` stamp may differ, because each server has its own.
 ///
 /// # Errors
 /// Errors of the file.
@@ -173,7 +173,7 @@ pub fn walk_archived(
     span: Range<Lsn>,
     visit: &mut dyn FnMut(&ArchivedRecord) -> ControlFlow<()>,
 ) -> Result<()> {
-    // A directory that never had a record may name a position before the first one.
+    // The span of a directory that never had a record may begin before the first one.
     let (mut position, mut content, mut loaded) = (span.start.max(Lsn(first_record(0))), Vec::new(), None);
     while position < span.end {
         let number = segment_of(position.0);
@@ -228,7 +228,7 @@ fn read_segment(path: &Path, number: u64) -> Result<Vec<u8>> {
 /// # Errors
 /// As [`walk_archived`]; errors of the files.
 pub fn extend_image(archive: &Path, log: &Path, span: Range<Lsn>) -> Result<()> {
-    // Nothing that fails its checksums is written.
+    // All records are verified first, so that none with a bad checksum is put after the image.
     walk_archived(&|number| Segment::path(archive, number), span.clone(), &mut |_| ControlFlow::Continue(()))?;
     if span.is_empty() {
         return Ok(());

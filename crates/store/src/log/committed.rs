@@ -60,8 +60,8 @@ impl CommittedLog {
         self.next
     }
 
-    /// The position from which a later reader goes on, and the chain that is open there. `unused` is the record that was
-    /// read last, if it has not been used; the later reader gets it again.
+    /// Ends reading: returns the position from which a later reader goes on, and the chain that is open there. `unused`
+    /// is the record that was read last, if it has not been used; the later reader gets it again.
     pub fn end_at(&mut self, unused: Option<Committed>) -> (Lsn, OpenChain) {
         match unused {
             Some(chain) if chain.is_chain() => (chain.last.0, OpenChain(chain.links)),
@@ -94,7 +94,7 @@ impl CommittedLog {
                 Kind::Seal | Kind::Gap => continue,
                 Kind::Batch => Vec::new(),
                 Kind::Term => {
-                    // The primary that began an open chain has ended, and no other member ends it.
+                    // The primary that began an open chain has stepped down, and no other member completes its chain.
                     self.chain = OpenChain::default();
                     Vec::new()
                 }

@@ -41,8 +41,8 @@ impl Moment {
     }
 }
 
-/// A record of the history; records of an abandoned chain are never shown. Records of a chain are shown at the position
-/// of the chain's last record, which shows nothing by itself.
+/// A record of the history; records of an abandoned chain are never shown. The records of a chain are shown at the
+/// position of its last record; the last record itself is not shown.
 pub struct Record<'h> {
     /// Position and time. Each record of a chain has its own part of the last record's position range.
     pub moment: Moment,
@@ -61,7 +61,7 @@ pub struct Chained {
     pub previous: Option<Moment>,
     /// The last record, whose position and time are those of the whole chain.
     pub last: Moment,
-    /// The record with the last operations, as it is shown: the chain's time.
+    /// Position and time under which the chain's last operations are shown: the chain's time.
     pub end: Moment,
 }
 
@@ -147,7 +147,7 @@ impl History {
         for header in found {
             match header.kind {
                 Kind::Chained { link: Link::Last, segments_back } => self.list_chain(&header, segments_back)?,
-                // The records of a chain are shown with its last one, and a term with the records in it.
+                // The records of a chain are listed with its last one. The record of a term has no effects to show.
                 Kind::Chained { .. } | Kind::Term => {}
                 Kind::Batch | Kind::Seal | Kind::Gap => {
                     let (segment, moment) = (Arc::clone(&segment), Moment::of(&header));
@@ -252,8 +252,8 @@ impl Log {
         Ok(span.end)
     }
 
-    /// Position and time of the first record in a part of a segment that is not shown elsewhere, with a later end of
-    /// its chain.
+    /// Position and time of the first record in a part of a segment; `None` if the part has only records of a chain
+    /// that ends later, where they are shown.
     fn first_moment(&self, number: u64, part: &Range<Lsn>) -> Result<Option<Moment>> {
         let mut first = None;
         self.each_record(&*self.history_segment(number)?, part, &mut |header| {

@@ -45,7 +45,7 @@ struct Preallocation {
 enum Next {
     Wanted,
     Made(Result<Segment>),
-    /// The attempt failed, and its caller has the error.
+    /// The attempt failed, and the caller of [`Preallocator::take`] has got the error.
     Refused,
 }
 
@@ -175,7 +175,7 @@ impl Preallocator {
         if planted::active(Bug::OfferedBeforeRename) {
             state.recycled.push(path.clone());
             drop(state);
-            // Only this lets another thread of the model run in between.
+            // Without this yield the model would run no other thread in between.
             thread::yield_now();
             return files::rename(&segment.path, &path);
         }

@@ -1,6 +1,6 @@
 //! Reads the log as raw bytes, to ship them to another member of a replica set.
 //!
-//! The bytes are whole records, one after the other. A seal is followed by the first record of the next segment. Only the
+//! The bytes are whole records, one after the other. After a seal comes the first record of the next segment. Only the
 //! header of a gap is read, because the bytes after it are meaningless: they may be remains of a recycled segment.
 //! [`super::raw_append`] takes the same bytes.
 //!

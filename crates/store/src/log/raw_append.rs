@@ -22,9 +22,9 @@ pub(super) struct Shipped<'b> {
 }
 
 impl Log {
-    /// Appends whole records of another member's log, which begin where this log ends. Returns the new end. They are
-    /// buffered as after [`Log::append`], and [`Log::write`] and [`Log::on_durable`] tell when they are kept. Only one
-    /// thread may append.
+    /// Appends whole records of another member's log, which begin where this log ends. Returns the new end. The records
+    /// are buffered as after [`Log::append`]: [`Log::write`] returns once they are in the kernel, and
+    /// [`Log::on_durable`] calls back once they are on disk. Only one thread may append.
     ///
     /// # Errors
     /// [`StorageError::ForeignRecord`] if a record is cut, fails a checksum, does not stand at its position, begins a

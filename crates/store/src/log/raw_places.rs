@@ -23,7 +23,8 @@ impl RawPlaces {
     pub fn add(&self, next: Lsn, kept_bytes_max: u64) -> Arc<RawPlace> {
         let place = Arc::new(RawPlace { next: AtomicU64::new(next.0), kept_bytes_max });
         let mut places = self.0.lock();
-        // A reader of an archive is a new one for each part, and checkpoints may be far apart.
+        // Readers that are gone are removed here too: reading an archive makes a new reader for each part, and the next
+        // checkpoint may be far off.
         places.retain(|place| place.strong_count() > 0);
         places.push(Arc::downgrade(&place));
         drop(places);

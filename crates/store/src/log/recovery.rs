@@ -81,8 +81,8 @@ impl RecoveredLog {
         Segment::missing(&self.directory, number, first_record(number))
     }
 
-    /// Syncs the records that were replayed: a process that was killed may have left them in the kernel alone. Later
-    /// records are evidence that these are on disk.
+    /// Syncs the replayed records: if the process was killed, they may be in the kernel alone. Later records carry the
+    /// synced LSN, as evidence that the replayed ones are on disk.
     pub(super) fn sync(&self) -> Result<()> {
         for segment in self.segments.iter().filter(|segment| segment.number >= segment_of(self.from.0)) {
             segment.file.sync_data().map_err(|error| StorageError::io(&segment.path, error))?;
@@ -202,7 +202,7 @@ pub(crate) fn recover(
     Ok(RecoveredLog { directory, segments, from, end, applied, unapplied, truncated_to, time_ms, terms, recovery })
 }
 
-/// The course of a replay.
+/// Progress of a replay.
 struct Replaying<'r> {
     from: Lsn,
     until: Lsn,
@@ -277,7 +277,7 @@ impl<'r> Replaying<'r> {
         self.replayed_records += 1;
         self.applied = header.behind();
         if header.kind == Kind::Term {
-            // The primary that began an open chain has ended, and no other member ends it.
+            // The primary that began an open chain has stepped down, and no other member completes its chain.
             self.chain.0.clear();
             return Ok(());
         }
@@ -340,7 +340,7 @@ impl OpenChain {
     }
 }
 
-/// How the records of a segment end.
+/// How the records of a segment end: with a seal, or at a position where the log goes on.
 enum End {
     Sealed,
     Open(Lsn),
@@ -447,7 +447,7 @@ fn refuse_lost_records(bad_segment: &Segment, bad: Lsn, segment: &Segment, conte
     Ok(())
 }
 
-/// The bytes from the end of the records up to `used`.
+/// The torn tail, from the end of the records up to `used`; `None` if it is empty.
 fn tail_behind(segment: &Segment, end: Lsn, used: usize) -> Option<Cut> {
     let offset_bytes = offset_in_segment(end.0);
     let length_bytes = (used as u64).checked_sub(offset_bytes).filter(|length| *length > 0)?;

@@ -86,7 +86,7 @@ impl Log {
         first
     }
 
-    /// Number of the oldest segment that exists.
+    /// Number of the oldest segment that exists; `None` if there is none.
     pub(crate) fn oldest_segment(&self) -> Option<u64> {
         self.segments.load().keys().min().copied()
     }

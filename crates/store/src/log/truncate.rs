@@ -9,7 +9,7 @@
 //! The later segments are deleted and never recycled. Their bytes have positions that the log will reach again, so in a
 //! recycled file they could be taken for its records.
 //!
-//! Readers that ship the log end: the bytes that they read next may not follow those that they have shipped.
+//! Readers that ship the log end: after a truncation the next bytes may not continue the bytes that they have shipped.
 //!
 //! **Invariant:** no record is appended before the intent is gone, or a start would truncate that record too.
 
@@ -75,6 +75,7 @@ impl Log {
         prepared.publish().map_err(|error| self.fail(error))
     }
 
+    /// Checks that a record begins or the log ends at `end`.
     /// # Errors
     /// [`StorageError::Corrupt`] unless a record begins or the log ends at `end`.
     fn check_boundary(segment: &Segment, end: Lsn) -> Result<()> {

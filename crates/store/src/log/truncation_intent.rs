@@ -11,7 +11,7 @@ const INTENT_BYTES: usize = 12;
 /// Bytes of zeros that are written at a time.
 const ZEROS_BYTES: usize = 1 << 20;
 
-/// The position to which an unfinished truncation leads.
+/// Reads the position to which an unfinished truncation leads; `None` if there is no intent.
 ///
 /// # Errors
 /// [`StorageError::Corrupt`] for a damaged intent.
@@ -31,13 +31,13 @@ fn path(directory: &Path) -> PathBuf {
     directory.join(FILE_NAME)
 }
 
-/// An intent in a file that no start reads.
+/// An intent under a temporary name, which no start reads.
 pub(super) struct Prepared {
     directory: PathBuf,
     temporary: PathBuf,
 }
 
-/// Writes an intent that does not count yet.
+/// Writes an intent under a temporary name; it takes effect when it is made durable.
 pub(super) fn prepare(directory: &Path, end: Lsn) -> Result<Prepared> {
     let temporary = directory.join("truncation.tmp");
     let position = end.0.to_le_bytes();
@@ -66,7 +66,7 @@ pub(super) fn carry_out(directory: &Path, segment: Option<&Segment>, end: Lsn) -
     if let Some(segment) = segment {
         zero_from(segment, end)?;
     }
-    // The segments must be gone before the intent that says so.
+    // The later segments must be gone before the intent: without it, a start would read them.
     files::sync_directory(directory)?;
     files::remove(&path(directory))?;
     files::sync_directory(directory)

@@ -55,7 +55,7 @@ fn applied_records_are_taken_back_at_the_next_start() {
     }
     assert_eq!(lost, [2, 3]);
     rollback.intend().expect("durable");
-    // From here on a kill makes no difference.
+    // From here on a kill changes nothing: the next start takes the records back.
     let killed = crash_copy(directory.path());
     let end = store.last_position();
     let refusals = [
@@ -79,7 +79,7 @@ fn applied_records_are_taken_back_at_the_next_start() {
         store.set_committed(Lsn(common.end));
         store.apply_committed().expect("applied");
         assert_eq!(*told.applied.lock(), [[1]]);
-        // The terms go with their records.
+        // Term 3 stays in the table, because records of it were kept; term 4 is new.
         store.begin_term(4).expect("begins");
         assert_eq!(store.terms().iter().map(|(term, _)| term).collect::<Vec<_>>(), [3, 4]);
         store.close().expect("closes");
@@ -89,7 +89,7 @@ fn applied_records_are_taken_back_at_the_next_start() {
 #[test]
 fn nothing_follows_a_rollback_that_the_next_start_may_find() {
     let (directory, store, _, [_, common]) = parted();
-    // No file is renamed to a directory.
+    // The intent cannot be renamed to its name, because a directory has it.
     make_directory(&directory.path().join("log/truncation.intent")).expect("made");
     store.begin_rollback(common).expect("begins").intend().expect_err("not renamed");
     let refused = store.apply_committed();

@@ -1,7 +1,7 @@
 //! A secondary follows a primary, in one process: bytes of the primary's log arrive in random pieces, the commit point
 //! moves at random, and the secondary is killed at random. It must equal a fresh start of its directory, and the
-//! primary at the same position. At random it becomes the primary, and the other member takes back
-//! what only it had, and follows.
+//! primary at the same position. At random it becomes the primary; the other member then takes back the records that
+//! only it had, and follows.
 
 mod described;
 mod renames;
@@ -88,7 +88,7 @@ impl Member {
         self.users.store(users(&self.catalog), Ordering::Relaxed);
     }
 
-    /// Takes back what the other members do not have. A member that cannot do that begins anew.
+    /// Takes back the records that the other members do not have. A member that cannot do that begins anew.
     fn truncated(self, to: Position, engine: &Entry) -> Self {
         let is_applied = self.store().visible_end() > Lsn(to.end);
         match self.catalog.truncate_log(to).expect("truncated") {

@@ -186,7 +186,7 @@ fn a_crash_between_move_and_checkpoint_loses_nothing() {
     });
     (1..=1500).for_each(|number| put(&store, RECORDS, number, 1));
     for _ in 0..3 {
-        // Any moment is a good one for a crash.
+        // The crash may come at any moment; this one is as good as another.
         std::thread::sleep(Duration::from_millis(300));
         let crashed = crash_copy(directory.path());
         let recovered = open(crashed.path()).expect("recovers");

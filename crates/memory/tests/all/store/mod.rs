@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub fn store(limit_bytes: u64) -> Arc<Store> {
-    // Nothing is written there, so the path need not exist.
+    // The store in memory writes nothing there, so the path need not exist.
     let path = Path::new("/nonexistent/bunko");
     Store::open(path, StoreOptions::at_rest(), EngineTable::only(kind(MemoryOptions { limit_bytes }))).expect("opens")
 }

@@ -27,7 +27,7 @@ fn put_format(directory: &Path, format: i64) {
     std::fs::write(Manifest::path(directory), bytes).expect("written");
 }
 
-/// Otherwise an older version could read the log after a kill, and write records that break what later ones promise.
+/// Otherwise an older version could read the log after a kill, and append records without what this format requires.
 #[test]
 fn a_start_leaves_an_older_format_before_any_record() {
     let directory = tempfile::tempdir().expect("temporary directory");

@@ -99,7 +99,7 @@ fn a_member_becomes_primary_only_once_all_of_its_log_is_applied() {
     let refused = store.begin_term(4);
     assert!(matches!(refused, Err(StorageError::Unapplied)), "a promise is broken: {refused:?}");
     assert_eq!((store.role(), store.last_position()), (Role::Secondary, end));
-    // The records are above the commit point, and it keeps them nevertheless.
+    // The records are above the commit point, and the new primary keeps them nevertheless.
     assert_eq!(store.apply_committed().expect("nothing is committed"), store.places().start);
     let mut applying = store.applying(Lsn(end.end)).expect("a secondary applies");
     while applying.advance().expect("readable") {

@@ -181,7 +181,7 @@ fn open_for_business(engine: &'static Entry) {
         let outside = scope.spawn(|| {
             let mut sum = 0;
             while !is_over.load(Ordering::Relaxed) {
-                // The write waits for the transaction that has claimed the account, and does not get lost.
+                // The write waits for the transaction that has claimed the account, and is not lost.
                 bank.add("a", SHARED, 1000, &operation(None)).expect("waited for");
                 sum += 1000;
                 std::thread::yield_now();

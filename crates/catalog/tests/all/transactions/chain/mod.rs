@@ -15,7 +15,7 @@ const IDS: KeyspaceId = KeyspaceId(41);
 const HEADER_BYTES: usize = 44;
 
 fn open(path: &Path, engine: &Entry) -> Arc<Store> {
-    // No checkpoint: the log before it could not be cut off.
+    // A checkpoint would keep the test from cutting the log before it, so none is made.
     let options = StoreOptions { unflushed_bytes_max: u64::MAX, ..StoreOptions::at_rest() };
     Store::open(path, options, bunko_engines::table(engine, &EngineOptions::default())).expect("opens")
 }
@@ -67,7 +67,7 @@ fn cut(directory: &Path, position: u64) {
         let first = (position.max(number * SEGMENT_BYTES + 64)).min((number + 1) * SEGMENT_BYTES) % SEGMENT_BYTES;
         if position < (number + 1) * SEGMENT_BYTES {
             let file = OpenOptions::new().write(true).open(&path).expect("opens");
-            // Holes are zeros.
+            // `set_len` leaves a hole, which reads as zeros.
             file.set_len(first).expect("cut");
             file.set_len(SEGMENT_BYTES).expect("as long as before");
         }
