@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 /// One entry of the table of operators.
 pub(crate) struct Operator {
-    /// With its `$`.
+    /// The operator's name, with its `$`.
     pub(crate) name: &'static str,
-    /// Whether it compares strings.
+    /// Whether the operator compares strings.
     pub(crate) strings: Strings,
-    /// How its arguments are written.
+    /// How the operator's arguments are written.
     pub(crate) form: Form,
     /// Evaluates a call. It evaluates arguments on demand, so that conditionals can skip some.
     pub(crate) evaluate: for<'a> fn(&'a Call, &EvaluationContext<'a>) -> Result<Evaluated<'a>>,
@@ -155,7 +155,7 @@ impl Call {
         Failure::new(ErrorCode(code), format!("{}{message}", self.operator.name))
     }
 
-    /// The first argument; `None` if it is nullish, for operators that then return null.
+    /// Evaluates the first argument; `None` if it is null, missing or undefined, for which most operators return null.
     pub(crate) fn not_null<'a>(&'a self, context: &EvaluationContext<'a>) -> Result<Option<Evaluated<'a>>> {
         let value = self.argument(0, context)?;
         Ok(if value.is_nullish() { None } else { Some(value) })

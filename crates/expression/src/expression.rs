@@ -60,7 +60,7 @@ impl Expression {
         Self { node: Node::Call(call) }
     }
 
-    /// Whether it is an optional argument that was not given.
+    /// Whether this is an optional argument that was not given.
     pub(crate) fn is_absent(&self) -> bool {
         matches!(self.node, Node::Absent)
     }
@@ -83,7 +83,7 @@ impl Expression {
         (None, self)
     }
 
-    /// Whether it is `{$meta: "sortKey"}`.
+    /// Whether the expression is `{$meta: "sortKey"}`.
     pub(crate) fn is_sort_key(&self) -> bool {
         match &self.node {
             Node::Call(call) if call.operator.name == "$meta" => {
@@ -180,7 +180,7 @@ impl Expression {
         }
     }
 
-    /// The value found for its slot, if the expression is a path with a slot.
+    /// The value that was found for the expression's slot; unknown if the expression is no path, or has no slot.
     #[inline]
     fn found<'a>(&self, context: &EvaluationContext<'a>) -> PathValue<'a> {
         match &self.node {
@@ -217,7 +217,7 @@ impl Expression {
         }
     }
 
-    /// Whether it reads a variable.
+    /// Whether the expression reads the variable `wanted`.
     pub(crate) fn reads(&self, wanted: Variable) -> bool {
         match &self.node {
             Node::Literal(_) | Node::Absent => false,
@@ -228,7 +228,7 @@ impl Expression {
         }
     }
 
-    /// Adds the fields that it reads.
+    /// Adds the fields that the expression reads.
     pub fn add_dependencies(&self, dependencies: &mut Dependencies) {
         match &self.node {
             Node::Literal(_) | Node::Absent => {}

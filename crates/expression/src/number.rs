@@ -69,7 +69,7 @@ impl Number {
         }
     }
 
-    /// The integer, if the type is an integer.
+    /// The number as an `i64`, if its type is an int or a long.
     pub(crate) fn as_integer(self) -> Option<i64> {
         match self {
             Self::Int32(number) => Some(i64::from(number)),
@@ -132,7 +132,7 @@ impl Number {
         Self::Decimal(decimal_powers::power(Decimal128::from_i64(2), exponent))
     }
 
-    /// Whether it is neither infinite nor NaN.
+    /// Whether the number is neither infinite nor NaN.
     pub fn is_finite(self) -> bool {
         match self {
             Self::Double(number) => number.is_finite(),
@@ -141,7 +141,7 @@ impl Number {
         }
     }
 
-    /// The nearest 64-bit integer, for arithmetic on dates.
+    /// Rounds to the nearest 64-bit integer, for arithmetic on dates.
     pub(crate) fn rounded(self) -> Option<i64> {
         match self {
             Self::Double(number) => bunko_bson::number::truncate_to_i64(ValueRef::Double(number.round())),
@@ -152,12 +152,12 @@ impl Number {
         }
     }
 
-    /// Whether it is a decimal.
+    /// Whether the number is a decimal.
     pub fn is_decimal(self) -> bool {
         matches!(self, Self::Decimal(_))
     }
 
-    /// Whether it is NaN.
+    /// Whether the number is NaN.
     pub fn is_nan(self) -> bool {
         match self {
             Self::Double(number) => number.is_nan(),

@@ -23,7 +23,7 @@ const PARAMETERS: Parameters = Parameters {
     ],
 };
 
-/// MongoDB's message has this misspelling.
+/// The misspelling is MongoDB's.
 const NO_FORMAT: Refusal = (4_341_115, "Format must be speficied when converting {}");
 
 pub(super) const OPERATOR: Operator =
