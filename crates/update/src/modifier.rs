@@ -41,7 +41,7 @@ pub(crate) enum BlockedPath {
     Refused,
 }
 
-/// The place that a modifier works on.
+/// The surroundings of the value that a modifier works on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scene<'a> {
     /// The document before the update.

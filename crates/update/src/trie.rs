@@ -68,7 +68,7 @@ impl Node {
         }
     }
 
-    /// A copy with all names in order.
+    /// Returns the node with the names at all levels in order.
     fn in_order(self) -> Self {
         match self {
             Self::Leaf(_) => self,

@@ -16,7 +16,7 @@ use bunko_operation::OperationContext;
 /// The result for a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// No byte changes; in an upsert, the base is the document to insert.
+    /// No byte changes. In an upsert, the document that was passed is then the one to insert.
     Unchanged,
     /// The new document.
     Changed(DocumentBuf),
