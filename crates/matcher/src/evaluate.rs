@@ -28,7 +28,7 @@ impl Expression {
             Self::Or(children) => !evaluation.negated(|evaluation| any(children, subject, evaluation)),
             Self::Nor(children) => evaluation.negated(|evaluation| any(children, subject, evaluation)),
             Self::Not(child) => evaluation.negated(|evaluation| child.evaluate(subject, evaluation)),
-            // Apart from the others: most conditions are comparisons.
+            // An arm of its own for speed: most conditions are comparisons.
             Self::OnPath(path, Condition::Compare(op, operand)) => {
                 let operand = operand.as_ref();
                 leaf(subject, path, evaluation, |value, evaluation| op.matches(value, operand, evaluation.strings))

@@ -41,7 +41,7 @@ pub trait ExprPredicate: Send + Sync {
     /// Errors of the evaluation, such as a division by zero.
     fn matches(&self, document: DocumentRef<'_>, operation: Option<&OperationContext>) -> Result<bool>;
 
-    /// The truth of the expression, if it is equal for every document.
+    /// The truth of the expression, if it is the same for every document; else `None`.
     fn constant(&self) -> Option<bool> {
         None
     }
