@@ -33,7 +33,7 @@ const VALUE: u8 = 19;
 const FAILED: u8 = 20;
 const MORE: u8 = 21;
 
-/// The parts that a call has.
+/// Flags of a call's frame: the documents that it contains.
 const HAS_THIS: u8 = 1;
 const HAS_ARGUMENTS: u8 = 2;
 
@@ -122,7 +122,7 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// How many bytes of memory more a worker asks for that has not answered yet.
+/// The bytes of memory that a worker asks for before it answers; `None` if the frame is no such request.
 pub(crate) fn more_bytes(frame: &[u8]) -> Option<usize> {
     let bytes = frame.strip_prefix(&[MORE])?;
     usize::try_from(u64::from_le_bytes(bytes.try_into().ok()?)).ok()
@@ -192,7 +192,8 @@ impl Outgoing {
         self.end()
     }
 
-    /// A document that `write` appends, or why it did not.
+    /// Writes a frame with the value that `write` appends, or with a failure if `write` fails or the frame is too
+    /// large.
     pub fn value(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bunko_errors::Result<()>) -> &[u8] {
         match write(self.begin(VALUE)) {
             Ok(()) if self.0.len() <= FRAME_BYTES_MAX => self.end(),
