@@ -13,7 +13,7 @@ pub struct FieldNames {
 #[derive(Clone, Debug)]
 struct Name {
     text: Box<str>,
-    /// Its first eight bytes. A shorter name is padded with zeros.
+    /// The name's first eight bytes. A shorter name is padded with zeros.
     start: u64,
 }
 

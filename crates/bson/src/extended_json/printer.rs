@@ -126,7 +126,7 @@ impl Printer {
     }
 
     fn binary(&mut self, subtype: u8, bytes: &[u8]) {
-        // The second length of the old subtype is left out: the base64 tells it.
+        // The second length of the old subtype is left out, because the base64 text implies it.
         let content = if subtype == BinarySubtype::OLD { bytes.get(4..).unwrap_or_default() } else { bytes };
         let text = base64::encode(content);
         self.put(format_args!(r#"{{"$binary":{{"base64":"{text}","subType":"{subtype:02x}"}}}}"#));
