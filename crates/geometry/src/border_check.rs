@@ -32,9 +32,9 @@ pub(crate) fn too_complex(edges: usize) -> String {
     format!("Loop of {edges} vertices is too complex to be checked")
 }
 
-/// Calls `visit` for all pairs of edges that are near each other.
+/// Calls `visit` for all pairs of edges whose boxes meet.
 /// # Errors
-/// The visitor's reason, or that there are too many pairs.
+/// The visitor's reason, or [`too_complex`] if the budget is used up.
 pub(crate) fn each_near_pair(
     mut edges: Vec<Placed>,
     budget: &mut Budget,

@@ -12,7 +12,7 @@ pub struct Grid {
     pub min: f64,
     /// Greatest coordinate.
     pub max: f64,
-    /// Number of times that it is halved in each direction, from 1 to 32.
+    /// Number of times that the square is halved in each direction, from 1 to 32.
     pub bits: u32,
 }
 

@@ -20,7 +20,7 @@ pub enum Centre {
 pub struct Near {
     /// The point.
     pub centre: Centre,
-    /// Its coordinates.
+    /// The coordinates of the point.
     pub point: FlatPoint,
     /// Minimum distance, in the units of [`Centre`].
     pub min: f64,
@@ -30,7 +30,7 @@ pub struct Near {
     pub unit: f64,
     /// Least and greatest distance as they were asked for, in the units of shown distances.
     shown: (f64, f64),
-    /// Whether it needs an index on the sphere: `$near` with GeoJSON.
+    /// Whether the search needs an index on the sphere: `$near` with GeoJSON does.
     pub is_geojson: bool,
 }
 
@@ -110,15 +110,15 @@ impl Near {
         Ok(Self { centre, point, min: min / unit, max: max / unit, unit, shown: (min, max), is_geojson })
     }
 
-    /// Whether a distance in the units of [`Centre`] is near. It is compared in shown units, so that a distance that
-    /// was shown and is given as the limit is near.
+    /// Whether a distance in the units of [`Centre`] is near. Distances are compared in shown units: a client that asks
+    /// again with a shown distance as the limit finds the same point.
     pub fn holds(&self, distance: f64) -> bool {
         let shown = distance * self.unit;
         self.shown.0 <= shown && shown <= self.shown.1
     }
 
-    /// Whether a search in the plane for points this near on the sphere reaches a point: it looks at longitudes and
-    /// latitudes around the centre, and does not continue beyond 180 degrees.
+    /// Whether a search in the plane for points within `radians` on the sphere reaches `point`. Such a search looks at
+    /// longitudes and latitudes around the centre, and does not continue beyond 180 degrees.
     pub fn is_reached_in_plane(&self, point: FlatPoint, radians: f64) -> bool {
         const ROUNDING: f64 = 1e-9;
         let degrees = radians.to_degrees();

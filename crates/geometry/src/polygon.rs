@@ -104,7 +104,7 @@ impl Polygon {
         self.meets_outer_of(other, effort) || other.meets_outer_of(self, effort)
     }
 
-    /// Relation to another ring. The polygon contains it if an odd number of the polygon's rings do.
+    /// The polygon's relation to another ring. The polygon contains it if an odd number of the polygon's rings do.
     fn standing(&self, other: &Ring, effort: &mut dyn Effort) -> Standing {
         let mut is_inside = false;
         for ring in self.rings() {

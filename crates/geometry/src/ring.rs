@@ -61,7 +61,7 @@ impl Ring {
             .map(|index| {
                 let (a, b, c) = (vertex(index), vertex(index + 1), vertex(index + 2));
                 let (before, after) = (a.cross(b), b.cross(c));
-                // The addition makes a negative zero positive: a turn back would count as one to the right.
+                // Adding 0.0 turns -0.0 into 0.0; `atan2` would count a turn back as a turn to the right otherwise.
                 (before.cross(after).dot(b) + 0.0).atan2(before.dot(after))
             })
             .sum()
