@@ -23,7 +23,7 @@ pub struct TextFields {
     language_field: String,
     /// The rules by which its terms are made.
     pub version: TextVersion,
-    /// The version's number.
+    /// The number of `version` in specifications.
     number: i64,
 }
 

@@ -23,7 +23,7 @@ fn folded(letter: char, language: Language) -> char {
     match (letter, language) {
         ('I', Language::Turkish) => 'ı',
         ('İ', Language::Turkish) => 'i',
-        // Its lower case is two characters; simple rules map one character to one.
+        // The lower case of 'İ' is two characters, and simple rules map one character to one.
         ('İ', _) => letter,
         // The way through upper case makes all lower-case letters of one capital equal: 'ς' and 'σ', 'ſ' and 's'.
         _ => {

@@ -76,7 +76,7 @@ impl Search {
             && self.negated_phrases.is_empty()
     }
 
-    /// Whether a document matches.
+    /// Whether a document matches the search.
     /// # Errors
     /// As [`OperationContext::work`]; 17261 and 17262 for the language of the document.
     pub fn matches(
