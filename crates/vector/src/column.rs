@@ -15,7 +15,7 @@ use parking_lot::{RwLock, RwLockWriteGuard};
 /// Number of vectors from which on a graph is built. With fewer, a scan of all is quicker than a walk.
 pub const GRAPH_FROM: usize = 10_000;
 
-/// Nodes that are added to a graph while searches wait.
+/// Number of nodes that are added to a graph at once; searches wait meanwhile.
 const NODES_AT_ONCE: usize = 4;
 
 /// Whether a graph has all vectors.
@@ -110,7 +110,7 @@ impl Column {
         if self.is_worth_graph() { self.numbers.count() - self.graph.read().count() } else { 0 }
     }
 
-    /// The nearest rows of `takes`, the best first.
+    /// Returns the nearest rows among those in `takes`, the best first.
     /// # Errors
     /// As [`OperationContext::work`].
     pub(crate) fn search(

@@ -35,7 +35,7 @@ pub enum Components {
 }
 
 impl Components {
-    /// Their type.
+    /// The type of the components.
     pub fn kind(&self) -> ComponentKind {
         match self {
             Self::Float32(_) => ComponentKind::Float32,

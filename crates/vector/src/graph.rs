@@ -36,7 +36,7 @@ pub(crate) struct Graph {
     random: u64,
 }
 
-/// Nodes by how near they are.
+/// A closeness and the node that has it; greater is nearer.
 type Near = (Ordered, u32);
 
 impl Graph {
@@ -198,7 +198,7 @@ impl Graph {
         Ok(found.into_sorted_vec().into_iter().map(|Reverse(near)| near).collect())
     }
 
-    /// The best `width` nodes that a walk visits and `takes` accepts, the best first.
+    /// Returns the best `width` nodes that a walk visits and `takes` accepts, the best first.
     /// # Errors
     /// As [`OperationContext::work`].
     pub(crate) fn search(

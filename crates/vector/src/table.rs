@@ -15,7 +15,7 @@ const WORN_FROM: usize = 4_096;
 /// A document that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit {
-    /// Its record.
+    /// The document's record id.
     pub record: u64,
     /// The score of its vector: more is nearer.
     pub score: f32,
@@ -91,7 +91,7 @@ impl Table {
         self.records.len() >= WORN_FROM && self.rows.len() < self.records.len() / 2
     }
 
-    /// Approximate memory that it takes, in bytes.
+    /// Approximate memory that the table takes, in bytes.
     pub fn bytes(&self) -> usize {
         let columns: usize = self.columns.iter().map(Column::bytes).sum();
         let filters: usize = self.filters.iter().map(FilterColumn::bytes).sum();
