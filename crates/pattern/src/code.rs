@@ -101,7 +101,7 @@ struct Scratch {
     stack: *mut pcre2_jit_stack_8,
 }
 
-/// Data of a callout.
+/// The data that a callout gets: the steps that it reports, and the function that decides whether to go on.
 struct Asking<'a> {
     steps: usize,
     goes_on: &'a mut dyn FnMut(usize) -> bool,

@@ -166,8 +166,8 @@ impl Compiled {
     }
 }
 
-/// Limit of steps from each place of a text, so that these look at about `looks` characters at most if each goes over
-/// the whole text. At least 16.
+/// Limit of steps from each place of a text. So many steps look at about `looks` characters at most, even if each goes
+/// over the whole text. At least 16.
 fn steps_for(looks: usize, text: &str) -> u32 {
     u32::try_from(looks / (1 + text.len())).unwrap_or(u32::MAX).clamp(16, STEPS_MAX)
 }
