@@ -57,7 +57,7 @@ pub(crate) struct Parameters {
     pub(crate) names: &'static [(&'static str, Option<Refusal>)],
 }
 
-/// The error of a refusal.
+/// Makes the error of a refusal; `found` takes the place of `{}` in its text.
 pub(crate) fn refuse(refusal: Refusal, found: &str) -> Failure {
     Failure::new(ErrorCode(refusal.0), refusal.1.replacen("{}", found, 1))
 }
@@ -119,7 +119,7 @@ impl Call {
         self.arguments.get(index).is_some_and(|argument| !argument.is_absent())
     }
 
-    /// An optional argument, evaluated.
+    /// Evaluates an optional argument; `None` if it was not given.
     pub(crate) fn optional<'a>(
         &'a self,
         index: usize,

@@ -34,7 +34,7 @@ fn narrow(number: &Wide) -> Decimal128 {
     Decimal128::parse(&number.to_string()).unwrap_or_else(|| Decimal128::from_f64(f64::NAN))
 }
 
-/// A function of one decimal.
+/// Applies a function of the library to one decimal.
 pub(crate) fn unary(number: Decimal128, function: fn(&mut Arithmetic, &mut Wide)) -> Decimal128 {
     let mut context = arithmetic();
     let mut wide = widen(&mut context, number);

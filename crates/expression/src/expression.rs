@@ -36,7 +36,7 @@ pub(crate) enum Node {
 }
 
 impl Expression {
-    /// A constant, taken literally.
+    /// Makes a constant; nothing inside is read as an expression.
     /// # Errors
     /// 16493 for a string of 16 MiB or more.
     pub(crate) fn constant(value: ValueRef<'_>, scope: &ParseScope) -> Result<Self> {
@@ -47,7 +47,7 @@ impl Expression {
         Ok(Self::literal(value.to_value()))
     }
 
-    /// A constant.
+    /// Makes an expression with a constant value.
     pub fn literal(value: Value) -> Self {
         Self { node: Node::Literal(value) }
     }
@@ -55,7 +55,7 @@ impl Expression {
     /// An optional argument that was not given.
     pub(crate) const ABSENT: Self = Self { node: Node::Absent };
 
-    /// An operator with its arguments.
+    /// Makes an expression of an operator with its arguments.
     pub(crate) fn call(call: Call) -> Self {
         Self { node: Node::Call(call) }
     }

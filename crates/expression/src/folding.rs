@@ -195,7 +195,7 @@ fn fold_runs(call: &mut Call, scope: &ParseScope) -> Result<()> {
     Ok(())
 }
 
-/// The one constant for a run of constants, or the run itself.
+/// Evaluates a run of adjacent constants. Returns the one constant, or the run itself if it cannot be folded.
 fn folded_run(operator: &'static Operator, run: Vec<Expression>, scope: &ParseScope) -> Result<Vec<Expression>> {
     if run.len() < 2 {
         return Ok(run);

@@ -29,7 +29,7 @@ impl FieldComparison {
         })
     }
 
-    /// The comparison with its sides exchanged.
+    /// Exchanges the sides of the comparison: `a < b` becomes `b > a`.
     fn exchanged(self) -> Self {
         match self {
             Self::Eq => Self::Eq,

@@ -115,7 +115,7 @@ impl CurrentMetadata {
         self.set(Some(Arc::new(known)));
     }
 
-    /// The metadata under a name.
+    /// The current document's metadata under a name of `$meta`.
     pub(crate) fn value(&self, name: &str) -> Option<Value> {
         Some(self.current()?.as_ref().as_ref().get(name)?.to_value())
     }

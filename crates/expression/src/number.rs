@@ -50,7 +50,7 @@ impl Number {
         }
     }
 
-    /// The nearest double.
+    /// Converts the number to the nearest double.
     pub fn to_f64(self) -> f64 {
         match self {
             Self::Int32(number) => f64::from(number),
@@ -103,20 +103,20 @@ impl Number {
         self.combined(other, i64::checked_add, |a, b| a + b, Decimal128::add)
     }
 
-    /// The difference, in the wider type.
+    /// Subtracts `other`; the result has the wider of both types.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         self.combined(other, i64::checked_sub, |a, b| a - b, Decimal128::subtract)
     }
 
-    /// The product, in the wider type.
+    /// Multiplies by `other`; the result has the wider of both types.
     #[must_use]
     #[inline]
     pub fn times(self, other: Self) -> Self {
         self.combined(other, i64::checked_mul, |a, b| a * b, Decimal128::multiply)
     }
 
-    /// The quotient by a count; a double or a decimal, never an integer.
+    /// Divides by a count; the result is a double or a decimal, never an integer.
     #[must_use]
     pub fn over(self, count: usize) -> Self {
         match self {
@@ -209,7 +209,7 @@ impl From<Number> for Evaluated<'_> {
     }
 }
 
-/// An integer result: 32 bits if both operands had 32 bits and it fits, else 64.
+/// Makes an integer result: an int if both operands are ints and the result fits, else a long.
 pub(crate) fn integer_like(result: i64, operands: [Number; 2]) -> Number {
     let narrow = operands.iter().all(|operand| matches!(operand, Number::Int32(_)));
     match i32::try_from(result) {

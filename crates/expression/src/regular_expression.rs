@@ -130,7 +130,7 @@ impl<'a> Search<'a, 'a> {
         matched.map_err(|stopped| self.stopped(stopped))
     }
 
-    /// The first match.
+    /// Finds the first match.
     pub(crate) fn find(&self, operation: &OperationContext) -> Result<Option<RegexMatch>> {
         self.find_at(self.pattern()?, TextPosition::default(), operation)
     }
@@ -159,7 +159,7 @@ impl<'a> Search<'a, 'a> {
         Ok(())
     }
 
-    /// The first match from a place on.
+    /// Finds the first match that begins at a place or after it.
     fn find_at(
         &self,
         pattern: &Pattern,

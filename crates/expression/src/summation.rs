@@ -135,7 +135,7 @@ impl Total {
         self.add_double(rest as f64);
     }
 
-    /// The sum of all but decimals.
+    /// Returns the sum of the integers and doubles, without the decimals.
     fn to_f64(mut self) -> f64 {
         self.add_integers();
         // An infinity minus its own error would be NaN.

@@ -133,7 +133,7 @@ impl Decision {
         ValueRef::String(value.map_or("", |(.., value)| value))
     }
 
-    /// The decision whose variable has that value.
+    /// Finds the decision whose variable has that value; `None` for any other value.
     pub(crate) fn of(value: ValueRef<'_>) -> Option<Self> {
         let found = Self::ALL.into_iter().find(|(.., name)| value.as_str() == Some(*name));
         found.map(|(decision, ..)| decision)

@@ -318,7 +318,7 @@ fn array_input<'v>(accumulator: &str, value: &'v Evaluated<'_>) -> Result<Option
     }
 }
 
-/// An accumulator that keeps at most `count` values.
+/// Makes an accumulator that keeps at most `count` values.
 pub(crate) fn several(count: usize, which: Which) -> Box<dyn Accumulator> {
     Box::new(several::KeptValues::new(count, which))
 }
