@@ -97,7 +97,7 @@ fn without_negation(expression: &Expression) -> (&Expression, bool) {
 }
 
 impl OneWalk {
-    /// The walk of a filter, if the filter has only conditions on single values at paths.
+    /// Builds the walk of a filter; `None` unless the filter has only conditions on single values at paths.
     fn of(filter: &Expression) -> Option<Self> {
         let all = filter.conjuncts();
         if all.is_empty() || all.len() > CONDITIONS_MAX {
