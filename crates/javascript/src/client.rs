@@ -237,7 +237,7 @@ impl Client {
         }
     }
 
-    /// The failure for a worker that is no longer there.
+    /// Makes the failure for a worker that is no longer there.
     fn lost(&self) -> Failure {
         let how = match &self.worker {
             Worker::Process(process, _) => process.how_it_ended(),

@@ -40,7 +40,7 @@ const HAS_ARGUMENTS: u8 = 2;
 /// The frame that grants a worker the memory that it has asked for.
 pub(crate) const GRANTED: [u8; HEADER_BYTES] = [1, 0, 0, 0, GRANT];
 
-/// The frame that asks for more memory.
+/// Makes the frame that asks for `bytes` more bytes of memory.
 pub(crate) fn more(bytes: usize) -> [u8; HEADER_BYTES + 8] {
     let mut frame = [0; HEADER_BYTES + 8];
     frame[0] = 9;
@@ -225,7 +225,7 @@ impl Outgoing {
     }
 }
 
-/// A frame that is read, with as few calls as may be: usually one.
+/// A frame that is read with as few calls of the socket as possible: usually one.
 pub(crate) struct Incoming {
     bytes: Vec<u8>,
     filled: usize,
@@ -236,7 +236,7 @@ impl Incoming {
         Self { bytes: vec![0; BUFFER_BYTES], filled: 0 }
     }
 
-    /// The frame without its length, once it is there.
+    /// The frame without its length; `None` until all of it has arrived.
     pub fn frame(&self) -> Option<&[u8]> {
         let end = self.end()?;
         self.bytes.get(LENGTH_BYTES..end).filter(|_| self.filled >= end)
@@ -268,7 +268,7 @@ impl Incoming {
         Ok(read > 0)
     }
 
-    /// The end of the frame, once its length is known.
+    /// Where the frame ends in the buffer; `None` until its length has arrived.
     fn end(&self) -> Option<usize> {
         let length = self.bytes[..self.filled].first_chunk().map(|length| u32::from_le_bytes(*length));
         length.map(|length| length as usize + LENGTH_BYTES)

@@ -159,7 +159,7 @@ pub struct Function {
 }
 
 impl Function {
-    /// The code of a value that may be a script: a string, or code without scope.
+    /// The text of a value that may be a script: a string, or code without scope; else `None`.
     pub fn text_of(value: ValueRef<'_>) -> Option<&str> {
         match value {
             ValueRef::String(text) | ValueRef::JavaScript(text) => Some(text),
