@@ -4,7 +4,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 
-/// The text of some bytes, padded to a multiple of four.
+/// Encodes bytes as text, padded to a multiple of four characters.
 pub fn encode(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }

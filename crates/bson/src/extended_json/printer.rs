@@ -15,7 +15,7 @@ pub(super) enum Form {
     Relaxed,
 }
 
-/// The text of a value.
+/// Prints a value in one of the two forms.
 pub(super) fn print(value: ValueRef<'_>, form: Form) -> String {
     let mut printer = Printer { out: String::new(), form };
     printer.value(value);
