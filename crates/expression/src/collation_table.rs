@@ -1,4 +1,4 @@
-//! Compares the declaration of each operator and accumulator about collations with its results, so that no entry compares
+//! Tests that each operator and accumulator uses the collation as its entry in the table says. No entry may compare
 //! strings without the order that the command asks for.
 
 use crate::accumulators::{self, AccumulatorExpression};
