@@ -226,9 +226,9 @@ fn none_of(children: Vec<Expression>) -> Expression {
 /// Maximum number of conditions whose opposites become alternatives.
 const DIVIDED_MAX: usize = 8;
 
-/// Whether the opposite of these conditions together is written as alternatives: each has a range as its opposite, and
-/// they are on different paths. The opposite of an equality is nearly everything, and conditions on one path have bounds
-/// together.
+/// Whether the opposite of the conditions together is written as alternatives: the opposite of each is a range, and
+/// they are on different paths. Otherwise alternatives gain nothing: the opposite of an equality is nearly everything,
+/// and conditions on one path have bounds together.
 fn is_divided(children: &[Expression]) -> bool {
     let path_of_range = |child: &Expression| match child {
         Expression::OnPath(path, Condition::Exists) => Some(path.clone()),
