@@ -150,8 +150,9 @@ impl Client {
         }
     }
 
-    /// Sends the written request, and returns the part of the answer that `take` selects. The worker is ended if it answers
-    /// something else, or if the operation has to stop.
+    /// Sends the written request, and returns the part of the answer that `take` selects. A failure of the script
+    /// leaves the worker running. Any other failure ends the worker: the request is too large, `take` does not accept
+    /// the answer, or the operation has to stop.
     fn ask<T>(&mut self, take: impl FnOnce(&Answer<'_>) -> Option<T>) -> Result<T> {
         if let Some(reason) = &self.ended {
             return Err(reason.clone());
