@@ -23,7 +23,7 @@ impl Cap {
         self.radius >= PI
     }
 
-    /// The rest of the sphere.
+    /// The cap that covers the rest of the sphere.
     pub(crate) fn complement(self) -> Self {
         Self { center: -self.center, radius: (PI - self.radius).max(0.0) }
     }

@@ -16,7 +16,7 @@ const QUARTER_OF_POSITION: [[u64; 4]; 4] = [[0, 1, 3, 2], [0, 2, 3, 1], [3, 2, 0
 /// Change of the curve's orientation in each of its four parts.
 const TURN_OF_POSITION: [usize; 4] = [1, 0, 0, 3];
 
-/// A square on one of six faces.
+/// A cell: a square on one of the six faces of the cube.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cell(u64);
 

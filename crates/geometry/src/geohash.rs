@@ -42,7 +42,7 @@ impl Grid {
         is_inside(point.x) && is_inside(point.y)
     }
 
-    /// The number of a point of the square.
+    /// The number of the smallest cell around a point of the square.
     pub fn number(&self, point: FlatPoint) -> i64 {
         let (x, y) = (self.step(point.x), self.step(point.y));
         signed(spread(x) << 1 | spread(y))

@@ -18,7 +18,7 @@ pub enum Centre {
 /// A point, and the range of distances from it that is near.
 #[derive(Clone, Debug)]
 pub struct Near {
-    /// The point.
+    /// The point, in the plane or on the sphere.
     pub centre: Centre,
     /// The coordinates of the point.
     pub point: FlatPoint,
@@ -37,9 +37,9 @@ pub struct Near {
 /// Why an operand is refused: MongoDB's code and message.
 #[derive(Debug)]
 pub struct NearFailure {
-    /// The code.
+    /// MongoDB's error code.
     pub code: i32,
-    /// The reason.
+    /// The message.
     pub reason: String,
 }
 
@@ -79,7 +79,7 @@ struct Given {
 impl Near {
     /// Reads all operators of one field: `{$near: [x, y], $maxDistance: d}` or `{$near: {$geometry: ..}}`.
     /// # Errors
-    /// The code and reason.
+    /// MongoDB's code and message for an operand that is refused.
     pub fn parse(operators: DocumentRef<'_>) -> Result<Self, NearFailure> {
         let given = match legacy(operators)? {
             Some(given) => given,

@@ -42,7 +42,7 @@ impl Polygon {
         self.rings().flat_map(Ring::edges)
     }
 
-    /// Number of edges.
+    /// Number of edges of all rings.
     pub fn len(&self) -> usize {
         self.rings().map(|ring| ring.vertices().len()).sum()
     }
@@ -61,7 +61,7 @@ impl Polygon {
         self.outer.surrounds(point) && !self.holes.iter().any(|hole| hole.surrounds(point))
     }
 
-    /// The angle between a point and the polygon, 0 inside.
+    /// The angle between a point and the nearest point of the polygon, in radians; 0 inside.
     pub fn distance(&self, point: Vector, effort: &mut dyn Effort) -> f64 {
         if !effort.goes_on(2 * self.len()) || self.is_strictly_inside(point) {
             return 0.0;

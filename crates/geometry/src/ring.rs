@@ -73,7 +73,7 @@ impl Ring {
         Corner { before: vertex(edge), at: vertex(edge + 1), after: vertex(edge + 2) }
     }
 
-    /// Whether the second vertex counts as inside, by its corner.
+    /// Whether the second vertex counts as inside, judged by the corner there alone.
     fn is_right_at_second_vertex(&self) -> bool {
         let Corner { before, at, after } = self.corner(0);
         are_ordered(orthogonal(at), before, after, at)
