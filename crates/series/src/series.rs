@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub struct Series {
     /// The options of the time series.
     pub options: TimeSeries,
-    /// The collection of its buckets.
+    /// The collection of the time series' buckets.
     pub buckets: Arc<Collection>,
 }
 
