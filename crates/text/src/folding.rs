@@ -8,7 +8,7 @@ use icu_normalizer::DecomposingNormalizerBorrowed;
 use icu_properties::CodePointSetData;
 use icu_properties::props::Diacritic;
 
-/// A text in lower case.
+/// Converts a text to lower case by the rules of the language and of the index's version.
 pub(crate) fn without_case(text: &str, language: Language, version: TextVersion) -> String {
     if version == TextVersion::Ascii {
         return text.to_ascii_lowercase();
@@ -41,7 +41,7 @@ fn single(letter: char, mut made: impl Iterator<Item = char>) -> char {
     }
 }
 
-/// A text without the marks on its letters.
+/// Removes the marks on the letters of a text.
 pub(crate) fn without_marks(text: &str) -> String {
     if text.is_ascii() {
         return text.to_owned();
