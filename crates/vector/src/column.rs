@@ -58,7 +58,8 @@ impl Column {
         }
     }
 
-    /// The vector of a document in the form in which it is kept; `None` if the document has none that is indexed.
+    /// Reads a document's vector in the form in which the column keeps it; `None` if the document has none that is
+    /// indexed.
     pub(crate) fn vector_of(field: &VectorField, document: DocumentRef<'_>) -> Option<Components> {
         let value = crate::dotted::through_documents(document, &field.path)?;
         let mut components = Components::stored(value)?;

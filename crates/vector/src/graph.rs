@@ -146,7 +146,8 @@ impl Graph {
         }
     }
 
-    /// The best `width` nodes of a layer that a walk from `entries` visits and `takes` accepts, the best first.
+    /// Walks through a layer from `entries`. Returns the best `width` visited nodes that `takes` accepts, the best
+    /// first.
     fn layer(
         &self,
         entries: &[Near],

@@ -35,7 +35,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty table.
+    /// Makes an empty table for an index definition.
     pub fn new(definition: Definition) -> Self {
         Self {
             columns: definition.vectors.iter().map(Column::new).collect(),
@@ -120,7 +120,7 @@ impl Table {
         Ok(found.into_iter().map(|(score, row)| Hit { record: self.records[row as usize], score }).collect())
     }
 
-    /// The living rows that pass all filters.
+    /// Returns the rows of documents that were not removed and that pass all filters.
     fn takes(&self, filters: &[Filter], operation: &OperationContext) -> Result<Bitmap> {
         let mut takes = self.alive.clone();
         let column = |path: &str| {
