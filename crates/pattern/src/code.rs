@@ -172,7 +172,7 @@ impl Code {
         searched
     }
 
-    /// A place for a scratch that no search is using.
+    /// Locks a place for a scratch that no search is using; `None` if all are in use.
     fn free_place(&self) -> Option<MutexGuard<'_, Option<Scratch>>> {
         let own = OWN_PLACE.with(|own| *own);
         (own..own + KEPT_MAX).find_map(|place| self.kept[place % KEPT_MAX].0.try_lock())
