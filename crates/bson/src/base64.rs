@@ -4,12 +4,12 @@
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 
-/// The text of some bytes, padded to a multiple of four.
+/// Encodes bytes as text, padded to a multiple of four characters.
 pub fn encode(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The bytes that a text encodes. Padding may be missing. `None` if a character is not of the alphabet, the length is
+/// Decodes a text, whose padding may be missing. `None` if a character is not of the alphabet, the length is
 /// impossible, or bits after the last byte are set (two texts must not encode the same bytes).
 pub fn decode(text: &str) -> Option<Vec<u8>> {
     let engine = if text.len().is_multiple_of(4) { STANDARD } else { STANDARD_NO_PAD };

@@ -108,12 +108,12 @@ impl Decimal128 {
         Self::encode(Finite { sign, coefficient: u128::from(number.unsigned_abs()), exponent: 0 })
     }
 
-    /// Whether it is not a number, quiet or signalling.
+    /// Whether the decimal is `NaN`, quiet or signalling.
     pub fn is_nan(self) -> bool {
         matches!(self.parts(), Parts::NaN)
     }
 
-    /// Whether it is an infinity of either sign.
+    /// Whether the decimal is an infinity of either sign.
     pub fn is_infinite(self) -> bool {
         matches!(self.parts(), Parts::Infinity(_))
     }
@@ -123,7 +123,7 @@ impl Decimal128 {
         self.bits() & SIGN_BIT != 0
     }
 
-    /// Whether it is zero, of either sign and any exponent.
+    /// Whether the decimal is zero, of either sign and any exponent.
     pub fn is_zero(self) -> bool {
         matches!(self.parts(), Parts::Finite(Finite { coefficient: 0, .. }))
     }

@@ -28,19 +28,19 @@ impl<'a> EncodedValue<'a> {
         decode(self.kind, self.body)
     }
 
-    /// The first eight bytes as a binary number.
+    /// Reads the first eight bytes as a double, whatever the type; `None` if the value is shorter.
     #[inline]
     pub fn as_f64(self) -> Option<f64> {
         fixed(self.body).map(f64::from_le_bytes)
     }
 
-    /// The first four bytes as an integer.
+    /// Reads the first four bytes as an integer, whatever the type; `None` if the value is shorter.
     #[inline]
     pub fn as_i32(self) -> Option<i32> {
         fixed(self.body).map(i32::from_le_bytes)
     }
 
-    /// The first eight bytes as an integer.
+    /// Reads the first eight bytes as an integer, whatever the type; `None` if the value is shorter.
     #[inline]
     pub fn as_i64(self) -> Option<i64> {
         fixed(self.body).map(i64::from_le_bytes)

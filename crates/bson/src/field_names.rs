@@ -13,7 +13,7 @@ pub struct FieldNames {
 #[derive(Clone, Debug)]
 struct Name {
     text: Box<str>,
-    /// Its first eight bytes. A shorter name is padded with zeros.
+    /// The name's first eight bytes. A shorter name is padded with zeros.
     start: u64,
 }
 
@@ -74,7 +74,7 @@ impl FieldNames {
         }
     }
 
-    /// Position of the name at the start of these bytes, which has this length.
+    /// Finds the name with which `bytes` begins and whose length is `name_bytes`; returns the name's position.
     #[inline]
     fn position(&self, bytes: &[u8], name_bytes: usize) -> Option<usize> {
         let start = match bytes.first_chunk() {

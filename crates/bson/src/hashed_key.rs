@@ -33,7 +33,7 @@ pub fn hashed_keys_of_equals(value: ValueRef<'_>) -> Option<Vec<i64>> {
     }
 }
 
-/// Whether each value inside has one hash for all types of its numbers.
+/// Whether every number inside has the same hash as a `Double` and as a `Decimal128`.
 fn is_alike(document: DocumentRef<'_>) -> bool {
     document.iter().all(|element| match element.value {
         ValueRef::Document(inner) => is_alike(inner),

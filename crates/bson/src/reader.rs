@@ -82,8 +82,8 @@ impl<'a> DocumentRef<'a> {
         Ok(Self(bytes))
     }
 
-    /// As [`Self::parse`], for a document of the server's own around one that [`Self::parse`] accepts. That one may be
-    /// up to [`crate::LEVELS_AROUND_MAX`] levels further inside.
+    /// As [`Self::parse`], for a document that the server wrapped around one that [`Self::parse`] accepts. The inner
+    /// document may be up to [`crate::LEVELS_AROUND_MAX`] levels deeper.
     /// # Errors
     /// As [`Self::parse`].
     pub fn parse_around(bytes: &'a [u8]) -> Result<Self, BsonError> {
@@ -106,7 +106,7 @@ impl<'a> DocumentRef<'a> {
         self.0.len()
     }
 
-    /// Whether it has no fields.
+    /// Whether the document has no fields.
     pub fn is_empty(self) -> bool {
         self.0.len() <= EMPTY.len()
     }
@@ -198,7 +198,7 @@ impl<'a> ArrayRef<'a> {
         self.0
     }
 
-    /// Whether it has no elements.
+    /// Whether the array has no elements.
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
     }

@@ -207,12 +207,12 @@ impl<'a> ValueRef<'a> {
         if let Self::Array(array) = self { Some(array) } else { None }
     }
 
-    /// Whether it is one of the four number types.
+    /// Whether the value is of one of the four number types.
     pub fn is_number(self) -> bool {
         matches!(self, Self::Double(_) | Self::Int32(_) | Self::Int64(_) | Self::Decimal128(_))
     }
 
-    /// Whether it is null or the deprecated undefined.
+    /// Whether the value is null or the deprecated undefined.
     pub fn is_nullish(self) -> bool {
         matches!(self, Self::Null | Self::Undefined)
     }

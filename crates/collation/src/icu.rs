@@ -48,7 +48,7 @@ impl fmt::Debug for IcuCollator {
     }
 }
 
-/// The order that a checked collation document asks for.
+/// Makes the order that a checked collation document asks for.
 pub(crate) fn order(asked: &Specification<'_>, document: DocumentRef<'_>) -> Result<StringOrder> {
     let shown = ValueText(ValueRef::Document(document));
     let (tag, tables) = match locales::find(asked.locale) {
@@ -111,7 +111,7 @@ fn options(asked: &Specification<'_>) -> CollatorOptions {
     options
 }
 
-/// The collation document with all fields. Fields that were not given have the locale's defaults.
+/// Makes the collation document with all fields: fields that were not given get the locale's defaults.
 fn filled(asked: &Specification<'_>, tag: &str, resolved: ResolvedCollatorOptions) -> DocumentBuf {
     let case_first = match resolved.case_first {
         CollationCaseFirst::Upper => "upper",

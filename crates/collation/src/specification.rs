@@ -5,7 +5,7 @@ use bunko_bson::text::ValueText;
 use bunko_bson::{DocumentRef, Element, ValueRef, number};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Which of upper and lower case comes first.
+/// Whether upper or lower case comes first in strings that differ only in case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CaseFirst {
     Upper,

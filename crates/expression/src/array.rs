@@ -1,4 +1,4 @@
-//! Arrays: positions, and arrays as sets.
+//! Operations that array operators share: element at a position, search range, distinct values.
 
 use crate::Evaluated;
 use crate::call::Call;

@@ -11,8 +11,8 @@ pub(crate) enum ByteOrder {
     Big,
 }
 
-/// The number that the bytes encode: a signed integer of 1, 2 or 4 bytes, or of 8 for longs; a double of 4 or 8. `None`
-/// for other lengths and types.
+/// Decodes the bytes as `target`: Int32 from 1, 2 or 4 bytes, Int64 from 1, 2, 4 or 8, Double from 4 or 8. `None` for
+/// other lengths and types.
 pub(crate) fn read(bytes: &[u8], target: Type, order: ByteOrder) -> Option<Value> {
     let mut little = bytes.to_vec();
     if order == ByteOrder::Big {
@@ -33,7 +33,7 @@ pub(crate) fn read(bytes: &[u8], target: Type, order: ByteOrder) -> Option<Value
     }
 }
 
-/// The bytes of an int, a long or a double.
+/// Encodes an int, a long or a double; `None` for other types.
 pub(crate) fn write(number: ValueRef<'_>, order: ByteOrder) -> Option<Vec<u8>> {
     let mut bytes = match number {
         ValueRef::Int32(number) => number.to_le_bytes().to_vec(),

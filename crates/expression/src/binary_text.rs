@@ -100,7 +100,7 @@ fn read_uuid(text: &str) -> Option<Vec<u8>> {
     if is_uuid { read_hex(&text.replace('-', "")) } else { None }
 }
 
-/// With its padding, unlike [`read_base64_url`].
+/// Decodes base64 with its padding, which [`read_base64_url`] allows to be missing.
 fn read_base64(text: &str) -> Option<Vec<u8>> {
     if text.len().is_multiple_of(4) { base64::decode(text) } else { None }
 }

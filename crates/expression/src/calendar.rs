@@ -33,7 +33,7 @@ pub fn ctime_text(ms: i64) -> String {
     format!("{day} {month} {:2} {hour:02}:{minute:02}:{second:02}.{millisecond:03}", time.day)
 }
 
-/// A moment taken apart.
+/// A moment as year, month, day and time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Civil {
     pub(crate) year: i64,
@@ -101,7 +101,7 @@ impl Civil {
 
     /// The year, if it has four digits.
     /// # Errors
-    /// 18537 for another.
+    /// 18537 for any other year.
     pub(crate) fn printable_year(self) -> Result<i64> {
         if (0..=9999).contains(&self.year) {
             return Ok(self.year);

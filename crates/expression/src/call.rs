@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 /// One entry of the table of operators.
 pub(crate) struct Operator {
-    /// With its `$`.
+    /// The operator's name, with its `$`.
     pub(crate) name: &'static str,
-    /// Whether it compares strings.
+    /// Whether the operator compares strings.
     pub(crate) strings: Strings,
-    /// How its arguments are written.
+    /// How the operator's arguments are written.
     pub(crate) form: Form,
     /// Evaluates a call. It evaluates arguments on demand, so that conditionals can skip some.
     pub(crate) evaluate: for<'a> fn(&'a Call, &EvaluationContext<'a>) -> Result<Evaluated<'a>>,
@@ -57,7 +57,7 @@ pub(crate) struct Parameters {
     pub(crate) names: &'static [(&'static str, Option<Refusal>)],
 }
 
-/// The error of a refusal.
+/// Makes the error of a refusal; `found` takes the place of `{}` in its text.
 pub(crate) fn refuse(refusal: Refusal, found: &str) -> Failure {
     Failure::new(ErrorCode(refusal.0), refusal.1.replacen("{}", found, 1))
 }
@@ -119,7 +119,7 @@ impl Call {
         self.arguments.get(index).is_some_and(|argument| !argument.is_absent())
     }
 
-    /// An optional argument, evaluated.
+    /// Evaluates an optional argument; `None` if it was not given.
     pub(crate) fn optional<'a>(
         &'a self,
         index: usize,
@@ -155,7 +155,7 @@ impl Call {
         Failure::new(ErrorCode(code), format!("{}{message}", self.operator.name))
     }
 
-    /// The first argument; `None` if it is nullish, for operators that then return null.
+    /// Evaluates the first argument; `None` if it is null, missing or undefined, for which most operators return null.
     pub(crate) fn not_null<'a>(&'a self, context: &EvaluationContext<'a>) -> Result<Option<Evaluated<'a>>> {
         let value = self.argument(0, context)?;
         Ok(if value.is_nullish() { None } else { Some(value) })

@@ -1,4 +1,4 @@
-//! Compares the declaration of each operator and accumulator about collations with its results, so that no entry compares
+//! Tests that each operator and accumulator uses the collation as its entry in the table says. No entry may compare
 //! strings without the order that the command asks for.
 
 use crate::accumulators::{self, AccumulatorExpression};
@@ -58,7 +58,7 @@ fn document(text: &str) -> DocumentBuf {
     shell::parse_document(text).unwrap_or_else(|failure| panic!("{text}: {failure}"))
 }
 
-/// The operator's answers to all arguments that it takes.
+/// The operator's result for each of [`ARGUMENTS`] that it accepts; `None` for a missing value.
 fn answers(operator: &str, strings: &StringOrder) -> Vec<(&'static str, Option<Value>)> {
     let (variables, operation) = (Variables::default(), OperationContext::unlimited());
     let mut answers = Vec::new();
@@ -76,7 +76,7 @@ fn answers(operator: &str, strings: &StringOrder) -> Vec<(&'static str, Option<V
     answers
 }
 
-/// The accumulator's values of groups.
+/// The accumulator's result for each small group, with each argument of `GROUPED` that it accepts.
 fn group_values(accumulator: &str, strings: &StringOrder) -> Vec<(&'static str, Option<Value>)> {
     let (variables, operation) = (Variables::default(), OperationContext::unlimited());
     let groups = [["C", "b"], ["b", "C"], ["a", "A"], ["10", "9"]];

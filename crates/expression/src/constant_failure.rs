@@ -9,7 +9,7 @@ pub struct ConstantFailure(OnceLock<Failure>);
 
 impl ConstantFailure {
     /// # Errors
-    /// The noted failure, with `what` in front of its message.
+    /// If a failure was noted: that failure, with `what` in front of its message.
     pub fn check(&self, what: &str) -> Result<()> {
         match self.0.get() {
             Some(failure) => Err(failure.clone().with_prefix(&format!("{what} :: caused by :: "))),

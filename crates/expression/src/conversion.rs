@@ -162,10 +162,10 @@ fn to_double(value: ValueRef<'_>) -> Result<Option<Value>> {
     Ok(Some(Value::Double(number)))
 }
 
-/// Whether the decimal is not zero, and rounds to a double that is too small to have all its digits. A decimal that would
-/// round up to the least double with all digits counts too.
+/// Whether a decimal other than zero converts to zero or to a subnormal double. A decimal that would round up to the
+/// least normal double counts too.
 fn is_below_doubles(number: Decimal128) -> bool {
-    /// The least normal double minus a quarter of the least denormal one. The decimals in question are below it.
+    /// The least normal double minus a quarter of the least subnormal one: smaller decimals count.
     const LEAST: &str = "2.225073858507201259573821257020769E-308";
     let least = Decimal128::parse(LEAST).unwrap_or(Decimal128::ZERO);
     !number.is_nan() && !number.is_zero() && number.abs().compare(least).is_lt()
@@ -313,7 +313,7 @@ pub(crate) fn moment(value: ValueRef<'_>) -> Option<i64> {
     match value {
         ValueRef::DateTime(ms) => Some(ms),
         ValueRef::Timestamp(timestamp) => Some(i64::from(timestamp.seconds) * calendar::MS_PER_SECOND),
-        // An ObjectId's seconds are signed where they become a date.
+        // As on MongoDB, the seconds are read as signed: an ObjectId made after 2038-01-19 becomes a date before 1970.
         ValueRef::ObjectId(id) => Some(i64::from(id.seconds() as i32) * calendar::MS_PER_SECOND),
         _ => None,
     }

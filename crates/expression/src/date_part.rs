@@ -45,7 +45,7 @@ pub(crate) fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &Pa
     Ok(Call::new(operator, arguments))
 }
 
-/// The date's parts in its zone; `None` if either is null.
+/// The date's parts on a clock of the zone; `None` if the date or the zone is null.
 pub(crate) fn civil(call: &Call, context: &EvaluationContext<'_>) -> Result<Option<Civil>> {
     let (date, zone) = (call.argument(0, context)?, call.optional(1, context)?);
     if date.is_nullish() {
@@ -86,7 +86,8 @@ fn read_zone(value: Option<&Evaluated<'_>>, not_a_string: impl Fn(ValueRef<'_>) 
     }
 }
 
-/// Evaluates an operator whose arguments are a date, a unit, an amount and, optionally, a zone.
+/// Evaluates `$dateAdd` (`sign` 1) or `$dateSubtract` (-1): the arguments are a date, a unit, an amount and,
+/// optionally, a zone.
 pub(crate) fn shifted<'a>(call: &'a Call, context: &EvaluationContext<'a>, sign: i64) -> Result<Evaluated<'a>> {
     let (date, unit) = (call.argument(0, context)?, call.argument(1, context)?);
     if date.is_nullish() || unit.is_nullish() {

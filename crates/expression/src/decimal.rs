@@ -34,7 +34,7 @@ fn narrow(number: &Wide) -> Decimal128 {
     Decimal128::parse(&number.to_string()).unwrap_or_else(|| Decimal128::from_f64(f64::NAN))
 }
 
-/// A function of one decimal.
+/// Applies a function of the library to one decimal.
 pub(crate) fn unary(number: Decimal128, function: fn(&mut Arithmetic, &mut Wide)) -> Decimal128 {
     let mut context = arithmetic();
     let mut wide = widen(&mut context, number);
@@ -60,7 +60,7 @@ pub(crate) fn zero_of_exponent(exponent: i32) -> Decimal128 {
     Decimal128::parse(&format!("0E{exponent}")).unwrap_or(Decimal128::ZERO)
 }
 
-/// The exact value of a double, to 34 digits: 2.675 is a little less.
+/// The exact value of a double, rounded to 34 digits: 2.675 becomes a little less than 2.675.
 pub(crate) fn from_binary(number: f64) -> Decimal128 {
     Decimal128::parse(&format!("{number:.33e}")).unwrap_or_else(|| Decimal128::from_f64(number))
 }

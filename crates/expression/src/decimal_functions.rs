@@ -187,7 +187,7 @@ impl Working {
         self.parse(PI)
     }
 
-    /// A quarter of a circle.
+    /// Half of pi: the angle of a quarter of a circle.
     pub(crate) fn quarter(&mut self) -> Long {
         let pi = self.pi();
         self.over(pi, Long::from(2))

@@ -18,7 +18,7 @@ const EXPONENT_SCALED_FROM: i32 = 11_000;
 const EXPONENT_MAX: i32 = 15_000;
 /// Decimal places of the logarithm that a power uses; the remaining digits become a correction.
 const LOGARITHM_PLACES: i32 = 28;
-/// A smaller logarithm keeps its leading 34 digits instead.
+/// A power uses 34 significant digits of a logarithm below this, instead of decimal places.
 const LOGARITHM_SMALL: &str = "3.6893488147419103232E-9";
 
 /// `e^number`.
@@ -161,7 +161,7 @@ fn finite_power(base: Decimal128, exponent: Decimal128) -> Decimal128 {
     let exact_dominant = working.number(dominant);
     let rest = working.minus(exact_product, exact_dominant);
     let exponential = if dominant.is_zero() { Decimal128::from_i64(1) } else { exp(dominant) };
-    // The library returns zero and infinity without applying the sign.
+    // As in MongoDB's library, a zero or infinite power of a negative base is positive.
     if exponential.is_zero() || exponential.is_infinite() {
         return exponential;
     }

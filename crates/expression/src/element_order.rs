@@ -20,7 +20,7 @@ pub fn element_direction(value: ValueRef<'_>) -> Option<Direction> {
     }
 }
 
-/// The order of two values in a direction.
+/// Compares two values, strings by `strings`; reversed for `Descending`.
 pub fn compare_elements(direction: Direction, a: ValueRef<'_>, b: ValueRef<'_>, strings: &StringOrder) -> Ordering {
     let ordering = strings.compare(a, b);
     match direction {
@@ -29,7 +29,7 @@ pub fn compare_elements(direction: Direction, a: ValueRef<'_>, b: ValueRef<'_>, 
     }
 }
 
-/// The order of two elements by the values of their fields; earlier fields decide first.
+/// Compares two elements field by field; the first field that differs decides.
 pub fn compare_fields<P>(
     fields: &[(P, Direction)],
     a: &[ValueRef<'_>],

@@ -40,7 +40,7 @@ impl<'a> Evaluated<'a> {
         matches!(self, Self::Missing)
     }
 
-    /// Whether it is missing, null or undefined. Most operators return null for such an argument.
+    /// Whether the result is missing, null or undefined. Most operators return null for such an argument.
     #[inline]
     pub fn is_nullish(&self) -> bool {
         self.get().is_none_or(ValueRef::is_nullish)
@@ -51,7 +51,7 @@ impl<'a> Evaluated<'a> {
         self.get().map_or("missing", |value| value.kind().alias())
     }
 
-    /// Whether it counts as true: all values but missing, null, undefined, false and zero. NaN is true.
+    /// Whether the result counts as true: all values do except missing, null, undefined, false and zero. NaN is true.
     pub fn is_true(&self) -> bool {
         match self.get() {
             None | Some(ValueRef::Null | ValueRef::Undefined) => false,

@@ -36,7 +36,7 @@ pub(crate) enum Node {
 }
 
 impl Expression {
-    /// A constant, taken literally.
+    /// Makes a constant; nothing inside is read as an expression.
     /// # Errors
     /// 16493 for a string of 16 MiB or more.
     pub(crate) fn constant(value: ValueRef<'_>, scope: &ParseScope) -> Result<Self> {
@@ -47,7 +47,7 @@ impl Expression {
         Ok(Self::literal(value.to_value()))
     }
 
-    /// A constant.
+    /// Makes an expression with a constant value.
     pub fn literal(value: Value) -> Self {
         Self { node: Node::Literal(value) }
     }
@@ -55,12 +55,12 @@ impl Expression {
     /// An optional argument that was not given.
     pub(crate) const ABSENT: Self = Self { node: Node::Absent };
 
-    /// An operator with its arguments.
+    /// Makes an expression of an operator with its arguments.
     pub(crate) fn call(call: Call) -> Self {
         Self { node: Node::Call(call) }
     }
 
-    /// Whether it is an optional argument that was not given.
+    /// Whether this is an optional argument that was not given.
     pub(crate) fn is_absent(&self) -> bool {
         matches!(self.node, Node::Absent)
     }
@@ -83,7 +83,7 @@ impl Expression {
         (None, self)
     }
 
-    /// Whether it is `{$meta: "sortKey"}`.
+    /// Whether the expression is `{$meta: "sortKey"}`.
     pub(crate) fn is_sort_key(&self) -> bool {
         match &self.node {
             Node::Call(call) if call.operator.name == "$meta" => {
@@ -180,7 +180,7 @@ impl Expression {
         }
     }
 
-    /// The value found for its slot, if the expression is a path with a slot.
+    /// The value that was found for the expression's slot; unknown if the expression is no path, or has no slot.
     #[inline]
     fn found<'a>(&self, context: &EvaluationContext<'a>) -> PathValue<'a> {
         match &self.node {
@@ -217,7 +217,7 @@ impl Expression {
         }
     }
 
-    /// Whether it reads a variable.
+    /// Whether the expression reads the variable `wanted`.
     pub(crate) fn reads(&self, wanted: Variable) -> bool {
         match &self.node {
             Node::Literal(_) | Node::Absent => false,
@@ -228,7 +228,7 @@ impl Expression {
         }
     }
 
-    /// Adds the fields that it reads.
+    /// Adds the fields that the expression reads.
     pub fn add_dependencies(&self, dependencies: &mut Dependencies) {
         match &self.node {
             Node::Literal(_) | Node::Absent => {}

@@ -60,7 +60,7 @@ impl FieldPath {
         &self.components
     }
 
-    /// Whether it has no components and so means the value itself.
+    /// Whether the path has no components and so means the value itself.
     pub(crate) fn is_empty(&self) -> bool {
         self.components.is_empty()
     }

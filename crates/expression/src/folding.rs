@@ -19,7 +19,8 @@ const FOLDED_BYTES_MAX: usize = 1024 * 1024;
 enum Rule {
     /// The whole operator, if all arguments are constant.
     Whole,
-    /// Nothing: its value differs each time, or depends on variables that it binds, or MongoDB does not fold it.
+    /// Nothing: the operator's value differs each time, or depends on variables that the operator binds, or MongoDB
+    /// does not fold it.
     Nothing,
     /// Also leading constants: the operator combines its arguments from the left.
     Front,
@@ -82,12 +83,13 @@ impl Expression {
         Ok(Some(value.unwrap_or(Value::Null)))
     }
 
-    /// Whether it reads no document and no variable that an operator binds, and MongoDB folds its operators.
+    /// Whether the expression reads no document and no variable that an operator binds, and MongoDB folds its
+    /// operators.
     pub fn is_constant(&self) -> bool {
         self.is_constant_of(&|_| true)
     }
 
-    /// As [`Self::is_constant`], if it reads only these variables.
+    /// As [`Self::is_constant`], but the expression may only read variables that `may_read` accepts.
     fn is_constant_of(&self, may_read: &impl Fn(Variable) -> bool) -> bool {
         let is_constant = |part: &Self| part.is_constant_of(may_read);
         match &self.node {
@@ -168,7 +170,7 @@ fn value(call: &Call, scope: &ParseScope) -> Result<Option<Value>> {
         Ok(evaluated) => Ok(evaluated.into_value().filter(|value| value.as_ref().content_bytes() <= FOLDED_BYTES_MAX)),
         Err(failure) if failure.is_too_long() => Err(failure),
         Err(failure) => {
-            // An interruption is not the operator's own failure.
+            // An interrupted operation fails now; a failure of the call itself is only noted.
             operation.check()?;
             scope.constant_failure().note(failure);
             Ok(None)
@@ -193,7 +195,7 @@ fn fold_runs(call: &mut Call, scope: &ParseScope) -> Result<()> {
     Ok(())
 }
 
-/// The one constant for a run of constants, or the run itself.
+/// Evaluates a run of adjacent constants. Returns the one constant, or the run itself if it cannot be folded.
 fn folded_run(operator: &'static Operator, run: Vec<Expression>, scope: &ParseScope) -> Result<Vec<Expression>> {
     if run.len() < 2 {
         return Ok(run);

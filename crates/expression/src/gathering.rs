@@ -12,7 +12,7 @@ use bunko_errors::Result;
 /// Duplicates are removed only once a union has grown by more than this many bytes.
 const UNTIDY_BYTES: usize = 4096;
 
-/// The value so far.
+/// The value of `$$value` so far.
 pub(crate) enum Gathered<'v> {
     Value(Evaluated<'v>),
     /// Fields of documents that are merged.

@@ -29,7 +29,7 @@ impl FieldComparison {
         })
     }
 
-    /// The comparison with its sides exchanged.
+    /// Exchanges the sides of the comparison: `a < b` becomes `b > a`.
     fn exchanged(self) -> Self {
         match self {
             Self::Eq => Self::Eq,
@@ -52,7 +52,8 @@ pub struct ImpliedComparison<'e> {
 }
 
 impl Expression {
-    /// The comparisons of fields with constants that hold for every document for which the expression is true.
+    /// Returns comparisons that hold for every document for which the expression is true: each compares a field with a
+    /// constant.
     pub fn implied_comparisons(&self) -> Vec<ImpliedComparison<'_>> {
         let mut found = Vec::new();
         self.add_implied(&mut found);

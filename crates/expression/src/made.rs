@@ -82,7 +82,7 @@ pub(crate) fn field_steps(value: ValueRef<'_>) -> usize {
 
 /// Checks a value that will stand `levels` deep in a document or array.
 /// # Errors
-/// `Overflow` if it would be nested deeper than a document may be.
+/// `Overflow` if the value would be nested deeper than a document may be.
 #[inline]
 pub fn check_depth(value: ValueRef<'_>, levels: usize) -> Result<()> {
     match value {

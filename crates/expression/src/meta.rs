@@ -16,11 +16,11 @@ struct Known {
 /// The source of the value.
 #[derive(Clone, Copy)]
 enum Source {
-    /// An earlier stage must make it; the text names it in messages.
+    /// An earlier stage must make the metadata; the text names the metadata in messages.
     Stage(Offered, &'static str),
-    /// The plan of the query or a `$sort` knows it.
+    /// The plan of the query or a `$sort` knows the metadata.
     Plan(Offered),
-    /// A search makes it; it is missing without a search.
+    /// A search makes the metadata; without a search the value is missing.
     SearchNode,
     /// Not supported yet.
     Unsupported,
@@ -110,7 +110,7 @@ impl Known {
                 return Err(Failure::new(ErrorCode::COMMAND_NOT_SUPPORTED, message));
             }
             Source::Stage(needed, _) | Source::Plan(needed) => scope.want_metadata(needed),
-            // After a search it is available; otherwise it is missing.
+            // After a search the metadata is available; otherwise the value is missing, which is no error.
             Source::SearchNode => scope.want_metadata(Offered::NONE),
         }
         Ok(self.name)

@@ -78,7 +78,7 @@ impl CurrentMetadata {
         self.wanted.fetch_or(ANYTHING | u16::from(what.0), Ordering::Relaxed);
     }
 
-    /// Notes that all metadata read of `other` is read here too.
+    /// Notes that all metadata that expressions read of `other` is read here too.
     pub fn want_as(&self, other: &Self) {
         self.wanted.fetch_or(other.wanted.load(Ordering::Relaxed), Ordering::Relaxed);
     }
@@ -115,7 +115,7 @@ impl CurrentMetadata {
         self.set(Some(Arc::new(known)));
     }
 
-    /// The metadata under a name.
+    /// The current document's metadata under a name of `$meta`.
     pub(crate) fn value(&self, name: &str) -> Option<Value> {
         Some(self.current()?.as_ref().as_ref().get(name)?.to_value())
     }
@@ -140,7 +140,7 @@ impl CurrentMetadata {
     }
 }
 
-/// The document with metadata in its first field.
+/// Returns the document with `metadata` added as its first field.
 pub fn held(document: DocumentRef<'_>, metadata: DocumentRef<'_>) -> DocumentBuf {
     let mut held = DocumentBuf::new();
     held.append(HELD_FIELD, ValueRef::Document(metadata));

@@ -50,7 +50,7 @@ impl Number {
         }
     }
 
-    /// The nearest double.
+    /// Converts the number to the nearest double.
     pub fn to_f64(self) -> f64 {
         match self {
             Self::Int32(number) => f64::from(number),
@@ -69,7 +69,7 @@ impl Number {
         }
     }
 
-    /// The integer, if the type is an integer.
+    /// The number as an `i64`, if its type is an int or a long.
     pub(crate) fn as_integer(self) -> Option<i64> {
         match self {
             Self::Int32(number) => Some(i64::from(number)),
@@ -103,20 +103,20 @@ impl Number {
         self.combined(other, i64::checked_add, |a, b| a + b, Decimal128::add)
     }
 
-    /// The difference, in the wider type.
+    /// Subtracts `other`; the result has the wider of both types.
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         self.combined(other, i64::checked_sub, |a, b| a - b, Decimal128::subtract)
     }
 
-    /// The product, in the wider type.
+    /// Multiplies by `other`; the result has the wider of both types.
     #[must_use]
     #[inline]
     pub fn times(self, other: Self) -> Self {
         self.combined(other, i64::checked_mul, |a, b| a * b, Decimal128::multiply)
     }
 
-    /// The quotient by a count; a double or a decimal, never an integer.
+    /// Divides by a count; the result is a double or a decimal, never an integer.
     #[must_use]
     pub fn over(self, count: usize) -> Self {
         match self {
@@ -132,7 +132,7 @@ impl Number {
         Self::Decimal(decimal_powers::power(Decimal128::from_i64(2), exponent))
     }
 
-    /// Whether it is neither infinite nor NaN.
+    /// Whether the number is neither infinite nor NaN.
     pub fn is_finite(self) -> bool {
         match self {
             Self::Double(number) => number.is_finite(),
@@ -141,7 +141,7 @@ impl Number {
         }
     }
 
-    /// The nearest 64-bit integer, for arithmetic on dates.
+    /// Rounds to the nearest 64-bit integer, for arithmetic on dates.
     pub(crate) fn rounded(self) -> Option<i64> {
         match self {
             Self::Double(number) => bunko_bson::number::truncate_to_i64(ValueRef::Double(number.round())),
@@ -152,12 +152,12 @@ impl Number {
         }
     }
 
-    /// Whether it is a decimal.
+    /// Whether the number is a decimal.
     pub fn is_decimal(self) -> bool {
         matches!(self, Self::Decimal(_))
     }
 
-    /// Whether it is NaN.
+    /// Whether the number is NaN.
     pub fn is_nan(self) -> bool {
         match self {
             Self::Double(number) => number.is_nan(),
@@ -209,7 +209,7 @@ impl From<Number> for Evaluated<'_> {
     }
 }
 
-/// An integer result: 32 bits if both operands had 32 bits and it fits, else 64.
+/// Makes an integer result: an int if both operands are ints and the result fits, else a long.
 pub(crate) fn integer_like(result: i64, operands: [Number; 2]) -> Number {
     let narrow = operands.iter().all(|operand| matches!(operand, Number::Int32(_)));
     match i32::try_from(result) {

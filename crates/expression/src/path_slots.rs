@@ -48,7 +48,7 @@ impl PathSlots {
         }
     }
 
-    /// Reads a document's values at the paths.
+    /// Looks up the paths in a document, in one walk.
     #[inline]
     pub fn read<'d>(&self, document: DocumentRef<'d>) -> PathValues<'d> {
         let mut values = PathValues([PathValue::Missing; SLOTS_MAX]);
@@ -104,7 +104,7 @@ fn each_path(expression: &mut Expression, show: &mut dyn FnMut(&FieldPath, &mut 
     }
 }
 
-/// The value at the last components of a path.
+/// Follows the last components of a path from `value`.
 #[inline]
 fn followed<'d>(value: EncodedValue<'d>, components: &[Box<str>]) -> PathValue<'d> {
     let mut value = value;

@@ -19,7 +19,7 @@ pub(crate) enum PathValue<'a> {
     /// The document has no value there.
     Missing,
     Found(EncodedValue<'a>),
-    /// The path was not looked up, or it leads through an array and its value must be built.
+    /// The path was not looked up, or leads through an array. The caller must follow the path itself.
     Unknown,
 }
 

@@ -47,7 +47,7 @@ impl Digest {
         Value::Array(found.collect::<Vec<_>>().iter().map(Value::as_ref).collect::<ArrayBuf>())
     }
 
-    /// Where that percentile stands among the numbers in order.
+    /// The position of a percentile in the sorted numbers; `None` without numbers.
     fn position(&self, wanted: f64) -> Option<usize> {
         let rank = (wanted * self.numbers.len() as f64).ceil() as usize;
         Some(rank.saturating_sub(1)).filter(|position| *position < self.numbers.len())

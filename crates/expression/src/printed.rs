@@ -6,17 +6,17 @@ use bunko_bson::text::{ValueText, cut};
 use bunko_bson::{DocumentRef, ValueRef};
 use std::fmt::{self, Write};
 
-/// A value, or `MISSING`.
+/// Prints a value; `MISSING` for a missing value.
 pub(crate) fn printed(value: &Evaluated<'_>) -> String {
     value.get().map_or_else(|| "MISSING".to_owned(), printed_value)
 }
 
-/// A document in braces.
+/// Prints a document in braces.
 pub(crate) fn printed_document(document: DocumentRef<'_>) -> String {
     printed_value(ValueRef::Document(document))
 }
 
-/// One value.
+/// Prints one value.
 pub(crate) fn printed_value(value: ValueRef<'_>) -> String {
     let mut printed = String::new();
     // Writing to a string cannot fail.

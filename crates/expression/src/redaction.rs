@@ -21,7 +21,7 @@ impl Redaction {
         Ok(Self { expression: Expression::parse(value, &inner)?, slot })
     }
 
-    /// The rest of the context's document; `None` if it was pruned.
+    /// Returns the context's document without its pruned parts; `None` if the whole document is pruned.
     /// # Errors
     /// 17053 where the expression yields no decision; errors of the expression.
     pub fn apply(&self, context: &EvaluationContext<'_>) -> Result<Option<DocumentBuf>> {

@@ -20,7 +20,7 @@ pub(crate) struct Search<'c, 'v> {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct TextPosition {
     pub(crate) byte: usize,
-    /// How many characters stand before it.
+    /// Number of characters before the place.
     pub(crate) character: usize,
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn parse_search(
     Ok(Call { prepared, ..Call::new(operator, arguments) })
 }
 
-/// Compiles a regex or a string; nothing where it is null.
+/// Compiles a regex or a string; `None` if `regex` is null.
 fn compile(operator: &str, regex: ValueRef<'_>, options: Option<ValueRef<'_>>) -> Result<Option<Pattern>> {
     let failure = |code, message: &str| Failure::new(ErrorCode(code), format!("{operator}{message}"));
     let options = match options {
@@ -75,7 +75,7 @@ fn compile(operator: &str, regex: ValueRef<'_>, options: Option<ValueRef<'_>>) -
 }
 
 impl<'a> Search<'a, 'a> {
-    /// The search for one document; nothing where the text or the expression is null.
+    /// The search for one document; `None` if the text or the expression is null.
     pub(crate) fn of(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Option<Self>> {
         let input = call.argument(0, context)?;
         let own = match call.prepared {
@@ -130,7 +130,7 @@ impl<'a> Search<'a, 'a> {
         matched.map_err(|stopped| self.stopped(stopped))
     }
 
-    /// The first match.
+    /// Finds the first match.
     pub(crate) fn find(&self, operation: &OperationContext) -> Result<Option<RegexMatch>> {
         self.find_at(self.pattern()?, TextPosition::default(), operation)
     }
@@ -159,7 +159,7 @@ impl<'a> Search<'a, 'a> {
         Ok(())
     }
 
-    /// The first match from a place on.
+    /// Finds the first match that begins at a place or after it.
     fn find_at(
         &self,
         pattern: &Pattern,
@@ -170,7 +170,7 @@ impl<'a> Search<'a, 'a> {
         let groups = pattern.0.find(text, from.byte, |steps| operation.work(steps));
         let groups = groups.map_err(|stopped| self.stopped(stopped))?;
         let mut groups = groups.into_iter().flatten();
-        // The whole match is always there.
+        // A search that succeeds always has group 0, the whole match.
         let Some(found) = groups.next().flatten() else { return Ok(None) };
         let mut captures = ArrayBuf::new();
         for group in groups {

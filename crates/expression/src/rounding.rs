@@ -8,12 +8,12 @@ use crate::{Evaluated, decimal};
 use bunko_bson::{Decimal128, Rounding, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// Which neighbour a number becomes.
+/// The direction in which a number is rounded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// The nearer, a half the even one.
+    /// To the nearer neighbour, a half to the even one.
     HalfEven,
-    /// The one nearer to zero.
+    /// Towards zero.
     Truncate,
 }
 

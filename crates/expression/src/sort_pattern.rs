@@ -64,7 +64,7 @@ impl SortPattern {
         Ok(Self { parts })
     }
 
-    /// The opposite order.
+    /// Returns the pattern with the direction of each field reversed.
     #[must_use]
     pub fn reversed(&self) -> Self {
         let opposite = |direction| match direction {
@@ -74,7 +74,7 @@ impl SortPattern {
         Self { parts: self.parts.iter().map(|(path, direction)| (path.clone(), opposite(*direction))).collect() }
     }
 
-    /// Whether it reads metadata.
+    /// Whether the pattern sorts by metadata.
     pub fn reads_metadata(&self) -> bool {
         self.parts.iter().any(|(path, _)| metadata_name(path).is_some())
     }
@@ -84,7 +84,7 @@ impl SortPattern {
         self.parts.iter().map(|(path, direction)| (path, *direction))
     }
 
-    /// Adds the fields that it reads.
+    /// Adds the fields that the pattern reads.
     pub fn add_dependencies(&self, dependencies: &mut Dependencies) {
         let fields = self.parts.iter().filter(|(path, _)| metadata_name(path).is_none());
         fields.for_each(|(path, _)| dependencies.add(path.dotted()));
@@ -131,7 +131,8 @@ impl SortPattern {
         Ok(self.least_key(document, operation, strings, of)?.1)
     }
 
-    /// The least of the keys that arrays allow, with what `of` makes of its places.
+    /// Returns the least key among the combinations of array elements, and the result of `of` for the values of that
+    /// key.
     fn least_key<T: Default>(
         &self,
         document: DocumentRef<'_>,
@@ -152,8 +153,8 @@ impl SortPattern {
         Ok(least.unwrap_or_default())
     }
 
-    /// Visits the key of each combination. Arrays are walked one at a time; all fields that lead through an array
-    /// advance together.
+    /// Visits the key of each combination of array elements. Arrays are walked one at a time; all fields that lead
+    /// through one array advance together.
     fn each_key(
         &self,
         mut places: Vec<PathCursor<'_, '_>>,
@@ -216,7 +217,7 @@ fn plain<'a>(document: DocumentRef<'a>, path: &[Box<str>]) -> Option<ValueRef<'a
     }
 }
 
-/// Called with each key and the places of its values.
+/// Called with each key and the values that it was made of.
 type KeyVisitor<'v> = dyn FnMut(Vec<u8>, &[PathCursor<'_, '_>]) -> Result<()> + 'v;
 
 /// A field's path, partly followed.

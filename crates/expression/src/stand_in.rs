@@ -57,7 +57,7 @@ impl<'a> StandIn<'a> {
     }
 }
 
-/// The document with the value at a path set, or the field removed.
+/// Returns the document with the value at a path set, or with the field removed if `value` is `None`.
 pub fn with_path(document: DocumentRef<'_>, path: &[Box<str>], value: Option<ValueRef<'_>>) -> DocumentBuf {
     let mut changed = DocumentBuf::new();
     let Some((name, rest)) = path.split_first() else { return changed };

@@ -17,7 +17,7 @@ pub(crate) fn searched<'v>(call: &Call, value: &'v Evaluated<'_>, code: i32, pos
     })
 }
 
-/// Where a part of a string begins, or how long it is.
+/// Reads the position or the length of a part of a string.
 /// # Errors
 /// `code` where the argument is not a number, 31109 for a double that is not an integer of 64 bits.
 pub(crate) fn extent(call: &Call, value: &Evaluated<'_>, code: i32, what: &str) -> Result<i64> {

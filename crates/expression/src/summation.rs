@@ -8,7 +8,7 @@ use bunko_bson::{Decimal128, Value};
 /// A running sum of numbers of all types: integers exactly, doubles with their rounding errors kept beside
 /// (Neumaier's and Knuth's compensated summation), decimals in decimal.
 ///
-/// A group keeps one for each of its sums, so that it is as small as one line of the processor's caches.
+/// A group keeps a total for each of its sums, so a total is only as large as a cache line, 64 bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Total {
     integers: i128,
@@ -127,7 +127,7 @@ impl Total {
         self.high = sum;
     }
 
-    /// Integers among the doubles.
+    /// Adds the integers to the sum of doubles, which is then the sum of both.
     fn add_integers(&mut self) {
         let high = self.integers as f64;
         self.add_double(high);
@@ -135,7 +135,7 @@ impl Total {
         self.add_double(rest as f64);
     }
 
-    /// The sum of all but decimals.
+    /// Returns the sum of the integers and doubles, without the decimals.
     fn to_f64(mut self) -> f64 {
         self.add_integers();
         // An infinity minus its own error would be NaN.
@@ -179,5 +179,4 @@ impl Total {
     }
 }
 
-/// Totals stand beside each other.
 const _: () = assert!(size_of::<Total>() == 64);

@@ -7,7 +7,7 @@ use jiff::civil::DateTime;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use std::sync::LazyLock;
 
-/// Not the machine's database: results do not depend on the machine.
+/// The bundled database is used and not the machine's, so that results do not depend on the machine.
 static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 
 /// A time zone.
@@ -42,7 +42,7 @@ impl Zone {
             .ok_or_else(|| Failure::new(ErrorCode(40485), format!("unrecognized time zone identifier: \"{name}\"")))
     }
 
-    /// Its offset from UTC at a moment, in milliseconds; positive in the east.
+    /// The zone's offset from UTC at a moment, in milliseconds; positive in the east.
     pub(crate) fn offset_ms(&self, utc_ms: i64) -> i64 {
         match self {
             Self::Fixed { offset_ms } => *offset_ms,

@@ -106,7 +106,7 @@ pub(crate) enum Variable {
 }
 
 impl Variable {
-    /// Whether the server sets it for each command.
+    /// Whether the server sets the variable for each command.
     pub fn is_of_system(self) -> bool {
         matches!(self, Self::Now | Self::ClusterTime | Self::UserRoles)
     }
@@ -127,13 +127,13 @@ impl Decision {
     const ALL: [(Self, &'static str, &'static str); 3] =
         [(Self::Keep, "KEEP", "keep"), (Self::Prune, "PRUNE", "prune"), (Self::Descend, "DESCEND", "descend")];
 
-    /// The value of its variable.
+    /// The value of the decision's variable.
     fn value(self) -> ValueRef<'static> {
         let value = Self::ALL.into_iter().find(|(decision, ..)| *decision == self);
         ValueRef::String(value.map_or("", |(.., value)| value))
     }
 
-    /// The decision whose variable has that value.
+    /// Finds the decision whose variable has that value; `None` for any other value.
     pub(crate) fn of(value: ValueRef<'_>) -> Option<Self> {
         let found = Self::ALL.into_iter().find(|(.., name)| value.as_str() == Some(*name));
         found.map(|(decision, ..)| decision)

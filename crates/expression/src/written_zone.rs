@@ -84,7 +84,7 @@ impl WrittenZone<'_> {
         Zone::Fixed { offset_ms: self.offset_ms }
     }
 
-    /// Whether it is an abbreviation, or an offset in minutes that a clock can show: `+24:59` at most.
+    /// Whether the zone is an abbreviation, or an offset in minutes that a clock can show: `+24:59` at most.
     pub(crate) fn is_within_a_day(&self) -> bool {
         let Some(digits) = self.name.strip_prefix(['+', '-']) else { return true };
         let digits: String = digits.chars().filter(char::is_ascii_digit).collect();

@@ -22,7 +22,7 @@ impl Placed {
     }
 }
 
-/// The budget of one check.
+/// Makes the budget of one check: [`CHECK_STEPS_MAX`] steps.
 pub(crate) fn budget() -> Budget {
     Budget(CHECK_STEPS_MAX)
 }
@@ -32,9 +32,9 @@ pub(crate) fn too_complex(edges: usize) -> String {
     format!("Loop of {edges} vertices is too complex to be checked")
 }
 
-/// Calls `visit` for all pairs of edges that are near each other.
+/// Calls `visit` for all pairs of edges whose boxes meet.
 /// # Errors
-/// The visitor's reason, or that there are too many pairs.
+/// The visitor's reason, or [`too_complex`] if the budget is used up.
 pub(crate) fn each_near_pair(
     mut edges: Vec<Placed>,
     budget: &mut Budget,
@@ -58,7 +58,7 @@ pub(crate) fn each_near_pair(
     Ok(())
 }
 
-/// A box around edges.
+/// A box in space around one or more edges.
 #[derive(Clone, Copy)]
 pub(crate) struct Extent {
     low: Vector,
@@ -77,7 +77,7 @@ impl Extent {
         Self { low: low - margin, high: high + margin }
     }
 
-    /// The box around many edges.
+    /// The box around many edges; `None` without edges.
     pub fn around(edges: impl Iterator<Item = Edge>) -> Option<Self> {
         edges.map(Self::of).reduce(|one, other| Self {
             low: Vector { x: one.low.x.min(other.low.x), y: one.low.y.min(other.low.y), z: one.low.z.min(other.low.z) },

@@ -6,7 +6,7 @@ use std::f64::consts::PI;
 /// The operand of `$centerSphere`.
 #[derive(Clone, Copy, Debug)]
 pub struct Cap {
-    /// Its middle.
+    /// The centre of the cap.
     pub center: Vector,
     /// The angle, in radians, at least 0. From π on, the cap is the whole sphere.
     pub radius: f64,
@@ -18,12 +18,12 @@ impl Cap {
         self.is_full() || self.center.angle(point) <= self.radius + SAME_RADIANS
     }
 
-    /// Whether it is the whole sphere.
+    /// Whether the cap is the whole sphere.
     pub fn is_full(self) -> bool {
         self.radius >= PI
     }
 
-    /// The rest of the sphere.
+    /// The cap that covers the rest of the sphere.
     pub(crate) fn complement(self) -> Self {
         Self { center: -self.center, radius: (PI - self.radius).max(0.0) }
     }

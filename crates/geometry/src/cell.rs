@@ -16,7 +16,7 @@ const QUARTER_OF_POSITION: [[u64; 4]; 4] = [[0, 1, 3, 2], [0, 2, 3, 1], [3, 2, 0
 /// Change of the curve's orientation in each of its four parts.
 const TURN_OF_POSITION: [usize; 4] = [1, 0, 0, 3];
 
-/// A square on one of six faces.
+/// A cell: a square on one of the six faces of the cube.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cell(u64);
 
@@ -36,7 +36,7 @@ impl Cell {
         Self(number << 1 | 1)
     }
 
-    /// Its number, as an index keeps it.
+    /// The cell's number, as an index keeps it.
     pub fn number(self) -> i64 {
         self.0 as i64
     }
@@ -73,7 +73,7 @@ impl Cell {
         (0..4).map(move |child| Self(first + child * 2 * bit))
     }
 
-    /// The cap around it.
+    /// A cap that contains the cell.
     pub(crate) fn surrounding(self) -> Cap {
         let face = self.0 >> (2 * LEAF_LEVEL + 1);
         let level = self.level();
@@ -123,8 +123,8 @@ fn point_on(face: u64, u: f64, v: f64) -> Vector {
     point.unit()
 }
 
-/// A coordinate on a face, from -1 to 1, in widths of the smallest cell. A square root makes cells of one level about
-/// equally large.
+/// Converts a coordinate on a face, from -1 to 1, to a number of widths of the smallest cell. The square root makes
+/// cells of one level about equally large.
 fn steps(coordinate: f64) -> u64 {
     const WIDTHS: f64 = (1_u64 << LEAF_LEVEL) as f64;
     let place = if coordinate >= 0.0 {

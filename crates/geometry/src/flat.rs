@@ -55,7 +55,7 @@ impl FlatShape {
         }
     }
 
-    /// The corners of the box around it.
+    /// The lowest and the highest corner of the box around the shape.
     pub fn extent(&self) -> (FlatPoint, FlatPoint) {
         match self {
             Self::Box { low, high } => (*low, *high),

@@ -12,7 +12,7 @@ pub struct Grid {
     pub min: f64,
     /// Greatest coordinate.
     pub max: f64,
-    /// Number of times that it is halved in each direction, from 1 to 32.
+    /// Number of times that the square is halved in each direction, from 1 to 32.
     pub bits: u32,
 }
 
@@ -42,7 +42,7 @@ impl Grid {
         is_inside(point.x) && is_inside(point.y)
     }
 
-    /// The number of a point of the square.
+    /// The number of the smallest cell around a point of the square.
     pub fn number(&self, point: FlatPoint) -> i64 {
         let (x, y) = (self.step(point.x), self.step(point.y));
         signed(spread(x) << 1 | spread(y))

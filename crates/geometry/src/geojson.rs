@@ -33,7 +33,7 @@ pub(crate) fn is_pair(value: ValueRef<'_>) -> bool {
     }
 }
 
-/// Two numbers in an array or a document, with any names.
+/// Reads two numbers from an array, or from a document with any names.
 pub(crate) fn pair(value: ValueRef<'_>, further: Further) -> Reason<FlatPoint> {
     let fields = match value {
         ValueRef::Array(array) => array.as_document(),
@@ -55,7 +55,7 @@ pub(crate) fn pair(value: ValueRef<'_>, further: Further) -> Reason<FlatPoint> {
     Ok(FlatPoint { x, y })
 }
 
-/// A longitude and a latitude.
+/// Reads a longitude and a latitude.
 pub(crate) fn position(value: ValueRef<'_>) -> Reason<FlatPoint> {
     let point = pair(value, Further::Allowed)?;
     if !point.is_on_sphere() {
@@ -68,14 +68,14 @@ pub(crate) fn out_of_bounds(point: FlatPoint) -> String {
     format!("Longitude/latitude is out of bounds, lng: {} lat: {}", point.x, point.y)
 }
 
-/// The coordinates of a GeoJSON point.
+/// Reads the coordinates of a GeoJSON point.
 pub(crate) fn point(geometry: DocumentRef<'_>) -> Reason<FlatPoint> {
     let coordinates =
         geometry.get("coordinates").ok_or("Point must be an array or object, instead got type missing")?;
     position(coordinates)
 }
 
-/// A geometry of any type; also its coordinates if it is a point.
+/// Reads a geometry of any type. Also returns its coordinates if it is a point.
 pub(crate) fn shape(geometry: DocumentRef<'_>) -> Reason<(Shape, Option<FlatPoint>)> {
     let Some(ValueRef::String(kind)) = geometry.get("type") else { return Err(unknown(geometry)) };
     if kind == "GeometryCollection" {
@@ -160,7 +160,7 @@ fn filled<'a>(array: ArrayRef<'a>, name: &str) -> Reason<ArrayRef<'a>> {
     if array.is_empty() { Err(format!("{name} must have at least 1 element")) } else { Ok(array) }
 }
 
-/// The positions in an array, none twice in a row.
+/// Reads all positions in an array. Callers drop those that repeat the one before.
 fn vertices(coordinates: ArrayRef<'_>) -> Reason<Vec<Vector>> {
     coordinates.iter().map(|value| position(value).map(|point| Vector::at(point.x, point.y))).collect()
 }

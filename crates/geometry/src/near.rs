@@ -18,9 +18,9 @@ pub enum Centre {
 /// A point, and the range of distances from it that is near.
 #[derive(Clone, Debug)]
 pub struct Near {
-    /// The point.
+    /// The point, in the plane or on the sphere.
     pub centre: Centre,
-    /// Its coordinates.
+    /// The coordinates of the point.
     pub point: FlatPoint,
     /// Minimum distance, in the units of [`Centre`].
     pub min: f64,
@@ -30,16 +30,16 @@ pub struct Near {
     pub unit: f64,
     /// Least and greatest distance as they were asked for, in the units of shown distances.
     shown: (f64, f64),
-    /// Whether it needs an index on the sphere: `$near` with GeoJSON.
+    /// Whether the search needs an index on the sphere: `$near` with GeoJSON does.
     pub is_geojson: bool,
 }
 
 /// Why an operand is refused: MongoDB's code and message.
 #[derive(Debug)]
 pub struct NearFailure {
-    /// The code.
+    /// MongoDB's error code.
     pub code: i32,
-    /// The reason.
+    /// The message.
     pub reason: String,
 }
 
@@ -79,7 +79,7 @@ struct Given {
 impl Near {
     /// Reads all operators of one field: `{$near: [x, y], $maxDistance: d}` or `{$near: {$geometry: ..}}`.
     /// # Errors
-    /// The code and reason.
+    /// MongoDB's code and message for an operand that is refused.
     pub fn parse(operators: DocumentRef<'_>) -> Result<Self, NearFailure> {
         let given = match legacy(operators)? {
             Some(given) => given,
@@ -110,15 +110,15 @@ impl Near {
         Ok(Self { centre, point, min: min / unit, max: max / unit, unit, shown: (min, max), is_geojson })
     }
 
-    /// Whether a distance in the units of [`Centre`] is near. It is compared in shown units, so that a distance that
-    /// was shown and is given as the limit is near.
+    /// Whether a distance in the units of [`Centre`] is near. Distances are compared in shown units: a client that asks
+    /// again with a shown distance as the limit finds the same point.
     pub fn holds(&self, distance: f64) -> bool {
         let shown = distance * self.unit;
         self.shown.0 <= shown && shown <= self.shown.1
     }
 
-    /// Whether a search in the plane for points this near on the sphere reaches a point: it looks at longitudes and
-    /// latitudes around the centre, and does not continue beyond 180 degrees.
+    /// Whether a search in the plane for points within `radians` on the sphere reaches `point`. Such a search looks at
+    /// longitudes and latitudes around the centre, and does not continue beyond 180 degrees.
     pub fn is_reached_in_plane(&self, point: FlatPoint, radians: f64) -> bool {
         const ROUNDING: f64 = 1e-9;
         let degrees = radians.to_degrees();

@@ -35,7 +35,7 @@ pub(crate) fn are_ordered(a: Vector, b: Vector, c: Vector, around: Vector) -> bo
     held >= 2
 }
 
-/// A point a quarter of a circle away, which depends only on the given point.
+/// Returns a point a quarter of a circle away from `point`; it is always the same for the same `point`.
 pub(crate) fn orthogonal(point: Vector) -> Vector {
     let Vector { x, y, z } = point;
     let mut other = Vector { x: 0.012, y: 0.0053, z: 0.004_57 };

@@ -42,7 +42,7 @@ impl Polygon {
         self.rings().flat_map(Ring::edges)
     }
 
-    /// Number of edges.
+    /// Number of edges of all rings.
     pub fn len(&self) -> usize {
         self.rings().map(|ring| ring.vertices().len()).sum()
     }
@@ -61,7 +61,7 @@ impl Polygon {
         self.outer.surrounds(point) && !self.holes.iter().any(|hole| hole.surrounds(point))
     }
 
-    /// The angle between a point and the polygon, 0 inside.
+    /// The angle between a point and the nearest point of the polygon, in radians; 0 inside.
     pub fn distance(&self, point: Vector, effort: &mut dyn Effort) -> f64 {
         if !effort.goes_on(2 * self.len()) || self.is_strictly_inside(point) {
             return 0.0;
@@ -104,7 +104,7 @@ impl Polygon {
         self.meets_outer_of(other, effort) || other.meets_outer_of(self, effort)
     }
 
-    /// Relation to another ring. The polygon contains it if an odd number of the polygon's rings do.
+    /// The polygon's relation to another ring. The polygon contains it if an odd number of the polygon's rings do.
     fn standing(&self, other: &Ring, effort: &mut dyn Effort) -> Standing {
         let mut is_inside = false;
         for ring in self.rings() {

@@ -94,7 +94,8 @@ impl Region {
         }
     }
 
-    /// Whether the answer for a document's geometry is yes.
+    /// Whether the region and a document's geometry satisfy the question. The result is meaningless once `effort`
+    /// stops.
     pub fn matches(&self, question: Question, stored: &Stored, effort: &mut dyn Effort) -> bool {
         match (self, question) {
             (Self::Flat(shape), _) => {

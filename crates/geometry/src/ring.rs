@@ -61,7 +61,7 @@ impl Ring {
             .map(|index| {
                 let (a, b, c) = (vertex(index), vertex(index + 1), vertex(index + 2));
                 let (before, after) = (a.cross(b), b.cross(c));
-                // The addition makes a negative zero positive: a turn back would count as one to the right.
+                // Adding 0.0 turns -0.0 into 0.0; `atan2` would count a turn back as a turn to the right otherwise.
                 (before.cross(after).dot(b) + 0.0).atan2(before.dot(after))
             })
             .sum()
@@ -73,7 +73,7 @@ impl Ring {
         Corner { before: vertex(edge), at: vertex(edge + 1), after: vertex(edge + 2) }
     }
 
-    /// Whether the second vertex counts as inside, by its corner.
+    /// Whether the second vertex counts as inside, judged by the corner there alone.
     fn is_right_at_second_vertex(&self) -> bool {
         let Corner { before, at, after } = self.corner(0);
         are_ordered(orthogonal(at), before, after, at)

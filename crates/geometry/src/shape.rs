@@ -38,7 +38,7 @@ impl Shape {
         Self { points: vec![point], ..Self::default() }
     }
 
-    /// Its point, if it is a single point and nothing else.
+    /// The point, if the shape is a single point and nothing else.
     pub fn as_point(&self) -> Option<Vector> {
         match (&self.points[..], self.lines.is_empty() && self.polygons.is_empty()) {
             (&[point], true) => Some(point),
@@ -46,22 +46,22 @@ impl Shape {
         }
     }
 
-    /// Why it is not a valid shape: the rings of a polygon do not fit together.
+    /// The reason why the shape is invalid, if it is: the rings of a polygon do not fit together.
     pub(crate) fn fault(&self) -> Option<&str> {
         self.polygons.iter().find_map(Polygon::fault)
     }
 
-    /// Whether it is one point, one line or one polygon.
+    /// Whether the shape is one point, one line or one polygon.
     pub fn is_single(&self) -> bool {
         self.points.len() + self.lines.len() + self.polygons.len() == 1
     }
 
-    /// Whether it has an inside.
+    /// Whether the shape has a polygon, and so an inside.
     pub fn has_area(&self) -> bool {
         !self.polygons.is_empty()
     }
 
-    /// Whether the order of vertices determines its inside. Such shapes are allowed only in queries.
+    /// Whether the order of vertices determines the shape's inside. Such shapes are allowed only in queries.
     pub fn has_strict_winding(&self) -> bool {
         self.has_strict_winding
     }
@@ -76,7 +76,7 @@ impl Shape {
         self.points.len() + lines + self.polygons.iter().map(Polygon::len).sum::<usize>()
     }
 
-    /// Whether it has no parts.
+    /// Whether the shape has no parts.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -121,7 +121,7 @@ impl Shape {
             || self.polygons.iter().any(|polygon| polygon.meets_edge(edge, effort))
     }
 
-    /// Whether all of it is within a cap.
+    /// Whether all of the shape is within a cap.
     pub fn is_within(&self, cap: Cap, effort: &mut dyn Effort) -> bool {
         if cap.is_full() {
             return true;

@@ -54,7 +54,7 @@ impl Stored {
         Ok(Self { flat, sphere: Some(shape) })
     }
 
-    /// The point in the plane, if it is one.
+    /// The point in the plane; `None` for a geometry that is no point.
     pub fn flat(&self) -> Option<FlatPoint> {
         self.flat
     }

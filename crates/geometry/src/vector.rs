@@ -138,7 +138,7 @@ impl Edge {
         point.angle(self.from).min(point.angle(self.to))
     }
 
-    /// The point at a fraction of the chord.
+    /// The point of the edge above a fraction of the chord between the ends.
     pub fn at(self, fraction: f64) -> Vector {
         (self.from * (1.0 - fraction) + self.to * fraction).unit()
     }

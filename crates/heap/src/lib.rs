@@ -36,7 +36,7 @@ pub struct Uncounted {
 }
 
 impl Uncounted {
-    /// Stops counting from now on.
+    /// Stops counting what this thread allocates and frees, until the result is dropped.
     #[inline]
     pub fn begin() -> Self {
         Self { before: TAKEN_BYTES.get() }

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Steps that a call counts for, so that the operation is also asked between short calls.
 const STEPS_PER_CALL: usize = 64;
-/// A call that takes longer than this many naps is long.
+/// A call that takes this many naps is long: the worker's priority is lowered.
 const LONG_CALL_NAPS: u32 = 5;
 /// Bytes of a request that a worker may read without asking for memory; they are part of [`WORKER_BYTES`].
 const REQUEST_BYTES: usize = 1 << 20;
@@ -25,7 +25,7 @@ const REQUEST_BYTES: usize = 1 << 20;
 /// The process or thread that runs the scripts.
 enum Worker {
     Process(Process, Arc<Workers>),
-    /// A thread of this process, for tests: it cannot be killed, and ends when it asks for more.
+    /// A thread of this process, for tests. It cannot be killed, and ends when it asks for more memory.
     Thread(UnixStream),
 }
 
@@ -66,9 +66,9 @@ pub(crate) struct Client {
     incoming: Incoming,
     /// Bytes that the worker holds for the operation.
     held_bytes: usize,
-    /// Longest request that it may read within `held_bytes`.
+    /// Longest request that the worker may read within `held_bytes`.
     request_bytes: usize,
-    /// Why the worker was ended.
+    /// The failure for which the worker was ended; `None` while the worker is not ended.
     ended: Option<Failure>,
 }
 
@@ -120,19 +120,19 @@ impl Client {
         })
     }
 
-    /// Defines a global value under a name.
+    /// Defines a global value under a name; code becomes a function.
     pub fn define(&mut self, name: &str, value: ValueRef<'_>) -> Result<()> {
         self.outgoing.define(name, value);
         self.ask(|answer| matches!(answer, Answer::Done).then_some(()))
     }
 
-    /// The answer of a script.
+    /// Calls a script and returns its answer.
     pub fn call(&mut self, number: u32, this: Option<DocumentRef<'_>>, arguments: &[ValueRef<'_>]) -> Result<Value> {
         self.outgoing.call(Wish::Value, number, this, arguments);
         self.ask(value)
     }
 
-    /// Whether the answer of a script counts as true.
+    /// Calls a script and returns whether its answer counts as true.
     pub fn is_true(&mut self, number: u32, this: DocumentRef<'_>) -> Result<bool> {
         self.outgoing.call(Wish::Truth, number, Some(this), &[]);
         self.ask(|answer| match answer {
@@ -141,7 +141,7 @@ impl Client {
         })
     }
 
-    /// The values that a script emits, as documents of `k` and `v`.
+    /// Calls a script and returns the values that it emits, as documents of `k` and `v`.
     pub fn emits(&mut self, number: u32, this: DocumentRef<'_>) -> Result<ArrayBuf> {
         self.outgoing.call(Wish::Emitted, number, Some(this), &[]);
         match self.ask(value)? {
@@ -150,8 +150,9 @@ impl Client {
         }
     }
 
-    /// Sends the written request, and returns the part of the answer that `take` selects. The worker is ended if it answers
-    /// something else, or if the operation has to stop.
+    /// Sends the written request, and returns the part of the answer that `take` selects. A failure of the script
+    /// leaves the worker running. Any other failure ends the worker: the request is too large, `take` does not accept
+    /// the answer, or the operation has to stop.
     fn ask<T>(&mut self, take: impl FnOnce(&Answer<'_>) -> Option<T>) -> Result<T> {
         if let Some(reason) = &self.ended {
             return Err(reason.clone());
@@ -237,7 +238,7 @@ impl Client {
         }
     }
 
-    /// The failure for a worker that is no longer there.
+    /// Makes the failure for a worker that is no longer there.
     fn lost(&self) -> Failure {
         let how = match &self.worker {
             Worker::Process(process, _) => process.how_it_ended(),

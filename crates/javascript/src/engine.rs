@@ -64,7 +64,7 @@ impl Engine {
         })
     }
 
-    /// Defines a global value under a name.
+    /// Defines a global value under a name; code becomes a function.
     pub fn define(&self, name: &str, value: ValueRef<'_>) -> Result<()> {
         self.with(|context, kit| {
             if let ValueRef::JavaScript(text) = value {
@@ -75,7 +75,7 @@ impl Engine {
         })
     }
 
-    /// Appends the answer of a script, as the only field of a document.
+    /// Calls a script and appends its answer, as the only field of a document.
     pub fn call(&self, call: Call<'_>, answer: &mut Vec<u8>) -> Result<()> {
         self.with(|context, kit| {
             let returned: rquickjs::Value<'_> = apply(context, kit, call, Integers::Remembered)?;
@@ -83,7 +83,7 @@ impl Engine {
         })
     }
 
-    /// Whether the answer of a script counts as true.
+    /// Calls a script and returns whether its answer counts as true.
     pub fn is_true(&self, call: Call<'_>) -> Result<bool> {
         self.with(|context, kit| {
             let answer: Coerced<bool> = apply(context, kit, call, Integers::Forgotten)?;
@@ -91,7 +91,8 @@ impl Engine {
         })
     }
 
-    /// Appends the values that a script emits, an array of documents of `k` and `v`, as the only field of a document.
+    /// Calls a script and appends the values that it emits, an array of documents of `k` and `v`, as the only field of
+    /// a document.
     pub fn emits(&self, call: Call<'_>, answer: &mut Vec<u8>) -> Result<()> {
         self.with(|context, kit| {
             let _: rquickjs::Value<'_> = apply(context, kit, call, Integers::Remembered)?;
@@ -139,7 +140,7 @@ fn apply<'js, T: rquickjs::FromJs<'js>>(
     Ok(arguments.apply(&function)?)
 }
 
-/// The first way to read a text that is valid JavaScript.
+/// Compiles the first reading of a text that is valid JavaScript.
 fn compiled<'js>(context: &Ctx<'js>, text: &str) -> std::result::Result<Function<'js>, Refused> {
     let mut readings = source::readings(text).into_iter().peekable();
     while let Some(reading) = readings.next() {

@@ -45,7 +45,7 @@ impl Kind {
     ];
 }
 
-/// The kit of an engine.
+/// The functions and scripts of an engine that the Rust side keeps between calls.
 pub(crate) struct Kit<'js> {
     pub object_id: Function<'js>,
     pub long: Function<'js>,
@@ -78,7 +78,7 @@ unsafe impl<'js> JsLifetime<'js> for Kit<'js> {
 }
 
 impl<'js> Kit<'js> {
-    /// The kit from the functions that the prelude made.
+    /// Makes the kit from the functions that the prelude defined.
     pub fn new(context: &Ctx<'js>, made: &Object<'js>) -> Result<Self> {
         Ok(Self {
             object_id: made.get("objectId")?,

@@ -114,7 +114,7 @@ impl Workers {
 
     /// A process that no other operation has had.
     /// # Errors
-    /// As [`OperationContext::check`] while it waits; `JSInterpreterFailure` where none can be started.
+    /// As [`OperationContext::check`] while the operation waits; `JSInterpreterFailure` if no process can be started.
     pub(crate) fn take(self: &Arc<Self>, operation: &OperationContext) -> Result<Process> {
         let mut state = self.state.lock();
         self.start_thread(&mut state)?;
@@ -143,7 +143,7 @@ impl Workers {
         taken
     }
 
-    /// Ends a process, whatever it does.
+    /// Kills a process, whatever it is doing.
     pub(crate) fn end(&self, process: &Process) {
         let child = process.life.kill();
         let mut state = self.state.lock();
@@ -205,7 +205,8 @@ impl Workers {
 }
 
 impl SpareProcesses {
-    /// Takes a spare process that still runs, unless operations have `most` of them and none is idle.
+    /// Takes a spare process that still runs. If operations have `most` processes already, an idle one is ended first.
+    /// `None` if none is idle, or if no spare process is left.
     fn pop(&mut self, most: usize, clock: &Clock) -> Option<Process> {
         if self.lives.len() >= most {
             self.end_idle(clock.now());
@@ -221,7 +222,7 @@ impl SpareProcesses {
         None
     }
 
-    /// Ends the process that has been idle for the longest time.
+    /// Ends the process that has been idle for the longest time, if that time is at least [`IDLE_MIN`].
     fn end_idle(&mut self, now: Instant) {
         let idle = self.lives.iter().enumerate().filter_map(|(at, life)| Some((life.idle_since()?, at))).min();
         if let Some((since, at)) = idle
@@ -242,16 +243,16 @@ impl Process {
         living.child.is_some()
     }
 
-    /// A call takes long: threads that serve clients go first from now on.
+    /// Lowers the priority of the process, whose call takes long: threads that serve clients go first from now on.
     pub fn step_back(&self) {
         let living = self.life.0.lock();
         if let Some(child) = &living.child {
-            // A system that refuses it lets the worker run as before.
+            // If the system refuses, the worker keeps its priority.
             let _ = setpriority_process(Some(Pid::from_child(child)), NICENESS);
         }
     }
 
-    /// No call is made from `now` on.
+    /// Notes that no call is made from `now` on, so that the process may be ended for another operation.
     pub fn rest(&self, now: Instant) {
         self.life.0.lock().idle = Some(now);
     }

@@ -33,14 +33,14 @@ const VALUE: u8 = 19;
 const FAILED: u8 = 20;
 const MORE: u8 = 21;
 
-/// The parts that a call has.
+/// Flags of a call's frame: the documents that it contains.
 const HAS_THIS: u8 = 1;
 const HAS_ARGUMENTS: u8 = 2;
 
 /// The frame that grants a worker the memory that it has asked for.
 pub(crate) const GRANTED: [u8; HEADER_BYTES] = [1, 0, 0, 0, GRANT];
 
-/// The frame that asks for more memory.
+/// Makes the frame that asks for `bytes` more bytes of memory.
 pub(crate) fn more(bytes: usize) -> [u8; HEADER_BYTES + 8] {
     let mut frame = [0; HEADER_BYTES + 8];
     frame[0] = 9;
@@ -122,7 +122,7 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// How many bytes of memory more a worker asks for that has not answered yet.
+/// The bytes of memory that a worker asks for before it answers; `None` if the frame is no such request.
 pub(crate) fn more_bytes(frame: &[u8]) -> Option<usize> {
     let bytes = frame.strip_prefix(&[MORE])?;
     usize::try_from(u64::from_le_bytes(bytes.try_into().ok()?)).ok()
@@ -192,7 +192,8 @@ impl Outgoing {
         self.end()
     }
 
-    /// A document that `write` appends, or why it did not.
+    /// Writes a frame with the value that `write` appends, or with a failure if `write` fails or the frame is too
+    /// large.
     pub fn value(&mut self, write: impl FnOnce(&mut Vec<u8>) -> bunko_errors::Result<()>) -> &[u8] {
         match write(self.begin(VALUE)) {
             Ok(()) if self.0.len() <= FRAME_BYTES_MAX => self.end(),
@@ -224,7 +225,7 @@ impl Outgoing {
     }
 }
 
-/// A frame that is read, with as few calls as may be: usually one.
+/// A frame that is read with as few calls of the socket as possible: usually one.
 pub(crate) struct Incoming {
     bytes: Vec<u8>,
     filled: usize,
@@ -235,7 +236,7 @@ impl Incoming {
         Self { bytes: vec![0; BUFFER_BYTES], filled: 0 }
     }
 
-    /// The frame without its length, once it is there.
+    /// The frame without its length; `None` until all of it has arrived.
     pub fn frame(&self) -> Option<&[u8]> {
         let end = self.end()?;
         self.bytes.get(LENGTH_BYTES..end).filter(|_| self.filled >= end)
@@ -267,7 +268,7 @@ impl Incoming {
         Ok(read > 0)
     }
 
-    /// The end of the frame, once its length is known.
+    /// Where the frame ends in the buffer; `None` until its length has arrived.
     fn end(&self) -> Option<usize> {
         let length = self.bytes[..self.filled].first_chunk().map(|length| u32::from_le_bytes(*length));
         length.map(|length| length as usize + LENGTH_BYTES)

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
 
-/// State shared by an operation's scripts.
+/// The state that an operation's scripts share, among it their worker.
 pub struct Scripts {
     operation: Arc<OperationContext>,
     scope: Mutex<Option<DocumentBuf>>,
@@ -36,7 +36,7 @@ struct Ready {
 }
 
 impl Scripts {
-    /// No scripts yet, for an operation.
+    /// Makes the state for an operation that has no scripts yet.
     pub fn new(operation: &Arc<OperationContext>) -> Arc<Self> {
         Arc::new(Self {
             operation: Arc::clone(operation),
@@ -76,7 +76,7 @@ impl Scripts {
         self.stored.serve_map_reduce();
     }
 
-    /// A script of an expression. It is compiled when it is first called.
+    /// Makes a script of an expression. It is compiled when it is first called.
     pub fn function(self: &Arc<Self>, text: &str) -> Function {
         Function {
             scripts: Arc::clone(self),
@@ -86,7 +86,7 @@ impl Scripts {
         }
     }
 
-    /// The script of a `$where`, which may call the stored functions. It is compiled now.
+    /// Compiles the script of a `$where`, which may call the stored functions.
     /// # Errors
     /// As [`Function::compile`].
     pub fn function_of_where(self: &Arc<Self>, text: &str) -> Result<Function> {
@@ -141,7 +141,7 @@ impl fmt::Debug for Scripts {
     }
 }
 
-/// The place of a script.
+/// Whether a script belongs to an expression or to a `$where`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ScriptUse {
     Expression,
@@ -153,12 +153,13 @@ pub struct Function {
     scripts: Arc<Scripts>,
     text: Box<str>,
     place: ScriptUse,
-    /// Its number in a worker, and the number of that worker.
+    /// The script's number in a worker, and the worker's [`Ready::ordinal`]; `None` before the script is first
+    /// compiled.
     number: Mutex<Option<(u32, u32)>>,
 }
 
 impl Function {
-    /// The code of a value that may be a script: a string, or code without scope.
+    /// The text of a value that may be a script: a string, or code without scope; else `None`.
     pub fn text_of(value: ValueRef<'_>) -> Option<&str> {
         match value {
             ValueRef::String(text) | ValueRef::JavaScript(text) => Some(text),

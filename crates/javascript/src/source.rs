@@ -1,12 +1,12 @@
 //! How a script's text becomes a function.
 
-/// The expressions that may make a function of a text, in the order in which they are tried; a later one only where an
-/// earlier one is not JavaScript.
+/// The expressions that may make a function of a text, in the order in which they are tried. A later one is tried only
+/// if the earlier ones are not valid JavaScript.
 ///
 /// MongoDB takes a function, an expression, or the body of a function.
 pub(crate) fn readings(text: &str) -> Vec<String> {
     let text = text.trim().trim_end_matches(';');
-    // A line of its own: the text may end with a comment.
+    // The closing brace is on a line of its own, because the text may end with a comment.
     let body = format!("(function() {{ {text}\n}})");
     if is_function(text) {
         return vec![format!("({text}\n)")];
@@ -23,7 +23,7 @@ pub(crate) fn readings(text: &str) -> Vec<String> {
     vec![expression, format!("(function() {{ return eval({quoted}); }})")]
 }
 
-/// Whether it is written as a function: with the word, or with an arrow after parameters.
+/// Whether the text is written as a function: with the word `function`, or with an arrow after parameters.
 fn is_function(text: &str) -> bool {
     let rest = behind_comments(text);
     let rest = rest.strip_prefix("async").map_or(rest, str::trim_start);

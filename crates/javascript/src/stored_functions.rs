@@ -19,7 +19,7 @@ pub trait StoredFunctions: Send + Sync {
     fn read(&self, operation: &Arc<OperationContext>, visit: &mut StoredVisitor<'_>) -> Result<()>;
 }
 
-/// The part of an operation that its scripts belong to.
+/// The kind of scripts that an operation runs, which decides whether they find stored functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum User {
     /// Expressions, which find no stored functions.
@@ -61,7 +61,7 @@ impl Stored {
         *self.user.lock() != User::Others
     }
 
-    /// Refuses a script of an expression beside a `$where`, which finds other functions.
+    /// Refuses a script of an expression in an operation with a `$where`: only the `$where` may find stored functions.
     /// # Errors
     /// 4649200.
     pub(crate) fn check_expression(&self) -> Result<()> {
@@ -72,7 +72,7 @@ impl Stored {
         Err(Failure::new(ErrorCode(4_649_200), message))
     }
 
-    /// Defines all of them in a worker. A function that is not JavaScript is left out.
+    /// Defines all stored functions in a worker. A function that is not JavaScript is left out.
     /// # Errors
     /// As [`StoredFunctions::read`]; 10209 for a name that is not a string, 10210 for one without a value, 4546000 for code
     /// with a scope.

@@ -5,7 +5,8 @@ use bunko_bson::{ArrayRef, DocumentRef, ValueRef, hexadecimal};
 use rquickjs::object::Property;
 use rquickjs::{Array, Ctx, IntoJs, Object, Result, String, Value};
 
-/// Whether an object says which of its fields were 32-bit integers, so that they are when it is written back.
+/// Whether an object records which of its fields were 32-bit integers, so that they become 32-bit integers again when
+/// the object is converted to BSON.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Integers {
     Remembered,

@@ -26,7 +26,7 @@ impl Comparison {
         }
     }
 
-    /// Whether equal values satisfy it.
+    /// Whether equal values satisfy the comparison.
     pub fn includes_equality(self) -> bool {
         matches!(self, Self::Eq | Self::Lte | Self::Gte)
     }

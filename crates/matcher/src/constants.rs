@@ -47,7 +47,7 @@ fn fold(expression: Expression) -> Expression {
     }
 }
 
-/// The folded children without constants; `None` if a child has the truth that decides the whole list.
+/// Folds the children and drops constants; `None` if a child has the truth that decides the whole list.
 fn undecided(children: Vec<Expression>, decisive: bool) -> Option<Vec<Expression>> {
     let mut kept = Vec::with_capacity(children.len());
     for child in children {
@@ -65,7 +65,7 @@ fn constant(is_true: bool) -> Expression {
     if is_true { Expression::AlwaysTrue } else { Expression::AlwaysFalse }
 }
 
-/// As [`truth`], for a folded expression: it has no constants inside.
+/// As [`truth`], for a folded expression. Only the top is looked at, since no constants are inside.
 fn truth_of_folded(expression: &Expression) -> Option<bool> {
     match expression {
         Expression::AlwaysTrue => Some(true),

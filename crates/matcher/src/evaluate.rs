@@ -28,7 +28,7 @@ impl Expression {
             Self::Or(children) => !evaluation.negated(|evaluation| any(children, subject, evaluation)),
             Self::Nor(children) => evaluation.negated(|evaluation| any(children, subject, evaluation)),
             Self::Not(child) => evaluation.negated(|evaluation| child.evaluate(subject, evaluation)),
-            // Apart from the others: most conditions are comparisons.
+            // An arm of its own for speed: most conditions are comparisons.
             Self::OnPath(path, Condition::Compare(op, operand)) => {
                 let operand = operand.as_ref();
                 leaf(subject, path, evaluation, |value, evaluation| op.matches(value, operand, evaluation.strings))
@@ -49,8 +49,8 @@ impl Expression {
         }
     }
 
-    /// Whether a value alone decides the condition for a document that has it, and no array, at `path`: regular
-    /// expressions, `$mod`, lists and comparisons there, and combinations of them.
+    /// Whether the value at `path` alone decides the condition, for documents that have a value and no array there: it
+    /// is a regular expression, `$mod`, a list or a comparison at `path`, or combines such conditions.
     pub fn is_on_value_at(&self, path: &str) -> bool {
         match self {
             Self::And(children) | Self::Or(children) => children.iter().all(|child| child.is_on_value_at(path)),

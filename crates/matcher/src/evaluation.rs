@@ -32,7 +32,8 @@ impl<'o> Evaluation<'o> {
         self.failure.map_or(Ok(matched), Err)
     }
 
-    /// The result of a part; if it failed, `otherwise`, and the failure is kept.
+    /// Returns the result of a part. If the part failed, keeps the failure, unless there is an earlier one, and returns
+    /// `otherwise`.
     pub fn settled<T>(&mut self, result: Result<T>, otherwise: T) -> T {
         result.unwrap_or_else(|failure| {
             self.failure.get_or_insert(failure);

@@ -43,7 +43,7 @@ impl Left {
 }
 
 /// A filter with the meaning of the tree, made from the predicates of the top-level conjunction whose positions
-/// `is_taken` accepts. `None` if it needs more than `bytes_max`.
+/// `is_taken` accepts. `None` if the filter needs more than `bytes_max` bytes.
 pub(crate) fn document_within(
     expression: &Expression,
     implied: Implied,

@@ -41,7 +41,7 @@ pub trait ExprPredicate: Send + Sync {
     /// Errors of the evaluation, such as a division by zero.
     fn matches(&self, document: DocumentRef<'_>, operation: Option<&OperationContext>) -> Result<bool>;
 
-    /// The truth of the expression, if it is equal for every document.
+    /// The truth of the expression, if it is the same for every document; else `None`.
     fn constant(&self) -> Option<bool> {
         None
     }
@@ -96,7 +96,7 @@ impl Expr {
         self.in_keys.as_deref().unwrap_or_else(|| self.predicate.implied())
     }
 
-    /// A copy for bounds, whose implied comparisons have other values.
+    /// Copies the expression for bounds, with other values in its implied comparisons.
     #[must_use]
     pub fn with_implied_values(&self, value: impl Fn(&Value) -> Value) -> Self {
         let of = |implied: &ExprComparison| ExprComparison { value: value(&implied.value), ..implied.clone() };

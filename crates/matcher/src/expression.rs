@@ -87,7 +87,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// The condition as an expression on a path.
+    /// Makes an expression of the condition and a path.
     pub(crate) fn at(self, path: &Path) -> Expression {
         Expression::OnPath(path.clone(), self)
     }
@@ -126,23 +126,23 @@ impl Condition {
 }
 
 impl Expression {
-    /// All of `children`, in normal form.
+    /// Joins `children` by `$and`, in normal form.
     pub(crate) fn and(children: Vec<Self>) -> Self {
         Self::joined(children, Self::And, |child| if let Self::And(inner) = child { Ok(inner) } else { Err(child) })
     }
 
-    /// Any of `children`, in normal form.
+    /// Joins `children` by `$or`, in normal form.
     pub(crate) fn or(children: Vec<Self>) -> Self {
         Self::joined(children, Self::Or, |child| if let Self::Or(inner) = child { Ok(inner) } else { Err(child) })
     }
 
-    /// None of `children`, in normal form.
+    /// Joins `children` by `$nor`, in normal form.
     pub(crate) fn nor(mut children: Vec<Self>) -> Self {
         sort(&mut children);
         Self::Nor(children)
     }
 
-    /// The opposite of `child`, in normal form.
+    /// Negates `child`, in normal form.
     pub(crate) fn not(child: Self) -> Self {
         if let Self::Not(inner) = child { *inner } else { Self::Not(Box::new(child)) }
     }

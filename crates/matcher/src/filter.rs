@@ -98,7 +98,7 @@ impl Filter {
         Self { root: constants::folded(self.root), ..self }
     }
 
-    /// Puts another tree in the place of the filter's, made from it and the string order.
+    /// Replaces the filter's tree by the result of `replaced`, which gets the tree and the string order.
     pub(crate) fn replace_root(&mut self, replaced: impl FnOnce(Expression, &StringOrder) -> Expression) {
         let root = std::mem::replace(&mut self.root, Expression::AlwaysTrue);
         self.root = replaced(root, &self.strings);
@@ -120,7 +120,7 @@ impl Filter {
         Ok(Self { written, ..Self::of(root, compiler) })
     }
 
-    /// Attaches an operation: it counts the work of matching, and may interrupt it.
+    /// Attaches an operation, which counts the work of matching and may interrupt the matching.
     #[must_use]
     pub fn for_operation(self, operation: Arc<OperationContext>) -> Self {
         Self { operation: Some(operation), ..self }

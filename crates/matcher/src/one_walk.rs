@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Filters with more conditions use the tree, which counts them as work.
 const CONDITIONS_MAX: usize = 32;
-/// Documents that the tree decides before the walk is built: for fewer it would not pay off.
+/// Number of documents that the tree decides before the walk is built: for fewer, building it costs more than it saves.
 const DOCUMENTS_BEFORE: u32 = 16;
 /// From this number on, some integers are not exact as doubles.
 const EXACT_DOUBLES: u64 = 1 << 53;
@@ -35,7 +35,7 @@ impl Clone for Later {
 }
 
 impl Later {
-    /// The walk for a filter; `None` if it cannot have one, or not yet.
+    /// The walk for a filter; `None` if the filter cannot have one, or has tested too few documents yet.
     #[inline]
     pub fn of(&self, filter: &Expression) -> Option<&OneWalk> {
         match self.walk.get() {
@@ -97,7 +97,7 @@ fn without_negation(expression: &Expression) -> (&Expression, bool) {
 }
 
 impl OneWalk {
-    /// The walk of a filter, if the filter has only conditions on single values at paths.
+    /// Builds the walk of a filter; `None` unless the filter has only conditions on single values at paths.
     fn of(filter: &Expression) -> Option<Self> {
         let all = filter.conjuncts();
         if all.is_empty() || all.len() > CONDITIONS_MAX {

@@ -53,7 +53,7 @@ impl Path {
         Ok(Self { text: text.into(), components })
     }
 
-    /// The tested value itself.
+    /// The path that stands for the tested value itself.
     pub(crate) fn itself() -> Self {
         Self { text: "".into(), components: Vec::new() }
     }

@@ -33,7 +33,7 @@ use std::sync::Arc;
 /// Longer lists are not searched for pairs of conditions.
 const CHILDREN_MAX: usize = 32;
 
-/// The condition that decides a list, and what it means for the others.
+/// Whether all conditions of a list must hold, or one is enough.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Junction {
     And,
@@ -47,7 +47,7 @@ impl Filter {
     }
 }
 
-/// An equal condition that may be smaller.
+/// Returns a condition that holds for the same documents and may be smaller.
 fn simplified(root: Expression, strings: &StringOrder) -> Expression {
     // Most filters are conditions on different paths, and stay as they are.
     if is_simple(&root) {
@@ -151,7 +151,7 @@ impl Simplifier<'_> {
         is_same(premise, conclusion) || self.implication.of_one(premise, conclusion)
     }
 
-    /// Alternatives with one list for each path that has several equalities or lists.
+    /// Joins alternatives: the equalities and lists at one path become one list.
     fn with_lists(&self, children: Vec<Expression>) -> Vec<Expression> {
         let mut counts: HashMap<&Path, usize> = HashMap::new();
         for path in children.iter().filter_map(path_of_list) {
@@ -193,7 +193,7 @@ fn rebuilt(children: Vec<Expression>, junction: Junction) -> Expression {
     }
 }
 
-/// The opposite of a condition, with the fewest negations.
+/// Returns the opposite of a condition, written with as few negations as possible.
 fn opposite(expression: Expression) -> Expression {
     match expression {
         Expression::Or(children) => none_of(children),
@@ -208,7 +208,7 @@ fn opposite(expression: Expression) -> Expression {
     }
 }
 
-/// None of the conditions.
+/// Returns a condition that holds if none of `children` holds.
 fn none_of(children: Vec<Expression>) -> Expression {
     let is_divided = |child: &Expression| matches!(child, Expression::And(inner) if is_divided(inner));
     if !children.iter().any(is_divided) || !children.iter().all(Expression::looks_at_values_only) {
@@ -226,9 +226,9 @@ fn none_of(children: Vec<Expression>) -> Expression {
 /// Maximum number of conditions whose opposites become alternatives.
 const DIVIDED_MAX: usize = 8;
 
-/// Whether the opposite of these conditions together is written as alternatives: each has a range as its opposite, and
-/// they are on different paths. The opposite of an equality is nearly everything, and conditions on one path have bounds
-/// together.
+/// Whether the opposite of the conditions together is written as alternatives: the opposite of each is a range, and
+/// they are on different paths. Otherwise alternatives gain nothing: the opposite of an equality is nearly everything,
+/// and conditions on one path have bounds together.
 fn is_divided(children: &[Expression]) -> bool {
     let path_of_range = |child: &Expression| match child {
         Expression::OnPath(path, Condition::Exists) => Some(path.clone()),

@@ -101,7 +101,7 @@ struct Scratch {
     stack: *mut pcre2_jit_stack_8,
 }
 
-/// Data of a callout.
+/// The data that a callout gets: the steps that it reports, and the function that decides whether to go on.
 struct Asking<'a> {
     steps: usize,
     goes_on: &'a mut dyn FnMut(usize) -> bool,
@@ -172,7 +172,7 @@ impl Code {
         searched
     }
 
-    /// A place for a scratch that no search is using.
+    /// Locks a place for a scratch that no search is using; `None` if all are in use.
     fn free_place(&self) -> Option<MutexGuard<'_, Option<Scratch>>> {
         let own = OWN_PLACE.with(|own| *own);
         (own..own + KEPT_MAX).find_map(|place| self.kept[place % KEPT_MAX].0.try_lock())

@@ -122,7 +122,7 @@ impl Pattern {
 }
 
 impl Compiled {
-    /// The compiled form with which a text is searched first.
+    /// Chooses the compiled form with which a text is searched first.
     fn first_for(&self, text: &str) -> &Code {
         if text.len() <= SHORT_TEXT_BYTES {
             return &self.plain;
@@ -166,8 +166,8 @@ impl Compiled {
     }
 }
 
-/// Limit of steps from each place of a text, so that these look at about `looks` characters at most if each goes over
-/// the whole text. At least 16.
+/// Limit of steps from each place of a text. So many steps look at about `looks` characters at most, even if each goes
+/// over the whole text. At least 16.
 fn steps_for(looks: usize, text: &str) -> u32 {
     u32::try_from(looks / (1 + text.len())).unwrap_or(u32::MAX).clamp(16, STEPS_MAX)
 }
@@ -178,7 +178,7 @@ impl fmt::Debug for Pattern {
     }
 }
 
-/// The pattern with a callout in front; `None` if it needs none, or begins with `(*`, which must stay in front.
+/// Puts a callout in front of the pattern; `None` if it needs none, or begins with `(*`, which must stay in front.
 fn with_callout(source: &str, options: &str) -> Option<String> {
     let repeats = source.contains(['*', '+', '{', '(']);
     if source.starts_with("(*") || !repeats && source.len() <= SHORT_BYTES {

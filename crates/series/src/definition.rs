@@ -24,7 +24,7 @@ pub fn bucket_index(series: &TimeSeries) -> Result<Option<IndexSpec>> {
     IndexSpec::parse(spec.as_ref()).map(Some)
 }
 
-/// The view of that name, which unpacks the buckets.
+/// Defines the view `namespace`, which unpacks the buckets.
 /// # Errors
 /// As [`buckets_of`].
 pub fn view(namespace: &Namespace, series: &TimeSeries, collation: Option<DocumentRef<'_>>) -> Result<ViewDefinition> {

@@ -101,7 +101,7 @@ impl SeriesWrites<'_> {
     }
 }
 
-/// The scope of a statement, which may have a collation of its own.
+/// Returns the command's scope with the collation of the statement, if the statement has one.
 fn scope_of(scope: &Arc<QueryScope>, strings: Option<&StringOrder>) -> Arc<QueryScope> {
     strings.map_or_else(|| Arc::clone(scope), |strings| Arc::new(scope.with_strings(strings)))
 }

@@ -9,7 +9,7 @@ use bunko_timeseries::{TimeSeries, bucket_filter, path_in_source};
 /// The option of a bucket index that keeps the specification for measurements, as in MongoDB.
 pub(crate) const ORIGINAL: &str = "originalSpec";
 
-/// The types of a geo index on measurements and on buckets.
+/// The type of a geo index on measurements.
 const SPHERE: &str = "2dsphere";
 const SPHERE_OF_BUCKETS: &str = "2dsphere_bucket";
 /// The prefix of a column's path.
@@ -110,7 +110,7 @@ pub fn bucket_key(key: DocumentRef<'_>, series: &TimeSeries) -> Result<DocumentB
     Ok(fields)
 }
 
-/// A bucket index, shown as an index of measurements.
+/// Shows a bucket index as an index of measurements.
 pub fn of_measurements(spec: DocumentRef<'_>, series: &TimeSeries) -> DocumentBuf {
     let mut described = DocumentBuf::new();
     let original = spec.get(ORIGINAL).and_then(ValueRef::as_document);

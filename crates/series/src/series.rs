@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 /// A time series collection.
 pub struct Series {
-    /// Its options.
+    /// The options of the time series.
     pub options: TimeSeries,
-    /// The collection of its buckets.
+    /// The collection of the time series' buckets.
     pub buckets: Arc<Collection>,
 }
 
@@ -21,7 +21,8 @@ pub fn buckets_of(namespace: &Namespace) -> Result<Namespace> {
     Namespace::new(namespace.database(), &format!("{BUCKETS_PREFIX}{}", namespace.collection()))
 }
 
-/// The time series of that name, if there is one. A name with a collection of its own is not a time series.
+/// Finds the time series `namespace`; `None` if there is none. A name with a collection of its own is not a time
+/// series.
 /// # Errors
 /// `InvalidViewDefinition` if a view definition cannot be read.
 pub fn find(catalog: &Catalog, namespace: &Namespace) -> Result<Option<Series>> {

@@ -26,7 +26,7 @@ impl<'w> SeriesWrites<'w> {
         Self { catalog, open_buckets, stamps, operation, written: None }
     }
 
-    /// The log record of the last update or delete, also after a failure. The outcome of an insert has its own.
+    /// The LSN of the last update or delete, also after a failure. The outcome of an insert has its own LSN.
     pub fn written(&self) -> Option<Lsn> {
         self.written
     }

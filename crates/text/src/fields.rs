@@ -21,9 +21,9 @@ pub struct TextFields {
     pub language: Language,
     /// The field in which documents name their language.
     language_field: String,
-    /// The rules by which its terms are made.
+    /// The rules by which terms are made of the texts.
     pub version: TextVersion,
-    /// The version's number.
+    /// The number of `version` in specifications.
     number: i64,
 }
 
@@ -101,7 +101,7 @@ impl TextFields {
         }
     }
 
-    /// The language of this name, if the index has it.
+    /// Finds a language by its name in indexes of this version, as [`Language::of_index`].
     pub fn language_named(&self, name: &str) -> Option<Language> {
         Language::of_index(name, self.number)
     }

@@ -8,7 +8,7 @@ use icu_normalizer::DecomposingNormalizerBorrowed;
 use icu_properties::CodePointSetData;
 use icu_properties::props::Diacritic;
 
-/// A text in lower case.
+/// Converts a text to lower case by the rules of the language and of the index's version.
 pub(crate) fn without_case(text: &str, language: Language, version: TextVersion) -> String {
     if version == TextVersion::Ascii {
         return text.to_ascii_lowercase();
@@ -23,7 +23,7 @@ fn folded(letter: char, language: Language) -> char {
     match (letter, language) {
         ('I', Language::Turkish) => 'ı',
         ('İ', Language::Turkish) => 'i',
-        // Its lower case is two characters; simple rules map one character to one.
+        // The lower case of 'İ' is two characters, and simple rules map one character to one.
         ('İ', _) => letter,
         // The way through upper case makes all lower-case letters of one capital equal: 'ς' and 'σ', 'ſ' and 's'.
         _ => {
@@ -41,7 +41,7 @@ fn single(letter: char, mut made: impl Iterator<Item = char>) -> char {
     }
 }
 
-/// A text without the marks on its letters.
+/// Removes the marks on the letters of a text.
 pub(crate) fn without_marks(text: &str) -> String {
     if text.is_ascii() {
         return text.to_owned();

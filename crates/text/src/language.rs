@@ -44,7 +44,7 @@ pub enum Language {
 /// Facts about a language.
 struct Entry {
     language: Language,
-    /// Its names, the usual one first.
+    /// The language's names, the usual one first.
     names: &'static [&'static str],
     stems: Option<Algorithm>,
     /// Stop words, one a line. Lines that begin with `#` are comments.
@@ -130,7 +130,7 @@ impl Language {
         &LANGUAGES[self as usize]
     }
 
-    /// Its name.
+    /// The usual name of the language.
     pub fn name(self) -> &'static str {
         self.entry().names[0]
     }

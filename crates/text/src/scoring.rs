@@ -1,4 +1,4 @@
-//! How much a document is about a term.
+//! The score of each term in a document.
 
 use crate::TextFields;
 use crate::terms::Rules;

@@ -9,7 +9,7 @@ use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use std::collections::BTreeSet;
 
-/// A search.
+/// A parsed text search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Search {
     /// Terms in the form in which indexes hold them. A document must have one of them.
@@ -22,7 +22,7 @@ pub struct Search {
     pub negated_phrases: Vec<String>,
     /// The language of the search.
     pub language: Language,
-    /// The rules by which its words are compared with those of documents.
+    /// The rules by which words of the search are compared with words of documents.
     pub rules: Rules,
     /// [`Self::terms`] by the search's own rules; `None` if these are the index's rules.
     exact_terms: Option<BTreeSet<String>>,
@@ -76,7 +76,7 @@ impl Search {
             && self.negated_phrases.is_empty()
     }
 
-    /// Whether a document matches.
+    /// Whether a document matches the search.
     /// # Errors
     /// As [`OperationContext::work`]; 17261 and 17262 for the language of the document.
     pub fn matches(

@@ -53,7 +53,7 @@ impl Rules {
         Self { version, case: CaseRule::Folded, diacritics }
     }
 
-    /// A text in the form in which phrases are searched for.
+    /// Converts a text to the form in which phrases are searched for: case and marks are removed as the rules say.
     pub(crate) fn plain_text(self, text: &str, language: Language) -> String {
         let folded = match self.case {
             CaseRule::Folded => without_case(text, language, self.version),
@@ -65,7 +65,7 @@ impl Rules {
         }
     }
 
-    /// The terms of a text, in the order of its words. Stop words give none.
+    /// Returns the terms of a text, in the order of its words. Stop words give no term.
     pub(crate) fn terms(self, text: &str, language: Language) -> impl Iterator<Item = String> {
         let stemmer = language.stems().map(Stemmer::create);
         words(text, language, self.version).filter_map(move |word| {

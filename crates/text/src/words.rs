@@ -6,7 +6,7 @@ use crate::{Language, TextVersion};
 use icu_properties::CodePointSetData;
 use icu_properties::props::{Dash, Hyphen, PatternSyntax, QuotationMark, TerminalPunctuation, WhiteSpace};
 
-/// The words of a text in their order, unchanged.
+/// Splits a text into its words, in their order and unchanged.
 pub(crate) fn words(text: &str, language: Language, version: TextVersion) -> impl Iterator<Item = &str> {
     text.split(move |letter| is_between(letter, language, version)).filter(|word| !word.is_empty())
 }

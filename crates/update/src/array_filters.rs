@@ -38,7 +38,7 @@ impl ArrayFilters {
         Ok(Self { used: vec![false; filters.len()], filters, positions })
     }
 
-    /// The position of the filter with that identifier; marks it as used.
+    /// Finds the position of the filter with that identifier, and marks the filter as used.
     pub fn find(&mut self, identifier: &str) -> Option<usize> {
         let position = *self.positions.get(identifier)?;
         self.used[position] = true;

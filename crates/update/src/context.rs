@@ -86,7 +86,7 @@ pub struct ApplyContext<'a> {
     pub operation: &'a OperationContext,
 }
 
-/// The description of a change that is wanted beside the new document.
+/// Whether the caller wants a description of the change beside the new document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Telling {
     /// Nothing.

@@ -127,7 +127,7 @@ fn name(element: &[u8]) -> &[u8] {
     element[1..].split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// Appends an array element with its name in the delta.
+/// Appends an array element under the name that the delta gives it: `u` and its index.
 fn put_renamed(elements: &mut Vec<u8>, element: &[u8]) {
     elements.extend_from_slice(&[element[0], b'u']);
     elements.extend_from_slice(&element[1..]);

@@ -271,7 +271,8 @@ impl<'a> MergeWalk<'a> {
         }
     }
 
-    /// Records a change of the last element written in the delta.
+    /// Records a change in the delta: `what` gets the element that begins at `start` of the output, the last one
+    /// written.
     fn tell_from(&mut self, start: usize, what: impl FnOnce(&mut Delta, &[u8])) {
         if let Some(delta) = &mut self.delta {
             what(delta, &self.output[start..]);

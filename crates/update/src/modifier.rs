@@ -10,7 +10,7 @@ use std::fmt;
 
 /// An operator and its argument, at one path.
 pub(crate) trait Modifier: fmt::Debug + Send + Sync {
-    /// The effect on the value at the path; `current` is `None` if there is no value.
+    /// Computes the effect on the value at the path; `current` is `None` if there is no value.
     fn modify<'a>(&'a self, current: Option<ValueRef<'a>>, scene: &Scene<'a>) -> Result<Effect<'a>>;
 
     /// How an operator that creates nothing treats a path through a scalar.
@@ -41,7 +41,7 @@ pub(crate) enum BlockedPath {
     Refused,
 }
 
-/// The place that a modifier works on.
+/// The surroundings of the value that a modifier works on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scene<'a> {
     /// The document before the update.

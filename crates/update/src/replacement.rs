@@ -26,7 +26,7 @@ impl Replacement {
         Ok(Self(document.to_owned()))
     }
 
-    /// Whether it has an `_id`.
+    /// Whether the replacement has an `_id`.
     pub fn has_id(&self) -> bool {
         self.0.as_ref().get(ID).is_some()
     }

@@ -45,7 +45,7 @@ pub(crate) struct Elements {
 }
 
 impl Node {
-    /// A node without children, of the kind that can hold `component`.
+    /// Makes a node without children, of the kind that can hold `component`.
     fn above(component: &Component<'_>) -> Self {
         match component {
             Component::Field(_) | Component::Positional => Self::Fields(Fields::default()),
@@ -68,7 +68,7 @@ impl Node {
         }
     }
 
-    /// A copy with all names in order.
+    /// Returns the node with the names at all levels in order.
     fn in_order(self) -> Self {
         match self {
             Self::Leaf(_) => self,
@@ -136,7 +136,7 @@ impl Fields {
         Ok(())
     }
 
-    /// The position in `named` of the child with that name.
+    /// Finds the position in `named` of the child with that name.
     pub fn place(&self, name: &str) -> Option<usize> {
         match &self.places {
             Some(places) => places.get(name).copied(),

@@ -13,10 +13,10 @@ use bunko_bson::{DocumentBuf, DocumentRef, MAX_USER_DOCUMENT_BYTES, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 
-/// The result for a document.
+/// The result of an update for one document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// No byte changes; in an upsert, the base is the document to insert.
+    /// No byte changes. In an upsert, the document that was passed is then the one to insert.
     Unchanged,
     /// The new document.
     Changed(DocumentBuf),

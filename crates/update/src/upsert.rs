@@ -12,7 +12,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 use std::collections::{HashMap, HashSet};
 
-/// The equalities that count.
+/// The equalities of the filter that an upsert writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fields {
     All,
@@ -43,9 +43,9 @@ pub(crate) fn base(filter: DocumentRef<'_>, fields: Fields, operation: &Operatio
 struct Equalities<'a> {
     fields: Fields,
     found: Vec<(&'a str, ValueRef<'a>)>,
-    /// All paths found.
+    /// The paths of all equalities found.
     paths: HashSet<&'a str>,
-    /// For each parent of these paths, the first path below it.
+    /// For each parent of the paths found, the first path below it.
     first_below: HashMap<&'a str, &'a str>,
 }
 
@@ -124,7 +124,7 @@ fn only_value(values: ArrayRef<'_>) -> Option<ValueRef<'_>> {
     values.iter().all(|value| order::equal(value, first)).then_some(first)
 }
 
-/// Whether an element of `$all` or `$in` matches by more than equality.
+/// Whether an element of `$all` or `$in` is a regex or operators, which match more than one value.
 fn is_pattern(value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::Regex { .. } => true,

@@ -7,7 +7,7 @@ pub(crate) struct Bitmap {
 }
 
 impl Bitmap {
-    /// A set of the first `rows` rows.
+    /// Makes a set of the first `rows` rows.
     pub(crate) fn full(rows: usize) -> Self {
         let mut words = vec![u64::MAX; rows / 64];
         if !rows.is_multiple_of(64) {
@@ -16,7 +16,7 @@ impl Bitmap {
         Self { words }
     }
 
-    /// An empty set, with room for the first `rows` rows.
+    /// Makes an empty set with room for the first `rows` rows.
     pub(crate) fn empty(rows: usize) -> Self {
         Self { words: vec![0; rows.div_ceil(64)] }
     }

@@ -15,7 +15,7 @@ use parking_lot::{RwLock, RwLockWriteGuard};
 /// Number of vectors from which on a graph is built. With fewer, a scan of all is quicker than a walk.
 pub const GRAPH_FROM: usize = 10_000;
 
-/// Nodes that are added to a graph while searches wait.
+/// Number of nodes that are added to a graph at once; searches wait meanwhile.
 const NODES_AT_ONCE: usize = 4;
 
 /// Whether a graph has all vectors.
@@ -58,7 +58,8 @@ impl Column {
         }
     }
 
-    /// The vector of a document in the form in which it is kept; `None` if the document has none that is indexed.
+    /// Reads a document's vector in the form in which the column keeps it; `None` if the document has none that is
+    /// indexed.
     pub(crate) fn vector_of(field: &VectorField, document: DocumentRef<'_>) -> Option<Components> {
         let value = crate::dotted::through_documents(document, &field.path)?;
         let mut components = Components::stored(value)?;
@@ -110,7 +111,7 @@ impl Column {
         if self.is_worth_graph() { self.numbers.count() - self.graph.read().count() } else { 0 }
     }
 
-    /// The nearest rows of `takes`, the best first.
+    /// Returns the nearest rows among those in `takes`, the best first.
     /// # Errors
     /// As [`OperationContext::work`].
     pub(crate) fn search(

@@ -35,7 +35,7 @@ pub enum Components {
 }
 
 impl Components {
-    /// Their type.
+    /// The type of the components.
     pub fn kind(&self) -> ComponentKind {
         match self {
             Self::Float32(_) => ComponentKind::Float32,
@@ -111,7 +111,7 @@ impl Components {
     }
 }
 
-/// A number, rounded to 32 bits; `None` if the value is not a number.
+/// Reads a number and rounds it to 32 bits; `None` if the value is not a number.
 fn narrowed(value: ValueRef<'_>) -> Option<f32> {
     match value {
         ValueRef::Double(number) => Some(number as f32),

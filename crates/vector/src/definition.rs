@@ -8,9 +8,9 @@ use bunko_bson::{DocumentRef, ValueRef, number};
 pub struct VectorField {
     /// Path in documents.
     pub path: String,
-    /// Number of components of its vectors.
+    /// Number of components of each vector at the path.
     pub dimensions: usize,
-    /// How its vectors are compared.
+    /// How the path's vectors are compared.
     pub similarity: Similarity,
     /// Whether a graph is built once there are many vectors.
     pub has_graph: bool,

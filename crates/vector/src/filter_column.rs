@@ -31,7 +31,7 @@ impl FilterColumn {
         }
     }
 
-    /// The rows below `rows` that pass a test.
+    /// Returns the rows below `rows` that pass a test.
     pub(crate) fn rows(&self, test: &TokenTest, rows: usize) -> Bitmap {
         let mut found = Bitmap::empty(rows);
         let mut add = |posting: &Vec<u32>| posting.iter().for_each(|row| found.set(*row));

@@ -36,7 +36,7 @@ pub(crate) struct Graph {
     random: u64,
 }
 
-/// Nodes by how near they are.
+/// A closeness and the node that has it; greater is nearer.
 type Near = (Ordered, u32);
 
 impl Graph {
@@ -146,7 +146,8 @@ impl Graph {
         }
     }
 
-    /// The best `width` nodes of a layer that a walk from `entries` visits and `takes` accepts, the best first.
+    /// Walks through a layer from `entries`. Returns the best `width` visited nodes that `takes` accepts, the best
+    /// first.
     fn layer(
         &self,
         entries: &[Near],
@@ -198,7 +199,7 @@ impl Graph {
         Ok(found.into_sorted_vec().into_iter().map(|Reverse(near)| near).collect())
     }
 
-    /// The best `width` nodes that a walk visits and `takes` accepts, the best first.
+    /// Returns the best `width` nodes that a walk visits and `takes` accepts, the best first.
     /// # Errors
     /// As [`OperationContext::work`].
     pub(crate) fn search(

@@ -12,7 +12,7 @@ pub(crate) struct Lane<E> {
 }
 
 impl<E: Copy> Lane<E> {
-    /// A lane of vectors of `width` elements, at least one.
+    /// Makes a lane for vectors of `width` elements, at least one.
     pub(crate) fn new(width: usize) -> Self {
         Self { width: width.max(1), blocks: Vec::new(), rows: Vec::new() }
     }

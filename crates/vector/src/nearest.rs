@@ -1,4 +1,4 @@
-//! The best of many, without keeping the others.
+//! Keeps the best of many candidates.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -35,7 +35,7 @@ impl<T: Ord + Copy> Nearest<T> {
         Self { limit, kept: BinaryHeap::new() }
     }
 
-    /// Offers a candidate.
+    /// Offers a candidate, which is kept if it is among the best so far.
     #[inline]
     pub fn offer(&mut self, score: f32, item: T) {
         if self.kept.len() < self.limit {

@@ -153,7 +153,7 @@ fn boolean(name: &str, value: Option<ValueRef<'_>>) -> Result<Option<bool>> {
     }
 }
 
-/// A 32-bit integer, which may be sent as a double.
+/// Reads a 32-bit integer, which may be sent as a double; `None` if it is missing.
 fn integer(name: &str, value: Option<ValueRef<'_>>) -> Result<Option<i32>> {
     let Some(value) = value else { return Ok(None) };
     let overflow = || query_error(format!("\"{name}\" overflowed"));

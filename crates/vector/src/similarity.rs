@@ -33,7 +33,7 @@ impl Similarity {
         }
     }
 
-    /// The score that belongs to a closeness.
+    /// Converts a closeness to the score that `$vectorSearch` shows.
     /// Source: MongoDB Vector Search, "Vector Search Scoring".
     pub(crate) fn score(self, closeness: f32) -> f32 {
         match self {

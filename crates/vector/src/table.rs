@@ -15,7 +15,7 @@ const WORN_FROM: usize = 4_096;
 /// A document that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit {
-    /// Its record.
+    /// The document's record id.
     pub record: u64,
     /// The score of its vector: more is nearer.
     pub score: f32,
@@ -35,7 +35,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty table.
+    /// Makes an empty table for an index definition.
     pub fn new(definition: Definition) -> Self {
         Self {
             columns: definition.vectors.iter().map(Column::new).collect(),
@@ -91,7 +91,7 @@ impl Table {
         self.records.len() >= WORN_FROM && self.rows.len() < self.records.len() / 2
     }
 
-    /// Approximate memory that it takes, in bytes.
+    /// Approximate memory that the table takes, in bytes.
     pub fn bytes(&self) -> usize {
         let columns: usize = self.columns.iter().map(Column::bytes).sum();
         let filters: usize = self.filters.iter().map(FilterColumn::bytes).sum();
@@ -120,7 +120,7 @@ impl Table {
         Ok(found.into_iter().map(|(score, row)| Hit { record: self.records[row as usize], score }).collect())
     }
 
-    /// The living rows that pass all filters.
+    /// Returns the rows of documents that were not removed and that pass all filters.
     fn takes(&self, filters: &[Filter], operation: &OperationContext) -> Result<Bitmap> {
         let mut takes = self.alive.clone();
         let column = |path: &str| {

@@ -45,7 +45,7 @@ pub(crate) fn of(value: ValueRef<'_>) -> Option<Box<[u8]>> {
     Some(token.into())
 }
 
-/// The bounds of all tokens with this token's class.
+/// Bounds that contain exactly the tokens with this token's class.
 pub(crate) fn class_bounds(token: &[u8]) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let class = token.first().copied().unwrap_or_default();
     (Bound::Included(vec![class]), Bound::Excluded(vec![class + 1]))

@@ -7,9 +7,9 @@ use std::ops::Bound;
 pub enum TokenTest {
     /// The path has a value.
     Exists,
-    /// A token is among these.
+    /// The document has one of these tokens.
     AnyOf(Vec<Box<[u8]>>),
-    /// A token is within these bounds.
+    /// The document has a token within these bounds.
     Within(Bound<Vec<u8>>, Bound<Vec<u8>>),
 }
 

@@ -12,7 +12,7 @@ const ALIGNED_DIGITS_MAX: u32 = 2 * DIGITS + 2;
 // Operators of `std::ops` would suggest that other number types can be mixed in. These names are the server's.
 #[allow(clippy::should_implement_trait)]
 impl Decimal128 {
-    /// The sum; opposite infinities give `NaN`.
+    /// Adds `other`; opposite infinities give `NaN`.
     #[must_use]
     pub fn add(self, other: Self) -> Self {
         match (self.parts(), other.parts()) {
@@ -35,14 +35,14 @@ impl Decimal128 {
         }
     }
 
-    /// The difference; equal infinities give `NaN`.
+    /// Subtracts `other`; equal infinities give `NaN`.
     #[must_use]
     pub fn subtract(self, other: Self) -> Self {
         // A NaN keeps its sign.
         self.add(if other.is_nan() { other } else { other.negate() })
     }
 
-    /// The product; zero times infinity gives `NaN`.
+    /// Multiplies by `other`; zero times infinity gives `NaN`.
     #[must_use]
     pub fn multiply(self, other: Self) -> Self {
         match (self.parts(), other.parts()) {
@@ -58,7 +58,7 @@ impl Decimal128 {
         }
     }
 
-    /// The quotient. A non-zero number divided by zero is infinite, zero divided by zero is `NaN`.
+    /// Divides by `other`. A non-zero number divided by zero is infinite, zero divided by zero is `NaN`.
     #[must_use]
     pub fn divide(self, other: Self) -> Self {
         match (self.parts(), other.parts()) {

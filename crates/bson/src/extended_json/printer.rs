@@ -15,7 +15,7 @@ pub(super) enum Form {
     Relaxed,
 }
 
-/// The text of a value.
+/// Prints a value in one of the two forms.
 pub(super) fn print(value: ValueRef<'_>, form: Form) -> String {
     let mut printer = Printer { out: String::new(), form };
     printer.value(value);
@@ -126,7 +126,7 @@ impl Printer {
     }
 
     fn binary(&mut self, subtype: u8, bytes: &[u8]) {
-        // The second length of the old subtype is left out: the base64 tells it.
+        // The second length of the old subtype is left out, because the base64 text implies it.
         let content = if subtype == BinarySubtype::OLD { bytes.get(4..).unwrap_or_default() } else { bytes };
         let text = base64::encode(content);
         self.put(format_args!(r#"{{"$binary":{{"base64":"{text}","subType":"{subtype:02x}"}}}}"#));

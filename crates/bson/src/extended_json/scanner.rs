@@ -23,7 +23,7 @@ impl<'t> Scanner<'t> {
         self.offset += rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count();
     }
 
-    /// The next byte that is not white space, unread.
+    /// Skips white space, and returns the byte after it without reading that byte.
     pub(super) fn peek(&mut self) -> Option<u8> {
         self.skip_space();
         self.rest().first().copied()
@@ -45,7 +45,7 @@ impl<'t> Scanner<'t> {
         if self.peek().is_none() { Ok(()) } else { Err(self.expected("the end")) }
     }
 
-    /// `true`, `false` or `null`.
+    /// Reads `true`, `false` or `null`.
     pub(super) fn word(&mut self) -> Result<Value, ExtendedJsonError> {
         for (word, value) in [("true", Value::Boolean(true)), ("false", Value::Boolean(false)), ("null", Value::Null)] {
             if self.rest().starts_with(word.as_bytes()) {
@@ -56,7 +56,7 @@ impl<'t> Scanner<'t> {
         Err(self.expected("a value"))
     }
 
-    /// An integer of 32 or 64 bits if the number fits, else a double.
+    /// Reads a number: an integer of 32 or 64 bits if the number is one that fits, else a double.
     /// Source: Extended JSON specification, "Parsers": numbers of relaxed text.
     pub(super) fn number(&mut self) -> Result<Value, ExtendedJsonError> {
         let rest = self.rest();
@@ -72,7 +72,7 @@ impl<'t> Scanner<'t> {
         Ok(value)
     }
 
-    /// A field's name: a string without zero bytes, which BSON's names cannot hold.
+    /// Reads a field's name: a string without zero bytes, which BSON's names cannot hold.
     pub(super) fn name(&mut self) -> Result<String, ExtendedJsonError> {
         if self.peek() != Some(b'"') {
             return Err(self.expected("a field name"));
@@ -86,7 +86,7 @@ impl<'t> Scanner<'t> {
         Ok(name)
     }
 
-    /// A string; its opening quote comes next.
+    /// Reads a string whose opening quote comes next.
     pub(super) fn string(&mut self) -> Result<String, ExtendedJsonError> {
         self.offset += 1;
         let mut text = String::new();

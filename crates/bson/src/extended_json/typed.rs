@@ -4,7 +4,7 @@ use super::scanner;
 use crate::{BinarySubtype, Decimal128, DocumentBuf, DocumentRef, ObjectId, Timestamp, Value, ValueRef};
 use crate::{base64, datetime};
 
-/// Treatment of a document that begins with a wrapper's name but has not its fields.
+/// Treatment of a document that begins with a wrapper's name but does not have the wrapper's fields.
 #[derive(Clone, Copy)]
 enum Misfit {
     /// An error: the name has no other meaning.

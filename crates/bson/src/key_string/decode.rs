@@ -57,14 +57,14 @@ impl Reader<'_> {
         Some(bytes.map(|byte| byte ^ self.mask))
     }
 
-    /// A big endian number of up to sixteen bytes.
+    /// Reads a big endian number of `count` bytes, at most sixteen.
     fn unsigned(&mut self, count: usize) -> Option<u128> {
         let (bytes, rest) = self.rest.split_at_checked(count)?;
         self.rest = rest;
         Some(bytes.iter().fold(0, |number, byte| number << 8 | u128::from(byte ^ self.mask)))
     }
 
-    /// A text up to its end, which is the first unescaped zero.
+    /// Reads a text up to its end, which is the first unescaped zero.
     fn text(&mut self) -> Option<String> {
         let mut text = Vec::new();
         loop {
@@ -181,7 +181,7 @@ impl Reader<'_> {
         shortest_decimal(sign, coefficient, adjusted - (DIGITS - 1) as i32)
     }
 
-    /// A number from 1 to below 2^63, whose integer part takes `count` bytes.
+    /// Reads a number from 1 to below 2^63, whose integer part takes `count` bytes.
     fn whole(&mut self, count: usize, sign: Sign) -> Option<Value> {
         let bits = u64::try_from(self.unsigned(count)?).ok()?;
         let integer = bits >> 1;

@@ -34,12 +34,12 @@ pub(super) const COEFFICIENT_BYTES: usize = 15;
 /// Added to the exponents of first digits, to make them positive.
 pub(super) const EXPONENT_BIAS: i32 = -EXPONENT_MIN;
 
-/// The class of the same magnitude on the other side of zero.
+/// The class of the number with the other sign and the same magnitude.
 pub(super) fn mirror(class: u8) -> u8 {
     2 * ZERO - class
 }
 
-/// The bit that says whether more follows.
+/// The lowest bit of an encoded part, which says whether another part follows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum More {
     Nothing = 0,

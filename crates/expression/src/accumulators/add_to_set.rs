@@ -10,7 +10,6 @@ use foldhash::HashSet;
 pub(super) const KIND: Kind =
     Kind { name: "$addToSet", strings: Strings::Collated, form: Form::Expression, make: |_| make() };
 
-/// Makes the accumulator.
 pub(crate) fn make() -> Box<dyn Accumulator> {
     Box::<Set>::default()
 }

@@ -66,7 +66,7 @@ impl Kind {
                     let message = format!("{} takes no arguments, i.e. {}:{{}}", self.name, self.name);
                     return Err(Failure::type_mismatch(message));
                 }
-                // A count is a total of ones.
+                // `$count` is evaluated as `{$sum: 1}`.
                 parsed.input = Expression::literal(Value::Int32(1));
             }
             Form::InputAndCount | Form::RankedInputAndCount => {
@@ -103,7 +103,7 @@ impl Kind {
 }
 
 impl AccumulatorExpression {
-    /// Takes `output` and `sortBy`.
+    /// Reads `output` and `sortBy`, in this order in `given`.
     fn read_ordered(&mut self, given: &[Option<ValueRef<'_>>], scope: &ParseScope) -> Result<()> {
         if let Some(output) = given[0] {
             self.input = Expression::parse(output, scope)?;

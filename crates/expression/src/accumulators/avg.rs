@@ -10,7 +10,7 @@ use bunko_errors::Result;
 pub(super) const KIND: Kind =
     Kind { name: "$avg", strings: Strings::AsBytes, form: Form::Expression, make: |_| make() };
 
-/// Makes the accumulator of groups.
+/// Makes the accumulator of `$group`, which adds longs exactly.
 pub(crate) fn make() -> Box<dyn Accumulator> {
     Box::<Mean>::default()
 }
@@ -26,7 +26,7 @@ struct Mean {
     longs: Longs,
 }
 
-/// Adding 64-bit integers.
+/// How 64-bit integers are added: as they are, or rounded to doubles.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Longs {
     #[default]

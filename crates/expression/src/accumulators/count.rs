@@ -7,7 +7,6 @@ use bunko_errors::Result;
 
 pub(super) const KIND: Kind = Kind { name: "$count", strings: Strings::AsBytes, form: Form::Empty, make: |_| make() };
 
-/// Makes the accumulator.
 pub(crate) fn make() -> Box<dyn Accumulator> {
     Box::<Count>::default()
 }

@@ -12,7 +12,7 @@ pub(super) const ACCUMULATOR: Kind = Kind { name: "$accumulator", strings: Strin
 pub(super) const REDUCE: Kind =
     Kind { name: "$_internalJsReduce", strings: Strings::AsBytes, form: Form::Reduce, make };
 
-/// Maximum number of bytes of values that a group keeps before they are reduced.
+/// Maximum size of the values that a group keeps before it reduces them, in bytes.
 const VALUES_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 fn required<T>(field: Option<T>, name: &str, code: i32) -> Result<T> {
@@ -88,7 +88,7 @@ impl Custom {
         Ok((Self::Reduction(reduce), Expression::parse(data, scope)?))
     }
 
-    /// The initial state of a new group.
+    /// The state of a new group: the result of `init`, or null for a reduction.
     pub(super) fn initial(&self, group: &EvaluationContext<'_>) -> Result<Value> {
         let Self::States { init, init_arguments, .. } = self else { return Ok(Value::Null) };
         let arguments = init_arguments.evaluate(group)?;

@@ -6,7 +6,7 @@ use bunko_bson::{StringOrder, Value};
 use bunko_errors::Result;
 use std::cmp::Ordering;
 
-/// Keeps the value that compares `wanted` to all others; null and missing are ignored.
+/// Keeps the least value (`wanted` is `Less`) or the greatest (`Greater`); null and missing are ignored.
 pub(super) struct Extreme {
     wanted: Ordering,
     kept: Option<Value>,

@@ -21,7 +21,7 @@ pub trait Accumulator: Send {
         self.add(value)
     }
 
-    /// Takes back the oldest value that it still holds.
+    /// Takes back `value`, the oldest value that the accumulator still holds.
     fn remove(&mut self, _value: ValueRef<'_>) -> Removal {
         Removal::Impossible
     }
@@ -29,7 +29,7 @@ pub trait Accumulator: Send {
     /// The result for all values added so far.
     fn value(&self) -> Value;
 
-    /// The group's final value; ends the accumulator.
+    /// Ends the accumulator, and returns the group's final value.
     fn finish(self: Box<Self>) -> Value {
         self.value()
     }
@@ -44,7 +44,7 @@ pub trait Accumulator: Send {
         Ok(self.finish())
     }
 
-    /// Memory that it holds now, in bytes.
+    /// Memory that the accumulator holds now, in bytes.
     fn memory_bytes(&self) -> usize;
 }
 
@@ -59,12 +59,12 @@ pub enum Removal {
 
 /// One entry of the table.
 pub(super) struct Kind {
-    /// With its `$`.
+    /// The accumulator's name, with its `$`.
     pub name: &'static str,
-    /// Whether it compares strings and so uses [`Accumulator::collate`].
+    /// Whether the accumulator compares strings and so uses [`Accumulator::collate`].
     pub strings: Strings,
     pub form: Form,
-    /// Makes one for a new group.
+    /// Makes an accumulator for a new group.
     pub make: fn(&Settings) -> Box<dyn Accumulator>,
 }
 

@@ -7,7 +7,6 @@ use std::cmp::Ordering;
 pub(super) const KIND: Kind =
     Kind { name: "$max", strings: Strings::Collated, form: Form::Expression, make: |_| make() };
 
-/// Makes the accumulator.
 pub(crate) fn make() -> Box<dyn Accumulator> {
     Box::new(Extreme::new(Ordering::Greater))
 }

@@ -17,7 +17,6 @@ pub(super) const KIND: Kind = Kind {
 /// Up to this many bytes, repeated names are removed only at the end.
 const UNTIDY_BYTES: usize = 4096;
 
-/// Makes the accumulator.
 pub(crate) fn make(engine: Engine) -> Box<dyn Accumulator> {
     Box::new(Merged { engine, ..Merged::default() })
 }

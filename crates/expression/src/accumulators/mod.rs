@@ -68,7 +68,7 @@ static KINDS: &[Kind] = &[
     top_bottom::TOP_N,
 ];
 
-/// The name of each accumulator, and its entry's declaration about collations.
+/// The name of each accumulator, and whether its entry says that it compares strings in the collation's order.
 #[cfg(test)]
 pub(crate) fn uses_of_collation() -> impl Iterator<Item = (&'static str, Strings)> {
     KINDS.iter().map(|kind| (kind.name, kind.strings))
@@ -98,7 +98,8 @@ pub struct AccumulatorExpression {
 pub struct FirstInOrder {
     /// The order.
     pub order: SortPattern,
-    /// Whether documents with null at the only path of the order decide nothing but that there is a group.
+    /// Whether a document without a value, or with null, adds nothing to the result: it only shows that the group
+    /// exists.
     pub needs_value: bool,
 }
 
@@ -124,7 +125,7 @@ impl AccumulatorExpression {
         Self::parse_with(field, Arrays::Refused, scope)
     }
 
-    /// Whether there is an accumulator of that name.
+    /// Whether the table has an accumulator `name`.
     pub fn exists(name: &str) -> bool {
         KINDS.iter().any(|kind| kind.name == name)
     }
@@ -163,8 +164,7 @@ impl AccumulatorExpression {
         kind.parse(call.value, scope)
     }
 
-    /// Makes an accumulator for a new group. The document of `group` is the group's `_id`, the only document that `n`
-    /// may read.
+    /// Makes an accumulator for a new group. `n` is evaluated on `group`, whose document is the group's `_id`.
     /// # Errors
     /// If `n` is not a count: 7548606 in the slot-based engine; 5787902, 5787903 or 5787908 in the classic one.
     pub fn make(&self, group: &EvaluationContext<'_>) -> Result<Box<dyn Accumulator>> {
@@ -191,18 +191,18 @@ impl AccumulatorExpression {
         Ok(accumulator)
     }
 
-    /// With its `$`.
+    /// The accumulator's name, with its `$`.
     pub fn name(&self) -> &'static str {
         self.kind.name
     }
 
-    /// The dotted path of the field that it is fed, if its expression is a field.
+    /// The dotted path of the accumulator's input, if the input is just the value of a field.
     pub fn fed_field(&self) -> Option<String> {
         self.input.as_field()
     }
 
-    /// The order in which the first documents of a group, as many as [`Self::kept`], decide the result; `None` if others
-    /// may matter. Of documents with equal keys any may decide.
+    /// The order in which the first documents of a group decide the result: as many as [`Self::kept`]. `None` if other
+    /// documents may matter. Among documents with equal keys, any may decide.
     pub fn needs_first_in_order(&self) -> Option<FirstInOrder> {
         let by_value = |sign: i32| {
             let path = self.fed_field()?;
@@ -218,7 +218,8 @@ impl AccumulatorExpression {
         }
     }
 
-    /// The number of values that it keeps: `n` where it has one, else 1. `None` if `n` is no constant, or no count.
+    /// The number of values that the accumulator keeps: `n` if it has one, else 1. `None` if `n` is not constant, or is
+    /// no valid count.
     pub fn kept(&self) -> Option<usize> {
         if self.count.is_absent() {
             return Some(1);
@@ -227,18 +228,18 @@ impl AccumulatorExpression {
         usize::try_from(count).ok().filter(|count| *count > 0)
     }
 
-    /// Whether it is fed by its expression alone and does not need the document itself.
+    /// Whether the accumulator needs only the value of its expression, and not the whole document.
     pub fn reads_paths_only(&self) -> bool {
         self.order.is_none()
     }
 
-    /// Whether a [`Total`] is its only state for a group, so that it needs no [`Accumulator`].
+    /// Whether a [`Total`] is the accumulator's only state for a group, so that no [`Accumulator`] has to be made.
     #[inline]
     pub fn keeps_total(&self) -> bool {
         self.asked.is_some()
     }
 
-    /// Whether it adds the same value for every document.
+    /// Whether the accumulator adds the same constant for every document, as `{$sum: 1}` does.
     pub fn counts_documents(&self) -> bool {
         matches!(self.asked, Some(Statistic::Sum)) && self.input.is_constant()
     }
@@ -263,7 +264,7 @@ impl AccumulatorExpression {
         }
     }
 
-    /// The expression that feeds it.
+    /// The expression whose values the accumulator takes.
     pub fn input_mut(&mut self) -> &mut Expression {
         &mut self.input
     }
@@ -294,7 +295,7 @@ impl AccumulatorExpression {
         Ok(accumulator.remove(value.comparable()))
     }
 
-    /// Adds the fields that its expressions read.
+    /// Adds the fields that the accumulator's expressions read.
     pub fn add_dependencies(&self, dependencies: &mut Dependencies) {
         self.input.add_dependencies(dependencies);
         if let Some(order) = &self.order {
@@ -317,7 +318,7 @@ fn array_input<'v>(accumulator: &str, value: &'v Evaluated<'_>) -> Result<Option
     }
 }
 
-/// An accumulator that keeps at most `count` values.
+/// Makes an accumulator that keeps at most `count` values.
 pub(crate) fn several(count: usize, which: Which) -> Box<dyn Accumulator> {
     Box::new(several::KeptValues::new(count, which))
 }

@@ -1,4 +1,4 @@
-//! `$percentile` and `$median`: of the group's numbers.
+//! `$percentile` and `$median` of a group's numbers.
 
 use super::{Accumulator, Form, Kind, Strings};
 use crate::Evaluated;

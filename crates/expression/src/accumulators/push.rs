@@ -8,7 +8,6 @@ use bunko_errors::Result;
 pub(super) const KIND: Kind =
     Kind { name: "$push", strings: Strings::AsBytes, form: Form::Expression, make: |_| make() };
 
-/// Makes the accumulator.
 pub(crate) fn make() -> Box<dyn Accumulator> {
     Box::<Push>::default()
 }

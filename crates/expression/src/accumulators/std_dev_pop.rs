@@ -1,4 +1,4 @@
-//! `$stdDevPop`: the standard deviation of a population; null for fewer than 1 number.
+//! `$stdDevPop`: the standard deviation of a population; null without numbers.
 
 use super::deviation::Deviation;
 use super::{Accumulator, Form, Kind, Strings};
@@ -6,7 +6,6 @@ use super::{Accumulator, Form, Kind, Strings};
 pub(super) const KIND: Kind =
     Kind { name: "$stdDevPop", strings: Strings::AsBytes, form: Form::Expression, make: |_| make() };
 
-/// Makes the accumulator.
 pub(crate) fn make() -> Box<dyn Accumulator> {
     Box::new(Deviation::new(0))
 }

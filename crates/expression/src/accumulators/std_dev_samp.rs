@@ -6,7 +6,6 @@ use super::{Accumulator, Form, Kind, Strings};
 pub(super) const KIND: Kind =
     Kind { name: "$stdDevSamp", strings: Strings::AsBytes, form: Form::Expression, make: |_| make() };
 
-/// Makes the accumulator.
 pub(crate) fn make() -> Box<dyn Accumulator> {
     Box::new(Deviation::new(1))
 }

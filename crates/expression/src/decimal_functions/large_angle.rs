@@ -12,7 +12,7 @@ const DIGITS_AHEAD: usize = 2;
 /// The factor costs 34 digits, the result has 34, and the rest are for angles close to a whole number of quarters.
 const DIGITS_BEHIND: usize = 140;
 
-/// Room for the product of a 34-digit number and these digits.
+/// Room for the product of a 34-digit number and the 142 digits of 2/pi that are used.
 type Wide = Decimal<60>;
 const WIDE_DIGITS: usize = 180;
 

@@ -1,4 +1,4 @@
-//! `$and`: whether all are true; the rest after a false one is not evaluated.
+//! `$and`: whether all arguments are true; arguments after a false one are not evaluated.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 

@@ -14,7 +14,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     Ok(holds_element(call, context, 17041, true)?.into())
 }
 
-/// Whether the array holds an element with this truth; `not_an_array` is the code for another argument.
+/// Whether some element's truth is `truth`. `not_an_array` is the error code for an argument that is no array.
 pub(super) fn holds_element<'a>(
     call: &'a Call,
     context: &EvaluationContext<'a>,

@@ -1,4 +1,4 @@
-//! `$avg`: the mean of arguments or of an array.
+//! `$avg`: the mean of several arguments, or of the elements of one array.
 
 use super::accumulate;
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};

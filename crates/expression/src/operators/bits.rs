@@ -29,7 +29,7 @@ pub(super) const BIT_NOT: Operator = Operator {
     evaluate: bit_not,
 };
 
-/// An int where all operands are, else a long; null at the first operand that is null.
+/// Combines all operands: the result is an int if all operands are, else a long, and null if an operand is null.
 fn fold<'a>(
     call: &'a Call,
     context: &EvaluationContext<'a>,
@@ -64,7 +64,7 @@ fn bit_not<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalua
     }
 }
 
-/// The number, and the integer that it is, if it is stored as one.
+/// The number, also as an `i64`; `None` unless its type is an int or a long.
 fn with_integer(number: Number) -> Option<(Number, i64)> {
     number.as_integer().map(|integer| (number, integer))
 }

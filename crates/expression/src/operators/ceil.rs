@@ -1,4 +1,4 @@
-//! `$ceil`: the smallest integer not below.
+//! `$ceil`: the smallest integer that is not below a number.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::decimal;

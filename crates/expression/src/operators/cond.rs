@@ -1,4 +1,4 @@
-//! `$cond`: the second or the third, as the first is true or not.
+//! `$cond`: the second argument if the first is true, else the third.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings, positional};
 use crate::{Expression, ParseScope};
@@ -21,7 +21,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     chosen(call, context)?.evaluate(context)
 }
 
-/// The argument whose value it is.
+/// Evaluates the condition, and returns the argument that it selects.
 pub(super) fn chosen<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<&'a Expression> {
     Ok(&call.arguments[if call.argument(0, context)?.is_true() { 1 } else { 2 }])
 }

@@ -23,7 +23,7 @@ const PARAMETERS: Parameters = Parameters {
     ],
 };
 
-/// MongoDB's message has this misspelling.
+/// The misspelling is MongoDB's.
 const NO_FORMAT: Refusal = (4_341_115, "Format must be speficied when converting {}");
 
 pub(super) const OPERATOR: Operator =
@@ -117,7 +117,7 @@ fn read_format(format: &Evaluated<'_>) -> Result<Option<Format>> {
     }
 }
 
-/// The subtype of binary data in `to`; generic without one.
+/// Reads the subtype of binary data from `to`; generic if `to` names none.
 fn read_subtype(target: &Evaluated<'_>) -> Result<u8> {
     let document = target.get().and_then(ValueRef::as_document);
     let Some(subtype) = document.and_then(|document| document.get("subtype")) else {

@@ -1,4 +1,4 @@
-//! `$dateAdd`: a date some units later.
+//! `$dateAdd`: a date, moved later by an amount of a unit.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings};
 use crate::date_part;

@@ -1,4 +1,4 @@
-//! `$dateDiff`: how often a unit of a clock begins between two dates.
+//! `$dateDiff`: how many units (hours, days, years, ...) begin between two dates, as a clock of the zone shows them.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings};
 use crate::calendar::{Civil, MS_PER_DAY};
@@ -43,7 +43,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     i64::try_from(count).map(Evaluated::from).map_err(|_| call.failure(5_166_308, " overflowed"))
 }
 
-/// How many units have begun since some fixed moment; wide enough for all differences.
+/// How many units have begun since a fixed moment. 128 bits hold the difference of any two dates.
 fn begun(unit: Unit, zone: &Zone, first_day: i64, utc_ms: i64) -> i128 {
     let local_ms = || i128::from(utc_ms) + i128::from(zone.offset_ms(utc_ms));
     let local_days = || local_ms().div_euclid(i128::from(MS_PER_DAY));

@@ -60,8 +60,8 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     }
 }
 
-/// Reads the text as a clock of the zone shows it, nothing where zone or format are null; a text with a zone of its own
-/// may have no other.
+/// Reads the text as local time of `zone`, in milliseconds since 1970; `None` if zone or format is null. A text that
+/// names a zone itself is an error unless `zone` is UTC.
 fn parse(text: &str, format: Option<&Evaluated<'_>>, zone: Option<&Zone>) -> std::result::Result<Option<i64>, String> {
     let Some(given) = zone else { return Ok(None) };
     let moment = match format.map(Evaluated::get) {

@@ -1,4 +1,4 @@
-//! `$dateSubtract`: a date some units earlier.
+//! `$dateSubtract`: a date, moved earlier by an amount of a unit.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings};
 use crate::date_part;

@@ -73,7 +73,7 @@ fn formatted(format: &str, civil: Civil, offset_minutes: i64, context: &Evaluati
     Ok(text)
 }
 
-/// The text for one specifier.
+/// Returns the text for one specifier.
 fn field(specifier: char, civil: Civil, offset_minutes: i64) -> Result<String> {
     let month = calendar::MONTHS[(civil.month - 1) as usize];
     Ok(match specifier {

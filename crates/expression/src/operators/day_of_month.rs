@@ -1,4 +1,4 @@
-//! `$dayOfMonth`: the day of the month of a date.
+//! `$dayOfMonth`: the day of the month of a date, 1 to 31.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::date_part;

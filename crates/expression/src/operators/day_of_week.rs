@@ -1,4 +1,4 @@
-//! `$dayOfWeek`: the day of the week, 1 for Sunday of a date.
+//! `$dayOfWeek`: the day of the week of a date, 1 for Sunday.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::date_part;

@@ -1,4 +1,4 @@
-//! `$first`: the first element.
+//! `$first`: the first element of an array.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::array::element_at;

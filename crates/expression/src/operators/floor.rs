@@ -1,4 +1,4 @@
-//! `$floor`: the largest integer not above.
+//! `$floor`: the largest integer that is not above a number.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::decimal;

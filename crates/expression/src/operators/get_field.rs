@@ -32,7 +32,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     })
 }
 
-/// `{field, input}`, or the field alone, read from the current document.
+/// Reads `{field, input}`, or only a field: `input` is then the current document.
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
     let current = || Expression::parse(ValueRef::String("$$CURRENT"), scope);
     let named = value

@@ -8,7 +8,7 @@ use bunko_bson::{StringOrder, ValueRef};
 pub(super) const OPERATOR: Operator =
     Operator { name: "$in", strings: Strings::Collated, form: Form::Positional(Arity::Exactly(2)), evaluate };
 
-/// `$in` with strings by their bytes.
+/// `$in` that compares strings by their bytes, whatever the collation is.
 static BY_BYTES: Operator = Operator {
     name: "$in",
     strings: Strings::AsBytes,

@@ -1,4 +1,4 @@
-//! `$isArray`: whether it is an array.
+//! `$isArray`: whether a value is an array.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use bunko_bson::ValueRef;

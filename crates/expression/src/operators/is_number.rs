@@ -1,4 +1,4 @@
-//! `$isNumber`: whether it is an int, a long, a double or a decimal.
+//! `$isNumber`: whether a value is an int, a long, a double or a decimal.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use bunko_bson::ValueRef;

@@ -1,4 +1,4 @@
-//! `$isoDayOfWeek`: the day of the week, 1 for Monday of a date.
+//! `$isoDayOfWeek`: the day of the week of a date, 1 for Monday.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::date_part;

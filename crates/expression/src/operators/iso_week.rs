@@ -1,4 +1,4 @@
-//! `$isoWeek`: the week by ISO 8601 of a date.
+//! `$isoWeek`: the ISO 8601 week of a date.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::date_part;

@@ -1,4 +1,4 @@
-//! `$isoWeekYear`: the year by ISO 8601 weeks of a date.
+//! `$isoWeekYear`: the year to which the ISO 8601 week of a date belongs.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::date_part;

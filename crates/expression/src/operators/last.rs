@@ -1,4 +1,4 @@
-//! `$last`: the last element.
+//! `$last`: the last element of an array.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::array::element_at;

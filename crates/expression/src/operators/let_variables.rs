@@ -29,7 +29,8 @@ fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -
     let given = PARAMETERS.read(value)?;
     let variables = match given[0] {
         Some(ValueRef::Document(variables)) => variables,
-        // The names of its elements are their positions, which cannot be variables' names; an empty one has none.
+        // An array is read as a document: its positions are refused as names of variables, and an empty array defines
+        // none.
         Some(ValueRef::Array(variables)) => variables.as_document(),
         _ => return Err(refuse((10065, "invalid parameter: expected an object (vars)"), "")),
     };

@@ -1,4 +1,4 @@
-//! `$map`: an expression's value for each element.
+//! `$map`: an array of an expression's values, one for each element.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings, refuse};
 use crate::array::element_name;

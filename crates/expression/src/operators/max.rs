@@ -1,4 +1,4 @@
-//! `$max`: the greatest of arguments or of an array.
+//! `$max`: the greatest of several arguments, or of the elements of one array.
 
 use super::accumulate;
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};

@@ -1,4 +1,4 @@
-//! `$mergeObjects`: the fields of documents, a later one's value for a name winning.
+//! `$mergeObjects`: the fields of documents; the last value of a name wins.
 
 use super::accumulate;
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};

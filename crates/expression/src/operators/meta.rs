@@ -8,7 +8,7 @@ use bunko_bson::{Value, ValueRef};
 pub(super) const OPERATOR: Operator =
     Operator { name: "$meta", strings: Strings::AsBytes, form: Form::Special(parse), evaluate };
 
-/// The argument is the name under which the value is kept.
+/// Parses `$meta` into a call whose argument is the name under which the metadata is kept.
 fn parse(operator: &'static Operator, value: ValueRef<'_>, scope: &ParseScope) -> Result<Call> {
     let name = meta::parse(value, scope)?;
     Ok(Call::new(operator, vec![Expression::literal(Value::String(name.into()))]))

@@ -1,4 +1,4 @@
-//! `$min`: the least of arguments or of an array.
+//! `$min`: the least of several arguments, or of the elements of one array.
 
 use super::accumulate;
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};

@@ -302,18 +302,18 @@ static OPERATORS: &[Operator] = &[
     zip::OPERATOR,
 ];
 
-/// The name of each operator, and how its entry says that it uses collations.
+/// The name of each operator, and whether its entry says that it compares strings in the collation's order.
 #[cfg(test)]
 pub(crate) fn uses_of_collation() -> impl Iterator<Item = (&'static str, Strings)> {
     OPERATORS.iter().map(|operator| (operator.name, operator.strings))
 }
 
-/// Whether there is an operator of that name.
+/// Whether the table has an operator `name`.
 pub(crate) fn exists(name: &str) -> bool {
     OPERATORS.iter().any(|operator| operator.name == name)
 }
 
-/// The refusal of an operator that MongoDB has, and we have not.
+/// The failure for an operator that MongoDB has and Bunko has not; `None` for any other name.
 pub(crate) fn missing(name: &str) -> Option<Failure> {
     (known::is_known(name) && !exists(name)).then(|| Failure::not_supported_yet(name))
 }
@@ -335,7 +335,7 @@ pub(crate) fn parse(name: &str, value: ValueRef<'_>, scope: &ParseScope) -> Resu
     folding::folded(Call::parse(operator, value, scope)?, scope)
 }
 
-/// The order of the two arguments.
+/// Compares the two arguments of a call.
 #[inline]
 fn compared<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Ordering> {
     let (left, right) = (call.argument(0, context)?, call.argument(1, context)?);

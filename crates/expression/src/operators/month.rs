@@ -1,4 +1,4 @@
-//! `$month`: the month, 1 to 12 of a date.
+//! `$month`: the month of a date, 1 to 12.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::date_part;

@@ -1,4 +1,4 @@
-//! `$not`: whether it is not true.
+//! `$not`: whether its argument is not true.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 

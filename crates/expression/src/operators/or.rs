@@ -1,4 +1,4 @@
-//! `$or`: whether one is true; the rest after it is not evaluated.
+//! `$or`: whether an argument is true; arguments after it are not evaluated.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 

@@ -1,4 +1,4 @@
-//! `$percentile` and `$median` of numbers: the elements of an array, or the values of several expressions.
+//! `$percentile` and `$median` of numbers: of the elements of an array, or of the values of several expressions.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::call::Prepared;

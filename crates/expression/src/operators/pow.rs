@@ -32,7 +32,7 @@ fn evaluate<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evalu
     Ok(base.to_f64().powf(exponent.to_f64()).into())
 }
 
-/// The power, if it is an integer of 64 bits.
+/// Computes the power; `None` unless it is an integer that fits 64 bits.
 fn integer_power(base: i64, exponent: i64) -> Option<i64> {
     match (base, exponent) {
         (0, 1..) => Some(0),

@@ -61,7 +61,7 @@ fn only_adds(body: &Expression, value_slot: u32) -> bool {
     }
 }
 
-/// The value for a body that [`only_adds`]: `$$value` is never copied.
+/// Evaluates `$reduce` for a body that [`only_adds`], without copying `$$value` for each element.
 fn gathered<'a>(call: &'a Call, array: ArrayRef<'_>, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let mut value = Gathered::Value(call.argument(1, context)?);
     for element in array.iter() {
@@ -150,7 +150,7 @@ fn text_behind<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Op
     Ok(Some(Addition::Text(text)))
 }
 
-/// The value with an addition appended. A value that is already owned grows in place.
+/// Appends an addition to the value. A value that is already owned grows in place.
 fn extended<'v>(value: Evaluated<'v>, addition: Addition, context: &EvaluationContext<'_>) -> Result<Evaluated<'v>> {
     match (made::owned(value, context)?, addition) {
         (Evaluated::Owned(Value::Array(array)), Addition::Elements(elements)) => {

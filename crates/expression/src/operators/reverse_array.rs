@@ -1,4 +1,4 @@
-//! `$reverseArray`: the elements from last to first.
+//! `$reverseArray`: the elements of an array from last to first.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings, refuse};
 use crate::array::elements;

@@ -1,4 +1,4 @@
-//! `$setDifference`: the distinct elements of the first array that the second lacks, as they come.
+//! `$setDifference`: the distinct elements of the first array that the second lacks, in the order of the first.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, Strings, refuse};
 use crate::array::{contains, distinct, elements};

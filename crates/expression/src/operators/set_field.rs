@@ -64,7 +64,8 @@ fn not_constant(call: &Call) -> Failure {
     call.failure(4_161_106, " requires 'field' to evaluate to a constant, but got a non-constant argument")
 }
 
-/// The input with the field replaced, appended or removed; the arguments are the field, perhaps the value, and the input.
+/// The input with the field replaced or appended, or removed if the value is missing. The arguments are the field, the
+/// value (only `$setField` has it), and the input.
 pub(super) fn with_field<'a>(call: &'a Call, context: &EvaluationContext<'a>) -> Result<Evaluated<'a>> {
     let last = call.arguments.len() - 1;
     let (name, input) = (call.argument(0, context)?, call.argument(last, context)?);

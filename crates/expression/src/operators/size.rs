@@ -1,4 +1,4 @@
-//! `$size`: the number of elements.
+//! `$size`: the number of elements of an array.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings, refuse};
 use crate::array::steps;

@@ -1,4 +1,4 @@
-//! `$slice`: a run of elements.
+//! `$slice`: adjacent elements of an array.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Refusal, Result, Strings, refuse};
 use crate::array::steps;

@@ -1,4 +1,4 @@
-//! `$sqrt`: the square root.
+//! `$sqrt`: the square root of a number.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::decimal;

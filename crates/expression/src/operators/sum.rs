@@ -1,4 +1,4 @@
-//! `$sum`: the sum of arguments or of an array, other types ignored.
+//! `$sum`: the sum of several arguments, or of the elements of one array; values that are no numbers are ignored.
 
 use super::accumulate;
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};

@@ -129,7 +129,7 @@ fn evaluate_scaled<'a>(
 }
 
 impl Domain {
-    /// The domain's interval, if the number is outside.
+    /// Returns the domain's interval, for the error message, if the number is outside; else `None`.
     fn outside(self, number: Number) -> Option<&'static str> {
         let value = Value::from(number);
         let beyond = |bound: ValueRef<'_>, side: Ordering| order::compare(value.as_ref(), bound) == side;
@@ -146,7 +146,7 @@ impl Domain {
     }
 }
 
-/// The decimal is not converted to a double: a large one would become infinite.
+/// Whether a number is infinite. A decimal is not converted to a double, which would make a large decimal infinite.
 fn is_infinite(number: Number) -> bool {
     match number {
         Number::Decimal(decimal) => decimal.is_infinite(),

@@ -1,4 +1,4 @@
-//! `$trunc`: cuts a number off after a number of decimal places.
+//! `$trunc`: drops the digits of a number after a given decimal place.
 
 use super::{Arity, Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::rounding;

@@ -1,4 +1,4 @@
-//! `$week`: the week of the year, from the first Sunday of a date.
+//! `$week`: the week of the year of a date: 0 before the year's first Sunday, on which week 1 begins.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Result, Strings};
 use crate::date_part;

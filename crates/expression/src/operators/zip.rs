@@ -1,4 +1,4 @@
-//! `$zip`: arrays of the elements at equal positions.
+//! `$zip`: for each position, an array of the elements that the given arrays have there.
 
 use super::{Call, Evaluated, EvaluationContext, Form, Operator, Parameters, Result, Strings, refuse};
 use crate::array::elements;

@@ -48,7 +48,7 @@ impl ArrayOperator {
         Ok(Self::Slice { skip: Some(skip), limit })
     }
 
-    /// The array for the result; `None` to leave the field out.
+    /// Applies the operator to an array; `None` leaves the field out of the result.
     pub(super) fn apply(
         &self,
         array: ArrayRef<'_>,
@@ -78,7 +78,7 @@ impl ArrayOperator {
 /// The code for a limit that selects nothing.
 pub(super) const SLICE_LIMIT: ErrorCode = ErrorCode(31259);
 
-/// A number truncated and clamped to 32 bits; 0 for `NaN`.
+/// Reads a number, truncated and clamped to 32 bits; 0 for `NaN`, `None` for a value that is no number.
 fn count(value: ValueRef<'_>) -> Option<i64> {
     let double = number::as_f64(value)?;
     // The cast clamps a double to the range of 64 bits, and turns `NaN` into 0.

@@ -30,7 +30,7 @@ pub type ElementCompiler = dyn Fn(DocumentRef<'_>) -> Result<Arc<dyn ElementPred
 
 /// A condition on an array element.
 pub trait ElementPredicate: Send + Sync {
-    /// Whether the element satisfies it.
+    /// Whether the element satisfies the condition.
     fn matches(&self, element: ValueRef<'_>) -> bool;
 }
 
@@ -113,9 +113,9 @@ impl Projection {
         self.root.computes
     }
 
-    /// Whether it fails for no document, whatever is in it. Fields are only kept or left out, or top-level fields get the
-    /// value of a path or a constant: these are nowhere deeper than they were. The limit on a document's bytes between
-    /// stages protects memory, and is no matter of a document that is not made.
+    /// Whether the projection fails for no document, whatever is in it: it only keeps or drops fields, or sets
+    /// top-level fields to the value of a path or a constant, which makes no value deeper. The limit on a document's
+    /// bytes between stages is left aside: it protects memory, and a dropped stage makes no document.
     pub fn cannot_fail(&self) -> bool {
         self.positional.is_none()
             && self.root.children.iter().all(|(_, child)| match child {

@@ -38,7 +38,7 @@ impl PathChanges {
         Self { named: Vec::new(), others: OtherFields::Kept }
     }
 
-    /// These top-level fields get any value, and all others stay.
+    /// The fields `names` at the top level get any value, and all others stay.
     pub fn computing<'n>(names: impl IntoIterator<Item = &'n str>) -> Self {
         let named = names.into_iter().map(|name| (name.to_owned(), PathChange::Computed)).collect();
         Self { named, others: OtherFields::Kept }
@@ -46,7 +46,7 @@ impl PathChanges {
 }
 
 impl Projection {
-    /// How it treats paths.
+    /// Returns how the projection treats each path of a document.
     pub fn path_changes(&self) -> PathChanges {
         let others = match self.mode {
             Mode::Inclusion => OtherFields::Dropped,

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// One entry of the table.
 struct Kind {
-    /// With its `$`.
+    /// The stage's name, with its `$`.
     name: &'static str,
     parse: fn(&'static str, ValueRef<'_>, &ParseScope) -> Result<Change>,
 }
@@ -49,7 +49,7 @@ impl Reshaping {
         Some(change.map(|change| Self { name: kind.name, change }))
     }
 
-    /// With its `$`.
+    /// The stage's name, with its `$`.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -89,7 +89,7 @@ impl Reshaping {
         }
     }
 
-    /// Adds the fields that it reads if the result contains nothing else of the document; all fields otherwise.
+    /// Adds the fields that the stage reads if the result contains nothing else of the document; all fields otherwise.
     pub fn add_dependencies(&self, dependencies: &mut Dependencies) {
         match &self.change {
             Change::Fields(projection) if projection.is_inclusion() => projection.add_dependencies(dependencies),
@@ -98,7 +98,7 @@ impl Reshaping {
         }
     }
 
-    /// How it treats paths; `None` if that is not known before it runs.
+    /// How the stage treats paths; `None` if that is not known before it runs.
     pub fn path_changes(&self) -> Option<PathChanges> {
         match &self.change {
             Change::Fields(projection) => Some(projection.path_changes()),
@@ -114,7 +114,7 @@ impl Reshaping {
         }
     }
 
-    /// Whether it fails for no document. False if that is not known.
+    /// Whether the stage is known to fail for no document.
     pub fn cannot_fail(&self) -> bool {
         match &self.change {
             Change::Fields(projection) => projection.cannot_fail(),

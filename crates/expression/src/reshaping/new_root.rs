@@ -5,7 +5,7 @@ use crate::{Dependencies, Evaluated, EvaluationContext, Expression, ParseScope, 
 use bunko_bson::{DocumentBuf, DocumentRef, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
 
-/// The expression.
+/// The expression that yields the new document.
 pub(super) struct NewRoot(Expression);
 
 pub(super) fn parse(_: &'static str, value: ValueRef<'_>, scope: &ParseScope) -> Result<Change> {

@@ -28,7 +28,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// The code of an error in this engine.
+    /// Returns the code that this engine uses for an error.
     pub(crate) fn code(self, classic: i32, slot_based: i32) -> ErrorCode {
         ErrorCode(if self == Self::SlotBased { slot_based } else { classic })
     }

@@ -1,4 +1,4 @@
-//! Whatever an expression does over large values asks soon whether the operation has to stop.
+//! Expressions over large values check often whether the operation has to stop.
 
 use bunko_bson::{ArrayBuf, DocumentBuf, ValueRef};
 use bunko_errors::{ErrorCode, Failure};
@@ -47,7 +47,7 @@ fn large() -> DocumentBuf {
         .with("binary", ValueRef::Binary { subtype: 0, bytes: &vec![7; 100_000] })
 }
 
-/// Expressions that take a while with these fields.
+/// Expressions that take long on the fields of [`large`].
 const LONG: &[&str] = &[
     "{$allElementsTrue: ['$pairs']}",
     "{$anyElementTrue: ['$zeros']}",

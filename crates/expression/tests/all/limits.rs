@@ -164,7 +164,7 @@ fn projections_of_many_fields_take_linear_time() {
     assert!(began.elapsed() < LINEAR, "{:?}", began.elapsed());
 }
 
-/// Feeds an accumulator with `value` of each number.
+/// Feeds an accumulator with `value(0)`, `value(1)` and so on, `count` documents; returns its result or the error code.
 fn accumulated(accumulator: &str, count: i32, value: impl Fn(i32) -> DocumentBuf) -> Result<String, i32> {
     let source = shell::parse_document(&format!("{{field: {accumulator}}}")).expect("an accumulator");
     let (variables, operation) = (Variables::new(), OperationContext::unlimited());

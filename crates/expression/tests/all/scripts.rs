@@ -26,7 +26,7 @@ fn failure(failure: &Failure) -> String {
     format!("error {} {}", failure.code().0, failure.message())
 }
 
-/// First line a document, second an expression.
+/// Evaluates an expression: `input` has a document on the first line, the expression on the second.
 fn eval(input: &str) -> Result<String, Failure> {
     let (first, second) = input.split_once('\n').expect("a document and an expression");
     let (document, source, variables) = (document(first), value(second), Variables::new());
@@ -37,7 +37,7 @@ fn eval(input: &str) -> Result<String, Failure> {
     Ok(expression.evaluate(&context)?.get().map_or("missing".to_owned(), shell::print))
 }
 
-/// First line an accumulator, the others the group's documents.
+/// Runs an accumulator: `input` has it on the first line, the group's documents on the others.
 fn accumulate(input: &str) -> Result<String, Failure> {
     let mut lines = input.lines();
     let (source, variables) = (value(lines.next().expect("an accumulator")), Variables::new());
@@ -73,7 +73,7 @@ impl ElementPredicate for Holds {
     }
 }
 
-/// First line a document, second a projection.
+/// Applies a projection: `input` has a document on the first line, the projection on the second.
 fn project(directive: &str, input: &str) -> Result<String, Failure> {
     let (first, second) = input.split_once('\n').expect("a document and a projection");
     let (source, document, variables) = (document(second), document(first), Variables::new());
@@ -97,7 +97,7 @@ fn project(directive: &str, input: &str) -> Result<String, Failure> {
     Ok(shell::print(ValueRef::Document(projected)))
 }
 
-/// First line a pattern, the others documents, which are printed in order.
+/// Sorts documents: `input` has the sort pattern on the first line, the documents on the others.
 fn sort(input: &str) -> Result<String, Failure> {
     let mut lines = input.lines();
     let pattern = SortPattern::parse(document(lines.next().expect("a pattern")).as_ref())?;

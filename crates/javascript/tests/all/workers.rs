@@ -1,5 +1,5 @@
-//! Scripts in processes that can be killed: what ends them, what they may hold, and what becomes of an operation whose
-//! process ends.
+//! Scripts in processes that can be killed: the reasons for which a worker is ended, the memory that it may hold, and
+//! the failure of an operation whose worker ends.
 
 use bunko_bson::{DocumentBuf, Value, ValueRef};
 use bunko_errors::{ErrorCode, Failure};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-/// Workers that this program becomes again, with one test that serves instead of testing.
+/// Workers that run this test program again, with only the test [`worker`], which serves scripts instead of testing.
 static WORKERS: LazyLock<Arc<Workers>> = LazyLock::new(|| workers(4));
 
 fn workers(most: usize) -> Arc<Workers> {
@@ -22,7 +22,7 @@ fn workers(most: usize) -> Arc<Workers> {
 fn worker() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments == ["--exact", "workers::worker", "--nocapture"] {
-        // It fails at once where a person has given these arguments.
+        // If a person gives these arguments, the standard input is no socket, and this returns at once.
         work_for_server();
     }
 }
@@ -40,7 +40,7 @@ fn unlimited(workers: &Arc<Workers>) -> Arc<OperationContext> {
     operation(workers, Arc::new(Told::default()), MemoryLimits::none())
 }
 
-/// An operation that is stopped once it is told so.
+/// Stops the operation once the test sets the flag.
 #[derive(Default)]
 struct Told(AtomicBool);
 
@@ -51,7 +51,7 @@ impl Interruption for Told {
     }
 }
 
-/// An operation that is stopped after a while.
+/// Stops the operation at a given time.
 struct Until(Instant);
 
 impl Interruption for Until {

@@ -88,7 +88,7 @@ fn field(parser: &Parser<'_>, entry: Element<'_>, clauses: &mut Vec<Clause>) -> 
 fn conditions(parser: &Parser<'_>, path: &str, condition: DocumentRef<'_>, clauses: &mut Vec<Clause>) -> Result<()> {
     for element in condition {
         match (element.name, element.value) {
-            // The clause of the `$regex` beside it covers it.
+            // The clause of the `$regex` beside them covers the options.
             ("$options", _) if condition.get("$regex").is_some() => {}
             ("$regex", _) => {
                 let mut both = only(element);

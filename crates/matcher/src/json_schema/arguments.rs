@@ -110,7 +110,7 @@ pub(super) fn schemas(keywords: &Keywords<'_>, name: &str, list: ArrayRef<'_>) -
     list.iter().map(schema).collect()
 }
 
-/// The demand on elements or fields that no other keyword names.
+/// The demand on elements or fields that no other keyword covers.
 #[derive(Debug)]
 pub(super) enum Additional {
     /// `false`: none are allowed.

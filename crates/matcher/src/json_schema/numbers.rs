@@ -62,7 +62,7 @@ fn divisor(value: ValueRef<'_>) -> Result<Decimal128> {
     Ok(divisor)
 }
 
-/// A number as decimal. A double keeps its 15 reliable digits, so that 0.3 is a multiple of 0.1.
+/// Converts a number to a decimal. A double is rounded to 15 digits, so that 0.3 is a multiple of 0.1.
 fn decimal(value: ValueRef<'_>) -> Decimal128 {
     match value {
         ValueRef::Decimal128(decimal) => decimal,

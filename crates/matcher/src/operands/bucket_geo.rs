@@ -6,7 +6,7 @@ use crate::path::Path;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 use bunko_geometry::values_at;
 
-/// The field of a bucket that has its columns.
+/// The field of a bucket under which its columns are.
 const COLUMNS: &str = "data";
 
 pub(crate) fn to_document(field: &Path, geo: &Geo) -> DocumentBuf {

@@ -22,7 +22,7 @@ pub struct Geo {
 impl Geo {
     /// The condition to be within a region.
     /// # Errors
-    /// `BadValue` if it is not a region.
+    /// `BadValue` if `region` is not a region.
     pub(crate) fn within(region: DocumentRef<'_>) -> Result<Self> {
         let parsed = Region::parse(region, Question::Within).map_err(Failure::bad_value)?;
         let (question, source) = (Question::Within, region.to_owned());

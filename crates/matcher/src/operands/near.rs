@@ -15,7 +15,7 @@ pub struct NearPoint {
 }
 
 impl NearPoint {
-    /// A search near a point that comes from no filter.
+    /// Makes a search near a point that comes from no filter.
     pub fn new(near: Near) -> Self {
         Self { near: Arc::new(near), source: DocumentBuf::new() }
     }

@@ -29,7 +29,7 @@ pub struct AskedText {
 }
 
 impl TextSearch {
-    /// A search that is not bound to an index yet.
+    /// Makes a search that is not bound to an index yet.
     pub(crate) fn new(search: String, language: Option<String>, case: CaseRule, diacritics: DiacriticRule) -> Self {
         Self { search, language, case, diacritics, asked: RwLock::default() }
     }

@@ -56,7 +56,7 @@ impl TypeSet {
         Ok(is_new)
     }
 
-    /// The set with its types in ascending order.
+    /// Sorts the types of the set in ascending order.
     pub(crate) fn sorted(mut self) -> Self {
         self.types.sort_by_key(|&kind| code(kind));
         self

@@ -13,7 +13,7 @@ pub(crate) const EXISTS: FieldOperator = FieldOperator {
     },
 };
 
-/// Truth of a value where a boolean is expected: false, zero, null and undefined are false.
+/// Whether a value counts as true where a boolean is expected: all do except false, zero, null and undefined.
 fn is_true(value: ValueRef<'_>) -> bool {
     match value {
         ValueRef::Boolean(boolean) => boolean,

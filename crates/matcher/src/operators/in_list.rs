@@ -58,7 +58,7 @@ fn sort(values: &mut Vec<Value>, parser: &Parser<'_>) -> Result<()> {
     }
     let strings = parser.compiler.strings();
     if !values.is_sorted_by(|a, b| strings.compare(a.as_ref(), b.as_ref()).is_le()) {
-        // A stable sort needs as much memory again.
+        // A stable sort takes as much memory again as the list.
         parser.will_take(size_of_val(values.as_slice()))?;
         values.sort_by(|a, b| strings.compare(a.as_ref(), b.as_ref()));
     }

@@ -36,7 +36,7 @@ use bunko_errors::{Failure, Result};
 /// An operator after a field name: `{a: {$gt: 1}}`.
 pub(crate) struct FieldOperator {
     pub name: &'static str,
-    /// Whether it compares strings.
+    /// Whether the operator compares strings.
     #[cfg_attr(not(test), expect(dead_code, reason = "the test that walks the table reads it"))]
     pub strings: StringUse,
     pub parse: fn(&Parser<'_>, &Operand<'_>) -> Result<Expression>,
@@ -45,7 +45,7 @@ pub(crate) struct FieldOperator {
 /// An operator in place of a field name: `{$or: [...]}`.
 pub(crate) struct TopLevelOperator {
     pub name: &'static str,
-    /// Whether it compares strings.
+    /// Whether the operator compares strings.
     #[cfg_attr(not(test), expect(dead_code, reason = "the test that walks the table reads it"))]
     pub strings: StringUse,
     pub parse: fn(&Parser<'_>, ValueRef<'_>) -> Result<Expression>,

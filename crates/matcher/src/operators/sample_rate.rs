@@ -10,7 +10,7 @@ use bunko_errors::{Failure, Result};
 pub(crate) const SAMPLE_RATE: TopLevelOperator =
     TopLevelOperator { name: "$sampleRate", strings: StringUse::AsBytes, parse };
 
-/// Expands to an `$expr` that compares with `$rand`.
+/// Parses the rate. 0 and 1 become constants, any other rate an `$expr` that compares `$rand` with it.
 fn parse(parser: &Parser<'_>, value: ValueRef<'_>) -> Result<Expression> {
     if parser.level == Level::Element {
         return Err(Failure::bad_value("$sampleRate can only be applied to the top-level document"));

@@ -35,7 +35,7 @@ const VALUES: [&str; 19] = [
 const OPERANDS: [&str; 14] =
     ["1", "1", "2", "2", "3", "1.0", "null", "'a'", "'A'", "NaN", "[1, 3]", "{b: 1}", "MinKey", "MaxKey"];
 
-/// Conditions of which one often decides the other, if both are on one path.
+/// Conditions that often decide each other if they are on one path.
 const POINTED: [&str; 9] = [
     "{$exists: true}",
     "{$exists: true}",
@@ -132,13 +132,13 @@ impl Cases {
         Self { random, documents, orders: [StringOrder::BYTES.clone(), StringOrder::collated(Arc::new(WithoutCase))] }
     }
 
-    /// A filter.
+    /// Makes a filter.
     fn next(&mut self) -> Filter {
         let text = filter(&mut self.random, 3);
         self.parsed(&text)
     }
 
-    /// Two conditions on one path, of which the first may imply the second.
+    /// Makes two conditions on one path; the first may imply the second.
     fn next_pair(&mut self) -> [Filter; 2] {
         let path = self.random.pick(&["a", "a.b"]);
         [(); 2].map(|()| {
@@ -152,17 +152,18 @@ impl Cases {
         Filter::parse_collated(parsed(text).as_ref(), strings).unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
-    /// A document that only one of two filters matches.
+    /// Finds a document that only one of two filters matches.
     fn differing(&self, one: &Filter, other: &Filter) -> Option<&DocumentBuf> {
         self.documents.iter().find(|document| matches(one, document) != matches(other, document))
     }
 
-    /// A document that shows that a simplified filter, as it is or as explain shows it, is another one.
+    /// Finds a document for which the simplified filter, or explain's form of it, decides otherwise than the sent
+    /// filter.
     fn changed(&self, sent: &Filter, simplified: &Filter) -> Option<&DocumentBuf> {
         self.differing(sent, simplified).or_else(|| self.differing(sent, &shown(simplified)))
     }
 
-    /// A document that shows that one filter does not imply another.
+    /// Finds a document that matches the first filter and not the second: then the first does not imply the second.
     fn refuting(&self, [premise, conclusion]: &[Filter; 2]) -> Option<&DocumentBuf> {
         self.documents.iter().find(|document| matches(premise, document) && !matches(conclusion, document))
     }

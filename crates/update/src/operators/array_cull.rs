@@ -13,7 +13,7 @@ pub(super) trait Culling: fmt::Debug + Send + Sync {
     fn removes(&self, element: ValueRef<'_>, operation: &OperationContext) -> Result<bool>;
 }
 
-/// Removes the array elements that the culling selects.
+/// The modifier that removes the array elements for which [`Culling::removes`] is true.
 #[derive(Debug)]
 pub(super) struct ArrayCull<C>(pub C);
 

@@ -32,7 +32,7 @@ pub(crate) use set::Set;
 /// An entry of the operator table.
 struct Operator {
     name: &'static str,
-    /// Whether it compares strings.
+    /// Whether the operator compares strings.
     #[cfg_attr(not(test), expect(dead_code, reason = "the test that walks the table reads it"))]
     strings: StringUse,
     /// Parses one `path: argument` of the operator into the plan.
@@ -121,7 +121,7 @@ mod tests {
         "'x'",
     ];
 
-    /// The operator's results for all documents, with each argument that it accepts.
+    /// The operator's result for each document and each argument that it accepts.
     fn results(operator: &str, strings: &StringOrder) -> Vec<String> {
         let document = |text: &str| shell::parse_document(text).unwrap_or_else(|failure| panic!("{text}: {failure}"));
         let operation = OperationContext::unlimited();

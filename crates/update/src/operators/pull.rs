@@ -11,8 +11,8 @@ use bunko_operation::OperationContext;
 pub(super) const OPERATOR: Operator = Operator { name: "$pull", strings: StringUse::Collated, parse };
 
 fn parse(plan: &mut Plan, field: Element<'_>) -> Result<()> {
-    // MongoDB does not treat a leading `$not` as an operator on elements, and a filter on documents has no `$not`
-    // either.
+    // MongoDB reads a condition that begins with `$not` as a filter on documents. Such a filter has no `$not`, so this
+    // fails.
     if let ValueRef::Document(condition) = field.value
         && condition.first().is_some_and(|first| first.name == "$not")
     {

@@ -62,7 +62,8 @@ impl PushSort {
     }
 }
 
-/// The positions below `count`, sorted: sorts runs, then merges them.
+/// Sorts the positions from 0 to below `count`: first in runs, so that interruptions are noticed, then by merging the
+/// runs.
 fn sorted_positions(
     count: usize,
     operation: &OperationContext,

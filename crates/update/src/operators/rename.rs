@@ -114,7 +114,7 @@ fn find<'a>(scene: &Scene<'a>, path: &'a str) -> Result<Option<ValueRef<'a>>> {
     Ok(Some(value))
 }
 
-/// The name of the innermost array on a path, as far as the path exists.
+/// Returns the name of the innermost array on a path, as far as the path exists in the document.
 fn array_above<'a>(scene: &Scene<'a>, path: &'a str) -> Option<&'a str> {
     let mut value = ValueRef::Document(scene.document);
     let mut innermost = None;

@@ -7,7 +7,7 @@ use bunko_errors::Result;
 
 pub(super) const OPERATOR: Operator = Operator { name: "$set", strings: StringUse::AsBytes, parse };
 
-/// Upserts use it too, to write the query's equalities.
+/// Sets the value at its path. Upserts also use it, to write the equalities of the filter.
 #[derive(Debug)]
 pub(crate) struct Set(pub Value);
 

@@ -28,7 +28,7 @@ impl<'v> SortedValues<'v> {
         positions
     }
 
-    /// The position of a value equal to `sought`.
+    /// Finds the position of a value equal to `sought`.
     pub fn find(&self, sought: ValueRef<'_>) -> Option<usize> {
         let found = self.values.binary_search_by(|(value, _)| self.strings.compare(*value, sought));
         found.ok().map(|place| self.values[place].1)

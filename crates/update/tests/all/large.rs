@@ -8,7 +8,7 @@ use bunko_update::{ApplyContext, Insertion, Outcome, ParseContext, Update};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Much more than a debug build takes for nearly linear work, and much less than for quadratic work.
+/// More time than a debug build takes for nearly linear work, and less than for quadratic work.
 const TIME_MAX: Duration = Duration::from_secs(20);
 const MANY: i32 = 100_000;
 

@@ -1,8 +1,7 @@
 //! Runs the scripts in `tests/scripts`.
 //!
 //! Directive `update`: a document, an update, then any of `arrayFilters: [...]`, `constants: {...}`, `position: n`,
-//! `multi`. The answer is
-//! the next document, `unchanged`, or an error. With `upsert`, the first line is the filter.
+//! `multi`. The answer is the next document, `unchanged`, or an error. With `upsert`, the first line is the filter.
 
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, Value, ValueRef};
 use bunko_errors::{Failure, Result};

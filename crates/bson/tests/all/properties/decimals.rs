@@ -9,7 +9,7 @@ fn reference(number: Decimal128) -> Reference {
     Context::<Reference>::default().parse(number.to_string()).expect("our text is a number")
 }
 
-/// Zero for numbers that are written without an exponent.
+/// The exponent of a number as it is written; zero if it is written without one.
 fn scientific_exponent(number: Decimal128) -> i32 {
     number.to_string().split_once('E').map_or(0, |(_, text)| text.parse().expect("an exponent"))
 }

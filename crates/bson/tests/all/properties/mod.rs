@@ -1,4 +1,4 @@
-//! Properties of all values, checked on generated ones.
+//! Properties that all values have, checked on generated values.
 
 mod decimals;
 mod key_strings;
