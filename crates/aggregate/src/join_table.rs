@@ -66,7 +66,7 @@ impl JoinTable {
         Ok(Some(Self { documents: documents.finish()?, positions }))
     }
 
-    /// Adds the positions of documents with the key.
+    /// Appends the positions of the documents with the key to `found`.
     pub fn add_positions(&self, key: &[u8], found: &mut Vec<u32>) {
         found.extend(self.positions.get(key).into_iter().flatten());
     }

@@ -1,4 +1,4 @@
-//! How stages treat the metadata of documents, and how a stage that keeps documents back keeps it too.
+//! How stages pass on the metadata of documents. A stage that keeps documents back stores their metadata inside them.
 
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{DocumentBuf, DocumentRef};
@@ -22,7 +22,7 @@ pub enum Carried {
 }
 
 impl Carried {
-    /// The environment of later stages.
+    /// The environment of later stages, which names the metadata that they can read.
     pub(crate) fn behind(self, environment: Environment) -> Environment {
         let offered = match self {
             Self::Along | Self::Inside => return environment,
@@ -38,7 +38,7 @@ impl Carried {
     }
 }
 
-/// Sorted documents, each with its sort key at hand.
+/// Passes on sorted documents, and adds the sort key of each to the metadata at hand.
 pub(crate) struct TellingSortKeys {
     pub(crate) input: Box<dyn DocumentStream>,
     pub(crate) pattern: SortPattern,

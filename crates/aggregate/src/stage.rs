@@ -45,27 +45,27 @@ pub trait Stage: Send + Sync {
     /// Adds the input fields that it reads.
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads;
 
-    /// The effect on its documents, for rewrites.
+    /// The stage's effect on its documents, for rewrites.
     fn effect(&self) -> Effect {
         Effect::Opaque
     }
 
-    /// Adds a filter on the documents that it reads elsewhere. Only stages with the effects `Joins` and `Unites` do.
+    /// Adds a filter on the documents that the stage reads elsewhere; called only for the effects `Joins` and `Unites`.
     fn take_inside(&mut self, _filter: DocumentRef<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// Whether its results are numbers of documents, whatever the documents are and in which order they come.
+    /// Whether the stage's results are numbers of documents, whatever the documents are and in which order they come.
     fn counts_alone(&self) -> bool {
         false
     }
 
-    /// Whether it makes exactly one document of each.
+    /// Whether the stage makes exactly one document of each.
     fn makes_one_of_each(&self) -> bool {
         false
     }
 
-    /// Whether it makes exactly one document of each, in their order, and fails for none.
+    /// Whether the stage makes exactly one document of each, in their order, and fails for none.
     fn only_changes_documents(&self) -> bool {
         false
     }
@@ -80,7 +80,7 @@ pub trait Stage: Send + Sync {
         false
     }
 
-    /// The work of an `$unwind`.
+    /// The stage's work, if it is an `$unwind`.
     fn unwinding(&self) -> Option<Unwinding> {
         None
     }
@@ -96,12 +96,12 @@ pub trait Stage: Send + Sync {
         None
     }
 
-    /// The time series whose measurements it unpacks, if it unpacks any.
+    /// The time series whose measurements the stage unpacks, if it unpacks any.
     fn unpacked(&self) -> Option<&TimeSeries> {
         None
     }
 
-    /// Names input fields that must come out with each measurement unpacked.
+    /// Tells the stage to copy these input fields into each measurement that it unpacks.
     fn keep(&mut self, _fields: Vec<String>) {}
 
     /// Whether it is a text search, which only the planner can run.
@@ -109,15 +109,15 @@ pub trait Stage: Send + Sync {
         false
     }
 
-    /// Says that MongoDB's slot-based engine hands this stage's documents to the classic engine.
+    /// Tells the stage that MongoDB's slot-based engine hands its documents to the classic engine.
     fn hand_over(&mut self) {}
 
-    /// Says that at most this many of its documents are read. Returns whether that saves work.
+    /// Tells the stage that at most this many of its documents are read. Returns whether that saves work.
     fn read_at_most(&mut self, _limit: u64) -> bool {
         false
     }
 
-    /// Says that only these dotted paths of its documents are read.
+    /// Tells the stage that only these dotted paths of its documents are read.
     fn read_only(&mut self, _fields: &BTreeSet<String>) {}
 }
 
@@ -154,9 +154,9 @@ pub(crate) type Stages = Vec<Box<dyn Stage>>;
 
 /// One entry of the table.
 pub(crate) struct Definition {
-    /// The facts that the table of all stages has about it.
+    /// The stage's entry in the table of all stages.
     pub facts: &'static bunko_stages::Stage,
-    /// Whether it compares values itself, apart from its expressions.
+    /// Whether the stage itself compares strings, apart from its expressions.
     #[cfg_attr(not(test), expect(dead_code, reason = "the test that walks the table reads it"))]
     pub strings: StringUse,
     /// Parses the specification.

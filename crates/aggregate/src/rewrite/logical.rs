@@ -19,7 +19,7 @@ pub(crate) struct LogicalPipeline<'e> {
 /// A stage with its effect.
 pub(super) struct LogicalStage {
     pub(super) stage: Box<dyn Stage>,
-    /// Numbers of the stages whose work it does. They stay with it wherever it goes.
+    /// Numbers of the parsed stages whose work this stage does; they stay with it when it moves.
     pub(super) numbers: Vec<usize>,
     pub(super) effect: Option<Effect>,
 }
@@ -29,16 +29,16 @@ pub(crate) struct Rewritten {
     pub(crate) stages: Vec<Box<dyn Stage>>,
     /// The numbers of each stage.
     pub(crate) numbers: Vec<Vec<usize>>,
-    /// Names of the rules that fired.
+    /// Names of the rules that fired, each once.
     pub(crate) fired: Vec<&'static str>,
 }
 
 /// A condition that has its place.
 struct Settled {
-    /// The number of stages before it.
+    /// Number of stages before the condition.
     place: usize,
     condition: Condition,
-    /// Whether it is the condition that the client sent.
+    /// Whether the condition is as the client sent it.
     is_as_sent: bool,
 }
 

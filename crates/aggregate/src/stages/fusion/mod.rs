@@ -102,7 +102,7 @@ fn stage(
     Ok(vec![Box::new(FusionStage { name, fusion, source, inputs, details })])
 }
 
-/// The names of the stages that are documents.
+/// The names of the stages; a stage that is not a document is passed over.
 fn names(stages: ArrayRef<'_>) -> impl Iterator<Item = &str> {
     stages.iter().filter_map(|stage| Some(stage.as_document()?.first()?.name))
 }

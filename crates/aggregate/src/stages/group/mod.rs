@@ -181,7 +181,7 @@ impl Stage for Group {
         let (of, order) = match self.fields.as_slice() {
             [] => (DistinctOf::Groups, None),
             _ if take(["$first", "$firstN"]) => (DistinctOf::FirstOfGroups, None),
-            // The scan goes against the order, so several documents would come in the wrong one.
+            // The scan goes against the order, so several documents would come in reverse.
             _ if take(["$last", "$lastN"]) && count == 1 => (DistinctOf::LastOfGroups, None),
             _ => self.order_in_groups().map(|(of, order)| (of, Some(order)))?,
         };

@@ -69,7 +69,7 @@ impl Apart {
         });
     }
 
-    /// The value of a sum that includes them, if there are any.
+    /// The infinity or NaN that a sum with these numbers has; `None` if there are no such numbers.
     fn outweighs(&self) -> Option<f64> {
         match (self.positive, self.negative, self.nan) {
             (0, 0, 0) => None,
