@@ -23,7 +23,7 @@ fn hash_document(document: DocumentRef<'_>, hasher: &mut DefaultHasher) {
         element.name.hash(hasher);
         hash_value(element.value, hasher);
     }
-    // The end of the document.
+    // Marks the end of the document.
     "".hash(hasher);
 }
 

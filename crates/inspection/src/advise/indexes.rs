@@ -133,7 +133,7 @@ fn hide_command(place: Place<'_>, index: &Index) -> String {
 pub(super) fn unused(place: Place<'_>, indexes: &[Index], days: u64, now_ms: u64) -> Vec<Advice> {
     let is_unused = |index: &&Index| {
         let counted = index.uses.is_some_and(|(ops, since)| ops == 0 && now_ms.saturating_sub(since) >= days * DAY_MS);
-        // These do work that the counter does not show.
+        // Unique, special and TTL indexes, and the one on `_id`, do work that the counter does not show.
         counted && !index.is_unique && index.name != "_id_" && !index.is_special && !index.expires
     };
     let advice = |index: &Index| {

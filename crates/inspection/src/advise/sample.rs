@@ -24,7 +24,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Draws documents.
+    /// Draws documents. The inner error is the server's refusal.
     pub fn take(peer: &mut Peer<'_>, place: Place<'_>) -> Result<Result<Self, CommandError>, InspectionError> {
         let count = DocumentBuf::new().with("count", place.collection).with("maxTimeMS", TIME_MAX_MS);
         let total = match peer.ask(place.database, &count)? {
@@ -36,12 +36,13 @@ impl Sample {
         Ok(sampled.map(|sampled| Self { total: total as u64, documents: sampled.documents }))
     }
 
-    /// Whether it says anything about the collection.
+    /// Whether the sample is large enough to judge the collection by.
     pub fn is_large(&self) -> bool {
         self.documents.len() >= 100
     }
 
-    /// The share of documents that a filter finds, by a sample that the server filters; `None` if the collection is small.
+    /// The share of documents, from 0 to 1, that a filter finds in a sample that the server draws; `None` if the collection
+    /// is small or the server refuses.
     pub fn share_of(
         &self,
         peer: &mut Peer<'_>,
