@@ -32,7 +32,8 @@ pub fn size_bytes(path: &Path) -> io::Result<u64> {
     Ok(statistics.f_blocks * statistics.f_frsize)
 }
 
-/// The deepest mount point above the path; of several mounts there the last, because later mounts hide earlier ones.
+/// The mount whose point is the longest prefix of the path. Among mounts of one point the last counts: it hides the
+/// others.
 // Device numbers would not identify it better: subvolumes of btrfs have numbers that are not in the mount table.
 fn holder(mounts: &[Mount], path: &Path) -> Option<Filesystem> {
     let above = mounts.iter().filter(|mount| path.starts_with(&mount.point));

@@ -80,9 +80,9 @@ struct Worker {
 /// Processor time of kernel threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoopWork {
-    /// While they worked only for the device.
+    /// Time in which the threads worked only for the device.
     pub own: Duration,
-    /// While they worked for the device and for others, in unknown parts.
+    /// Time in which the threads worked for the device and for others, in unknown parts.
     pub shared: Duration,
 }
 
