@@ -263,8 +263,9 @@ pub(crate) fn match_any(path: &FieldPath, values: &[ValueRef<'_>]) -> DocumentBu
     DocumentBuf::new().with("$match", &filter(&path.dotted(), values))
 }
 
-/// A filter for equality with one of the values. `$in` takes a regex as a pattern and refuses a document that begins with
-/// an operator's name, and no comparison takes undefined: with such a value, the filter is an `$or` of `$eq` and `$type`.
+/// A filter for equality with one of the values. `$in` takes a regex as a pattern and refuses a document that begins
+/// with an operator's name, and no comparison takes undefined: with such a value, the filter is an `$or` of `$eq` and
+/// `$type`.
 fn filter(path: &str, values: &[ValueRef<'_>]) -> DocumentBuf {
     let is_listed = |value: &ValueRef<'_>| match value {
         ValueRef::Regex { .. } | ValueRef::Undefined => false,
