@@ -41,8 +41,8 @@ impl Sample {
         self.documents.len() >= 100
     }
 
-    /// The share of documents, from 0 to 1, that a filter finds in a sample that the server draws; `None` if the collection
-    /// is small or the server refuses.
+    /// The share of documents, from 0 to 1, that a filter finds in a sample that the server draws; `None` if the
+    /// collection is small or the server refuses.
     pub fn share_of(
         &self,
         peer: &mut Peer<'_>,
