@@ -52,7 +52,7 @@ pub(super) fn settle(copy: &Copy<'_>, pair: &mut Pair, place: &Place, mut ids: V
             copy.note(format!("{}: copied anew, because documents exclude each other", listed.namespace()));
             definitions::copy_anew(copy, pair, &listed)
         }
-        // Its drop comes.
+        // The source has dropped the collection: the change stream brings the drop.
         None => Ok(()),
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn read(
     Ok(Some(found))
 }
 
-/// Equal for equal `_id`s, of whatever types.
+/// A key that is equal for equal `_id`s, also for numbers of different types.
 pub(super) fn key(id: ValueRef<'_>) -> Vec<u8> {
     let mut key = Vec::new();
     key_string::append(&mut key, id, Direction::Ascending);
@@ -100,7 +100,7 @@ fn is_view(error: &ClientError) -> bool {
     matches!(error, ClientError::Command(refusal) if refusal.code == NOT_SUPPORTED_ON_VIEW)
 }
 
-/// Selects by `_id`, even if that is a document with operators' names.
+/// The filter for this `_id`, even if the `_id` is a document with operators' names.
 pub(super) fn equal_to(id: ValueRef<'_>) -> DocumentBuf {
     DocumentBuf::new().with("_id", &DocumentBuf::new().with("$eq", id))
 }

@@ -152,7 +152,7 @@ fn earlier(options: &DumpOptions, place: &OutputPlace, progress: &Progress) -> R
     }
 }
 
-/// Which of the plan's namespaces are read.
+/// The namespaces of the plan that are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PlanPart {
     Collections,

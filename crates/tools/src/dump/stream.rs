@@ -161,7 +161,7 @@ impl Stream {
         self.accounts.get(&collection)
     }
 
-    /// The account of a namespace, to be changed.
+    /// The account of a namespace, made if it does not exist, to be changed.
     pub fn account_mut(&mut self, plan: &Plan, collection: usize) -> &mut Account {
         self.changed.insert(collection);
         self.accounts.entry(collection).or_insert_with(|| Account::new(plan, collection))

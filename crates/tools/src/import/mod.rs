@@ -135,7 +135,7 @@ fn write_all(run: &Run<'_>, reader: &mut Reader, earlier: &Earlier) -> Result<()
             });
         }
         if let Err(error) = read_all(run, reader, gaps) {
-            // An error in the part that was read before counts first.
+            // An error that a worker found has a place in the input, and is reported instead of this one.
             run.stop((u64::MAX, error));
         }
         run.queue.close();

@@ -84,7 +84,7 @@ impl ChunkQueue {
         self.waiting.lock().chunks.pop_front()
     }
 
-    /// Gives the room of a chunk back, whose text is not needed any more.
+    /// Gives back the room of a chunk whose text is no longer needed.
     pub fn release(&self, bytes: usize) {
         self.waiting.lock().bytes -= bytes;
         self.changed.notify_all();

@@ -91,7 +91,7 @@ impl ResumeLog {
         Ok((log, earlier))
     }
 
-    /// Records that the collection is ready.
+    /// Records that the collection is ready: it was dropped, if that was asked for.
     pub(super) fn begun(&self) -> Result<(), ToolError> {
         self.append(&Line::Begun)
     }

@@ -32,7 +32,7 @@ pub(super) struct Run<'r> {
     pub id: RunId,
     /// Whether the server wrote documents less durably than it was asked to.
     pub is_uncertain: AtomicBool,
-    /// The input's name.
+    /// The input's path in messages.
     pub path: PathBuf,
     /// The reason why the run ended, and the place in the input where that happened; the first place counts.
     cause: Mutex<Option<(u64, ToolError)>>,

@@ -44,7 +44,7 @@ struct Worker<'r> {
     link: Box<dyn Link>,
     sent: VecDeque<Batch>,
     backoff: Backoff,
-    /// For questions while commands are in flight; opened for the first one.
+    /// A second link, for queries while commands are in flight; opened for the first query.
     inquiries: Option<Box<dyn Link>>,
 }
 
@@ -278,7 +278,7 @@ impl Worker<'_> {
         if batch.ending == Ending::OfChunk { self.finish(&origin) } else { Ok(()) }
     }
 
-    /// The numbers of refused documents that the server has exactly so, because they were sent before.
+    /// Numbers of the refused documents that the server holds byte for byte, because they were sent before.
     fn arrived(&mut self, batch: &Batch, errors: &[WriteError]) -> Result<Vec<usize>, ToolError> {
         let run = self.run;
         let known: Vec<usize> = errors.iter().filter(|error| error.is_known_id).map(|error| error.number).collect();

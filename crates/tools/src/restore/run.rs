@@ -85,7 +85,7 @@ impl<'r> Run<'r> {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// Ends reading with this error. Documents that were read are still sent, so that their result is known.
+    /// Ends reading with this error. Documents that were already read are still sent, so that their result is known.
     pub(super) fn stop_reading(&self, cause: ToolError) {
         self.cause.lock().get_or_insert(cause);
         self.is_read.store(true, Ordering::Relaxed);

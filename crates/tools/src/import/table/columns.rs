@@ -124,7 +124,7 @@ impl Columns {
         };
         match written {
             Written::Yes => close(out, body),
-            // A document of columns that the record lacks is left out as they are.
+            // If the record lacks all columns of a document or an array, that is left out too.
             Written::No => out.truncate(start),
         }
         Ok(written)
