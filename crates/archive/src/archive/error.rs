@@ -24,7 +24,7 @@ pub enum Reason {
     Io(io::Error),
     /// The archive does not begin with the magic number.
     Magic {
-        /// Its first four bytes.
+        /// The file's first four bytes, little-endian.
         found: u32,
     },
     /// A version of the format other than 0.1.
@@ -38,7 +38,7 @@ pub enum Reason {
     Unended {
         /// First of these namespaces, `database.collection`.
         first: String,
-        /// Their number.
+        /// Number of namespaces that have not ended.
         count: usize,
     },
     /// A document or header with an impossible length.

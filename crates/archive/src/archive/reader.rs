@@ -263,7 +263,7 @@ struct Namespaces {
 struct OpenNamespace {
     database: Arc<str>,
     collection: Arc<str>,
-    /// Whether blocks may prefix the name with `system.buckets.`.
+    /// Whether blocks may name the collection `system.buckets.NAME`, as those of time series do.
     series: bool,
     crc: Crc64,
     progress: Progress,

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read};
 
-/// Length of one read, in bytes: small enough to stay in a core's cache until it is used.
+/// Length of one read, in bytes: small enough to stay in a core's cache until it is decoded.
 const READ_BYTES: usize = 256 * 1024;
 
 /// A buffered input that can be inspected as far as a frame reaches.

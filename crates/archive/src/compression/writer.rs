@@ -1,4 +1,4 @@
-//! Writes units.
+//! Writes a stream of independently compressed units.
 
 use super::pool::Pool;
 use super::spare::Spare;
