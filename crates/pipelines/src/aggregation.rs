@@ -201,11 +201,11 @@ pub(crate) fn first_name(stages: ArrayRef<'_>) -> Option<&str> {
 pub struct Aggregated {
     stream: Box<dyn DocumentStream>,
     current: Option<DocumentBuf>,
-    /// Footing of the plan below, as long as the plan has more documents.
+    /// Footing of the plan below the stages; dropped once the plan has no more documents.
     footing: Weak<Footing>,
-    /// Snapshot that the plan and the other sources of the pipeline read, as long as one of them has more documents.
+    /// Snapshot that the plan and the pipeline's other sources read; dropped once none of them has more documents.
     snapshot: Weak<Snapshot>,
-    /// The plan below.
+    /// Report of the plan below the stages; `None` without a plan.
     run: Option<Arc<PlanRun>>,
     /// Whether a stage above the plan sorts.
     sorts: bool,

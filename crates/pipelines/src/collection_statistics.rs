@@ -64,7 +64,7 @@ impl CollectionStatistics {
         with_indexes().map(|(collection, indexes)| Self::new(collection, indexes, &mut spaces)).collect()
     }
 
-    /// Takes the spaces of its keyspaces from `spaces`.
+    /// Makes the statistics; takes the spaces of the collection's keyspaces, in their order, from `spaces`.
     fn new(collection: &Collection, indexes: &[Arc<Index>], spaces: &mut impl Iterator<Item = Space>) -> Self {
         let storage = spaces.next().unwrap_or_default();
         Self {
@@ -179,7 +179,7 @@ pub fn write_missing(reply: &mut Writer<'_>, scale: u64) {
     reply.append("scaleFactor", smallest_integer(scale));
 }
 
-/// An int if the number fits, else a long, as in the server's statistics.
+/// The number as an int if it fits, else as a long: MongoDB's statistics use the smallest type.
 pub fn smallest_integer(number: u64) -> ValueRef<'static> {
     match i32::try_from(number) {
         Ok(number) => ValueRef::Int32(number),

@@ -120,7 +120,8 @@ pub fn entries(
     Ok(Stream { entries, operation: Arc::clone(operation) })
 }
 
-/// Opens the oplog for entries that are written later, too. Entries of acknowledged writes are there at once.
+/// Opens the oplog for entries that exist and entries that are written later. Entries of acknowledged writes are there
+/// at once.
 fn follow(
     catalog: &Catalog,
     pipeline: &Pipeline,

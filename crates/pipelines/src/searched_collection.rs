@@ -13,7 +13,7 @@ use bunko_search::{Documents, Postings, Schema, SearchIndexDefinition};
 use bunko_store::{Direction, RecordId, RecordRange, Snapshot, View};
 use std::sync::Arc;
 
-/// Documents, and their bytes, that a search examines in no noticeable time.
+/// Largest collection, in documents and in bytes, that a search scans in no noticeable time.
 const DOCUMENTS_SHORT_MAX: u64 = 200;
 const BYTES_SHORT_MAX: u64 = 64 << 10;
 

@@ -103,7 +103,7 @@ pub(crate) fn describe_session(id: &DocumentBuf, began_ms: i64, last_use: Durati
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Times {
     Read,
-    /// No stage uses them.
+    /// The times are left out, because no stage reads them.
     LeftOut,
 }
 

@@ -68,7 +68,7 @@ impl PipelineSources {
         Ok(Arc::clone(self.snapshot.get_or_init(|| Arc::new(self.surroundings.catalog.store().snapshot()))))
     }
 
-    /// The collection's indexes that the command's query settings allow.
+    /// The indexes among `indexes` that the command's query settings allow.
     fn allowed(&self, collection: &Collection, indexes: &Arc<[Arc<Index>]>) -> Arc<[Arc<Index>]> {
         let settings = self.settings.as_ref();
         match settings.and_then(|settings| settings.allowed_in(collection.namespace().as_str())) {

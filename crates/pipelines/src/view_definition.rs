@@ -228,7 +228,7 @@ fn height_above(
     if let Some(height) = known.get(namespace) {
         return *height;
     }
-    // Definitions that another program damaged may have a cycle. This entry ends it.
+    // If another program damaged the definitions, they may have a cycle, which this entry ends.
     known.insert(namespace.clone(), Height::default());
     let mut height = Height::default();
     for next in above.get(namespace).into_iter().flatten() {

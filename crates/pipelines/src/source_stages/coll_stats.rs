@@ -94,7 +94,7 @@ fn documents(
     }
     if asked.executions.is_some() {
         let scans = subject(surroundings, namespace, "queryExecStats")?.scans(namespace)? as i64;
-        // No scan is tailable.
+        // All scans count as non-tailable, because no scan is tailable.
         writer
             .begin_document("queryExecStats")
             .begin_document("collectionScans")

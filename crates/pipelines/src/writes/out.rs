@@ -88,7 +88,7 @@ pub(super) fn run(
     let (catalog, operation) = (context.catalog, context.operation);
     let temporary = Namespace::new(name.database(), &format!("tmp.agg_out.{:016x}", (context.random)()))?;
     let outcome = fill(context, &temporary, name, asked, documents).and_then(|()| {
-        // The target may have changed meanwhile.
+        // The target is looked up again: it may have changed while the documents were written.
         let target = OutputTarget::of(catalog, operation, name, asked)?;
         let lsn = catalog.rename(&temporary, &target.place(name)?, RenameTarget::DropIfAlike, operation)?;
         context.note_written(Some(lsn));
