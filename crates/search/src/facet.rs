@@ -54,7 +54,7 @@ pub(crate) fn parse(reader: &Reader<'_>) -> Result<(Option<Clause>, Vec<Facet>)>
     let named = reader.required(reader.inner("facets")?, "facets")?;
     let mut facets = Vec::new();
     for field in named.document() {
-        // The reader gets the value: a look-up of each name would walk all names each time.
+        // Reads the value at hand: a look-up by name would walk all names again for each facet.
         let facet = Reader::of_value(field.value, named.at(field.name), named.refusal())?;
         facets.push(Facet::parse(field.name, &facet)?);
     }
@@ -118,7 +118,7 @@ impl Facet {
                 }
                 (Kind::Bounds { bounds, of, .. }, value) if of.is(value) => {
                     let begun = bounds.partition_point(|bound| order::compare(bound.as_ref(), value).is_le());
-                    // Before the first bound, and from the last one on, there is none.
+                    // A value below the first bound, or from the last bound on, is in no bucket (`None`).
                     buckets.insert(begun.checked_sub(1).filter(|bucket| *bucket < bounds.len() - 1));
                 }
                 _ => {}
@@ -140,7 +140,7 @@ impl Facet {
         Ok(())
     }
 
-    /// Adds the facet to a document of all of them.
+    /// Adds the facet's counts to `told`, the document of all facets.
     pub fn tell(&self, counts: Counts, told: &mut DocumentBuf) {
         let bucket = |id: ValueRef<'_>, count: i64| DocumentBuf::new().with("_id", id).with("count", count);
         let buckets: Vec<DocumentBuf> = match &self.kind {

@@ -95,7 +95,7 @@ impl Score {
         }
     }
 
-    /// The changed score of a document.
+    /// Changes an operator's score of a document.
     pub fn apply(&self, score: f32, unit: &Unit<'_>) -> f32 {
         match self {
             Self::Kept => score,

@@ -61,7 +61,7 @@ impl Sort {
         self.0.iter().map(value).collect()
     }
 
-    /// The order of two documents.
+    /// Compares two documents by the sort keys.
     pub fn compare(&self, one: &SequenceToken, other: &SequenceToken) -> Ordering {
         for (position, key) in self.0.iter().enumerate() {
             let (direction, order) = match key {

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 /// A document, or an embedded document, as an index sees it.
 #[derive(Debug, Default)]
 pub(crate) struct Unit<'d> {
-    /// Values; those of arrays one after the other.
+    /// The values of all paths. An array's elements follow each other.
     pub fields: Vec<Field<'d>>,
     /// Embedded documents.
     pub children: Vec<Child<'d>>,

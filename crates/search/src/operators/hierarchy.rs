@@ -8,7 +8,7 @@ use crate::unit::Unit;
 use crate::{FieldType, Refusal};
 use bunko_errors::{Failure, Result};
 
-/// Either operator. It is refused wherever it would have a meaning.
+/// Either operator. If the index has the embedded documents that the operator needs, it is refused as not supported.
 #[derive(Debug)]
 struct Hierarchy {
     name: &'static str,

@@ -287,7 +287,7 @@ impl Postings {
         Ok(Rows::These(bits))
     }
 
-    /// Adds the rows of a list that still exist, and counts them.
+    /// Adds the rows of a list whose documents still exist to `bits`. Returns the bits, and the number of these rows.
     fn alive(&self, list: &PostingList, mut bits: Vec<u64>, evaluation: &Evaluation) -> Result<(Vec<u64>, u64)> {
         // Merging sets later iterates over all their bits, even if the list has few rows.
         evaluation.operation.work(1 + (list.count() + self.alive.len()) / 64)?;
