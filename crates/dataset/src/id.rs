@@ -64,7 +64,7 @@ impl Id {
         }
     }
 
-    /// Its type and form.
+    /// The type and form of the id.
     pub fn kind(&self) -> IdKind {
         self.kind
     }

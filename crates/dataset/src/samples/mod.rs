@@ -43,12 +43,12 @@ fn index(name: &str, key: &DocumentBuf) -> DocumentBuf {
     DocumentBuf::new().with("key", key).with("name", name)
 }
 
-/// Chooses among the words.
+/// A random one of the words.
 fn one_of<T: Copy>(random: &mut Random, words: &[T]) -> T {
     words[random.below(words.len() as u64) as usize]
 }
 
-/// A whole number in a range.
+/// A random whole number from `first` to `last`.
 fn between(random: &mut Random, first: i64, last: i64) -> i64 {
     first + random.below((last - first + 1) as u64) as i64
 }
