@@ -6,7 +6,7 @@ use bunko_errors::Result;
 use bunko_expression::{CurrentMetadata, Offered, SortPattern};
 use std::sync::Arc;
 
-/// The way metadata passes a stage.
+/// How the metadata of documents passes a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
     /// The output is made from the current document, so its metadata stays at hand.
@@ -75,7 +75,7 @@ impl DocumentStream for TellingSortKeys {
     }
 }
 
-/// Stores the metadata at hand inside each document.
+/// Passes on documents, and stores the metadata at hand inside each.
 pub(crate) struct Holding {
     pub(crate) input: Box<dyn DocumentStream>,
     pub(crate) at_hand: Arc<CurrentMetadata>,
@@ -93,7 +93,7 @@ impl DocumentStream for Holding {
     }
 }
 
-/// Takes the metadata out of each document and puts it at hand.
+/// Passes on documents; takes the metadata out of each and puts it at hand.
 pub(crate) struct Releasing {
     pub(crate) input: Box<dyn DocumentStream>,
     pub(crate) at_hand: Arc<CurrentMetadata>,

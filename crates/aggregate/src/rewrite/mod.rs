@@ -116,7 +116,7 @@ enum Kind {
     Whole(fn(&mut Vec<LogicalStage>, &Environment, &mut Steps<'_>) -> bunko_errors::Result<bool>),
 }
 
-/// The way of a condition past the stage before it.
+/// The result of a rule that lets a condition pass the stage before it.
 #[derive(Default)]
 struct Passage {
     /// The condition before the stage.

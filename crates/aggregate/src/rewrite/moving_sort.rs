@@ -151,7 +151,7 @@ fn document(paths: &[String], directions: impl Iterator<Item = Direction>) -> Do
     paths.iter().zip(directions).fold(DocumentBuf::new(), |all, (path, direction)| all.with(path, sign(direction)))
 }
 
-/// Number of documents that stages after a sort read, if one of them is a `$limit`.
+/// Number of documents that `cuts`, the stages after a sort, read of it; `None` without a `$limit`.
 fn documents_read(cuts: &[LogicalStage]) -> Option<u64> {
     let mut skipped = 0_u64;
     cuts.iter().find_map(|stage| match stage.stage.plannable() {

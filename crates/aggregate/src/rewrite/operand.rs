@@ -5,7 +5,7 @@ use bunko_bson::{DocumentRef, ValueRef};
 /// Operators that compare a value with their operand.
 const COMPARISONS: [&str; 5] = ["$eq", "$gt", "$gte", "$lt", "$lte"];
 
-/// The operators of a condition, or `None` if it is a value to be equal to.
+/// The operators of a condition on one path; `None` if the condition is a value to be equal to.
 fn operators(condition: ValueRef<'_>) -> Option<DocumentRef<'_>> {
     condition.as_document().filter(|document| document.first().is_some_and(|first| first.name.starts_with('$')))
 }

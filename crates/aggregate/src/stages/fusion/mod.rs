@@ -188,7 +188,7 @@ impl<F: Fusion> FusionStage<F> {
             .sort_by(fused, |one, other| other.score.total_cmp(&one.score).then_with(|| one.id.cmp(&other.id)))
     }
 
-    /// The `$meta` values of a document.
+    /// Makes the `$meta` values of a document.
     fn told(&self, fused: &Fused) -> DocumentBuf {
         let told = DocumentBuf::new().with("score", fused.score);
         match self.details {
