@@ -98,7 +98,7 @@ pub(crate) fn each_of_log(
     }
 }
 
-/// A command as text that fits a line or two.
+/// A command as text, cut off after `SHOWN_MAX` characters.
 pub(crate) fn shortened(command: &DocumentBuf) -> String {
     let text = extended_json::to_relaxed(command.into());
     let shown: String = text.chars().take(SHOWN_MAX).collect();

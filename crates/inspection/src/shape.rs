@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// fewer stages.
 const ELEMENTS_MAX: usize = 100;
 
-/// A number for the shape.
+/// Hashes the shape of a command.
 pub(crate) fn shape(database: &str, command: DocumentRef<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     database.hash(&mut hasher);

@@ -22,11 +22,11 @@ pub(super) struct Fields {
     pub range: Vec<String>,
 }
 
-/// A kind of operation.
+/// A kind of operation: the fields that it needs, and its counts.
 #[derive(Clone, Debug)]
 pub(super) struct Needed {
     pub fields: Fields,
-    /// The filter of one operation.
+    /// The filter of one operation of this kind.
     pub filter: DocumentBuf,
     pub count: u64,
     pub millis: u64,

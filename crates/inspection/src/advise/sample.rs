@@ -87,7 +87,7 @@ impl Sample {
         })
     }
 
-    /// Average bytes of an index's entry with these fields.
+    /// Estimates the bytes of an index entry with these fields, by the sample's average.
     pub fn entry_bytes(&self, fields: &[&str]) -> u64 {
         let bytes = |document: &DocumentBuf| {
             let values = fields.iter().map(|field| at(document.as_ref(), field).map_or(1, ValueRef::content_bytes));
@@ -97,7 +97,7 @@ impl Sample {
         total / (self.documents.len() as u64).max(1) + 8
     }
 
-    /// Documents of the sample that are near the limit of 16 MiB, or have long arrays.
+    /// Advice on documents of the sample of [`LARGE_BYTES`] or more, and on long arrays.
     pub fn large_documents(&self, place: Place<'_>) -> Vec<Advice> {
         let largest = self.documents.iter().map(DocumentBuf::len_bytes).max().unwrap_or(0);
         let mut found = Vec::new();
@@ -179,7 +179,7 @@ fn advice_to_split(place: Place<'_>, evidence: String) -> Advice {
     }
 }
 
-/// The part of a path that leads to the first array on it.
+/// The part of a path that leads to the first array on it; `None` if there is no array.
 fn array_on<'p>(document: DocumentRef<'_>, path: &'p str) -> Option<&'p str> {
     let ends = path.match_indices('.').map(|(end, _)| end).chain([path.len()]);
     ends.map(|end| &path[..end]).find(|part| matches!(at(document, part), Some(ValueRef::Array(_))))
