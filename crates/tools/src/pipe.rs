@@ -35,7 +35,7 @@ impl<T> PartialEq for PipeEnd<T> {
 
 impl<T> Eq for PipeEnd<T> {}
 
-/// A new pipe. The kernel bounds the bytes in it.
+/// Makes a pipe. The kernel limits the bytes in it.
 /// # Errors
 /// The system's.
 pub(crate) fn pipe() -> io::Result<(PipeEnd<PipeReader>, PipeEnd<PipeWriter>)> {

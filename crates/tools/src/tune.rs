@@ -61,7 +61,7 @@ pub struct Trial {
     pub settings: Settings,
     /// Documents that the server acknowledged.
     pub documents: u64,
-    /// Their bytes.
+    /// Bytes of these documents.
     pub bytes: u64,
     /// Duration of the trial.
     pub elapsed: Duration,

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Time between two looks at which collections are copied.
+/// Time between two checks of which collections are copied.
 const LOOK: Duration = Duration::from_millis(250);
 /// Time between two lines on the progress.
 const REPORT_INTERVAL: Duration = Duration::from_secs(2);

@@ -20,7 +20,7 @@ const CHANGEABLE: [&str; 5] =
 /// Whether a definition could be followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Settled {
-    /// The target has it.
+    /// The target has the definition.
     Yes,
     /// The target refuses an index as long as its documents are of different moments.
     Later,

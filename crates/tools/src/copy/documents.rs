@@ -16,7 +16,7 @@ const NOT_SUPPORTED_ON_VIEW: i32 = 166;
 pub(super) struct Place {
     pub(super) database: String,
     pub(super) collection: String,
-    /// Whether the source has such a collection. If not, its documents are gone.
+    /// Whether the source has the collection. If not, its documents count as deleted.
     pub(super) is_there: bool,
 }
 

@@ -40,7 +40,7 @@ pub(super) enum Event {
     },
 }
 
-/// Events that came together.
+/// The events of one reply.
 pub(super) struct Batch {
     pub(super) events: Vec<Event>,
     /// Resume token after the events.
@@ -51,7 +51,7 @@ pub(super) struct Batch {
     pub(super) now: Timestamp,
 }
 
-/// An open stream.
+/// An open change stream.
 pub(super) struct Stream {
     cursor: i64,
     first: Option<Batch>,

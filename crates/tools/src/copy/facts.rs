@@ -116,7 +116,7 @@ pub(super) fn keep_snapshot(source: &mut End, shown: &Listed) -> Result<Option<T
     }
 }
 
-/// Whether a state of the past cannot be read any more.
+/// Whether an error says that the source no longer keeps the snapshot.
 pub(super) fn is_snapshot_gone(error: &ClientError) -> bool {
     matches!(error, ClientError::Command(refusal) if SNAPSHOT_GONE.contains(&refusal.code))
 }

@@ -20,7 +20,7 @@ const COPIED: &str = "copied ";
 /// Beginning of the `_id` of the note that a collection is being copied anew; its namespace follows.
 const UNFINISHED: &str = "anew ";
 
-/// How far a copy is.
+/// The phase that a copy has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Not all collections are copied.
@@ -57,7 +57,7 @@ pub(super) struct Record {
     pub(super) token: Option<DocumentBuf>,
     /// Whether the copy has stopped the target's expiry of documents.
     pub(super) has_stopped_expiry: bool,
-    /// Number of the run that may write the record.
+    /// Number of the newest run, which alone may write the record.
     pub(super) run: i64,
 }
 

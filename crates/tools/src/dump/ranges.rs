@@ -46,7 +46,7 @@ enum Class {
     /// All but not-a-number are at least negative infinity. Not-a-number compares with nothing, so it has a condition
     /// of its own.
     Numbers,
-    /// All are at least that value.
+    /// All values of the type are at least this one.
     AtLeast(fn() -> Value),
     /// The type has only this value.
     Only(fn() -> Value),

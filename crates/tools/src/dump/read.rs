@@ -30,7 +30,7 @@ pub(super) struct Reader<'a> {
 
 /// Reason why an attempt ended.
 enum Broken {
-    /// The server or the connection failed; may pass.
+    /// The server or the connection failed, which another attempt may overcome.
     Server(ClientError),
     /// Any other failure.
     Tool(ToolError),

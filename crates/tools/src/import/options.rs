@@ -99,17 +99,17 @@ pub enum Positions {
 /// A table, CSV or TSV.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableOptions {
-    /// Between two columns.
+    /// The character between two columns.
     pub separator: Separator,
     /// The names of the columns.
     pub fields: FieldNames,
     /// Whether the names have types.
     pub types: ColumnTypes,
-    /// Values of another type than their column's.
+    /// The treatment of values that are not of their column's type.
     pub grace: Grace,
-    /// Empty values.
+    /// The treatment of empty values.
     pub blanks: Blanks,
-    /// Numbers in names.
+    /// The meaning of numbers in names.
     pub positions: Positions,
 }
 

@@ -79,7 +79,7 @@ impl ChunkQueue {
         None
     }
 
-    /// Takes the next chunk if there is one at hand.
+    /// Takes the next chunk if one is there; does not wait.
     pub fn take_at_hand(&self) -> Option<Chunk> {
         self.waiting.lock().chunks.pop_front()
     }

@@ -146,7 +146,7 @@ impl ImportOptions {
         if self.is_ordered() { std::num::NonZeroUsize::MIN } else { self.workers }
     }
 
-    /// Whether a write that was made already may be made again.
+    /// Whether a write may be sent again without harm if it may have been made already.
     pub(super) fn is_repeatable(&self) -> bool {
         self.mode != Mode::Delete || self.key_fields == ["_id"]
     }

@@ -48,7 +48,7 @@ struct Worker<'r> {
     inquiries: Option<Box<dyn Link>>,
 }
 
-/// The chunk that documents come from, and what became of them.
+/// The chunk that documents come from, and the results of its writes so far.
 struct Origin {
     chunk: Chunk,
     done: AtomicU64,
@@ -65,7 +65,7 @@ struct Batch {
     places: Vec<u32>,
     origin: Arc<Origin>,
     ending: Ending,
-    /// Whether the writes may have arrived before.
+    /// Whether the server may have made the writes already.
     is_in_doubt: bool,
 }
 

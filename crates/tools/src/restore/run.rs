@@ -74,7 +74,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Whether threads should end without finishing.
+    /// Whether the run is over: threads end without finishing their work.
     pub(super) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed) || self.interrupted.load(Ordering::Relaxed)
     }
@@ -91,7 +91,7 @@ impl<'r> Run<'r> {
         self.is_read.store(true, Ordering::Relaxed);
     }
 
-    /// Whether nothing more is to be read.
+    /// Whether readers should stop reading.
     pub(super) fn is_read(&self) -> bool {
         self.is_read.load(Ordering::Relaxed) || self.is_over()
     }
