@@ -23,7 +23,7 @@ pub struct Documents {
 }
 
 impl Documents {
-    /// No documents, in a used buffer.
+    /// Makes a list without documents that uses the memory of `buffer`.
     pub(crate) fn reusing(mut buffer: Vec<u8>) -> Self {
         buffer.clear();
         Self { bytes: buffer, count: 0 }
@@ -295,7 +295,7 @@ impl<R: BufRead> Cutter<R> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum One {
     Document,
-    /// Only its length was consumed.
+    /// The document exceeds the limit; only its length was consumed.
     TooLong {
         length: usize,
     },

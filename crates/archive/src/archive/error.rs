@@ -13,7 +13,7 @@ pub struct ArchiveError {
     pub block_offset: u64,
     /// Namespace of the block, `database.collection`, if it is known.
     pub namespace: Option<String>,
-    /// The defect.
+    /// The kind of defect.
     pub reason: Reason,
 }
 
@@ -45,7 +45,7 @@ pub enum Reason {
     Length(LengthError),
     /// A header longer than any names can make it.
     HeaderTooLong {
-        /// Its length in bytes.
+        /// Length of the header in bytes.
         length: usize,
     },
     /// The prelude is larger than 128 MiB.

@@ -36,7 +36,7 @@ pub enum ArchivePiece {
         database: Arc<str>,
         /// The name in the block.
         collection: Arc<str>,
-        /// The checksum of all its documents.
+        /// The checksum of all documents of the namespace.
         crc: u64,
     },
 }
