@@ -192,7 +192,7 @@ fn open_plan(
     Ok(Some((execution, is_long)))
 }
 
-/// The name of a pipeline's first stage.
+/// Returns the name of a pipeline's first stage; `None` for an empty pipeline.
 pub(crate) fn first_name(stages: ArrayRef<'_>) -> Option<&str> {
     Some(stages.iter().next().and_then(ValueRef::as_document)?.first()?.name)
 }
@@ -205,7 +205,7 @@ pub struct Aggregated {
     footing: Weak<Footing>,
     /// Snapshot that the plan and the pipeline's other sources read; dropped once none of them has more documents.
     snapshot: Weak<Snapshot>,
-    /// Report of the plan below the stages; `None` without a plan.
+    /// The plan below the stages, for the profiler; `None` without one.
     run: Option<Arc<PlanRun>>,
     /// Whether a stage above the plan sorts.
     sorts: bool,

@@ -31,11 +31,11 @@ pub struct CollectionStatistics {
 /// Statistics of an index.
 #[derive(Clone, Debug)]
 pub struct IndexStatistics {
-    /// Its name.
+    /// Name of the index.
     pub name: String,
     /// Whether the index is ready or still being built.
     pub state: IndexState,
-    /// Number of its keys, and their bytes.
+    /// Number of the index's keys, and their bytes.
     pub keys: KeyspaceStatistics,
     /// Space that the index takes in storage.
     pub storage: Space,

@@ -27,7 +27,7 @@ pub(crate) fn is_oplog(catalog: &Catalog, namespace: &Namespace) -> bool {
     namespace.is_oplog() && catalog.store().keeps_history()
 }
 
-/// The error of dropping the oplog.
+/// The error for a command that would drop the oplog.
 pub(crate) fn cannot_be_dropped(deployment: Deployment) -> Failure {
     let (code, message) = match deployment {
         Deployment::SetMember => (5_255_000, "can't drop live oplog while replicating"),

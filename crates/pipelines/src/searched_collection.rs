@@ -82,7 +82,7 @@ impl Documents for SearchedCollection {
     }
 
     fn ask(&mut self, schema: &Arc<Schema>, ask: &mut dyn FnMut(&Postings) -> Result<()>) -> Result<bool> {
-        // Examining a few documents is faster than building their postings.
+        // Scanning a short collection is faster than building its postings.
         if !self.is_long() {
             return Ok(false);
         }

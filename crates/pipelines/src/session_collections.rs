@@ -42,7 +42,7 @@ impl SessionCollection {
         }
     }
 
-    /// The generated collection with that name.
+    /// The generated collection that has this name, whatever the catalog holds.
     pub fn named(namespace: &Namespace) -> Option<Self> {
         if namespace.database() != DATABASE {
             return None;

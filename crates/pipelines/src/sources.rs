@@ -233,7 +233,7 @@ impl Sources for PipelineSources {
     }
 }
 
-/// Finds documents by their `_id`.
+/// Looks documents up by their `_id`.
 struct ById(IdJoin, Arc<OperationContext>);
 
 impl Lookups for ById {
@@ -244,7 +244,7 @@ impl Lookups for ById {
     }
 }
 
-/// Finds documents by an index.
+/// Looks documents up by an index that begins with the path.
 struct ByIndex(EqualityLookup);
 
 impl Lookups for ByIndex {

@@ -202,7 +202,7 @@ fn write_latencies(writer: &mut Writer<'_>, surroundings: &Surroundings, namespa
         usage.class(class).write(writer, histograms);
         writer.end();
     }
-    // Transactions are not counted here.
+    // Transactions are not counted here, so all their values are 0.
     writer.begin_document("transactions");
     ClassLatency::default().write(writer, histograms);
     writer.end().end();
