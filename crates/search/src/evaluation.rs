@@ -24,7 +24,7 @@ const B: f32 = 0.75;
 pub(crate) struct FieldStatistics {
     /// Number of documents with the field.
     documents: u64,
-    /// Number of words in all of them.
+    /// Number of words of the field in all documents.
     words: u64,
     /// Number of documents with each searched word.
     frequencies: HashMap<String, u64>,

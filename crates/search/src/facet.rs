@@ -25,7 +25,7 @@ pub(crate) struct Facet {
 
 #[derive(Debug)]
 enum Kind {
-    /// By the strings themselves, the most frequent ones.
+    /// One count for each string; this many are returned, the most frequent first.
     Strings(usize),
     /// By bounds of numbers, or of dates. `outside` names the bucket of all other values.
     Bounds { bounds: Vec<Value>, outside: Option<String>, of: Bounded },
@@ -102,7 +102,7 @@ impl Facet {
         Counts { buckets: vec![0; buckets], ..Counts::default() }
     }
 
-    /// Counts a document, once for each value or bucket.
+    /// Counts a document once for each different value, or for each bucket, that it has.
     pub fn count(&self, unit: &Unit<'_>, counts: &mut Counts) -> Result<()> {
         let mut seen: HashSet<String> = HashSet::new();
         let mut buckets: BTreeSet<Option<usize>> = BTreeSet::new();

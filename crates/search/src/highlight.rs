@@ -58,7 +58,7 @@ impl Highlight {
         Ok(())
     }
 
-    /// The passages of a document, by field.
+    /// Finds the passages of a document in which `clause` marks words.
     pub fn of(&self, unit: &Unit<'_>, clause: &Clause, evaluation: &Evaluation) -> Result<ArrayBuf> {
         let mut told = Vec::new();
         let fields = text_fields(unit, &self.paths, &evaluation.operation)?;

@@ -30,7 +30,7 @@ impl Path {
         Self { name: name.to_owned(), is_wildcard: false, multi: None }
     }
 
-    /// Whether it matches a path of a document.
+    /// Whether the path, or its wildcard, matches a path of a document.
     pub fn takes(&self, path: &str) -> bool {
         if self.is_wildcard { takes(self.name.as_bytes(), path.as_bytes()) } else { self.name == path }
     }

@@ -107,7 +107,7 @@ impl Score {
         }
     }
 
-    /// The parts of a score, including the change.
+    /// Adds the change to the parts of a score, for `searchScoreDetails`.
     pub fn explain(&self, made: Details, unit: &Unit<'_>) -> Details {
         let way = match self {
             Self::Kept => return made,

@@ -5,13 +5,13 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef, base64};
 /// The values that decide the place of a document.
 #[derive(Clone, Debug)]
 pub struct SequenceToken {
-    /// Its score.
+    /// The document's score.
     pub score: f32,
     /// The values of the fields that are sorted by.
     pub keys: Vec<Value>,
-    /// Its record.
+    /// The document's record.
     pub record: i64,
-    /// The number of the embedded document in it.
+    /// Number of the embedded document in the document.
     pub part: u32,
 }
 

@@ -12,7 +12,7 @@ use bunko_errors::{Failure, Result};
 #[derive(Debug)]
 struct Hierarchy {
     name: &'static str,
-    /// The path of the ancestor.
+    /// The path of the ancestor; `None` for the root.
     path: Option<String>,
 }
 

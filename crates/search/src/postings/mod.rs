@@ -63,7 +63,7 @@ pub(crate) struct FieldPostings {
     pub cutting: Cutting,
     /// Number of documents with the field.
     documents: u64,
-    /// Number of words in all of them.
+    /// Number of words of the field in all documents.
     words: u64,
     terms: HashMap<Box<str>, PostingList>,
 }
@@ -201,7 +201,7 @@ impl Postings {
         self.records.len() >= WORN_FROM && self.rows.len() < self.records.len() / 2
     }
 
-    /// Approximate memory, in bytes.
+    /// Approximate memory of the postings, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
