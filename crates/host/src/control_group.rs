@@ -38,7 +38,7 @@ impl Group {
         self.directory.ancestors().take_while(|level| level.starts_with(&self.mount_point))
     }
 
-    /// Finds the group. In a mixed hierarchy a controller is in v1 or in v2, never in both: a line of v1 that names it
+    /// Finds the group. In a hybrid hierarchy a controller is in v1 or in v2, never in both: a line of v1 that names it
     /// decides.
     /// Source: cgroups(7), `/proc/pid/cgroup`.
     fn find(controller: Controller, memberships: &str, mounts: &[Mount]) -> Option<Self> {
