@@ -65,7 +65,7 @@ enum OneValue {
     /// No value was looked up yet.
     NotAsked,
     Lookups(Box<dyn Lookups>),
-    /// By one plan per value.
+    /// The planner makes a plan for each value.
     Plans,
 }
 

@@ -10,7 +10,7 @@ use foldhash::HashMap;
 /// Documents in the order of the collection, and their positions by key.
 pub(crate) struct JoinTable {
     documents: SpoolReader,
-    /// Positions ascend.
+    /// Positions of the documents with each key, ascending.
     positions: HashMap<Box<[u8]>, Vec<u32>>,
 }
 

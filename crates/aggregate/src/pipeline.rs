@@ -93,7 +93,7 @@ impl Pipeline {
         self.stages.first().is_some_and(|stage| stage.searches_text())
     }
 
-    /// The distinct values that the first stage needs, if one document per value is enough for it.
+    /// The distinct values that the first stage needs, if one document per value is enough for that stage.
     pub fn distinct(&self) -> Option<Distinct> {
         self.stages.first()?.distinct()
     }

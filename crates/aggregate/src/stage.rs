@@ -22,27 +22,27 @@ pub trait Stage: Send + Sync {
     fn open(self: Arc<Self>, input: Box<dyn DocumentStream>, environment: &Arc<Environment>)
     -> Box<dyn DocumentStream>;
 
-    /// Whether it begins the pipeline with its own documents, and does not read the collection.
+    /// Whether the stage begins the pipeline with its own documents, and does not read the collection.
     fn brings_documents(&self) -> bool {
         false
     }
 
-    /// The work that the query planner could do instead.
+    /// The stage's work, if the query planner could do it instead.
     fn plannable(&self) -> Plannable<'_> {
         Plannable::Nothing
     }
 
-    /// The distinct values that it needs of its input, if one document per value is enough.
+    /// The distinct values that the stage needs of its input, if one document per value is enough.
     fn distinct(&self) -> Option<Distinct> {
         None
     }
 
-    /// Number of documents that it chooses at random from its input, if it does.
+    /// Number of documents that the stage chooses at random from its input, if it does.
     fn sample_size(&self) -> Option<u64> {
         None
     }
 
-    /// Adds the input fields that it reads.
+    /// Adds the input fields that the stage reads. Returns whether other input fields reach later stages.
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads;
 
     /// The stage's effect on its documents, for rewrites.
@@ -75,7 +75,7 @@ pub trait Stage: Send + Sync {
         Carried::Along
     }
 
-    /// Takes over the work of the next stage, which is then dropped; returns whether it did.
+    /// Takes over the work of the next stage. Returns whether it did; the next stage is then dropped.
     fn absorb(&mut self, _next: &dyn Stage) -> bool {
         false
     }
@@ -85,7 +85,7 @@ pub trait Stage: Send + Sync {
         None
     }
 
-    /// The write of a stage that writes.
+    /// The stage's write, if it is `$out` or `$merge`.
     fn write(&self) -> Option<WriteStage> {
         None
     }
@@ -104,7 +104,7 @@ pub trait Stage: Send + Sync {
     /// Tells the stage to copy these input fields into each measurement that it unpacks.
     fn keep(&mut self, _fields: Vec<String>) {}
 
-    /// Whether it is a text search, which only the planner can run.
+    /// Whether the stage is a text search, which only the planner can run.
     fn searches_text(&self) -> bool {
         false
     }
