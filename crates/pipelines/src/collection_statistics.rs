@@ -157,7 +157,7 @@ impl CollectionStatistics {
 }
 
 impl IndexStatistics {
-    /// Appends the index's entry in `indexDetails`.
+    /// Appends the index's entry of `indexDetails`.
     fn write(&self, reply: &mut Writer<'_>, scale: u64) {
         reply
             .begin_document(&self.name)
@@ -168,7 +168,7 @@ impl IndexStatistics {
     }
 }
 
-/// Appends the fields that stand for a collection that does not exist.
+/// Appends the fields that `collStats` shows for a collection that does not exist.
 pub fn write_missing(reply: &mut Writer<'_>, scale: u64) {
     for name in ["size", "count", "numOrphanDocs", "storageSize", "totalSize", "nindexes", "totalIndexSize"] {
         reply.append(name, 0);

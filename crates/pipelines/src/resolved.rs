@@ -35,7 +35,7 @@ pub enum Below {
     Collection(Noted),
     /// Documents that are generated while they are read, without a planner.
     Unstored(Unstored),
-    /// Nothing has the name.
+    /// No collection or view has the name.
     Absent,
 }
 

@@ -59,7 +59,7 @@ fn index(collection: &Collection, name: &str) -> Result<Option<Arc<SearchIndex>>
     }
 }
 
-/// A source without documents.
+/// A search that finds no documents.
 struct Nothing;
 
 impl ScoredDocuments for Nothing {
@@ -92,7 +92,7 @@ impl ScoredDocuments for FoundDocuments {
     }
 }
 
-/// The `explain` stages of a pipeline that begins with a search.
+/// Makes the `explain` stages of a pipeline that begins with a search.
 /// # Errors
 /// Errors of the search node and of the storage.
 pub fn explain(
@@ -120,7 +120,7 @@ pub fn explain(
     Ok(stages)
 }
 
-/// The search node's explanation of a search.
+/// Explains a search as MongoDB's search node does.
 /// Source: MongoDB manual, "Explain Vector Search Results".
 fn explain_search(
     namespace: &Namespace,
