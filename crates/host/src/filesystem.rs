@@ -7,11 +7,11 @@ use std::{fs, io};
 /// A mounted filesystem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filesystem {
-    /// Its type as the kernel names it: `ext4`, `xfs`, `tmpfs`, `overlay`.
+    /// Type as the kernel names it: `ext4`, `xfs`, `tmpfs`, `overlay`.
     pub kind: String,
-    /// Its mount point.
+    /// Mount point.
     pub mount_point: PathBuf,
-    /// Its device file, or the kernel's name for its source.
+    /// Device file, or the kernel's name for the source.
     pub device: String,
 }
 
