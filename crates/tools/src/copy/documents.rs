@@ -37,7 +37,7 @@ pub(super) fn read(
     let find = DocumentBuf::new()
         .with("find", &place.collection)
         .with("filter", &filter)
-        // One more than there can be: the server closes the cursor with the only reply.
+        // One more than there can be, so that the server closes the cursor with its first reply.
         .with("batchSize", ids.len() as i64 + 1)
         .with("readConcern", concern);
     let reply = pair.source().run(&place.database, &find)?;

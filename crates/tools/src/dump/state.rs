@@ -47,7 +47,7 @@ impl Account {
     }
 }
 
-/// When a line must be on disk.
+/// When a line of the state file must be on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Durability {
     /// Before the call returns.

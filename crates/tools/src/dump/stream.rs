@@ -67,7 +67,7 @@ pub(super) struct Encoding<'c> {
 
 /// A stream that is being written.
 pub(super) struct Stream {
-    /// 0 for an archive; in a directory, the collection's position in the plan.
+    /// Number of the file: 0 for an archive; in a directory, the collection's position in the plan.
     number: usize,
     path: PathBuf,
     writer: Writer<Out>,

@@ -49,7 +49,7 @@ use run::{Begun, Run};
 use std::sync::atomic::Ordering;
 use summary::Tally;
 
-/// Why an import ended early, and what it had done until then.
+/// The reason why an import ended early, and the documents that it had written.
 #[derive(Debug)]
 pub struct ImportError {
     /// The reason.

@@ -39,7 +39,7 @@ pub(super) struct Run<'r> {
     is_over: AtomicBool,
 }
 
-/// A run's input, and what earlier runs did.
+/// A run's input, and the records of earlier runs.
 pub(super) struct Begun {
     pub format: RecordFormat,
     pub path: PathBuf,

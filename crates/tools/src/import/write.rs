@@ -38,7 +38,7 @@ impl Form {
     pub(super) fn command(self, options: &ImportOptions) -> DocumentBuf {
         let mut concern = options.write_concern.clone();
         if options.resume_file.is_some() {
-            // The state file records only what a crash of the server does not take back.
+            // Writes are journaled, because the state file may record only writes that survive a crash of the server.
             concern.journal = Some(true);
             if !concern.expects_reply() {
                 concern.w = Acknowledgement::Members(1);

@@ -33,7 +33,7 @@ enum Written {
     No,
 }
 
-/// Why a record becomes no document.
+/// Reason why a record becomes no document.
 enum Refusal {
     SkipRow,
     Stop(String),
