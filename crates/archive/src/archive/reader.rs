@@ -244,7 +244,7 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-/// Result of reading a header.
+/// The content that follows a header.
 enum Begun {
     /// Documents of `current` follow.
     Block,

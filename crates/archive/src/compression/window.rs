@@ -41,7 +41,7 @@ impl Window {
         Ok(self.available())
     }
 
-    /// Whether the input has no more bytes than [`Self::available`].
+    /// Whether the input has ended, so that only [`Self::available`] is left.
     pub(super) fn ended(&self) -> bool {
         self.ended
     }
