@@ -27,7 +27,8 @@ pub(crate) struct Facet {
 enum Kind {
     /// One count for each string; this many are returned, the most frequent first.
     Strings(usize),
-    /// By bounds of numbers, or of dates. `outside` names the bucket of all other values.
+    /// One count for each bucket between bounds of numbers, or of dates. `outside` names the bucket of all other
+    /// values.
     Bounds { bounds: Vec<Value>, outside: Option<String>, of: Bounded },
 }
 

@@ -86,7 +86,7 @@ impl Polygon {
         if rings.is_empty() { Err("must have a ring".to_owned()) } else { Ok(Self { rings }) }
     }
 
-    /// The polygons of a geometry of type `Polygon` or `MultiPolygon`.
+    /// Reads the polygons of a geometry of type `Polygon` or `MultiPolygon`.
     pub fn several(geometry: DocumentRef<'_>) -> Result<Vec<Self>, String> {
         let kind = geometry.get("type").and_then(ValueRef::as_str);
         let coordinates = geometry.get("coordinates").and_then(ValueRef::as_array).ok_or("coordinates are required")?;

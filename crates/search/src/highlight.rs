@@ -23,9 +23,9 @@ pub(crate) struct Highlight {
 /// A sentence with searched words.
 struct Passage {
     score: f32,
-    /// The range of each word.
+    /// The range of each searched word, in bytes.
     hits: Vec<(usize, usize)>,
-    /// The range of the sentence.
+    /// The range of the sentence, in bytes.
     start: usize,
     end: usize,
     /// Index of the field's value that contains it.

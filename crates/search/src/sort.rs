@@ -39,7 +39,7 @@ impl Sort {
         if keys.is_empty() { Err(reader.failure("must have at least one field")) } else { Ok(Self(keys)) }
     }
 
-    /// The values by which a document is sorted.
+    /// Reads the values by which a document is sorted.
     pub fn values(&self, unit: &Unit<'_>) -> Vec<Value> {
         let value = |key: &Key| match key {
             Key::Score(_) => Value::Null,

@@ -27,7 +27,7 @@ impl SequenceToken {
         base64::encode(&document.into_bytes())
     }
 
-    /// Parses the text of a token.
+    /// Parses the text of a token; `None` if it is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let document = DocumentBuf::parse(base64::decode(text)?).ok()?;
         let document = document.as_ref();

@@ -51,7 +51,7 @@ pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
     Ok(Box::new(GeoWithin { paths, area }))
 }
 
-/// A geometry on the sphere.
+/// Parses a geometry of a query.
 pub(super) fn region(geometry: DocumentRef<'_>) -> Result<Region, String> {
     let asked = DocumentBuf::new().with("$geometry", geometry);
     Region::parse(asked.as_ref(), Question::Within)

@@ -70,7 +70,7 @@ impl Notation<'_> {
         is_there
     }
 
-    /// Takes a word that stands alone.
+    /// Reads `word` if it comes next, before white space, `(` or the text's end; returns whether it did.
     fn take_word(&mut self, word: &str) -> bool {
         let Some(behind) = self.rest().strip_prefix(word) else { return false };
         let ends = behind.is_empty() || behind.starts_with(|letter: char| letter.is_whitespace() || letter == '(');
@@ -313,7 +313,7 @@ impl Notation<'_> {
     }
 }
 
-/// Combines several clauses into one.
+/// Combines clauses into a `compound`; a single clause without `NOT` stays as it is.
 fn together(mut found: Vec<(Occurs, Clause)>) -> Clause {
     if found.len() == 1 && found[0].0 != Occurs::Not {
         return found.remove(0).1;
