@@ -97,7 +97,7 @@ impl Sample {
         total / (self.documents.len() as u64).max(1) + 8
     }
 
-    /// Advice on documents of the sample of [`LARGE_BYTES`] or more, and on long arrays.
+    /// Advice on documents of the sample of `LARGE_BYTES` or more, and on long arrays.
     pub fn large_documents(&self, place: Place<'_>) -> Vec<Advice> {
         let largest = self.documents.iter().map(DocumentBuf::len_bytes).max().unwrap_or(0);
         let mut found = Vec::new();
