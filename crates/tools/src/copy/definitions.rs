@@ -102,7 +102,7 @@ fn copy_present(copy: &Copy<'_>, pair: &mut Pair, listed: &Listed) -> Result<(),
         }
         match listing::one(pair.source(), &listed.database, &listed.name)? {
             Some(there) if there.kind == Kind::Collection => listed = there,
-            // The change stream brings its documents.
+            // The source has dropped or renamed the collection: the change stream brings that.
             _ => return pair.drop_on_target(&listed.database, &listed.name),
         }
     }

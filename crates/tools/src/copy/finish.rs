@@ -57,7 +57,7 @@ fn conclude(follower: &mut Follower<'_>, pair: &mut Pair) -> Result<(), ToolErro
     follower.record.write(pair.target())
 }
 
-/// Applies all events up to the source's present time.
+/// Applies all events up to the source's present time, and copies what has no events: series, functions, users, roles.
 fn drain(follower: &mut Follower<'_>, pair: &mut Pair) -> Result<(), ToolError> {
     let last = facts::now(pair.source())?;
     follower.follow(Until::Time(last))?;

@@ -148,7 +148,7 @@ impl<'c> Follower<'c> {
             let Some((database, collection)) = namespace.split_once('.') else { continue };
             match listing::one(pair.source(), database, collection)? {
                 Some(listed) if listed.kind == Kind::Collection => definitions::copy_anew(self.copy, pair, &listed)?,
-                // The change stream brings its documents.
+                // The source has dropped or renamed the collection: the change stream brings that.
                 _ => record::forget_unfinished(pair.target(), &namespace)?,
             }
         }
