@@ -113,7 +113,7 @@ impl Planned {
         self.counted = Examined { keys, documents };
     }
 
-    /// Stores the plan's report, because all documents have been read.
+    /// Releases the footing and stores the plan's report, because all documents have been read.
     fn end(&mut self) {
         self.footing = None;
         if let Some(run) = self.run.take() {
