@@ -4,7 +4,7 @@ use bunko_expression::{Expression, PathChanges};
 
 /// The effect of a stage on its documents.
 pub enum Effect {
-    /// Unknown.
+    /// Unknown: no rule moves anything past the stage.
     Opaque,
     /// Passes on some of its documents, unchanged, whatever the other documents are.
     Filters,
@@ -16,7 +16,7 @@ pub enum Effect {
     Reshapes(PathChanges),
     /// Puts the document at this dotted path in each document's place; fails if there is none.
     ReplacesBy(String),
-    /// Makes any number of documents of each. Documents that it drops are chosen by fields that it changes.
+    /// Makes any number of documents of each. Whether it drops a document depends only on fields that it changes.
     Unwinds(PathChanges),
     /// Adds documents of another collection to each, and may unwind them.
     Joins(Joined),
@@ -51,12 +51,12 @@ pub enum Effect {
 const PATHS_PER_STEP: usize = 16;
 
 impl Effect {
-    /// Number of steps that finding the origin of one path takes.
+    /// Number of rewrite steps that finding the origin of one path takes.
     pub(crate) fn steps_of_path(&self) -> usize {
         1 + self.paths() / PATHS_PER_STEP
     }
 
-    /// Number of paths that it names.
+    /// Number of paths that the effect names.
     fn paths(&self) -> usize {
         match self {
             Self::Reshapes(changes) | Self::Unwinds(changes) | Self::Searches(changes) => changes.named.len(),
@@ -74,7 +74,7 @@ impl Effect {
     }
 }
 
-/// A join.
+/// The effect of a `$lookup`, with or without the `$unwind` of its array.
 pub struct Joined {
     /// How documents of the input change.
     pub changes: PathChanges,
@@ -86,12 +86,12 @@ pub struct Joined {
 pub struct JoinedSide {
     /// The top-level field that holds the joined documents.
     pub field: String,
-    /// Whether documents of the input stay that have no joined documents.
+    /// Whether input documents without joined documents are kept (`preserveNullAndEmptyArrays`).
     pub keeps_unmatched: bool,
 }
 
-/// The paths whose values are equal in all documents with an equal value of the expression: a path, or a document of
-/// paths.
+/// Paths whose values are equal in all documents for which the expression (a path, or a document of paths) has an equal
+/// value.
 pub(crate) fn partition_paths(expression: &Expression) -> Vec<String> {
     match (expression.as_field(), expression.as_document()) {
         (Some(path), _) => vec![path],

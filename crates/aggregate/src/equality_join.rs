@@ -22,7 +22,8 @@ pub(crate) struct EqualityJoin {
     source: SourceName,
     path: FieldPath,
     table: Option<Table>,
-    /// How the collection is read, once known: the pipeline has one snapshot of it.
+    /// How the collection is read; `None` before the first lookup. It stays valid, because the pipeline reads one
+    /// snapshot.
     access: Option<Access>,
     one_value: OneValue,
     /// The kind of memory that the table counts against.
@@ -45,7 +46,7 @@ impl Matching {
         Ok(Self { source, filter })
     }
 
-    /// This filter and another one.
+    /// The conjunction of this filter and another one.
     /// # Errors
     /// As [`Self::new`].
     pub fn and(&self, other: DocumentRef<'_>, environment: &Environment) -> Result<Self> {
@@ -53,7 +54,7 @@ impl Matching {
         Self::new(DocumentBuf::new().with("$and", &both), environment)
     }
 
-    /// The stage that applies it.
+    /// The `$match` stage with this filter.
     fn stage(&self) -> DocumentBuf {
         DocumentBuf::new().with("$match", &self.source)
     }
@@ -64,27 +65,27 @@ enum OneValue {
     /// No value was looked up yet.
     NotAsked,
     Lookups(Box<dyn Lookups>),
-    /// By one plan per value.
+    /// The planner makes a plan for each value.
     Plans,
 }
 
-/// The other collection by the key strings of the values at the path.
+/// Documents of the other collection by the key strings of the values at the path.
 enum Table {
     Built(Box<JoinTable>),
     /// The keys alone exceed a stage's memory, so the collection is scanned each time.
     TooLarge,
 }
 
-/// The key in a table of the documents that a filter for null finds. No value has an empty key string.
+/// Table key of the documents that a filter for null finds. It is free, since no value has an empty key string.
 const KEY_OF_NULL: &[u8] = &[];
 
 impl EqualityJoin {
-    /// A join for a stage; the table counts as the stage's memory.
+    /// Makes the join of a stage; a table counts as the stage's memory.
     pub fn new(source: SourceName, path: FieldPath, gatherer: Gatherer) -> Self {
         Self { source, path, table: None, access: None, one_value: OneValue::NotAsked, gatherer, matching: None }
     }
 
-    /// The join with only those documents that match a filter, if there is one.
+    /// Restricts the join to documents that match a filter, if there is one.
     #[must_use]
     pub fn matching(self, matching: Option<Matching>) -> Self {
         Self { matching, ..self }
@@ -134,7 +135,8 @@ impl EqualityJoin {
         environment.sources.open(&self.source, stages.as_ref(), environment)
     }
 
-    /// As [`Self::open`], with `$in`, which treats regexes as patterns.
+    /// Opens the pipeline over the documents that `$in` finds. A regex among the values matches as a pattern;
+    /// [`Self::open`] compares it as a value.
     /// # Errors
     /// As [`crate::Sources::open`].
     pub fn open_with_patterns(
@@ -150,7 +152,8 @@ impl EqualityJoin {
         environment.sources.open(&self.source, stages.as_ref(), environment)
     }
 
-    /// The documents of one value, if no plan is needed. If a pipeline follows, a plan may choose a better index.
+    /// Finds the documents of one value; `None` if a plan has to. If a pipeline follows, a plan may choose a better
+    /// index.
     fn look_up(
         &mut self,
         value: ValueRef<'_>,
@@ -168,7 +171,7 @@ impl EqualityJoin {
         Ok(is_told.then_some(found))
     }
 
-    /// Shows the documents of one value, if no plan is needed. Otherwise returns false and shows none.
+    /// Shows the documents of one value to the visitor. Returns false, and shows none, if a plan has to find them.
     /// # Errors
     /// As [`Lookups::find`].
     pub fn visit(
@@ -260,8 +263,9 @@ pub(crate) fn match_any(path: &FieldPath, values: &[ValueRef<'_>]) -> DocumentBu
     DocumentBuf::new().with("$match", &filter(&path.dotted(), values))
 }
 
-/// A filter for equality with one of the values. In a list, a regex would be a pattern, and a document with a field like an
-/// operator is refused. No comparison takes undefined, which equals undefined alone.
+/// A filter for equality with one of the values. `$in` takes a regex as a pattern and refuses a document that begins
+/// with an operator's name, and no comparison takes undefined: with such a value, the filter is an `$or` of `$eq` and
+/// `$type`.
 fn filter(path: &str, values: &[ValueRef<'_>]) -> DocumentBuf {
     let is_listed = |value: &ValueRef<'_>| match value {
         ValueRef::Regex { .. } | ValueRef::Undefined => false,

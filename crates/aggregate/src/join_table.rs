@@ -10,7 +10,7 @@ use foldhash::HashMap;
 /// Documents in the order of the collection, and their positions by key.
 pub(crate) struct JoinTable {
     documents: SpoolReader,
-    /// Positions ascend.
+    /// Positions of the documents with each key, ascending.
     positions: HashMap<Box<[u8]>, Vec<u32>>,
 }
 
@@ -66,7 +66,7 @@ impl JoinTable {
         Ok(Some(Self { documents: documents.finish()?, positions }))
     }
 
-    /// Adds the positions of documents with the key.
+    /// Appends the positions of the documents with the key to `found`.
     pub fn add_positions(&self, key: &[u8], found: &mut Vec<u32>) {
         found.extend(self.positions.get(key).into_iter().flatten());
     }

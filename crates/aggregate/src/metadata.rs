@@ -1,4 +1,4 @@
-//! How stages treat the metadata of documents, and how a stage that keeps documents back keeps it too.
+//! How stages pass on the metadata of documents. A stage that keeps documents back stores their metadata inside them.
 
 use crate::{DocumentStream, Environment, Flow};
 use bunko_bson::{DocumentBuf, DocumentRef};
@@ -6,7 +6,7 @@ use bunko_errors::Result;
 use bunko_expression::{CurrentMetadata, Offered, SortPattern};
 use std::sync::Arc;
 
-/// The way metadata passes a stage.
+/// How the metadata of documents passes a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
     /// The output is made from the current document, so its metadata stays at hand.
@@ -22,7 +22,7 @@ pub enum Carried {
 }
 
 impl Carried {
-    /// The environment of later stages.
+    /// The environment of later stages, which names the metadata that they can read.
     pub(crate) fn behind(self, environment: Environment) -> Environment {
         let offered = match self {
             Self::Along | Self::Inside => return environment,
@@ -38,7 +38,7 @@ impl Carried {
     }
 }
 
-/// Sorted documents, each with its sort key at hand.
+/// Passes on sorted documents, and adds the sort key of each to the metadata at hand.
 pub(crate) struct TellingSortKeys {
     pub(crate) input: Box<dyn DocumentStream>,
     pub(crate) pattern: SortPattern,
@@ -75,7 +75,7 @@ impl DocumentStream for TellingSortKeys {
     }
 }
 
-/// Stores the metadata at hand inside each document.
+/// Passes on documents, and stores the metadata at hand inside each.
 pub(crate) struct Holding {
     pub(crate) input: Box<dyn DocumentStream>,
     pub(crate) at_hand: Arc<CurrentMetadata>,
@@ -93,7 +93,7 @@ impl DocumentStream for Holding {
     }
 }
 
-/// Takes the metadata out of each document and puts it at hand.
+/// Passes on documents; takes the metadata out of each and puts it at hand.
 pub(crate) struct Releasing {
     pub(crate) input: Box<dyn DocumentStream>,
     pub(crate) at_hand: Arc<CurrentMetadata>,

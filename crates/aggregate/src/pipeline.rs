@@ -22,7 +22,7 @@ pub struct Pipeline {
     numbers: Vec<Vec<usize>>,
     /// For each stage as sent, the number of the stage that does the last of its work.
     sent: Vec<usize>,
-    /// Names of the rules that rewrote it.
+    /// Names of the rules that rewrote the pipeline.
     rewrites: Vec<&'static str>,
     environment: Arc<Environment>,
 }
@@ -42,7 +42,7 @@ pub fn stage_field(stage: ValueRef<'_>) -> Result<Element<'_>> {
 }
 
 impl Pipeline {
-    /// Names of the rules that rewrote it, for `explain`.
+    /// Names of the rules that rewrote the pipeline, for `explain`.
     pub fn rewrites(&self) -> &[&'static str] {
         &self.rewrites
     }
@@ -83,17 +83,17 @@ impl Pipeline {
         self.stages.iter().map(|stage| &**stage)
     }
 
-    /// Whether it has a `$sort`.
+    /// Whether the pipeline has a `$sort`.
     pub fn sorts(&self) -> bool {
         self.stages.iter().any(|stage| stage.name() == bunko_stages::SORT.name)
     }
 
-    /// Whether it begins with a text search, which only the planner runs.
+    /// Whether the pipeline begins with a text search, which only the planner runs.
     pub fn searches_text(&self) -> bool {
         self.stages.first().is_some_and(|stage| stage.searches_text())
     }
 
-    /// The distinct values that the first stage needs, if one document per value is enough for it.
+    /// The distinct values that the first stage needs, if one document per value is enough for that stage.
     pub fn distinct(&self) -> Option<Distinct> {
         self.stages.first()?.distinct()
     }
@@ -199,7 +199,7 @@ impl DocumentStream for CheckedResults {
     }
 }
 
-/// A stage's documents, one by one and whole: hides all other ways to read them.
+/// Passes on a stage's documents one by one and whole: it offers no other way to read them.
 struct Apart(Box<dyn DocumentStream>);
 
 impl DocumentStream for Apart {

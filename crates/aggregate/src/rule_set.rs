@@ -1,4 +1,4 @@
-//! Which rewrites a pipeline gets.
+//! Sets of rewrites, so that a test can leave some out.
 
 /// A set of rules, by their positions in the table of `rewrite`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,14 +15,14 @@ impl RuleSet {
     }
 }
 
-/// Whether stages absorb each other's work or hand it to the planner. Results are equal either way, which tests check.
+/// Which rewrites a pipeline gets. Tests check that results are equal with all, some and none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rewrites {
-    /// Rewrites that make the pipeline faster.
+    /// All rewrites.
     Applied,
     /// As `Applied`, without these rules.
     Without(RuleSet),
-    /// Every stage does its own work, on whole documents passed one by one.
+    /// No rewrites: every stage does its own work, on whole documents passed one by one.
     Off,
 }
 

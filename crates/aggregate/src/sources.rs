@@ -97,7 +97,7 @@ pub trait Sources: Send + Sync + fmt::Debug {
         environment: &Environment,
     ) -> Result<Box<dyn DocumentStream>>;
 
-    /// The way to find documents whose `path` equals a value, in this string order.
+    /// Chooses the way to find documents whose `path` equals a value, in this string order.
     fn access(&self, source: &SourceName, path: &str, strings: &StringOrder) -> Access;
 
     /// Whether a plan finds the documents whose `path` equals a value as `$expr` compares it, arrays whole, without

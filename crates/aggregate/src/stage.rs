@@ -22,50 +22,50 @@ pub trait Stage: Send + Sync {
     fn open(self: Arc<Self>, input: Box<dyn DocumentStream>, environment: &Arc<Environment>)
     -> Box<dyn DocumentStream>;
 
-    /// Whether it begins the pipeline with its own documents, and does not read the collection.
+    /// Whether the stage begins the pipeline with its own documents, and does not read the collection.
     fn brings_documents(&self) -> bool {
         false
     }
 
-    /// The work that the query planner could do instead.
+    /// The stage's work, if the query planner could do it instead.
     fn plannable(&self) -> Plannable<'_> {
         Plannable::Nothing
     }
 
-    /// The distinct values that it needs of its input, if one document per value is enough.
+    /// The distinct values that the stage needs of its input, if one document per value is enough.
     fn distinct(&self) -> Option<Distinct> {
         None
     }
 
-    /// Number of documents that it chooses at random from its input, if it does.
+    /// Number of documents that the stage chooses at random from its input, if it does.
     fn sample_size(&self) -> Option<u64> {
         None
     }
 
-    /// Adds the input fields that it reads.
+    /// Adds the input fields that the stage reads. Returns whether other input fields reach later stages.
     fn add_dependencies(&self, dependencies: &mut Dependencies) -> Reads;
 
-    /// The effect on its documents, for rewrites.
+    /// The stage's effect on its documents, for rewrites.
     fn effect(&self) -> Effect {
         Effect::Opaque
     }
 
-    /// Adds a filter on the documents that it reads elsewhere. Only stages with the effects `Joins` and `Unites` do.
+    /// Adds a filter on the documents that the stage reads elsewhere; called only for the effects `Joins` and `Unites`.
     fn take_inside(&mut self, _filter: DocumentRef<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// Whether its results are numbers of documents, whatever the documents are and in which order they come.
+    /// Whether the stage's results are numbers of documents, whatever the documents are and in which order they come.
     fn counts_alone(&self) -> bool {
         false
     }
 
-    /// Whether it makes exactly one document of each.
+    /// Whether the stage makes exactly one document of each.
     fn makes_one_of_each(&self) -> bool {
         false
     }
 
-    /// Whether it makes exactly one document of each, in their order, and fails for none.
+    /// Whether the stage makes exactly one document of each, in their order, and fails for none.
     fn only_changes_documents(&self) -> bool {
         false
     }
@@ -75,17 +75,17 @@ pub trait Stage: Send + Sync {
         Carried::Along
     }
 
-    /// Takes over the work of the next stage, which is then dropped; returns whether it did.
+    /// Takes over the work of the next stage. Returns whether it did; the next stage is then dropped.
     fn absorb(&mut self, _next: &dyn Stage) -> bool {
         false
     }
 
-    /// The work of an `$unwind`.
+    /// The stage's work, if it is an `$unwind`.
     fn unwinding(&self) -> Option<Unwinding> {
         None
     }
 
-    /// The write of a stage that writes.
+    /// The stage's write, if it is `$out` or `$merge`.
     fn write(&self) -> Option<WriteStage> {
         None
     }
@@ -96,28 +96,28 @@ pub trait Stage: Send + Sync {
         None
     }
 
-    /// The time series whose measurements it unpacks, if it unpacks any.
+    /// The time series whose measurements the stage unpacks, if it unpacks any.
     fn unpacked(&self) -> Option<&TimeSeries> {
         None
     }
 
-    /// Names input fields that must come out with each measurement unpacked.
+    /// Tells the stage to copy these input fields into each measurement that it unpacks.
     fn keep(&mut self, _fields: Vec<String>) {}
 
-    /// Whether it is a text search, which only the planner can run.
+    /// Whether the stage is a text search, which only the planner can run.
     fn searches_text(&self) -> bool {
         false
     }
 
-    /// Says that MongoDB's slot-based engine hands this stage's documents to the classic engine.
+    /// Tells the stage that MongoDB's slot-based engine hands its documents to the classic engine.
     fn hand_over(&mut self) {}
 
-    /// Says that at most this many of its documents are read. Returns whether that saves work.
+    /// Tells the stage that at most this many of its documents are read. Returns whether that saves work.
     fn read_at_most(&mut self, _limit: u64) -> bool {
         false
     }
 
-    /// Says that only these dotted paths of its documents are read.
+    /// Tells the stage that only these dotted paths of its documents are read.
     fn read_only(&mut self, _fields: &BTreeSet<String>) {}
 }
 
@@ -154,9 +154,9 @@ pub(crate) type Stages = Vec<Box<dyn Stage>>;
 
 /// One entry of the table.
 pub(crate) struct Definition {
-    /// The facts that the table of all stages has about it.
+    /// The stage's entry in the table of all stages.
     pub facts: &'static bunko_stages::Stage,
-    /// Whether it compares values itself, apart from its expressions.
+    /// Whether the stage itself compares strings, apart from its expressions.
     #[cfg_attr(not(test), expect(dead_code, reason = "the test that walks the table reads it"))]
     pub strings: StringUse,
     /// Parses the specification.

@@ -39,7 +39,7 @@ impl StageRun {
     }
 }
 
-/// A stage's documents, counted.
+/// Passes on a stage's documents, and counts them.
 pub(crate) struct Counted {
     pub input: Box<dyn DocumentStream>,
     pub run: Arc<StageRun>,

@@ -86,7 +86,7 @@ pub trait DocumentStream: Send {
     fn describe_run(&self, _facts: &mut DocumentBuf) {}
 }
 
-/// Documents in memory.
+/// A stream of documents in memory.
 pub struct Documents(std::vec::IntoIter<DocumentBuf>);
 
 impl Documents {

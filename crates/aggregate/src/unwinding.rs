@@ -3,7 +3,7 @@
 use bunko_bson::{DocumentBuf, ValueRef};
 use bunko_expression::{FieldPath, with_path};
 
-/// The work of an `$unwind`.
+/// An `$unwind` as another stage can do its work.
 #[derive(Clone)]
 pub struct Unwinding {
     /// Path of the array.
@@ -18,7 +18,7 @@ impl Unwinding {
         self.without_elements == WithoutElements::Preserved
     }
 
-    /// Drops documents without elements from now on.
+    /// Makes the stage drop documents without elements, as without `preserveNullAndEmptyArrays`.
     pub(crate) fn drop_without_elements(&mut self) {
         self.without_elements = WithoutElements::Dropped;
     }

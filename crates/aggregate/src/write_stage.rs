@@ -57,7 +57,7 @@ pub enum WhenMatched {
     Replace,
     /// Left unchanged.
     KeepExisting,
-    /// Gets the fields of the new document.
+    /// Keeps its fields, and gets those of the new document.
     Merge,
     /// Fails.
     Fail,

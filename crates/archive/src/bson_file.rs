@@ -59,7 +59,7 @@ impl<R: BufRead> Reader<R> {
 pub struct BsonFileError {
     /// Offset in bytes, before compression.
     pub offset: u64,
-    /// The defect.
+    /// The kind of defect.
     pub reason: BsonFileReason,
 }
 
@@ -72,7 +72,7 @@ pub enum BsonFileReason {
     Length(LengthError),
     /// A document that does not end with a zero byte.
     Unclosed {
-        /// Its last byte.
+        /// The document's last byte.
         found: u8,
     },
     /// The file ends inside a document.

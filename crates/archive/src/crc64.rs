@@ -69,7 +69,7 @@ fn multiply(left: u64, mut right: u64) -> u64 {
     product
 }
 
-/// x^(8·bytes), by squaring.
+/// Computes x^(8·bytes) by squaring.
 fn power_of_byte(mut bytes: u64) -> u64 {
     let (mut power, mut square) = (ONE, BYTE);
     while bytes != 0 {

@@ -113,7 +113,7 @@ fn base64_for_urls(bytes: &[u8]) -> String {
 /// Contents of a dump directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing {
-    /// Sorted by name.
+    /// The databases, sorted by name.
     pub databases: Vec<Database>,
     /// `oplog.bson`, compressed or not.
     pub oplog: Option<DumpFile>,
@@ -128,7 +128,7 @@ pub struct Listing {
 pub struct Database {
     /// Name of the directory and of the database.
     pub name: String,
-    /// Sorted by file name.
+    /// The collections, sorted by file name.
     pub collections: Vec<Collection>,
 }
 
@@ -139,9 +139,9 @@ pub struct Collection {
     pub stem: String,
     /// Name of the collection; `None` if only the metadata has it ([`collection_of`]).
     pub name: Option<String>,
-    /// Its documents; views have none.
+    /// The file of the documents; views have none.
     pub data: Option<DumpFile>,
-    /// Its options and indexes.
+    /// The file of the collection's options and indexes.
     pub metadata: Option<DumpFile>,
 }
 

@@ -23,7 +23,7 @@ pub struct Documents {
 }
 
 impl Documents {
-    /// No documents, in a used buffer.
+    /// Makes a list without documents that uses the memory of `buffer`.
     pub(crate) fn reusing(mut buffer: Vec<u8>) -> Self {
         buffer.clear();
         Self { bytes: buffer, count: 0 }
@@ -96,7 +96,7 @@ impl fmt::Display for LengthError {
 
 impl std::error::Error for LengthError {}
 
-/// Reads a document's length from its first four bytes.
+/// Checks a document's length, from its first four bytes, against the limits.
 fn length(prefix: [u8; 4]) -> Result<usize, LengthError> {
     let length = i32::from_le_bytes(prefix);
     usize::try_from(length)
@@ -121,7 +121,7 @@ pub(crate) struct Cutter<R> {
     input: R,
     /// Number of bytes consumed from `input`.
     taken: u64,
-    /// First bytes of a document that did not fit any more.
+    /// Length prefix of a document that exceeded the limit; its other bytes are still in the input.
     pending: Option<[u8; 4]>,
 }
 
@@ -205,7 +205,7 @@ impl<R: BufRead> Cutter<R> {
         Ok(One::Document)
     }
 
-    /// Takes the next four bytes.
+    /// Takes the next four bytes: a document's length, or a terminator. `None` at the input's end.
     pub(crate) fn prefix(&mut self) -> Result<Option<[u8; 4]>, CutError> {
         if let Some(prefix) = self.pending.take() {
             return Ok(Some(prefix));
@@ -295,7 +295,7 @@ impl<R: BufRead> Cutter<R> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum One {
     Document,
-    /// Only its length was consumed.
+    /// The document exceeds the limit; only its length was consumed.
     TooLong {
         length: usize,
     },

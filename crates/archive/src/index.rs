@@ -34,7 +34,7 @@ pub struct Unit {
 /// The units of a file, and their namespaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Index {
-    /// In the order of the file, without gaps.
+    /// Units in the order of the file, without gaps.
     pub units: Vec<Unit>,
     /// Database and collection by tag.
     pub tags: Vec<(String, String)>,

@@ -2,9 +2,9 @@
 //! read.
 //!
 //! **Invariant:** documents pass as bytes. They are separated by their lengths and never decoded here; callers that
-//! need them checked to the leaves parse them (`bunko_bson::DocumentRef::parse`).
+//! need every value checked parse them (`bunko_bson::DocumentRef::parse`).
 //! **Invariant:** every length that is read is checked against a limit before it is used or memory is allocated for it.
-//! **Invariant:** damage is refused with its place; a stream that ends early is never taken for a whole one.
+//! **Invariant:** damage is an error that names its place; a stream that ends early is never taken for a whole one.
 #![forbid(unsafe_code)]
 
 pub mod archive;

@@ -11,9 +11,9 @@ pub struct Metadata {
     pub options: DocumentBuf,
     /// The indexes in `listIndexes`.
     pub indexes: Vec<DocumentBuf>,
-    /// Thirty-two hexadecimal digits; views have none.
+    /// UUID in thirty-two hexadecimal digits; views have none.
     pub uuid: Option<String>,
-    /// Empty in metadata of old tools.
+    /// Name of the collection; empty in metadata of old tools.
     pub collection_name: String,
     /// `collection`, `view` or `timeseries`; `None` in metadata of old tools.
     pub kind: Option<String>,

@@ -138,7 +138,7 @@ fn leads_to_a_value(value: ValueRef<'_>, path: &[&str]) -> bool {
     }
 }
 
-/// The requested size without the bytes that the fields take.
+/// Number of bytes for pads: the requested size without the bytes that the fields take.
 fn pad_bytes(shape: &'static Shape, id: IdKind, asked: Option<usize>) -> Result<usize, DatasetError> {
     let (least_bytes, pads) = Layout::least(shape.fields, id);
     let document_bytes = match asked {

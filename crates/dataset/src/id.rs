@@ -55,7 +55,7 @@ pub struct Id {
 }
 
 impl Id {
-    /// An id that no document has, for a prepared command. Its bytes occur nowhere else in the command.
+    /// An id that no document has, to be replaced in a prepared command: its bytes occur nowhere else in the command.
     pub fn placeholder(kind: IdKind) -> Self {
         match kind {
             IdKind::ObjectId => Self::object_id(ObjectId(*b"\xfe\xedplaceholde")),
@@ -64,7 +64,7 @@ impl Id {
         }
     }
 
-    /// Its type and form.
+    /// The type and form of the id.
     pub fn kind(&self) -> IdKind {
         self.kind
     }
@@ -128,7 +128,7 @@ impl fmt::Debug for Id {
     }
 }
 
-/// Turns numbers into ids.
+/// Makes the ids of documents from their numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Ids {
     pub(crate) kind: IdKind,

@@ -26,7 +26,7 @@ pub(crate) enum Content {
     Text(usize),
     /// A random word from this list; all its words have the same length.
     Word(&'static [&'static str]),
-    /// These letters, followed by a number of [`LABEL_DIGITS`] digits.
+    /// A label: these letters, followed by a number of [`LABEL_DIGITS`] digits.
     Label(&'static str, fn(&Position) -> u64),
     /// Text that takes the rest of the document's size; several pads share it equally.
     Pad,
@@ -34,7 +34,7 @@ pub(crate) enum Content {
     Array(&'static [Content]),
 }
 
-/// Identifies a document.
+/// A document's place in its dataset, from which all values follow.
 pub(crate) struct Position {
     /// Number in key order, from 0.
     pub number: u64,
@@ -72,7 +72,7 @@ impl Fill {
     /// Bytes of the value after compression, without a text's contents.
     fn cost(self) -> usize {
         match self {
-            // The id is close to that of the previous document.
+            // Most of the id repeats the previous document's id.
             Self::Id => COPY_COST + 3,
             Self::Int32(_) | Self::Boolean(_) | Self::Word { .. } => 2,
             Self::Digits(_) => 4,
@@ -115,7 +115,7 @@ impl Layout {
         (layout.template.len(), pads)
     }
 
-    /// A layout whose pads have `pad_bytes` together.
+    /// Lays the fields out; all pads together have `pad_bytes`.
     pub(crate) fn new(fields: &[Field], id: IdKind, pad_bytes: usize, compressible: Compressible) -> Self {
         let (_, pads) = Self::least(fields, id);
         let mut taken = 0;
@@ -267,7 +267,7 @@ impl Encoder<'_> {
         self.hole(length, 1, Fill::RandomText);
     }
 
-    /// Marks the last `length` bytes before the last `behind` bytes as different in each document.
+    /// Marks a hole, whose bytes differ in each document: `length` bytes, after which `behind` bytes were written.
     fn hole(&mut self, length: usize, behind: usize, fill: Fill) {
         let at = self.writer.len_bytes() - behind - length;
         self.holes.push(Hole { at, length, fill });

@@ -14,7 +14,7 @@ pub struct Clock(Source);
 #[derive(Clone)]
 enum Source {
     Machine,
-    /// The date comes from a function, elapsed time from the machine.
+    /// A clock whose date comes from a function, and whose elapsed time is the machine's.
     Dated(Arc<dyn Fn() -> u64 + Send + Sync>),
     Standing(Arc<Standing>),
 }
@@ -49,7 +49,7 @@ impl Clock {
         Self(Source::Standing(Arc::new(standing)))
     }
 
-    /// The moment, to measure elapsed time with.
+    /// The present moment, to measure elapsed time from.
     pub fn now(&self) -> Instant {
         match &self.0 {
             Source::Machine | Source::Dated(_) => Instant::now(),

@@ -1,10 +1,10 @@
-//! Control groups that limit this process.
+//! The cgroups that limit this process.
 
 use crate::mount_table::{self, Mount};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A resource that control groups limit.
+/// A cgroup controller: a resource that cgroups limit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Controller {
     Cpu,
@@ -20,7 +20,7 @@ impl Controller {
     }
 }
 
-/// A control group that this process is in.
+/// A cgroup that this process is in.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Group {
     mount_point: PathBuf,
@@ -38,7 +38,7 @@ impl Group {
         self.directory.ancestors().take_while(|level| level.starts_with(&self.mount_point))
     }
 
-    /// Finds the group. In a mixed hierarchy a controller is in v1 or in v2, never in both: a line of v1 that names it
+    /// Finds the group. In a hybrid hierarchy a controller is in v1 or in v2, never in both: a line of v1 that names it
     /// decides.
     /// Source: cgroups(7), `/proc/pid/cgroup`.
     fn find(controller: Controller, memberships: &str, mounts: &[Mount]) -> Option<Self> {

@@ -13,7 +13,7 @@ pub struct CpuQuota {
 }
 
 impl CpuQuota {
-    /// Reads it from cgroup v1 or v2; `None` where no quota is visible.
+    /// Reads the throttled time from cgroup v1 or v2; `None` where no quota is visible.
     pub fn read() -> Option<Self> {
         let group = Group::of_this_process(Controller::Cpu)?;
         let throttled = group.levels().filter_map(throttled_in);

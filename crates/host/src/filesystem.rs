@@ -7,11 +7,11 @@ use std::{fs, io};
 /// A mounted filesystem.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filesystem {
-    /// Its type as the kernel names it: `ext4`, `xfs`, `tmpfs`, `overlay`.
+    /// Type as the kernel names it: `ext4`, `xfs`, `tmpfs`, `overlay`.
     pub kind: String,
-    /// Its mount point.
+    /// Mount point.
     pub mount_point: PathBuf,
-    /// Its device file, or the kernel's name for its source.
+    /// Device file, or the kernel's name for the source.
     pub device: String,
 }
 
@@ -32,7 +32,8 @@ pub fn size_bytes(path: &Path) -> io::Result<u64> {
     Ok(statistics.f_blocks * statistics.f_frsize)
 }
 
-/// The deepest mount point above the path; of several mounts there the last, because later mounts hide earlier ones.
+/// The mount whose point is the longest prefix of the path. Among mounts of one point the last counts: it hides the
+/// others.
 // Device numbers would not identify it better: subvolumes of btrfs have numbers that are not in the mount table.
 fn holder(mounts: &[Mount], path: &Path) -> Option<Filesystem> {
     let above = mounts.iter().filter(|mount| path.starts_with(&mount.point));

@@ -63,7 +63,7 @@ fn loop_below(devices: &Path, name: &str, layers: usize) -> Option<String> {
     names.find_map(|name| loop_below(devices, &name, layers - 1))
 }
 
-/// A device's share in some work.
+/// Whether a kernel thread's work is the device's: all of it, an unknown part, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Share {
     Own,
@@ -71,7 +71,7 @@ enum Share {
     None,
 }
 
-/// A kernel thread at one look.
+/// A kernel thread, as the last look found it.
 struct Worker {
     share: Share,
     ran: Duration,
@@ -80,9 +80,9 @@ struct Worker {
 /// Processor time of kernel threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LoopWork {
-    /// While they worked only for the device.
+    /// Time in which the threads worked only for the device.
     pub own: Duration,
-    /// While they worked for the device and for others, in unknown parts.
+    /// Time in which the threads worked for the device and for others, in unknown parts.
     pub shared: Duration,
 }
 

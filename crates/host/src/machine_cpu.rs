@@ -21,7 +21,7 @@ impl MachineCpu {
         parse_stat(&fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// Time between two readings.
+    /// Time that passed between two readings, for each kind.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         // The kernel's idle and iowait counters may step back a little.

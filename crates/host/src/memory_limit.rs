@@ -5,21 +5,23 @@ use crate::machine::machine;
 use std::fs;
 use std::path::Path;
 
-/// Main memory of the machine, or the lower limit of this process's control group, in bytes.
+/// Main memory of the machine, or the lowest limit of this process's cgroup and its ancestors if that is less, in
+/// bytes.
 pub fn usable_memory_bytes() -> u64 {
     let group = Group::of_this_process(Controller::Memory);
     let limit = group.as_ref().and_then(|group| group.levels().filter_map(limit_in).min());
     machine().memory_bytes.min(limit.unwrap_or(u64::MAX))
 }
 
-/// The limit of a group. Source: the kernel's `admin-guide/cgroup-v2.rst` and `cgroup-v1/memory.rst`.
+/// Reads the memory limit of a cgroup in bytes; `None` without one. Source: the kernel's `admin-guide/cgroup-v2.rst`
+/// and `cgroup-v1/memory.rst`.
 fn limit_in(group: &Path) -> Option<u64> {
     ["memory.max", "memory.limit_in_bytes"]
         .iter()
         .find_map(|file| parse_limit(&fs::read_to_string(group.join(file)).ok()?))
 }
 
-/// Without a limit, v2 has `max`, and v1 a number above any memory size.
+/// Parses a cgroup's limit in bytes; `None` for `max` (v2, no limit). v1 writes a number above any memory size instead.
 fn parse_limit(limit: &str) -> Option<u64> {
     limit.trim().parse().ok()
 }

@@ -53,7 +53,7 @@ pub struct Sleeper {
 pub struct Slept {
     /// Number of wake-ups.
     pub wake_ups: u64,
-    /// Its own user and system time.
+    /// User and system time of the sleeper itself.
     pub cpu: Duration,
 }
 

@@ -20,7 +20,8 @@ pub struct ProcessReading {
     pub minor_faults: u64,
     /// Bytes that the process caused to be read from devices; `None` where this process may not see it.
     pub read_bytes: Option<u64>,
-    /// Bytes that the process dirtied for devices to write; `None` where this process may not see it.
+    /// Bytes of pages that the process dirtied, which are written to devices later; `None` where this process may not
+    /// see it.
     pub written_bytes: Option<u64>,
 }
 

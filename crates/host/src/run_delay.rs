@@ -14,7 +14,7 @@ pub fn thread_run_delay() -> Option<Duration> {
 pub(crate) struct RunDelay(File);
 
 impl RunDelay {
-    /// Run delay of the calling thread.
+    /// Opens the run delay of the calling thread; `None` if the kernel keeps no scheduler statistics.
     pub fn of_this_thread() -> Option<Self> {
         let delay = Self(File::open("/proc/thread-self/schedstat").ok()?);
         delay.read().map(|_| delay)

@@ -21,7 +21,7 @@ use std::time::Duration;
 const ASK_AGAIN: Duration = Duration::from_secs(2);
 /// The time that a long step asks for: some attempts may come late on a busy machine.
 const MORE_TIME: Duration = Duration::from_secs(30);
-/// Share of one processor above which the step is thought to proceed: one in this many. Idle threads of this process use
+/// A step counts as working while this process uses more than one part in `WORK_SHARE` of a processor. Idle threads use
 /// less.
 const WORK_SHARE: u32 = 100;
 /// Longest wait for a manager that reads no messages.

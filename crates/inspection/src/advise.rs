@@ -86,7 +86,7 @@ pub fn advise(server: &dyn Server, options: AdviceOptions<'_>) -> Result<Report,
     Ok(report)
 }
 
-/// The statistics of queries that the server has gathered.
+/// Reads `$queryStats`. The inner error is the server's refusal.
 fn statistics(peer: &mut Peer<'_>) -> Result<Result<Vec<DocumentBuf>, bunko_client::CommandError>, InspectionError> {
     let stage = DocumentBuf::new().with("$queryStats", &DocumentBuf::new());
     let pipeline: ArrayBuf = std::iter::once(&stage).collect();
@@ -95,7 +95,7 @@ fn statistics(peer: &mut Peer<'_>) -> Result<Result<Vec<DocumentBuf>, bunko_clie
     peer.list("admin", &command)
 }
 
-/// A collection.
+/// The namespace of a collection.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     database: &'a str,
@@ -107,13 +107,13 @@ impl Place<'_> {
         format!("{}.{}", self.database, self.collection)
     }
 
-    /// The collection in a script of the shell.
+    /// The shell's expression for the collection.
     fn in_shell(self) -> String {
         format!("db.getSiblingDB({}).getCollection({})", quoted(self.database), quoted(self.collection))
     }
 }
 
-/// A name in a script of the shell, which reads texts as JSON does.
+/// A name as a string literal of the shell, which reads strings as JSON does.
 fn quoted(name: &str) -> String {
     serde_json::Value::from(name).to_string()
 }

@@ -48,7 +48,7 @@ impl Check<'_> {
         self.found(subject, Weight::Refused, name, refusal.to_string(), advice);
     }
 
-    /// The source did not let the check look.
+    /// Reports `name` as unknown: the source refused to show it.
     fn unknown(&mut self, subject: Subject, name: &str, refusal: &CommandError, advice: &str) {
         self.found(subject, Weight::Unknown, name.to_owned(), refusal.to_string(), advice);
     }

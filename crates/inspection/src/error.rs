@@ -24,9 +24,9 @@ pub enum InspectionError {
     Refused {
         /// Name of the server.
         server: String,
-        /// The command.
+        /// The command that was refused.
         command: &'static str,
-        /// Its refusal.
+        /// The server's refusal.
         refusal: CommandError,
     },
     /// The log could not be read.

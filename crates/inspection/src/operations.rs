@@ -17,8 +17,8 @@ const SLOW_QUERY: i64 = 51803;
 const KEPT: [&str; 8] = ["find", "aggregate", "count", "distinct", "findAndModify", "mapReduce", "update", "delete"];
 /// Updates and deletes with their lists of statements.
 const STATEMENTS: [(&str, &str); 2] = [("update", "updates"), ("delete", "deletes")];
-/// Fields that tie a command to its session, its moment, its sender or its collection, and the one by which it would
-/// leave a document behind.
+/// Fields that tie a command to its session, its time, its sender or its collection, and `upsert`, which would insert a
+/// document.
 const LEFT_OUT: &[&str] = &[
     "upsert",
     "maxTimeMS",
@@ -62,7 +62,7 @@ pub(crate) fn of_profile(
     server: &mut Peer<'_>,
     database: &str,
 ) -> Result<Result<Vec<DocumentBuf>, CommandError>, InspectionError> {
-    // The largest fields, which tell nothing here.
+    // Leaves out the largest fields, which tell nothing here.
     let projection = DocumentBuf::new().with("execStats", 0_i32).with("locks", 0_i32);
     let command = DocumentBuf::new()
         .with("find", "system.profile")
@@ -98,7 +98,7 @@ pub(crate) fn each_of_log(
     }
 }
 
-/// A command as text that fits a line or two.
+/// A command as text, cut off after `SHOWN_MAX` characters.
 pub(crate) fn shortened(command: &DocumentBuf) -> String {
     let text = extended_json::to_relaxed(command.into());
     let shown: String = text.chars().take(SHOWN_MAX).collect();
@@ -107,7 +107,7 @@ pub(crate) fn shortened(command: &DocumentBuf) -> String {
 
 /// The database and the command of an entry; `None` if there is no command that could run again.
 pub(crate) fn operation(entry: DocumentRef<'_>) -> Option<(String, DocumentBuf)> {
-    // An operation that failed there may fail here.
+    // An operation that failed on its server proves nothing if it fails on the rehearsal.
     if entry.get("errCode").is_some() {
         return None;
     }
@@ -149,7 +149,7 @@ pub(crate) fn operation(entry: DocumentRef<'_>) -> Option<(String, DocumentBuf)>
     is_whole.then(|| (database.to_owned(), rehearsed))
 }
 
-/// A statement without what would leave a document behind.
+/// The statement without `upsert`, which would leave a document behind.
 fn statement(shown: DocumentRef<'_>) -> DocumentBuf {
     let mut statement = DocumentBuf::new();
     for name in ["q", "u", "c", "multi", "collation", "arrayFilters", "hint", "sort", "limit"] {

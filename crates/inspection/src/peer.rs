@@ -64,8 +64,8 @@ impl Peer<'_> {
         InspectionError::Refused { server: self.name.to_owned(), command, refusal }
     }
 
-    /// All documents of the cursor that a command makes. A list that is too long counts as refused: no part of it passes
-    /// for the whole.
+    /// All documents of the cursor that a command makes. The inner error is the server's refusal. A list that is too
+    /// long counts as refused, so that no part of it is taken for the whole.
     /// # Errors
     /// As [`Self::ask`], and `Reply` if there is no cursor.
     pub(crate) fn list(

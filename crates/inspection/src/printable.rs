@@ -1,6 +1,6 @@
 //! Names and messages of a server, as a report shows them: a terminal must not obey them.
 
-/// The text in one line; `?` stands for each control character.
+/// Replaces each control character by `?`, so that the text is one line.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { '?' } else { character }).collect()
 }

@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// fewer stages.
 const ELEMENTS_MAX: usize = 100;
 
-/// A number for the shape.
+/// Hashes the shape of a command.
 pub(crate) fn shape(database: &str, command: DocumentRef<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     database.hash(&mut hasher);
@@ -23,7 +23,7 @@ fn hash_document(document: DocumentRef<'_>, hasher: &mut DefaultHasher) {
         element.name.hash(hasher);
         hash_value(element.value, hasher);
     }
-    // The end of the document.
+    // Marks the end of the document.
     "".hash(hasher);
 }
 

@@ -192,7 +192,7 @@ fn open_plan(
     Ok(Some((execution, is_long)))
 }
 
-/// The name of a pipeline's first stage.
+/// Returns the name of a pipeline's first stage; `None` for an empty pipeline.
 pub(crate) fn first_name(stages: ArrayRef<'_>) -> Option<&str> {
     Some(stages.iter().next().and_then(ValueRef::as_document)?.first()?.name)
 }
@@ -201,11 +201,11 @@ pub(crate) fn first_name(stages: ArrayRef<'_>) -> Option<&str> {
 pub struct Aggregated {
     stream: Box<dyn DocumentStream>,
     current: Option<DocumentBuf>,
-    /// Footing of the plan below, as long as the plan has more documents.
+    /// Footing of the plan below the stages; dropped once the plan has no more documents.
     footing: Weak<Footing>,
-    /// Snapshot that the plan and the other sources of the pipeline read, as long as one of them has more documents.
+    /// Snapshot that the plan and the pipeline's other sources read; dropped once none of them has more documents.
     snapshot: Weak<Snapshot>,
-    /// The plan below.
+    /// The plan below the stages, for the profiler; `None` without one.
     run: Option<Arc<PlanRun>>,
     /// Whether a stage above the plan sorts.
     sorts: bool,

@@ -31,11 +31,11 @@ pub struct CollectionStatistics {
 /// Statistics of an index.
 #[derive(Clone, Debug)]
 pub struct IndexStatistics {
-    /// Its name.
+    /// Name of the index.
     pub name: String,
     /// Whether the index is ready or still being built.
     pub state: IndexState,
-    /// Number of its keys, and their bytes.
+    /// Number of the index's keys, and their bytes.
     pub keys: KeyspaceStatistics,
     /// Space that the index takes in storage.
     pub storage: Space,
@@ -64,7 +64,7 @@ impl CollectionStatistics {
         with_indexes().map(|(collection, indexes)| Self::new(collection, indexes, &mut spaces)).collect()
     }
 
-    /// Takes the spaces of its keyspaces from `spaces`.
+    /// Makes the statistics; takes the spaces of the collection's keyspaces, in their order, from `spaces`.
     fn new(collection: &Collection, indexes: &[Arc<Index>], spaces: &mut impl Iterator<Item = Space>) -> Self {
         let storage = spaces.next().unwrap_or_default();
         Self {
@@ -157,7 +157,7 @@ impl CollectionStatistics {
 }
 
 impl IndexStatistics {
-    /// Appends the index's entry in `indexDetails`.
+    /// Appends the index's entry of `indexDetails`.
     fn write(&self, reply: &mut Writer<'_>, scale: u64) {
         reply
             .begin_document(&self.name)
@@ -168,7 +168,7 @@ impl IndexStatistics {
     }
 }
 
-/// Appends the fields that stand for a collection that does not exist.
+/// Appends the fields that `collStats` shows for a collection that does not exist.
 pub fn write_missing(reply: &mut Writer<'_>, scale: u64) {
     for name in ["size", "count", "numOrphanDocs", "storageSize", "totalSize", "nindexes", "totalIndexSize"] {
         reply.append(name, 0);
@@ -179,7 +179,7 @@ pub fn write_missing(reply: &mut Writer<'_>, scale: u64) {
     reply.append("scaleFactor", smallest_integer(scale));
 }
 
-/// An int if the number fits, else a long, as in the server's statistics.
+/// The number as an int if it fits, else as a long: MongoDB's statistics use the smallest type.
 pub fn smallest_integer(number: u64) -> ValueRef<'static> {
     match i32::try_from(number) {
         Ok(number) => ValueRef::Int32(number),

@@ -80,7 +80,7 @@ fn facets(specification: DocumentRef<'_>) -> Vec<ArrayRef<'_>> {
     facets.collect::<Option<Vec<_>>>().unwrap_or_default()
 }
 
-/// Whether only its place makes a stage invalid: `$changeStreamSplitLargeEvent`, which may never stand alone.
+/// Whether a stage is invalid only because of its place: `$changeStreamSplitLargeEvent`, which may never stand alone.
 fn is_refused_by_place(stage: ValueRef<'_>) -> bool {
     let is_empty = |field: Element<'_>| field.value.as_document().is_some_and(DocumentRef::is_empty);
     first(stage).is_some_and(|field| {

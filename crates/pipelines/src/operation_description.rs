@@ -24,7 +24,7 @@ pub struct Activity<'s> {
     pub operations: &'s Operations,
     /// The transactions that are open.
     pub transactions: &'s Transactions,
-    /// How long a transaction may be open.
+    /// Longest time that a transaction may be open.
     pub transaction_lifetime: Duration,
     /// Open cursors.
     pub cursors: &'s CursorStore,
@@ -193,7 +193,7 @@ enum Build {
 }
 
 impl Build {
-    /// The build of an index that is being built.
+    /// The state of an index's build; `None` if the index is ready.
     fn of(index: &Index) -> Option<Self> {
         if index.is_build_waiting() {
             return Some(Self::Waits);

@@ -27,7 +27,7 @@ pub(crate) fn is_oplog(catalog: &Catalog, namespace: &Namespace) -> bool {
     namespace.is_oplog() && catalog.store().keeps_history()
 }
 
-/// The error of dropping the oplog.
+/// The error for a command that would drop the oplog.
 pub(crate) fn cannot_be_dropped(deployment: Deployment) -> Failure {
     let (code, message) = match deployment {
         Deployment::SetMember => (5_255_000, "can't drop live oplog while replicating"),
@@ -120,7 +120,8 @@ pub fn entries(
     Ok(Stream { entries, operation: Arc::clone(operation) })
 }
 
-/// Opens the oplog for entries that are written later, too. Entries of acknowledged writes are there at once.
+/// Opens the oplog for entries that exist and entries that are written later. Entries of acknowledged writes are there
+/// at once.
 fn follow(
     catalog: &Catalog,
     pipeline: &Pipeline,

@@ -39,7 +39,7 @@ pub(crate) fn planner_query(part: PlannerPart, rest: &Pipeline, scope: Arc<Query
     Ok(query)
 }
 
-/// A filter that matches where all filters match.
+/// A filter that matches the documents that all of `filters` match.
 pub fn all_of(filters: &[DocumentBuf]) -> DocumentBuf {
     match filters {
         [] => DocumentBuf::new(),
@@ -61,7 +61,7 @@ pub fn no_collection_near(namespace: &Namespace) -> Failure {
     Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, message)
 }
 
-/// A plan's documents, lent to later stages that only inspect them.
+/// A plan's documents, lent to later stages that only read them.
 pub(crate) struct Planned {
     execution: Execution,
     /// Held until all documents have been read. After that, the collection may be dropped.
@@ -80,7 +80,7 @@ pub(crate) struct PlanRun {
 }
 
 impl PlanRun {
-    /// The plan of an execution that begins.
+    /// Notes the plan of an execution that begins.
     pub(crate) fn of(execution: &Execution) -> Arc<Self> {
         let (plan, choice) = (execution.plan().clone(), execution.choice());
         Arc::new(Self { plan, choice, finished: Mutex::default() })
@@ -94,17 +94,17 @@ impl PlanRun {
 }
 
 impl Planned {
-    /// Documents without a check, after a pause, whether the collection still exists.
+    /// Opens the plan's documents without a footing: after a pause, nothing checks whether the collection still exists.
     pub(crate) fn new(execution: Execution) -> Self {
         Self { execution, footing: None, run: None, counted: Examined::default() }
     }
 
-    /// Documents whose plan's footing is held until they are read.
+    /// Opens the plan's documents, and holds the plan's footing until they are read.
     pub(crate) fn on(execution: Execution, footing: Arc<Footing>, run: Arc<PlanRun>) -> Self {
         Self { footing: Some(footing), run: Some(run), ..Self::new(execution) }
     }
 
-    /// Counts for the operation the keys and documents that the plan examined since the last call.
+    /// Adds the keys and documents that the plan examined since the last call to the operation's counts.
     fn count(&mut self) {
         let totals = self.execution.statistics();
         let operation = &self.execution.plan().query().scope.operation;
@@ -113,7 +113,7 @@ impl Planned {
         self.counted = Examined { keys, documents };
     }
 
-    /// Notes that all documents have been read.
+    /// Releases the footing and stores the plan's report, because all documents have been read.
     fn end(&mut self) {
         self.footing = None;
         if let Some(run) = self.run.take() {

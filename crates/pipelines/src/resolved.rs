@@ -35,7 +35,7 @@ pub enum Below {
     Collection(Noted),
     /// Documents that are generated while they are read, without a planner.
     Unstored(Unstored),
-    /// Nothing has the name.
+    /// No collection or view has the name.
     Absent,
 }
 
@@ -62,7 +62,7 @@ impl Below {
 pub struct Noted {
     /// The collection.
     pub collection: Arc<Collection>,
-    /// Its indexes.
+    /// The collection's ready indexes.
     pub indexes: Arc<[Arc<Index>]>,
 }
 
@@ -112,7 +112,7 @@ fn resolve_by(
             return Ok(resolved(&pipelines, strings, below, Below::Absent));
         };
         below = next;
-        // A view at the limit can be defined, but not read.
+        // A view at the maximum depth can be defined, but not read.
         if pipelines.len() >= VIEW_DEPTH_MAX {
             let message = format!("View depth too deep or view cycle detected; maximum depth is {VIEW_DEPTH_MAX}");
             return Err(Failure::new(ErrorCode::VIEW_DEPTH_LIMIT_EXCEEDED, message));

@@ -13,7 +13,7 @@ use bunko_search::{Documents, Postings, Schema, SearchIndexDefinition};
 use bunko_store::{Direction, RecordId, RecordRange, Snapshot, View};
 use std::sync::Arc;
 
-/// Documents, and their bytes, that a search examines in no noticeable time.
+/// Largest collection, in documents and in bytes, that a search scans in no noticeable time.
 const DOCUMENTS_SHORT_MAX: u64 = 200;
 const BYTES_SHORT_MAX: u64 = 64 << 10;
 
@@ -82,7 +82,7 @@ impl Documents for SearchedCollection {
     }
 
     fn ask(&mut self, schema: &Arc<Schema>, ask: &mut dyn FnMut(&Postings) -> Result<()>) -> Result<bool> {
-        // Examining a few documents is faster than building their postings.
+        // Scanning a short collection is faster than building its postings.
         if !self.is_long() {
             return Ok(false);
         }

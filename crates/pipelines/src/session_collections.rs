@@ -42,7 +42,7 @@ impl SessionCollection {
         }
     }
 
-    /// The generated collection with that name.
+    /// The generated collection that has this name, whatever the catalog holds.
     pub fn named(namespace: &Namespace) -> Option<Self> {
         if namespace.database() != DATABASE {
             return None;
@@ -103,7 +103,7 @@ pub(crate) fn describe_session(id: &DocumentBuf, began_ms: i64, last_use: Durati
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Times {
     Read,
-    /// No stage uses them.
+    /// The times are left out, because no stage reads them.
     LeftOut,
 }
 

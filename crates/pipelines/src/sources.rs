@@ -68,7 +68,7 @@ impl PipelineSources {
         Ok(Arc::clone(self.snapshot.get_or_init(|| Arc::new(self.surroundings.catalog.store().snapshot()))))
     }
 
-    /// The collection's indexes that the command's query settings allow.
+    /// The indexes among `indexes` that the command's query settings allow.
     fn allowed(&self, collection: &Collection, indexes: &Arc<[Arc<Index>]>) -> Arc<[Arc<Index>]> {
         let settings = self.settings.as_ref();
         match settings.and_then(|settings| settings.allowed_in(collection.namespace().as_str())) {
@@ -233,7 +233,7 @@ impl Sources for PipelineSources {
     }
 }
 
-/// Finds documents by their `_id`.
+/// Looks documents up by their `_id`.
 struct ById(IdJoin, Arc<OperationContext>);
 
 impl Lookups for ById {
@@ -244,7 +244,7 @@ impl Lookups for ById {
     }
 }
 
-/// Finds documents by an index.
+/// Looks documents up by an index that begins with the path.
 struct ByIndex(EqualityLookup);
 
 impl Lookups for ByIndex {

@@ -8,7 +8,7 @@ use bunko_session::sessions::SessionTable;
 use bunko_store::Clock;
 use std::sync::Arc;
 
-/// Held by pipelines, whose cursors outlive the command.
+/// The parts of the server that a pipeline holds: its cursor may outlive the command.
 #[derive(Clone)]
 pub struct Surroundings {
     /// Databases, collections, indexes.

@@ -58,7 +58,7 @@ impl Unstored {
         }
     }
 
-    /// Its statistics as a collection, for commands and stages whose entries allow them.
+    /// Statistics of the unstored collection, for commands and stages whose entries allow them.
     /// # Errors
     /// Errors of reading it.
     pub fn statistics(self, surroundings: &Surroundings) -> Result<Option<CollectionStatistics>> {
@@ -79,7 +79,7 @@ impl Unstored {
         if is_known { Ok(()) } else { Err(self.refusal(stage.name, namespace)) }
     }
 
-    /// The error for an operation that it does not support.
+    /// The error for an operation that the unstored collection does not support.
     pub fn refusal(self, what: &str, namespace: &Namespace) -> Failure {
         let kind = match self {
             Self::Oplog => "log",

@@ -40,14 +40,14 @@ pub(crate) fn open(
     Ok(Box::new(FoundDocuments { collection: Arc::clone(collection), hits: hits.into_iter(), document: Vec::new() }))
 }
 
-/// Whether a search is the first stage of a view's own pipeline, and so searches the collection below.
+/// Whether the search is the first stage of a view's own pipeline. It then searches the collection below the view.
 fn is_of_view(resolved: &Resolved, specification: DocumentRef<'_>) -> bool {
     let first = resolved.views.as_ref().iter().next().and_then(|stage| stage.as_document()?.first());
     let first = first.filter(|first| first.name == VECTOR_SEARCH.name).and_then(|first| first.value.as_document());
     first.is_some_and(|own| own.as_bytes() == specification.as_bytes())
 }
 
-/// The vector index of that name.
+/// Finds the vector index of that name; `None` if there is none.
 /// # Errors
 /// The search node's error for an index of another type.
 fn index(collection: &Collection, name: &str) -> Result<Option<Arc<SearchIndex>>> {
@@ -59,7 +59,7 @@ fn index(collection: &Collection, name: &str) -> Result<Option<Arc<SearchIndex>>
     }
 }
 
-/// A source without documents.
+/// A search that finds no documents.
 struct Nothing;
 
 impl ScoredDocuments for Nothing {
@@ -68,7 +68,7 @@ impl ScoredDocuments for Nothing {
     }
 }
 
-/// Documents by their record ids, each as it is when read. Documents deleted by then are left out.
+/// Reads documents by their record ids when they are asked for. Documents that were deleted by then are left out.
 struct FoundDocuments {
     collection: Arc<Collection>,
     hits: std::vec::IntoIter<Hit>,
@@ -92,7 +92,7 @@ impl ScoredDocuments for FoundDocuments {
     }
 }
 
-/// The `explain` stages of a pipeline that begins with a search.
+/// Makes the `explain` stages of a pipeline that begins with a search.
 /// # Errors
 /// Errors of the search node and of the storage.
 pub fn explain(
@@ -120,7 +120,7 @@ pub fn explain(
     Ok(stages)
 }
 
-/// The search node's explanation of a search.
+/// Explains a search as MongoDB's search node does.
 /// Source: MongoDB manual, "Explain Vector Search Results".
 fn explain_search(
     namespace: &Namespace,
@@ -155,7 +155,7 @@ fn explain_search(
     Ok(explained)
 }
 
-/// The outcome for one document in a search.
+/// Explains why a search found one document, or did not.
 fn trace(
     collection: &Arc<Collection>,
     definition: &Definition,

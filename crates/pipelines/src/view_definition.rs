@@ -136,7 +136,7 @@ fn check_stages(
     }
 }
 
-/// The views that stand on each other, the new one included.
+/// The chain of views that read each other, the new one included.
 struct Graph<'g> {
     catalog: &'g Catalog,
     new: (&'g Namespace, &'g ViewDefinition),
@@ -161,7 +161,7 @@ impl Height {
 }
 
 impl Graph<'_> {
-    /// Checks the views below the new one together with those above it.
+    /// Checks depth and size of the views below the new one together with the views above it.
     fn check(&self) -> Result<()> {
         let (new, definition) = self.new;
         let mut known = HashMap::new();
@@ -228,7 +228,7 @@ fn height_above(
     if let Some(height) = known.get(namespace) {
         return *height;
     }
-    // Definitions that another program damaged may have a cycle. This entry ends it.
+    // If another program damaged the definitions, they may have a cycle, which this entry ends.
     known.insert(namespace.clone(), Height::default());
     let mut height = Height::default();
     for next in above.get(namespace).into_iter().flatten() {

@@ -15,7 +15,7 @@ pub(crate) fn field(types: &[FieldType]) -> Option<&Autocomplete> {
     })
 }
 
-/// The words of a text, before parts are taken.
+/// Splits a text into words, before their parts are taken.
 pub(crate) fn cut_words(
     field: &Autocomplete,
     text: &str,

@@ -24,7 +24,7 @@ const B: f32 = 0.75;
 pub(crate) struct FieldStatistics {
     /// Number of documents with the field.
     documents: u64,
-    /// Number of words in all of them.
+    /// Number of words of the field in all documents.
     words: u64,
     /// Number of documents with each searched word.
     frequencies: HashMap<String, u64>,
@@ -128,13 +128,13 @@ impl Evaluation {
         }
     }
 
-    /// Forgets the previous document.
+    /// Forgets the analyzed texts and counted words of the previous document.
     pub fn next_document(&self) {
         self.cuts.borrow_mut().clear();
         self.counted.borrow_mut().clear();
     }
 
-    /// The texts of a field, analyzed as in the index.
+    /// Analyzes the texts of a field as the index does.
     pub fn cut(&self, unit: &Unit<'_>, field: &TextField<'_>) -> Result<Arc<Cut>> {
         let key = (std::ptr::from_ref(unit) as usize, field.key.clone());
         if let Some(cut) = self.cuts.borrow().get(&key) {
@@ -156,20 +156,20 @@ impl Evaluation {
         Ok(cut)
     }
 
-    /// A text of the query, analyzed for a field.
+    /// Analyzes a text of the query for a field.
     pub fn cut_searched(&self, field: &StringField, text: &str) -> Result<Arc<Searched>> {
         let name = field.search_analyzer.as_ref().or(field.analyzer.as_ref()).cloned().unwrap_or_default();
         self.searched(text, CutBy::Analyzer(name), || self.schema.of_searches(field)?.analyze(text, &self.operation))
     }
 
-    /// A text of the query as one word.
+    /// Takes a text of the query as one word.
     pub fn searched_whole(&self, text: &str) -> Result<Arc<Searched>> {
         self.searched(text, CutBy::Whole, || {
             Ok(vec![Token { text: text.to_owned(), position: 0, start: 0, end: text.len() }])
         })
     }
 
-    /// A text of the query, analyzed for a field for autocompletion.
+    /// Analyzes a text of the query for a field for autocompletion.
     pub fn cut_completed(
         &self,
         field: &Autocomplete,

@@ -25,9 +25,10 @@ pub(crate) struct Facet {
 
 #[derive(Debug)]
 enum Kind {
-    /// By the strings themselves, the most frequent ones.
+    /// One count for each string; this many are returned, the most frequent first.
     Strings(usize),
-    /// By bounds of numbers, or of dates. `outside` names the bucket of all other values.
+    /// One count for each bucket between bounds of numbers, or of dates. `outside` names the bucket of all other
+    /// values.
     Bounds { bounds: Vec<Value>, outside: Option<String>, of: Bounded },
 }
 
@@ -54,7 +55,7 @@ pub(crate) fn parse(reader: &Reader<'_>) -> Result<(Option<Clause>, Vec<Facet>)>
     let named = reader.required(reader.inner("facets")?, "facets")?;
     let mut facets = Vec::new();
     for field in named.document() {
-        // The reader gets the value: a look-up of each name would walk all names each time.
+        // Reads the value at hand: a look-up by name would walk all names again for each facet.
         let facet = Reader::of_value(field.value, named.at(field.name), named.refusal())?;
         facets.push(Facet::parse(field.name, &facet)?);
     }
@@ -102,7 +103,7 @@ impl Facet {
         Counts { buckets: vec![0; buckets], ..Counts::default() }
     }
 
-    /// Counts a document, once for each value or bucket.
+    /// Counts a document once for each different value, or for each bucket, that it has.
     pub fn count(&self, unit: &Unit<'_>, counts: &mut Counts) -> Result<()> {
         let mut seen: HashSet<String> = HashSet::new();
         let mut buckets: BTreeSet<Option<usize>> = BTreeSet::new();
@@ -118,7 +119,7 @@ impl Facet {
                 }
                 (Kind::Bounds { bounds, of, .. }, value) if of.is(value) => {
                     let begun = bounds.partition_point(|bound| order::compare(bound.as_ref(), value).is_le());
-                    // Before the first bound, and from the last one on, there is none.
+                    // A value below the first bound, or from the last bound on, is in no bucket (`None`).
                     buckets.insert(begun.checked_sub(1).filter(|bucket| *bucket < bounds.len() - 1));
                 }
                 _ => {}
@@ -140,7 +141,7 @@ impl Facet {
         Ok(())
     }
 
-    /// Adds the facet to a document of all of them.
+    /// Adds the facet's counts to `told`, the document of all facets.
     pub fn tell(&self, counts: Counts, told: &mut DocumentBuf) {
         let bucket = |id: ValueRef<'_>, count: i64| DocumentBuf::new().with("_id", id).with("count", count);
         let buckets: Vec<DocumentBuf> = match &self.kind {

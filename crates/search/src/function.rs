@@ -6,7 +6,7 @@ use crate::unit::Unit;
 use bunko_bson::{ValueRef, number};
 use bunko_errors::Result;
 
-/// A formula.
+/// A formula that computes a score.
 #[derive(Debug)]
 pub(crate) enum Function {
     Add(Vec<Function>),
@@ -20,7 +20,7 @@ pub(crate) enum Function {
     },
     Log(Box<Function>),
     Log1p(Box<Function>),
-    /// A bell around `origin`.
+    /// A Gaussian decay around `origin`.
     Gauss {
         path: String,
         undefined: f64,

@@ -32,7 +32,7 @@ impl Fuzzy {
         Ok(Some(parsed))
     }
 
-    /// The number of edits between two words; `None` if the words do not match.
+    /// Number of edits between two words; `None` if there are too many, or the prefix differs.
     pub fn distance(&self, word: &str, other: &str) -> Option<usize> {
         if word == other {
             return Some(0);

@@ -15,7 +15,7 @@ pub(crate) struct Point {
 }
 
 impl Point {
-    /// Two numbers that are a place on the globe.
+    /// Reads coordinates; the error says why they are no place on the globe.
     pub fn read(coordinates: ArrayRef<'_>) -> Result<Self, &'static str> {
         let numbers: Vec<f64> = coordinates
             .iter()
@@ -32,7 +32,7 @@ impl Point {
         Ok(Self { longitude, latitude })
     }
 
-    /// A point in a document of a collection.
+    /// Reads a point of a stored document; `None` if the value is no point.
     pub fn stored(value: ValueRef<'_>) -> Option<Self> {
         let document = value.as_document()?;
         if document.get("type")?.as_str()? != "Point" {
@@ -41,7 +41,7 @@ impl Point {
         Self::read(document.get("coordinates")?.as_array()?).ok()
     }
 
-    /// A point that an operator names.
+    /// Reads a point that an operator names.
     pub fn parse(reader: &Reader<'_>) -> Result<Self> {
         reader.one_of("type", &[("Point", ())])?;
         reader.required(reader.string("type")?, "type")?;
@@ -50,7 +50,7 @@ impl Point {
         Self::read(coordinates).map_err(|why| reader.wrong("coordinates", why))
     }
 
-    /// Meters along the globe.
+    /// The distance along the globe, in meters.
     pub fn distance(self, other: Self) -> f64 {
         let (one, two) = (self.latitude.to_radians(), other.latitude.to_radians());
         let latitudes = ((two - one) / 2.0).sin();
@@ -86,7 +86,7 @@ impl Polygon {
         if rings.is_empty() { Err("must have a ring".to_owned()) } else { Ok(Self { rings }) }
     }
 
-    /// The polygons of a geometry of type `Polygon` or `MultiPolygon`.
+    /// Reads the polygons of a geometry of type `Polygon` or `MultiPolygon`.
     pub fn several(geometry: DocumentRef<'_>) -> Result<Vec<Self>, String> {
         let kind = geometry.get("type").and_then(ValueRef::as_str);
         let coordinates = geometry.get("coordinates").and_then(ValueRef::as_array).ok_or("coordinates are required")?;

@@ -23,9 +23,9 @@ pub(crate) struct Highlight {
 /// A sentence with searched words.
 struct Passage {
     score: f32,
-    /// The range of each word.
+    /// The range of each searched word, in bytes.
     hits: Vec<(usize, usize)>,
-    /// The range of the sentence.
+    /// The range of the sentence, in bytes.
     start: usize,
     end: usize,
     /// Index of the field's value that contains it.
@@ -58,7 +58,7 @@ impl Highlight {
         Ok(())
     }
 
-    /// The passages of a document, by field.
+    /// Finds the passages of a document in which `clause` marks words.
     pub fn of(&self, unit: &Unit<'_>, clause: &Clause, evaluation: &Evaluation) -> Result<ArrayBuf> {
         let mut told = Vec::new();
         let fields = text_fields(unit, &self.paths, &evaluation.operation)?;

@@ -30,7 +30,7 @@ impl Path {
         Self { name: name.to_owned(), is_wildcard: false, multi: None }
     }
 
-    /// Whether it matches a path of a document.
+    /// Whether the path, or its wildcard, matches a path of a document.
     pub fn takes(&self, path: &str) -> bool {
         if self.is_wildcard { takes(self.name.as_bytes(), path.as_bytes()) } else { self.name == path }
     }
@@ -122,7 +122,7 @@ pub(crate) fn text_fields<'u>(
     Ok(found)
 }
 
-/// The text fields of a field: with one analysis, its own, or all.
+/// The text fields of a field: with the alternative analysis `multi`, with its own, or with all.
 pub(crate) fn of_field<'u>(field: &'u Field<'_>, multi: Option<&str>, all: bool) -> Vec<TextField<'u>> {
     let Some(string) = field.types.string() else { return Vec::new() };
     let whole = |key: String, string| TextField { key, path: field.path.clone(), string };

@@ -38,7 +38,7 @@ pub(crate) enum From {
     Before(SequenceToken),
 }
 
-/// How the number of hits is reported. It is exact in either case.
+/// How the number of hits is reported; the number is exact in both cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CountType {
     LowerBound,

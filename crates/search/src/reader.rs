@@ -56,7 +56,7 @@ impl<'a> Reader<'a> {
         self.document
     }
 
-    /// The kind of its errors.
+    /// The error code that the reader uses.
     pub fn refusal(&self) -> Refusal {
         self.refusal
     }

@@ -107,7 +107,7 @@ impl Schema {
         self.analyzers.get(own.unwrap_or(usual))
     }
 
-    /// The types of a path.
+    /// Finds the types of the field at a path.
     pub(crate) fn types(&self, path: &str) -> Types<'_> {
         types_in(&self.definition.mapping, path)
     }

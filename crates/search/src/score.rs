@@ -95,7 +95,7 @@ impl Score {
         }
     }
 
-    /// The changed score of a document.
+    /// Changes an operator's score of a document.
     pub fn apply(&self, score: f32, unit: &Unit<'_>) -> f32 {
         match self {
             Self::Kept => score,
@@ -107,7 +107,7 @@ impl Score {
         }
     }
 
-    /// The parts of a score, including the change.
+    /// Adds the change to the parts of a score, for `searchScoreDetails`.
     pub fn explain(&self, made: Details, unit: &Unit<'_>) -> Details {
         let way = match self {
             Self::Kept => return made,

@@ -206,7 +206,8 @@ impl Search {
         metadata
     }
 
-    /// Builds the result for a hit. The document may have been read again, as it was when it was found.
+    /// Builds the result for a hit; `None` if the document lacks the hit's embedded document. `document` may have been
+    /// read again, but must be as it was when the hit was found.
     /// # Errors
     /// Errors of counting work.
     pub fn show(&self, hit: &Hit, document: DocumentRef<'_>) -> Result<Option<Shown>> {

@@ -39,7 +39,7 @@ impl Sort {
         if keys.is_empty() { Err(reader.failure("must have at least one field")) } else { Ok(Self(keys)) }
     }
 
-    /// The values by which a document is sorted.
+    /// Reads the values by which a document is sorted.
     pub fn values(&self, unit: &Unit<'_>) -> Vec<Value> {
         let value = |key: &Key| match key {
             Key::Score(_) => Value::Null,
@@ -61,7 +61,7 @@ impl Sort {
         self.0.iter().map(value).collect()
     }
 
-    /// The order of two documents.
+    /// Compares two documents by the sort keys.
     pub fn compare(&self, one: &SequenceToken, other: &SequenceToken) -> Ordering {
         for (position, key) in self.0.iter().enumerate() {
             let (direction, order) = match key {

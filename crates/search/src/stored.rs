@@ -4,7 +4,7 @@ use crate::StoredSource;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, ValueRef};
 
 impl StoredSource {
-    /// The stored source of documents at a path; its own paths are then relative to it.
+    /// The stored source of the embedded documents at `scope`; paths below `scope` become relative to it.
     pub(crate) fn below(&self, scope: &str) -> Self {
         let below = |paths: &[String]| {
             let strip = |path: &String| {
@@ -21,7 +21,7 @@ impl StoredSource {
     }
 }
 
-/// The stored fields of a document; `_id` is always one.
+/// The stored fields of a document, and `_id`; an empty document if nothing is stored.
 pub(crate) fn shown(document: DocumentRef<'_>, source: &StoredSource) -> DocumentBuf {
     match source {
         StoredSource::Nothing => DocumentBuf::new(),

@@ -5,13 +5,13 @@ use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, Value, ValueRef, base64};
 /// The values that decide the place of a document.
 #[derive(Clone, Debug)]
 pub struct SequenceToken {
-    /// Its score.
+    /// The document's score.
     pub score: f32,
     /// The values of the fields that are sorted by.
     pub keys: Vec<Value>,
-    /// Its record.
+    /// The document's record.
     pub record: i64,
-    /// The number of the embedded document in it.
+    /// Number of the embedded document in the document.
     pub part: u32,
 }
 
@@ -27,7 +27,7 @@ impl SequenceToken {
         base64::encode(&document.into_bytes())
     }
 
-    /// Parses the text of a token.
+    /// Parses the text of a token; `None` if it is not one.
     pub fn parse(text: &str) -> Option<Self> {
         let document = DocumentBuf::parse(base64::decode(text)?).ok()?;
         let document = document.as_ref();

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 /// A document, or an embedded document, as an index sees it.
 #[derive(Debug, Default)]
 pub(crate) struct Unit<'d> {
-    /// Values; those of arrays one after the other.
+    /// The values of all paths. An array's elements follow each other.
     pub fields: Vec<Field<'d>>,
     /// Embedded documents.
     pub children: Vec<Child<'d>>,
@@ -83,7 +83,7 @@ impl<'d> Unit<'d> {
         }
     }
 
-    /// The values at a path.
+    /// Iterates over the values at a path.
     pub fn values<'u>(&'u self, path: &'u str) -> impl Iterator<Item = &'u Field<'d>> + 'u {
         self.fields.iter().filter(move |field| field.path == path)
     }
@@ -122,7 +122,7 @@ impl<'d> Unit<'d> {
         found
     }
 
-    /// The embedded documents at a path, at any depth.
+    /// Adds the embedded documents at a path, at any depth, to `found`.
     pub fn embedded<'u>(&'u self, path: &str, found: &mut Vec<&'u Child<'d>>) {
         for child in &self.children {
             if child.path == path {

@@ -21,7 +21,7 @@ pub struct VectorDefinition {
 /// A field with vectors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VectorField {
-    /// Its dotted path.
+    /// Dotted path of the field.
     pub path: String,
     /// Number of dimensions; other vectors are not indexed.
     pub dimensions: usize,

@@ -1,7 +1,8 @@
 //! The facts about every stage of a pipeline: where it may stand, and what may use it.
 //!
-//! The implementations are in `aggregate`, and for stages that read the server's state in `command`. The facts stand
-//! below both, because the catalog, updates, queries and commands all ask for them.
+//! The implementations are in `aggregate`; stages that read the server's state are in
+//! `crates/pipelines/src/source_stages`. The facts stand below both, because the catalog, updates, queries and commands
+//! all ask for them.
 //!
 //! **Invariant:** code outside a stage's file never compares names of stages. It asks the entry.
 

@@ -74,7 +74,8 @@ impl RateSearch {
         self.rates(Trial::Met).reduce(f64::max)
     }
 
-    /// Whether more than one trial supports [`Self::best`]. A search that used up its trials may end without.
+    /// Whether more than one trial supports [`Self::best`]. A search that has used up its trials may end without a
+    /// second one.
     pub fn is_confirmed(&self) -> bool {
         self.best().is_some_and(|best| self.tried(best) > 1)
     }

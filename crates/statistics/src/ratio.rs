@@ -44,7 +44,8 @@ pub enum Significance {
 /// Smaller differences are of no practical relevance, however significant.
 pub const RELEVANT_DIFFERENCE: f64 = 0.02;
 
-/// Up to this fraction of the ratio, the two halves of an interval differ by less than a tenth.
+/// Largest half width of an interval, as a fraction of the ratio, that `±` can show: the two halves differ by less than
+/// a tenth.
 pub const SYMMETRIC_MAX: f64 = 0.1;
 
 impl Ratio {

@@ -62,7 +62,7 @@ impl Trend {
         (self.to - self.from) / self.from
     }
 
-    /// Whether it rises by more than this fraction of `from`, and noise alone does not explain the rise.
+    /// Whether the series rises by more than this fraction of `from`, and noise alone does not explain the rise.
     pub fn rises_by_more_than(&self, share: f64) -> bool {
         self.change_low > 0.0 && self.to - self.from > share * self.from
     }

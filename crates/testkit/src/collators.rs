@@ -3,7 +3,7 @@
 use bunko_bson::{Collator, DocumentRef};
 use std::cmp::Ordering;
 
-/// Letters without their case.
+/// A collation that compares letters without their case.
 #[derive(Debug)]
 pub struct WithoutCase;
 

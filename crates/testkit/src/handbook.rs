@@ -25,7 +25,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table without rows.
+    /// Makes a table without rows.
     pub fn new(headings: &[&'static str]) -> Self {
         Self { headings: headings.to_vec(), rows: Vec::new() }
     }

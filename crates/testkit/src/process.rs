@@ -148,7 +148,7 @@ impl Server {
         self.address
     }
 
-    /// Its process id.
+    /// The server's process id.
     pub fn pid(&self) -> u32 {
         self.child.0.id()
     }

@@ -51,7 +51,7 @@ impl Random {
         text
     }
 
-    /// Uniform in 0..1.
+    /// A fraction, uniform in 0..1.
     pub fn fraction(&mut self) -> f64 {
         (self.number() >> 11) as f64 / (1_u64 << 53) as f64
     }

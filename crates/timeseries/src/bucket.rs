@@ -61,12 +61,12 @@ impl Bucket {
         Ok(read)
     }
 
-    /// Whether its measurements have this [source](Measurement::source).
+    /// Whether the bucket's measurements have this [source](Measurement::source).
     pub fn is_of(&self, source: &[u8]) -> bool {
         source_bytes(self.meta.as_ref()) == source
     }
 
-    /// Whether it has room for a measurement, which must have its source.
+    /// Whether the bucket has room for a measurement, which must have the bucket's source.
     pub fn takes(&self, measurement: &Measurement<'_>, series: &TimeSeries) -> bool {
         self.rows.is_empty()
             || (self.rows.len() < MEASUREMENTS_MAX

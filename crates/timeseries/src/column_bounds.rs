@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 /// The least or the greatest of the added values.
 #[derive(Debug)]
 pub(crate) struct Bound {
-    /// The ordering of a new value against the current one that makes it the bound.
+    /// A new value becomes the bound if it compares in this way with the current one.
     wanted: Ordering,
     value: Option<Node>,
 }

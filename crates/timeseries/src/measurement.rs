@@ -40,7 +40,7 @@ impl<'d> Measurement<'d> {
     }
 }
 
-/// The bytes of a normalized source; empty for measurements without one.
+/// The bytes of a source in normal form; empty for measurements without a source.
 pub(crate) fn source_bytes(meta: Option<&Value>) -> Vec<u8> {
     meta.map_or_else(Vec::new, |meta| DocumentBuf::new().with("", meta.as_ref()).into_bytes())
 }

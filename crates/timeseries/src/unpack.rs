@@ -11,7 +11,7 @@ use std::iter::Peekable;
 pub struct Unpacked {
     /// In the order of the bucket's rows.
     pub measurements: Vec<DocumentBuf>,
-    /// The number of rows read up to here, if more follow.
+    /// The row to continue with; `None` after the last row.
     pub next: Option<usize>,
 }
 

@@ -91,7 +91,8 @@ impl<'l> Cursor<'l> {
         Ok(())
     }
 
-    /// Receives replies to batches that were asked for beyond the end: the server does not know the cursor any more.
+    /// Receives and drops the replies to batches that were asked for beyond the end: the server no longer knows the
+    /// cursor.
     fn drain(&mut self) -> Result<(), ClientError> {
         while self.link.in_flight() > 0 {
             self.link.receive()?;
@@ -135,7 +136,7 @@ pub(crate) fn collect(
     let mut bytes = Vec::new();
     while cursor.next(&mut bytes)?.is_some() {
         for document in each_document(&bytes) {
-            // Listings are read field by field: better to know now that they are sound.
+            // Callers read listings field by field, so damage must show here.
             documents.push(DocumentBuf::parse(document.to_vec()).map_err(|error| broken(&error.to_string()))?);
         }
         bytes.clear();

@@ -100,7 +100,7 @@ impl Server for Remote {
 
 struct Socket {
     pipeline: Pipeline,
-    /// Belongs to this connection and not to the server: after an election, the address has another role.
+    /// Belongs to this connection and not to the server: after an election, the server there has another role.
     read_preference: Option<DocumentBuf>,
     body: DocumentBuf,
 }

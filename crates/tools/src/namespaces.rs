@@ -98,7 +98,7 @@ impl fmt::Display for PatternError {
 
 impl std::error::Error for PatternError {}
 
-/// Chooses namespaces.
+/// Takes or leaves out namespaces by patterns.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     include: Vec<Parts>,

@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use std::io::{self, PipeReader, PipeWriter};
 use std::sync::Arc;
 
-/// One end of a pipe. The run whose options name it takes it; options stay copyable all the same.
+/// One end of a pipe. Copies of the options share the end; the run that is given the options takes it.
 #[derive(Debug)]
 pub struct PipeEnd<T>(Arc<Mutex<Option<T>>>);
 
@@ -13,7 +13,7 @@ impl<T> PipeEnd<T> {
         Self(Arc::new(Mutex::new(Some(end))))
     }
 
-    /// The end itself.
+    /// Takes the end out.
     /// # Errors
     /// `BrokenPipe` if it was taken before.
     pub(crate) fn take(&self) -> io::Result<T> {
@@ -35,7 +35,7 @@ impl<T> PartialEq for PipeEnd<T> {
 
 impl<T> Eq for PipeEnd<T> {}
 
-/// A new pipe. The kernel bounds the bytes in it.
+/// Makes a pipe. The kernel limits the bytes in it.
 /// # Errors
 /// The system's.
 pub(crate) fn pipe() -> io::Result<(PipeEnd<PipeReader>, PipeEnd<PipeWriter>)> {

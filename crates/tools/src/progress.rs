@@ -145,7 +145,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// A run that begins now, by this clock.
+    /// The progress of a run that begins now, by this clock.
     pub fn new(clock: Clock) -> Self {
         Self {
             started: clock.now(),

@@ -32,7 +32,7 @@ const TRIAL: Duration = Duration::from_secs(3);
 const POLL: Duration = Duration::from_millis(50);
 /// Factor by which a setting must be faster than the best one so far to replace it.
 const GAIN_MIN: f64 = 1.05;
-/// Shortest trial that says anything about a longer restore.
+/// Shortest trial whose rate is taken to hold for a longer restore.
 const BRIEF: Duration = Duration::from_secs(1);
 /// Number of turns in which the best settings and the defaults are tried at the end.
 const CONFIRMATIONS: usize = 3;
@@ -61,7 +61,7 @@ pub struct Trial {
     pub settings: Settings,
     /// Documents that the server acknowledged.
     pub documents: u64,
-    /// Their bytes.
+    /// Bytes of these documents.
     pub bytes: u64,
     /// Duration of the trial.
     pub elapsed: Duration,
@@ -321,7 +321,7 @@ fn attempt(
                 break;
             }
         }
-        // Documents that are acknowledged from here on do not count.
+        // The snapshot is taken before the trial is stopped: documents acknowledged later do not count.
         let snapshot = progress.snapshot();
         stop.store(true, Ordering::Relaxed);
         (restored.join().expect("a restore does not panic"), snapshot)

@@ -5,12 +5,12 @@
 use crate::ToolError;
 use std::path::{Path, PathBuf};
 
-/// The mark of a dump to files in `root`.
+/// Path of the mark of a dump to files in `root`.
 pub(crate) fn state_in(root: &Path) -> PathBuf {
     root.join(".bunko-resume")
 }
 
-/// The mark of an archive.
+/// Path of the mark of an archive.
 pub(crate) fn state_beside(archive: &Path) -> PathBuf {
     let mut name = archive.as_os_str().to_owned();
     name.push(".resume");

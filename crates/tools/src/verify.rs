@@ -17,7 +17,7 @@ const WITHOUT_INDEXES: [i32; 2] = [26, 166];
 pub struct DocumentSum {
     /// Number of documents.
     pub documents: u64,
-    /// Their encoded length.
+    /// Encoded length of the documents.
     pub bytes: u64,
     /// The wrapping sum of each document's XXH3-128. Exclusive or would not notice two copies of a document.
     pub sum: u128,

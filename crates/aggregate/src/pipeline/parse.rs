@@ -22,7 +22,7 @@ impl Pipeline {
     /// unknown stage, 40602 for a source stage that is not first, 7749501 for too many stages, 17313 for a text search
     /// that is not first; errors of the stages.
     pub fn parse(pipeline: ArrayRef<'_>, mut environment: Environment) -> Result<Self> {
-        // Each stage with the position, as sent, of the one that it comes from.
+        // Each stage, with the position in the client's pipeline of the stage that it comes from.
         let mut stages: Vec<(usize, Box<dyn Stage>)> = Vec::new();
         let mut names = Vec::new();
         let mut leads = environment.depth == 0;
@@ -86,8 +86,8 @@ impl Pipeline {
     }
 }
 
-/// Rewrites stages, each with the position, as sent, of the one that it comes from. Also returns, for each stage as
-/// sent, the number of the stage that does the last of its work.
+/// Rewrites stages, each with the position in the client's pipeline of the stage that it comes from. Also returns, for
+/// each of these positions, the number of the rewritten stage that does the last of its work.
 fn rewritten(
     stages: Vec<(usize, Box<dyn Stage>)>,
     count: usize,
@@ -100,7 +100,7 @@ fn rewritten(
     }
     let mut last = 0;
     let sent = sent.into_iter().map(|number| {
-        // A stage that expands to none belongs to the one before.
+        // If a stage expands to no stage, the stage before it does its work.
         last = number.unwrap_or(last);
         last
     });
@@ -112,8 +112,8 @@ fn engine_of(stage: &str) -> StageEngine {
     bunko_stages::find(stage).map_or(StageEngine::Classic, |entry| entry.engine)
 }
 
-/// Tells the last stage in MongoDB's slot-based engine that it hands over, if it is a `$group` or `$lookup` followed by
-/// stages of the classic engine.
+/// If MongoDB's slot-based engine would end with a `$group` or `$lookup` that stages of the classic engine follow,
+/// tells that stage that it hands its documents over.
 fn note_handover(stages: &mut [Box<dyn Stage>]) {
     let leading = stages.iter().map_while(|stage| match engine_of(stage.name()) {
         StageEngine::SlotBased => Some(false),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// The part of a pipeline that the query planner runs, in this order: filters, sort, skip, limit, projection.
 #[derive(Clone, Default)]
 pub struct PlannerPart {
-    /// Filters that all must match.
+    /// Filters, all of which a document must match.
     pub filters: Vec<DocumentBuf>,
     /// The search by distance, if there is one.
     pub near: Option<Arc<dyn Stage>>,
@@ -46,12 +46,12 @@ impl PlannerPart {
         true
     }
 
-    /// Whether it has nothing but filters so far.
+    /// Whether the part has nothing but filters so far.
     fn is_filter(&self) -> bool {
         self.sort.is_none() && self.near.is_none() && self.projection.is_none() && !self.is_cut()
     }
 
-    /// Whether it skips documents or limits their number.
+    /// Whether the part skips documents or limits their number.
     fn is_cut(&self) -> bool {
         self.skip > 0 || self.limit.is_some()
     }

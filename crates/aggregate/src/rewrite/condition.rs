@@ -64,12 +64,12 @@ impl Condition {
         Self { filter }
     }
 
-    /// Number of steps that mapping it takes.
+    /// Number of rewrite steps that mapping the condition takes.
     pub(super) fn steps(&self) -> usize {
         1 + self.filter.len_bytes() / 16
     }
 
-    /// Whether no document satisfies it, as its form shows.
+    /// Whether the form of the condition shows that no document satisfies it.
     pub(super) fn is_never(&self) -> bool {
         self.filter.as_ref().iter().any(|field| match (field.name, field.value) {
             ("$alwaysFalse", _) => true,
@@ -81,12 +81,12 @@ impl Condition {
         })
     }
 
-    /// Whether it has nothing but conditions on paths, and none of them is negated.
+    /// Whether the condition consists of conditions on paths, none of them negated.
     pub(super) fn is_positive(&self) -> bool {
         is_positive(self.filter.as_ref())
     }
 
-    /// Whether it has an expression.
+    /// Whether the condition contains an `$expr`.
     pub(super) fn holds_expression(&self) -> bool {
         holds_expression(self.filter.as_ref())
     }

@@ -31,14 +31,14 @@ fn drop_uncounted(stages: &mut Vec<LogicalStage>, environment: &Environment, _: 
     Ok(stages.len() < before)
 }
 
-/// Whether a stage changes nothing but what is in documents.
+/// Whether a stage changes only the contents of documents, not their number or order, and fails for none.
 fn is_needless(stage: &dyn Stage) -> bool {
     stage.only_changes_documents()
         || active(Fault::FailingDropped) && stage.makes_one_of_each()
         || active(Fault::UnwindUncounted) && stage.unwinding().is_some()
 }
 
-/// Whether a stage passes on as many documents, whatever is in them.
+/// Whether the number of documents that a stage passes on does not depend on their contents.
 fn passes_any(effect: &Effect) -> bool {
     match effect {
         Effect::Cuts | Effect::Unites => true,

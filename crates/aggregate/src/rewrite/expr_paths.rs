@@ -73,7 +73,7 @@ fn call(document: DocumentRef<'_>, origin: &dyn Fn(&str) -> Origin) -> Option<Va
         ("$type", argument) => {
             Some(Value::Document(DocumentBuf::new().with("$type", mapped(argument, origin)?.as_ref())))
         }
-        // It fails unless its second argument is an array.
+        // `$in` fails unless its second argument is an array.
         ("$in", ValueRef::Array(arguments)) if matches!(arguments.get(1), Some(ValueRef::Array(_))) => {
             Some(Value::Document(DocumentBuf::new().with("$in", list(arguments.iter(), origin)?.as_ref())))
         }

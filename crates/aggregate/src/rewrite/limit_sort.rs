@@ -1,7 +1,7 @@
 //! Tells each `$sort` how many of its documents are read, so that it keeps no more.
 //!
-//! **Proof.** After the sort stand only `$skip` stages and then a `$limit`: documents after their sum never leave the
-//! pipeline. The `$limit` itself stays.
+//! **Proof.** After the sort stand only `$skip` stages and then a `$limit`: documents beyond the sum of their numbers
+//! never leave the pipeline. The `$limit` itself stays.
 
 use super::logical::LogicalStage;
 use super::{Kind, Rule};

@@ -6,7 +6,7 @@ use crate::stage::Plannable;
 use crate::{Environment, Stage, stages};
 use bunko_errors::Result;
 
-/// Stages that are being placed.
+/// Stages that have been placed so far.
 pub(crate) struct LogicalPipeline<'e> {
     pub(super) stages: Vec<LogicalStage>,
     pub(super) environment: &'e Environment,
@@ -19,26 +19,26 @@ pub(crate) struct LogicalPipeline<'e> {
 /// A stage with its effect.
 pub(super) struct LogicalStage {
     pub(super) stage: Box<dyn Stage>,
-    /// Numbers of the stages whose work it does. They stay with it wherever it goes.
+    /// Numbers of the parsed stages whose work this stage does; they stay with it when it moves.
     pub(super) numbers: Vec<usize>,
     pub(super) effect: Option<Effect>,
 }
 
-/// Stages that have their places.
+/// The rewritten pipeline.
 pub(crate) struct Rewritten {
     pub(crate) stages: Vec<Box<dyn Stage>>,
     /// The numbers of each stage.
     pub(crate) numbers: Vec<Vec<usize>>,
-    /// Names of the rules that fired.
+    /// Names of the rules that fired, each once.
     pub(crate) fired: Vec<&'static str>,
 }
 
 /// A condition that has its place.
 struct Settled {
-    /// The number of stages before it.
+    /// Number of stages before the condition.
     place: usize,
     condition: Condition,
-    /// Whether it is the condition that the client sent.
+    /// Whether the condition is as the client sent it.
     is_as_sent: bool,
 }
 
@@ -67,7 +67,7 @@ impl<'e> LogicalPipeline<'e> {
         Self { stages: Vec::new(), environment, next_number: 0, steps, fired: Vec::new() }
     }
 
-    /// Adds the next stage. Returns the number of the stage that does its work.
+    /// Adds the next parsed stage where the rules put it. Returns the number of the stage that does its work.
     /// # Errors
     /// Errors of counting work.
     pub(crate) fn push(&mut self, stage: Box<dyn Stage>) -> Result<usize> {
@@ -119,7 +119,7 @@ impl<'e> LogicalPipeline<'e> {
         }
     }
 
-    /// Takes steps; returns whether there were enough.
+    /// Takes steps off the limit; returns whether enough were left.
     pub(super) fn takes(&mut self, steps: usize) -> Result<bool> {
         self.steps.takes(steps)
     }
@@ -136,7 +136,7 @@ impl<'e> LogicalPipeline<'e> {
         number
     }
 
-    /// Inserts a stage, or merges it with the one before.
+    /// Inserts a stage, or lets the stage before do its work too. Returns the number of the stage that does it.
     fn join(&mut self, place: usize, stage: Box<dyn Stage>) -> usize {
         let Some(before) = place.checked_sub(1) else { return self.insert(place, stage) };
         for rule in self.allowed() {
@@ -150,7 +150,7 @@ impl<'e> LogicalPipeline<'e> {
         self.insert(place, stage)
     }
 
-    /// The place of a `$skip` or `$limit`.
+    /// Finds the place of a new `$skip` or `$limit`: before all stages that it may pass.
     fn place_of_cut(&mut self) -> Result<usize> {
         let mut place = self.stages.len();
         while place > 0 {
@@ -203,7 +203,7 @@ impl<'e> LogicalPipeline<'e> {
         }))
     }
 
-    /// Finds the places of a condition and of its copies.
+    /// Moves a condition as far forward as rules prove, and adds the places of it and of its copy to `settled`.
     fn settle(&mut self, mut condition: Condition, settled: &mut Vec<Settled>) -> Result<()> {
         let (mut is_as_sent, mut is_copy) = (true, false);
         let mut place = self.stages.len();
@@ -242,7 +242,7 @@ impl<'e> LogicalPipeline<'e> {
         place + self.stages[place..].iter().take_while(|stage| stage.is_filter()).count()
     }
 
-    /// How a condition passes the stage before it.
+    /// Finds the rule by which a condition passes the stage `before` it; `None` if no rule does, or no steps are left.
     fn passage(&mut self, before: usize, condition: &Condition) -> Result<Option<(Passage, &'static Rule)>> {
         let steps = condition.steps() * self.stages[before].effect().steps_of_path();
         if !self.takes(steps)? {

@@ -1,7 +1,7 @@
 //! Moves a condition before `$graphLookup`.
 //!
-//! **Proof.** As for `$lookup`: a result differs from its input only below the field `as`, and the search from a document
-//! does not depend on other documents of the input.
+//! **Proof.** A result differs from its input only at or below the field `as`, and the search from a document does not
+//! depend on other documents of the input.
 
 use super::origin::of_path;
 use super::{Condition, Effect, Kind, Passage, Rule};

@@ -1,7 +1,7 @@
-//! Moves a condition before `$lookup`, also before one that unwinds its documents.
+//! Moves a condition before `$lookup`, with or without the `$unwind` of its field.
 //!
-//! **Proof.** As for `$unwind`: results differ from their input only below the field `as` and the field of the index, and
-//! the documents that are joined do not depend on other documents of the input.
+//! **Proof.** Results differ from their input only at or below `as`, and at `includeArrayIndex`. The documents that are
+//! joined do not depend on other documents of the input.
 
 use super::origin::of_path;
 use super::{Condition, Effect, Kind, Passage, Rule};

@@ -1,9 +1,10 @@
 //! Copies a condition before `$redact`.
 //!
-//! **Proof.** `$redact` removes documents and documents inside them, and changes no other value. So a value without fields
-//! or elements that is found after it was there before, at the same path. A condition that only such a value satisfies
-//! is implied; the exact one stays after the stage. Negations, null and `$exists: false` are not implied: the value may
-//! have been removed. A number in the path may be the index in an array whose earlier elements were removed.
+//! **Proof.** `$redact` removes documents and documents inside them, and changes no other value. So a value without
+//! fields or elements that is found after the stage existed before it, at the same path. A condition that only such a
+//! value satisfies is implied; the exact one stays after the stage. Negations, null and `$exists: false` are not
+//! implied: the value may have been removed. A number in the path may be the index in an array whose earlier elements
+//! were removed.
 
 use super::origin::{Origin, may_index};
 use super::{Condition, Effect, Kind, Passage, Rule};

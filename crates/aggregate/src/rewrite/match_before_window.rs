@@ -1,9 +1,9 @@
 //! Moves a condition on the partition before `$setWindowFields`, and so before `$fill`.
 //!
-//! **Proof.** A window lies within one partition. The condition must accept all documents of a partition or none. As for
-//! `$group`, they have equal values at the paths of `partitionBy`, so conditions that compare values pass, if the stage
-//! does not write to these paths. A single path through arrays fails the stage, so arrays on the way are no concern; a
-//! document of paths may hide them, so its nested paths do not count.
+//! **Proof.** A window lies within one partition. The condition must accept all documents of a partition or none. The
+//! documents of a partition have equal values at the paths of `partitionBy`, so conditions that compare values pass, if
+//! the stage does not write to these paths. The stage fails if a single path leads through an array, so arrays on the
+//! way need no proof; in a document of paths an array may go unnoticed, so its nested paths do not count.
 
 use super::origin::{Origin, below, of_path};
 use super::{Condition, Effect, Kind, Passage, Rule};

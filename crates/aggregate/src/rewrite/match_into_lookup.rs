@@ -1,12 +1,12 @@
 //! Moves a condition on the joined documents of a `$lookup` with `$unwind` into their collection.
 //!
-//! **Proof.** The field `as` of each result is one joined document. A condition whose paths all lie below `as` sees that
-//! document alone, so it may be applied before the document is joined. `as` must be a top-level field. The `$unwind`
-//! must not show the position of the element, which the condition would change.
+//! **Proof.** The field `as` of each result is one joined document. A condition whose paths all lie below `as` sees
+//! that document alone, so it may be applied before the document is joined. `as` must be a top-level field. The
+//! `$unwind` must not show the position of the element, which the condition would change.
 //!
-//! If `$unwind` keeps documents without elements, the condition must need a value: documents without joined documents
-//! then never satisfy it, and the `$unwind` keeps none. An expression stays outside, because the variables of the join
-//! may hide those that it reads.
+//! With `preserveNullAndEmptyArrays`, the condition must be false for a missing `as`. It then drops each document that
+//! the `$unwind` keeps without a match, so the `$unwind` need not keep any. An expression stays outside, because the
+//! variables of the join may hide those that it reads.
 
 use super::origin::{Origin, below};
 use super::{Condition, Effect, Kind, Passage, Rule};

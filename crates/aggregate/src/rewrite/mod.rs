@@ -112,11 +112,11 @@ enum Kind {
     Pair(fn(&mut dyn Stage, &dyn Stage) -> bool),
     /// Tells stages, once all have their places, about the stages after them; returns whether it did.
     Tell(fn(&mut [LogicalStage]) -> bool),
-    /// Changes the stages once all have their places; returns whether it did.
+    /// Changes the stages once all have their places; returns whether it changed any.
     Whole(fn(&mut Vec<LogicalStage>, &Environment, &mut Steps<'_>) -> bunko_errors::Result<bool>),
 }
 
-/// The way of a condition past the stage before it.
+/// The result of a rule that lets a condition pass the stage before it.
 #[derive(Default)]
 struct Passage {
     /// The condition before the stage.

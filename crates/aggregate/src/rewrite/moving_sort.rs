@@ -1,8 +1,8 @@
 //! Finds the places of `$sort` stages once all other stages have theirs.
 //!
 //! A sort moves to the front of a pipeline, where an index may give its order, or as far as it can if a `$limit` comes
-//! after it: later stages then work on few documents. Other sorts stay, since their documents only become larger towards
-//! the front where a `$project` is passed.
+//! after it: later stages then work on few documents. Other sorts stay: moved before a `$project`, they would sort
+//! larger documents.
 
 use super::logical::{LogicalPipeline, LogicalStage};
 use super::origin::{Origin, is_copy_of_other, of_path};
@@ -27,7 +27,7 @@ pub(super) struct MovingSort {
 pub(super) enum Passed {
     /// The `$skip` and `$limit` stages after the sort go with it.
     WithCuts(Vec<String>),
-    /// They stay after the stage.
+    /// The `$skip` and `$limit` stages stay after the stage.
     WithoutCuts(Vec<String>),
 }
 
@@ -151,7 +151,7 @@ fn document(paths: &[String], directions: impl Iterator<Item = Direction>) -> Do
     paths.iter().zip(directions).fold(DocumentBuf::new(), |all, (path, direction)| all.with(path, sign(direction)))
 }
 
-/// Number of documents that stages after a sort read, if one of them is a `$limit`.
+/// Number of documents that `cuts`, the stages after a sort, read of it; `None` without a `$limit`.
 fn documents_read(cuts: &[LogicalStage]) -> Option<u64> {
     let mut skipped = 0_u64;
     cuts.iter().find_map(|stage| match stage.stage.plannable() {

@@ -5,22 +5,22 @@ use bunko_bson::{DocumentRef, ValueRef};
 /// Operators that compare a value with their operand.
 const COMPARISONS: [&str; 5] = ["$eq", "$gt", "$gte", "$lt", "$lte"];
 
-/// The operators of a condition, or `None` if it is a value to be equal to.
+/// The operators of a condition on one path; `None` if the condition is a value to be equal to.
 fn operators(condition: ValueRef<'_>) -> Option<DocumentRef<'_>> {
     condition.as_document().filter(|document| document.first().is_some_and(|first| first.name.starts_with('$')))
 }
 
-/// Whether a missing value cannot be equal to it, or compare as less or greater.
+/// Whether a comparison with `value` (equal, less or greater) is false for a missing field.
 fn is_found(value: ValueRef<'_>) -> bool {
     !value.is_nullish() && !matches!(value, ValueRef::MinKey | ValueRef::MaxKey)
 }
 
-/// Whether it is neither array nor document, and a missing value cannot be equal to it.
+/// Whether `value` is neither array nor document, and a comparison with it is false for a missing field.
 fn is_scalar(value: ValueRef<'_>) -> bool {
     is_found(value) && !matches!(value, ValueRef::Array(_) | ValueRef::Document(_))
 }
 
-/// Whether the operand of an operator is one that `is_right`, or a list of such operands.
+/// Whether the operator is a comparison whose operand `is_right`, or an `$in` with only such operands.
 fn compares(name: &str, operand: ValueRef<'_>, is_right: fn(ValueRef<'_>) -> bool) -> bool {
     match operand {
         operand if COMPARISONS.contains(&name) => is_right(operand),
@@ -48,7 +48,7 @@ pub(super) fn needs_a_scalar(condition: ValueRef<'_>) -> bool {
     })
 }
 
-/// Whether the condition has the same answer for values that are equal in the string order, and for null and missing.
+/// Whether the condition tells apart neither values that are equal under the collation, nor null from missing.
 pub(super) fn compares_values(condition: ValueRef<'_>) -> bool {
     let Some(operators) = operators(condition) else { return is_comparable(condition) };
     operators.iter().all(|operator| match (operator.name, operator.value) {
@@ -59,8 +59,8 @@ pub(super) fn compares_values(condition: ValueRef<'_>) -> bool {
     })
 }
 
-/// Whether a value is compared by the string order alone. A pattern looks at a string's bytes. The ends of the order
-/// compare with values of all types, and a group may change its values of these types.
+/// Whether an operand is compared by value alone. Not a pattern, which looks at a string's bytes. Not MinKey and
+/// MaxKey, which compare with values of all types, and which a group may change.
 fn is_comparable(value: ValueRef<'_>) -> bool {
     value.is_number()
         || matches!(

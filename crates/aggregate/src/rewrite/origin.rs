@@ -1,4 +1,4 @@
-//! Where the value at a path after a stage comes from.
+//! The origin of a value: the path of a stage's input that a path of its output comes from.
 
 use crate::effect::top;
 use bunko_expression::{OtherFields, PathChange, PathChanges};
@@ -37,7 +37,7 @@ pub(super) fn is_copy_of_other(paths: [&str; 2], origins: [&str; 2]) -> bool {
     (top(origins[0]) == top(origins[1])) != (top(paths[0]) == top(paths[1]))
 }
 
-/// The origin of a path after a stage that changes paths.
+/// Finds the origin of a path after a stage that makes these changes.
 pub(super) fn of_path(path: &str, changes: &PathChanges) -> Origin {
     let mut beside = Vec::new();
     for (name, change) in &changes.named {

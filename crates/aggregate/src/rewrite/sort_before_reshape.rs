@@ -1,12 +1,12 @@
-//! Moves a `$sort` before stages that make exactly one document of each, with the `$skip` and `$limit` stages right after
-//! it: `$lookup`, `$graphLookup`, `$set`, `$project` and their kin.
+//! Moves a `$sort`, and the `$skip` and `$limit` stages right after it, before a stage that makes exactly one document
+//! of each: `$lookup`, `$graphLookup`, `$set`, `$project` and their kin.
 //!
-//! **Proof.** The stage keeps the number and the order of documents and looks at one at a time. Each path of the sort has
-//! an exact origin before it. So the stage's documents have the order of their inputs' values there, and the same
+//! **Proof.** The stage keeps the number and the order of documents and looks at one at a time. Each path of the sort
+//! has an exact origin before it. So the stage's documents have the order of their inputs' values there, and the same
 //! positions are dropped. Documents with equal keys have no defined order.
 //!
-//! **Errors.** The sort fails for the same documents, since arrays lie at the same places, and a sort by copies of one
-//! field stays. Errors of the stage on dropped documents are hidden, as MongoDB hides them.
+//! **Errors.** The sort fails for the same documents, since arrays lie at the same places; a sort by two copies of one
+//! field is not moved. Errors of the stage on dropped documents are hidden, as MongoDB hides them.
 
 use super::logical::LogicalStage;
 use super::moving_sort::{MovingSort, Passed};

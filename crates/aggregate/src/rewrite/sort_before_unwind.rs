@@ -1,4 +1,4 @@
-//! Moves a `$sort` before stages that make several documents of one: `$unwind`, and `$lookup` with its own.
+//! Moves a `$sort` before stages that make several documents of one: `$unwind`, and `$lookup` that unwinds its array.
 //!
 //! **Proof.** The stage looks at one document at a time, and the documents that it makes of one follow each other and
 //! have its values at the paths of the sort, each of which has an exact origin. So they come in the order of the sort.

@@ -7,7 +7,7 @@ use bunko_operation::OperationContext;
 /// stage, or tries a rule on a pair.
 const STEPS_MAX: usize = 100_000;
 
-/// The steps that rules may take. They count as work of the operation.
+/// The steps that rules may still take. Each counts as work of the operation.
 pub(super) struct Steps<'e> {
     /// Number of steps that are left; `None` once a request was larger than that.
     left: Option<usize>,

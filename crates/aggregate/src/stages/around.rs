@@ -10,7 +10,7 @@ pub(super) struct ReadFields {
 }
 
 impl ReadFields {
-    /// `fields` are dotted paths.
+    /// Notes the names beside `path` that `fields`, dotted paths, need.
     pub fn new(path: &[Box<str>], fields: &BTreeSet<String>) -> Self {
         let names = (0..path.len()).map(|depth| {
             let mut names = BTreeSet::new();
@@ -44,7 +44,7 @@ impl ReadFields {
     }
 }
 
-/// The fields before and after the value, for each document on the way to it.
+/// For each document on the way to the value: the fields before and after it.
 #[derive(Default)]
 pub(super) struct Around {
     sides: Vec<Sides>,

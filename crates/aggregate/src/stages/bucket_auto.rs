@@ -139,7 +139,7 @@ impl DocumentStream for Bucketed {
 }
 
 impl Bucketed {
-    /// The documents sorted by the grouping value, and their number.
+    /// Sorts the input by the grouping value; returns it with the number of documents.
     fn placed(&self, input: &mut dyn DocumentStream) -> Result<(PlacedInOrder, usize)> {
         let operation = self.environment.operation();
         let refusal = |_| too_large(DEFINITION.facts.name);

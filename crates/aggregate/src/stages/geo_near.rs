@@ -91,7 +91,7 @@ fn of_old(code: i32, what: &str) -> Failure {
     Failure::new(ErrorCode(code), format!("$geoNear no longer supports the {what}"))
 }
 
-/// An expression that depends on no document and always has one value.
+/// Parses an expression that depends on no document, so that it has one value.
 fn constant(name: &str, code: i32, value: ValueRef<'_>, environment: &Environment) -> Result<Arc<Expression>> {
     let expression = Expression::parse(value, &environment.scope.parse_scope())?;
     let mut dependencies = Dependencies::default();
@@ -103,7 +103,7 @@ fn constant(name: &str, code: i32, value: ValueRef<'_>, environment: &Environmen
     Ok(Arc::new(expression))
 }
 
-/// A path to write to.
+/// Reads a path that the stage writes to.
 fn written_path(name: &str, code: i32, value: ValueRef<'_>) -> Result<String> {
     let ValueRef::String(path) = value else {
         let message = format!("$geoNear requires that the '{name}' option is a String");
@@ -148,7 +148,7 @@ pub(crate) enum OverMeasurements {
 }
 
 impl GeoNear {
-    /// This search over measurements, which are unpacked before or after it.
+    /// Turns this search into one over measurements, which are unpacked before or after it.
     /// # Errors
     /// 5892921 without a key, 1938439 with a filter; 5860206 and 5860208 for a location in measurements without
     /// `distanceField` or with `includeLocs`; errors of the point.

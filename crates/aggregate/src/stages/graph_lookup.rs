@@ -125,8 +125,8 @@ fn parse_restriction(value: ValueRef<'_>, environment: &Environment) -> Result<A
 }
 
 impl GraphLookup {
-    /// The extra filter for the documents with these values. A filter for null also finds documents without the field,
-    /// but a graph search must not, so `$exists` is added.
+    /// The `$match` stages beside the search for `values`. A search for null would also find documents without the
+    /// field, so it adds `$exists`.
     fn restriction_for(&self, values: &[ValueRef<'_>]) -> ArrayBuf {
         if !values.iter().any(|value| matches!(value, ValueRef::Null)) {
             return self.restriction.clone();
@@ -191,7 +191,7 @@ fn key(value: ValueRef<'_>, strings: &StringOrder) -> Vec<u8> {
 }
 
 impl Search {
-    /// Whether a value is looked up for the first time.
+    /// Notes that a value is looked up; returns whether it is for the first time.
     fn asks(&mut self, value: ValueRef<'_>) -> bool {
         let key = key(value, &self.strings);
         self.memory_bytes += key.len() + size_of::<Vec<u8>>();

@@ -141,7 +141,7 @@ fn when_not_matched(fields: &StageFields<'_>) -> Result<WhenNotMatched> {
     }
 }
 
-/// The mode, and the stages if it is a pipeline.
+/// Reads `whenMatched`: the mode, and the stages if it is a pipeline.
 fn when_matched(value: Option<ValueRef<'_>>) -> Result<(WhenMatched, Option<ArrayRef<'_>>)> {
     let mode = match value {
         None | Some(ValueRef::String("merge")) => WhenMatched::Merge,

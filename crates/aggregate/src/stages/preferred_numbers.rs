@@ -183,7 +183,7 @@ fn is_less(left: Number, right: Number) -> bool {
     order::compare(Value::from(left).as_ref(), Value::from(right).as_ref()).is_lt()
 }
 
-/// The smallest power of 2 above a positive number.
+/// Computes the smallest power of 2 above a positive number.
 fn power_above(number: Number) -> Value {
     match number {
         Number::Int32(number) => power_of_2(bits(i64::from(number))),
@@ -202,7 +202,7 @@ fn power_above(number: Number) -> Value {
     }
 }
 
-/// The largest power of 2 below a positive number.
+/// Computes the largest power of 2 below a positive number.
 fn power_below(number: Number) -> Value {
     match number {
         Number::Int32(number) => power_of_2(bits(i64::from(number) - 1) - 1),

@@ -89,7 +89,7 @@ impl Sampled {
         let mut kept: BinaryHeap<Drawn> = BinaryHeap::new();
         input.visit(&mut |document| {
             operation.work(1)?;
-            // Numbers from 0 to 1 compare as their bits do.
+            // Doubles from 0 to 1 compare as their bits do, so the bits can be the sort key.
             let lot = operation.random().to_bits();
             if kept.len() == self.size {
                 if kept.peek().is_some_and(|last| last.lot <= lot) {

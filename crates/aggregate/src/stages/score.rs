@@ -94,7 +94,7 @@ struct Scored {
 }
 
 impl Scored {
-    /// The next document, not normalized.
+    /// Reads the next document, and computes its score without normalization.
     fn read(&mut self) -> Result<Option<Raw>> {
         let Some(document) = self.input.next()? else { return Ok(None) };
         let score = self.stage.expression.evaluate(&self.environment.context(document.as_ref()))?;
@@ -114,7 +114,7 @@ impl Scored {
         Ok((gathered.into_iter(), range))
     }
 
-    /// The `$meta` values of a document.
+    /// Makes the `$meta` values of a document.
     fn told(&self, raw: Option<f64>, range: Range) -> DocumentBuf {
         let stage = &self.stage;
         let Some(raw) = raw else { return DocumentBuf::new() };

@@ -143,7 +143,7 @@ impl Results {
         self.environment.sources.searched(over)
     }
 
-    /// The next result whose document still exists.
+    /// Reads the next result; skips those whose documents no longer exist.
     fn next_shown(&mut self) -> Result<Option<DocumentBuf>> {
         let SearchPhase::Found { search, searched, hits, metadata } = &mut self.state else { return Ok(None) };
         for hit in hits {
@@ -161,7 +161,7 @@ impl Results {
     }
 }
 
-/// The metadata of a document, under all names that expressions may use.
+/// Puts the metadata of a document under all names that expressions may use.
 fn of_document(known: &DocumentBuf, of_all: &DocumentBuf) -> DocumentBuf {
     let mut all = known.clone();
     for (name, also) in [("searchScore", "score"), ("searchScoreDetails", "scoreDetails")] {

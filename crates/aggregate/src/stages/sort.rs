@@ -83,7 +83,7 @@ struct Sorted {
 }
 
 impl Sorted {
-    /// The next document, lent until the next call.
+    /// Lends the next document until the next call; reads and sorts the input at the first call.
     fn lend(&mut self) -> Result<Option<DocumentRef<'_>>> {
         let operation = self.environment.operation();
         if let Some(mut input) = self.input.take() {

@@ -91,7 +91,7 @@ enum UnionSide {
 }
 
 impl United {
-    /// Moves on to the other collection; returns whether the input was current before.
+    /// Moves on from the input to the other collection; returns false if it has done so before.
     fn go_on(&mut self) -> Result<bool> {
         if matches!(self.part, UnionSide::Other(_)) {
             return Ok(false);

@@ -13,7 +13,7 @@ pub struct ArchiveError {
     pub block_offset: u64,
     /// Namespace of the block, `database.collection`, if it is known.
     pub namespace: Option<String>,
-    /// The defect.
+    /// The kind of defect.
     pub reason: Reason,
 }
 
@@ -24,7 +24,7 @@ pub enum Reason {
     Io(io::Error),
     /// The archive does not begin with the magic number.
     Magic {
-        /// Its first four bytes.
+        /// The file's first four bytes, little-endian.
         found: u32,
     },
     /// A version of the format other than 0.1.
@@ -38,14 +38,14 @@ pub enum Reason {
     Unended {
         /// First of these namespaces, `database.collection`.
         first: String,
-        /// Their number.
+        /// Number of namespaces that have not ended.
         count: usize,
     },
     /// A document or header with an impossible length.
     Length(LengthError),
     /// A header longer than any names can make it.
     HeaderTooLong {
-        /// Its length in bytes.
+        /// Length of the header in bytes.
         length: usize,
     },
     /// The prelude is larger than 128 MiB.

@@ -21,7 +21,7 @@ pub use error::{ArchiveError, Reason};
 pub use prelude::{Header, NamespaceEntry, Prelude};
 pub use reader::{ArchivePiece, Reader};
 
-/// The archive's first four bytes, little-endian.
+/// First four bytes of an archive, little-endian.
 pub const MAGIC: u32 = 0x8199_e26d;
 /// The only version of the format.
 pub const VERSION: &str = "0.1";

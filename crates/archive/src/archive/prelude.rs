@@ -4,7 +4,7 @@ use super::{MAGIC, Reason, VERSION};
 use crate::documents::TERMINATOR;
 use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
 
-/// First part of an archive.
+/// The prelude, the first part of an archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prelude {
     /// Versions of format, server and tool.
@@ -97,7 +97,7 @@ impl NamespaceEntry {
             .with("db", &self.database)
             .with("collection", &self.collection)
             .with("metadata", &self.metadata);
-        // As Go's `int`: 32 bits if the number fits.
+        // As Go writes an `int`: 32 bits if the number fits.
         match i32::try_from(self.size_bytes) {
             Ok(size) => document.append("size", size),
             Err(_) => document.append("size", self.size_bytes),

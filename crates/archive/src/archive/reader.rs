@@ -36,7 +36,7 @@ pub enum ArchivePiece {
         database: Arc<str>,
         /// The name in the block.
         collection: Arc<str>,
-        /// The checksum of all its documents.
+        /// The checksum of all documents of the namespace.
         crc: u64,
     },
 }
@@ -244,7 +244,7 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-/// Result of reading a header.
+/// The content that follows a header.
 enum Begun {
     /// Documents of `current` follow.
     Block,
@@ -263,7 +263,7 @@ struct Namespaces {
 struct OpenNamespace {
     database: Arc<str>,
     collection: Arc<str>,
-    /// Whether blocks may prefix the name with `system.buckets.`.
+    /// Whether blocks may name the collection `system.buckets.NAME`, as those of time series do.
     series: bool,
     crc: Crc64,
     progress: Progress,

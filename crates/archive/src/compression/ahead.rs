@@ -91,11 +91,11 @@ struct Job {
     offset: u64,
 }
 
-/// The thread's state.
+/// The thread that reads ahead.
 pub(super) struct Splitter {
     window: Window,
     threads: NonZeroUsize,
-    /// Started with the first frame for it: most streams of other tools have none.
+    /// Started with the first frame whose lengths are known: most streams of other tools have none.
     pool: Option<Pool<Job, io::Result<Vec<u8>>>>,
     pieces: Sender<io::Result<Ahead>>,
     shared: Arc<Shared>,
@@ -118,7 +118,7 @@ impl Splitter {
             Err(Stop::Failed(error)) => Err(error),
             Err(Stop::Closed) => return,
         };
-        // A failure means that the consumer is gone, and needs no result.
+        // The error is ignored: the consumer is gone, and needs no result.
         let _ = self.pieces.send(last);
     }
 
@@ -254,7 +254,7 @@ enum End {
 
 /// Fills a piece. If decoding fails, the piece holds the data decoded before.
 fn fill(decoder: &mut impl Read, piece: &mut Vec<u8>) -> io::Result<End> {
-    // Zeroed memory is cheap if it is newly allocated.
+    // Newly allocated memory is zeroed at little cost.
     if piece.capacity() == 0 {
         *piece = vec![0; PIECE_BYTES];
     }
@@ -286,8 +286,8 @@ impl Decoder {
     fn run(&mut self, job: Job, shared: &Shared) -> io::Result<Vec<u8>> {
         let mut out = job.out;
         out.clear();
-        // [`gzip::measure`] and its counterparts have limited the length. One more byte, because inflating into a full
-        // buffer does not end.
+        // [`gzip::measure`] and its counterparts have limited the length. The buffer gets one byte more than the
+        // content, because inflating into a full buffer does not end.
         out.reserve_exact(job.raw_bytes + 1);
         let result = match job.format {
             Format::Gzip => {

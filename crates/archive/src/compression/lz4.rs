@@ -41,7 +41,7 @@ impl Flags {
         self.0 & flag != 0
     }
 
-    /// Four bytes if the flag is set.
+    /// Length of the checksum that the flag announces: four bytes, or 0 if it is not set.
     fn checksum_bytes(self, flag: u8) -> usize {
         if self.has(flag) { 4 } else { 0 }
     }

@@ -26,7 +26,7 @@ impl<J: Send + 'static, D: Send + 'static> Pool<J, D> {
                 let (queue, mut work) = (queue.clone(), worker());
                 Builder::new().name(format!("{name}-{number}")).spawn(move || {
                     while let Ok((job, done)) = next(&queue) {
-                        // A failure means that the receiver was dropped; the queue then ends too.
+                        // The error is ignored: the receiver was dropped, and soon the queue ends too.
                         let _ = done.send(work(job));
                     }
                 })

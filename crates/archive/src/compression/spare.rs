@@ -1,4 +1,4 @@
-//! Used buffers that will be used again.
+//! Keeps used buffers for use again.
 
 /// Maximum number of bytes of idle buffers.
 const SPARE_BYTES_MAX: usize = 16 * 1024 * 1024;

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Read};
 
-/// Length of one read, in bytes: small enough to stay in a core's cache until it is used.
+/// Length of one read, in bytes: small enough to stay in a core's cache until it is decoded.
 const READ_BYTES: usize = 256 * 1024;
 
 /// A buffered input that can be inspected as far as a frame reaches.
@@ -41,7 +41,7 @@ impl Window {
         Ok(self.available())
     }
 
-    /// Whether the input has no more bytes than [`Self::available`].
+    /// Whether the input has ended, so that only [`Self::available`] is left.
     pub(super) fn ended(&self) -> bool {
         self.ended
     }

@@ -1,4 +1,4 @@
-//! Writes units.
+//! Writes a stream of independently compressed units.
 
 use super::pool::Pool;
 use super::spare::Spare;
@@ -175,7 +175,7 @@ impl<W: Write + Send> Writer<W> {
         Ok(self.out)
     }
 
-    /// An empty buffer, reused if possible.
+    /// Takes an empty buffer for the next unit: a used one, if there is one.
     pub fn buffer(&mut self) -> Vec<u8> {
         let like_the_last = self.units.last().map_or(0, |unit| unit.raw_bytes as usize);
         let mut buffer = self.spare.take(like_the_last);

@@ -37,7 +37,7 @@ const FIELD: [u8; 2] = *b"BI";
 /// Bytes of the index in one member; an extra field has room for 65,531.
 const FIELD_BYTES: usize = 65_000;
 
-/// The bytes after the units.
+/// Encodes the bytes after the units, which other programs ignore.
 pub(super) fn enclose(document: &[u8], units: &[Unit], compression: Compression) -> Vec<u8> {
     let mut payload = document.to_vec();
     payload.extend_from_slice(&crc64::checksum(document).to_le_bytes());
@@ -82,7 +82,7 @@ fn seek_table(units: &[Unit], index_bytes: usize) -> Vec<u8> {
     table
 }
 
-/// The document of a file's index, if there is one.
+/// Finds the document of a file's index; `None` if there is none.
 pub(super) fn find(file: &File) -> io::Result<Option<Vec<u8>>> {
     let file = Tail { file, end: file.metadata()?.len() };
     let Some(last) = file.before(file.end, EMPTY_END.len())? else { return Ok(None) };
@@ -110,7 +110,7 @@ struct Tail<'f> {
 }
 
 impl Tail<'_> {
-    /// The given number of bytes before an offset; `None` if the file has fewer.
+    /// Reads the given number of bytes before an offset; `None` if the file has fewer.
     fn before(&self, offset: u64, bytes: usize) -> io::Result<Option<Vec<u8>>> {
         let Some(begin) = offset.checked_sub(bytes as u64) else { return Ok(None) };
         let mut read = vec![0; bytes];
@@ -118,14 +118,14 @@ impl Tail<'_> {
         Ok(Some(read))
     }
 
-    /// The document whose trailer ends at this offset.
+    /// Reads the document whose trailer ends at this offset; `None` if no trailer does.
     fn document(&self, end: u64) -> io::Result<Option<Vec<u8>>> {
         let Some(trailer) = self.trailer(end)? else { return Ok(None) };
         let document = self.before(end - TRAILER_BYTES as u64, trailer.document_bytes)?;
         trailer.check(document).map(Some)
     }
 
-    /// The document in the extra fields of the last members.
+    /// Reads the document from the extra fields of the last gzip members; `None` if they have none.
     fn members(&self) -> io::Result<Option<Vec<u8>>> {
         let mut end = self.end - EMPTY_END.len() as u64;
         let Some(trailer) = self.trailer(end)? else { return Ok(None) };

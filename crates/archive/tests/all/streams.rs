@@ -158,7 +158,7 @@ fn output_of_other_programs_is_read() {
     ] {
         let Some(stream) = run(program, arguments, &raw) else { continue };
         assert!(decompress(stream.clone()).expect("whole") == raw, "{program} {arguments:?}");
-        // Frames of all formats, of other programs and of this crate, one after another.
+        // A stream may mix frames: the program's, ours in lz4, the program's again.
         let ours = compress(Compression::Lz4, std::slice::from_ref(&raw));
         let mixed = [&stream[..], &ours, &stream].concat();
         assert!(decompress(mixed).expect("whole") == [&raw[..], &raw, &raw].concat(), "{program} {arguments:?}");

@@ -90,7 +90,7 @@ pub(crate) mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// How often each key was drawn.
+    /// Draws keys, and counts how often each was drawn.
     pub(crate) fn counts(distribution: Distribution, keys: u64, draws: usize) -> Vec<f64> {
         let mut stream = KeyStream::new(distribution, 11, 0);
         let mut counts = vec![0.0; keys as usize];

@@ -42,7 +42,7 @@ mod tests {
         let counts = counts(Distribution::ScrambledZipfian, keys, draws);
         let hottest = (0..counts.len()).max_by(|&a, &b| counts[a].total_cmp(&counts[b])).expect("keys");
         assert_eq!(hottest as u64, fnv::scatter(0) % keys);
-        // Its own share, and a thousandth of all the others.
+        // The key has its own share, and a thousandth of the shares of all other ranks.
         let share = counts[hottest] / draws as f64;
         let expected = 1.0 / ZETA + (1.0 - 1.0 / ZETA) / keys as f64;
         assert!((share / expected - 1.0).abs() < 0.03, "{share} of {expected}");

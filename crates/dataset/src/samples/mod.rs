@@ -16,17 +16,17 @@ pub static SAMPLES: &[Sample] = &[library::SAMPLE, weather::SAMPLE];
 
 /// A data set.
 pub struct Sample {
-    /// Its name, and that of its database.
+    /// Name of the data set, and of its database.
     pub name: &'static str,
     /// Description in a sentence.
     pub about: &'static str,
-    /// Its collections, in the order in which they are loaded.
+    /// Collections, in the order in which they are loaded.
     pub collections: &'static [SampleCollection],
 }
 
 /// A collection of a data set.
 pub struct SampleCollection {
-    /// Its name.
+    /// Name of the collection.
     pub name: &'static str,
     /// Number of documents.
     pub count: u64,
@@ -38,17 +38,17 @@ pub struct SampleCollection {
     pub documents: fn() -> Box<dyn Iterator<Item = DocumentBuf>>,
 }
 
-/// An index over fields, each ascending (1), descending (-1) or of a kind.
+/// The specification of an index; each field of `key` is ascending (1), descending (-1) or of another kind.
 fn index(name: &str, key: &DocumentBuf) -> DocumentBuf {
     DocumentBuf::new().with("key", key).with("name", name)
 }
 
-/// Chooses among the words.
+/// A random one of the words.
 fn one_of<T: Copy>(random: &mut Random, words: &[T]) -> T {
     words[random.below(words.len() as u64) as usize]
 }
 
-/// A whole number in a range.
+/// A random whole number from `first` to `last`.
 fn between(random: &mut Random, first: i64, last: i64) -> i64 {
     first + random.below((last - first + 1) as u64) as i64
 }

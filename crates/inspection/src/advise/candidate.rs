@@ -39,7 +39,7 @@ pub(super) fn advice(
     let by_index = if needed.is_shape { sample.with_values(&by_index) } else { Some(by_index) };
     let Some(by_index) = by_index else { return Ok(None) };
     let Some(share) = sample.share_of(peer, place, &by_index)? else { return Ok(None) };
-    // The sample tells nothing about less than one of its documents.
+    // A sample shows no share below one of its documents, so the estimate is no lower than the documents returned.
     let returned = needed.returned as f64 / needed.count as f64;
     let after = (share * sample.total as f64).max(returned).max(1.0);
     let gain = each as f64 / after;
@@ -76,7 +76,7 @@ pub(super) fn advice(
     }))
 }
 
-/// The key of the index, with directions.
+/// Makes the key of the index, with directions: equal fields, then the sort, then one range.
 fn key(fields: &Fields) -> Vec<(String, i32)> {
     let equal = fields.equal.iter().map(|name| (name.clone(), 1));
     // More than one range does not narrow the scan further.
@@ -94,7 +94,7 @@ fn narrowed(filter: DocumentRef<'_>, names: &[&str]) -> DocumentBuf {
                 let parts = parts.iter().filter_map(ValueRef::as_document).map(|part| narrowed(part, names));
                 let parts: Vec<_> = parts.filter(|part| !part.as_ref().is_empty()).collect();
                 let parts: ArrayBuf = parts.iter().collect();
-                // MongoDB refuses an empty list.
+                // `$and` with an empty list is refused.
                 if parts.count() > 0 {
                     narrow.append("$and", &parts);
                 }

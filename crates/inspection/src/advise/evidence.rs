@@ -17,31 +17,31 @@ const RANGES: [&str; 4] = ["$gt", "$gte", "$lt", "$lte"];
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Fields {
     pub equal: Vec<String>,
-    /// With the direction, 1 or -1.
+    /// Fields to sort by, each with its direction, 1 or -1.
     pub sort: Vec<(String, i32)>,
     pub range: Vec<String>,
 }
 
-/// A kind of operation.
+/// A kind of operation: the fields that it needs, and its counts.
 #[derive(Clone, Debug)]
 pub(super) struct Needed {
     pub fields: Fields,
-    /// The filter of one operation.
+    /// The filter of one operation of this kind.
     pub filter: DocumentBuf,
     pub count: u64,
     pub millis: u64,
     pub examined: u64,
     pub returned: u64,
-    /// Operations that sorted documents by themselves.
+    /// Number of operations that sorted documents in memory.
     pub sorts: u64,
-    /// Whether the filter has the types of values in their place.
+    /// Whether `filter` is a shape, with the type of each value in the value's place.
     pub is_shape: bool,
 }
 
 /// All kinds of operations.
 #[derive(Default)]
 pub(super) struct Evidence {
-    /// Operations that were read.
+    /// Number of operations that were read.
     pub operations: u64,
     kinds: BTreeMap<(String, Fields), Needed>,
 }
@@ -195,14 +195,15 @@ fn fields(filter: DocumentRef<'_>, sort: DocumentRef<'_>) -> Option<Fields> {
     (!is_empty).then_some(fields)
 }
 
-/// Adds the fields that a filter demands; conditions of other kinds are left to the documents that the index finds.
+/// Adds the fields that a filter compares. Other conditions are checked on the documents that the index finds. `None`
+/// if a further index of plain fields would not serve the filter.
 fn collect(filter: DocumentRef<'_>, fields: &mut Fields) -> Option<()> {
     for element in filter {
         match (element.name, element.value) {
             ("$and", ValueRef::Array(parts)) => {
                 parts.iter().filter_map(ValueRef::as_document).try_for_each(|part| collect(part, fields))?;
             }
-            // These have indexes of other kinds.
+            // `$text` has indexes of another kind, and no index serves `$where`.
             ("$text" | "$where", _) => return None,
             (name, _) if name.starts_with('$') => {}
             // The index on `_id` is always there.

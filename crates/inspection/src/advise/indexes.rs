@@ -19,7 +19,7 @@ pub(super) struct Index {
     /// Fields and directions; other kinds of index have texts in place of directions.
     key: Vec<(String, Option<i64>)>,
     is_unique: bool,
-    /// Whether documents expire by it.
+    /// Whether it is a TTL index.
     expires: bool,
     /// Whether it has another collation than its collection, or leaves documents out.
     is_special: bool,
@@ -42,7 +42,7 @@ pub(super) fn of_collection(
     Ok(Ok(listed.iter().filter_map(|index| Index::read(index.as_ref(), usual)).collect()))
 }
 
-/// Whether it is the index on `_id`, which has the collation of the collection. A clustered one may have any name.
+/// Whether it is the index on `_id`, which has the collection's collation. A clustered index may have any name.
 fn is_of_ids(index: DocumentRef<'_>) -> bool {
     index.get("clustered").is_some() || index.get("name").and_then(ValueRef::as_str) == Some("_id_")
 }
@@ -129,11 +129,11 @@ fn hide_command(place: Place<'_>, index: &Index) -> String {
     format!("{}.hideIndex({})", place.in_shell(), quoted(&index.name))
 }
 
-/// Indexes without a use since their counters began.
+/// Advice on indexes that were not used since their counters began.
 pub(super) fn unused(place: Place<'_>, indexes: &[Index], days: u64, now_ms: u64) -> Vec<Advice> {
     let is_unused = |index: &&Index| {
         let counted = index.uses.is_some_and(|(ops, since)| ops == 0 && now_ms.saturating_sub(since) >= days * DAY_MS);
-        // These do work that the counter does not show.
+        // Unique, special and TTL indexes, and the one on `_id`, do work that the counter does not show.
         counted && !index.is_unique && index.name != "_id_" && !index.is_special && !index.expires
     };
     let advice = |index: &Index| {
@@ -153,7 +153,7 @@ pub(super) fn unused(place: Place<'_>, indexes: &[Index], days: u64, now_ms: u64
     indexes.iter().filter(is_unused).map(advice).collect()
 }
 
-/// Indexes whose key is the beginning of another one's.
+/// Advice on indexes whose key is a prefix of another index's key.
 pub(super) fn redundant(place: Place<'_>, indexes: &[Index]) -> Vec<Advice> {
     let mut found = Vec::new();
     for (position, index) in indexes.iter().enumerate() {
@@ -162,7 +162,7 @@ pub(super) fn redundant(place: Place<'_>, indexes: &[Index]) -> Vec<Advice> {
         }
         let stands_for = |(other_position, other): (usize, &Index)| {
             let is_longer = other.key.len() > index.key.len();
-            // If two indexes have one key, the later one goes.
+            // If two indexes have the same key, the later one is redundant.
             let is_same = other.key.len() == index.key.len() && other_position < position;
             (is_longer || is_same) && other.is_plain() && !other.is_hidden && other.key.starts_with(&index.key)
         };
@@ -181,7 +181,7 @@ pub(super) fn redundant(place: Place<'_>, indexes: &[Index]) -> Vec<Advice> {
     found
 }
 
-/// Indexes on one field that has few values.
+/// Advice on indexes on one field that has few distinct values.
 pub(super) fn unselective(place: Place<'_>, indexes: &[Index], sample: &Sample) -> Vec<Advice> {
     if !sample.is_large() {
         return Vec::new();

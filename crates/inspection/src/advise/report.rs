@@ -44,15 +44,15 @@ impl Kind {
 /// One advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advice {
-    /// Its subject.
+    /// The subject of the advice.
     pub kind: Kind,
     /// The collection.
     pub namespace: String,
-    /// The facts it follows from.
+    /// The facts that the advice follows from.
     pub evidence: String,
     /// The expected gain, and the cost.
     pub effect: String,
-    /// A script of the shell that follows it; empty if the application must change.
+    /// A script of the shell that does it; empty if the application must change.
     pub command: String,
     /// Milliseconds of the operations in the evidence that the advice would save at most.
     pub saved_ms: u64,
@@ -67,7 +67,7 @@ pub struct Report {
     pub operations: u64,
     /// Number of collections that were looked at.
     pub collections: u64,
-    /// By kind, the greatest gain first.
+    /// Sorted by kind, and then by gain, the greatest first.
     pub advice: Vec<Advice>,
     /// Lists that the server refused to show, with its refusal.
     pub skipped: Vec<String>,

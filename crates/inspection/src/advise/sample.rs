@@ -24,7 +24,7 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Draws documents.
+    /// Draws documents. The inner error is the server's refusal.
     pub fn take(peer: &mut Peer<'_>, place: Place<'_>) -> Result<Result<Self, CommandError>, InspectionError> {
         let count = DocumentBuf::new().with("count", place.collection).with("maxTimeMS", TIME_MAX_MS);
         let total = match peer.ask(place.database, &count)? {
@@ -36,12 +36,13 @@ impl Sample {
         Ok(sampled.map(|sampled| Self { total: total as u64, documents: sampled.documents }))
     }
 
-    /// Whether it says anything about the collection.
+    /// Whether the sample is large enough to judge the collection by.
     pub fn is_large(&self) -> bool {
         self.documents.len() >= 100
     }
 
-    /// The share of documents that a filter finds, by a sample that the server filters; `None` if the collection is small.
+    /// The share of documents, from 0 to 1, that a filter finds in a sample that the server draws; `None` if the
+    /// collection is small or the server refuses.
     pub fn share_of(
         &self,
         peer: &mut Peer<'_>,
@@ -86,7 +87,7 @@ impl Sample {
         })
     }
 
-    /// Average bytes of an index's entry with these fields.
+    /// Estimates the bytes of an index entry with these fields, by the sample's average.
     pub fn entry_bytes(&self, fields: &[&str]) -> u64 {
         let bytes = |document: &DocumentBuf| {
             let values = fields.iter().map(|field| at(document.as_ref(), field).map_or(1, ValueRef::content_bytes));
@@ -96,7 +97,7 @@ impl Sample {
         total / (self.documents.len() as u64).max(1) + 8
     }
 
-    /// Documents of the sample that are near the limit of 16 MiB, or have long arrays.
+    /// Advice on documents of the sample of `LARGE_BYTES` or more, and on long arrays.
     pub fn large_documents(&self, place: Place<'_>) -> Vec<Advice> {
         let largest = self.documents.iter().map(DocumentBuf::len_bytes).max().unwrap_or(0);
         let mut found = Vec::new();
@@ -178,7 +179,7 @@ fn advice_to_split(place: Place<'_>, evidence: String) -> Advice {
     }
 }
 
-/// The part of a path that leads to the first array on it.
+/// The part of a path that leads to the first array on it; `None` if there is no array.
 fn array_on<'p>(document: DocumentRef<'_>, path: &'p str) -> Option<&'p str> {
     let ends = path.match_indices('.').map(|(end, _)| end).chain([path.len()]);
     ends.map(|end| &path[..end]).find(|part| matches!(at(document, part), Some(ValueRef::Array(_))))

@@ -87,7 +87,7 @@ impl Check<'_> {
     }
 }
 
-/// The names of `listCommands` and their aliases.
+/// Names and aliases of all commands in a reply to `listCommands`.
 fn known_commands(listed: DocumentRef<'_>) -> HashSet<String> {
     let commands = listed.get("commands").and_then(ValueRef::as_document);
     let mut names = HashSet::new();
@@ -100,8 +100,8 @@ fn known_commands(listed: DocumentRef<'_>) -> HashSet<String> {
     names
 }
 
-/// Names of counters that are not 0. A counter is a number, or a document with `total` and perhaps `failed`: what has
-/// always failed is not missed.
+/// Names of counters that are not 0. A counter is a number, or a document with `total` and perhaps `failed`: uses that
+/// failed do not count.
 fn used(section: Option<ValueRef<'_>>) -> Vec<(String, i64)> {
     let counters = section.and_then(ValueRef::as_document);
     let successes = |value: ValueRef<'_>| match value.as_document() {

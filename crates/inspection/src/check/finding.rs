@@ -65,13 +65,13 @@ impl Weight {
 pub struct Finding {
     /// Part of the server.
     pub subject: Subject,
-    /// How much it matters.
+    /// How much the finding matters.
     pub weight: Weight,
-    /// Its name, such as a namespace or a command.
+    /// Name of the thing, such as a namespace or a command.
     pub name: String,
     /// The words of the refusal if it was refused, otherwise a sentence.
     pub problem: String,
-    /// What to do.
+    /// The action that the user should take.
     pub advice: String,
 }
 
@@ -80,7 +80,7 @@ pub struct Finding {
 pub struct Report {
     /// Address of the server that was checked.
     pub server: String,
-    /// Its version.
+    /// The server's version.
     pub version: String,
     /// By subject, and in the order of the server's lists.
     pub findings: Vec<Finding>,

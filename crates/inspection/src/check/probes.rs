@@ -27,7 +27,7 @@ pub(super) const SECTIONS: &[(&str, Family)] = &[
 ];
 
 impl Family {
-    /// One member of the family.
+    /// The family's noun in messages.
     pub(super) fn noun(self) -> &'static str {
         match self {
             Self::Stages => "stage",
@@ -39,19 +39,19 @@ impl Family {
     }
 }
 
-/// The command that uses the name.
+/// The shortest command that uses the name.
 pub(super) fn probe(family: Family, name: &str) -> DocumentBuf {
     let argument = DocumentBuf::new();
     let with = |value: &DocumentBuf| DocumentBuf::new().with(name, value);
     match family {
         Family::Stages => pipeline(&with(&argument)),
         Family::Expressions => {
-            // `$project` has names of its own.
+            // Not `$project`, which has names of its own.
             let computed = DocumentBuf::new().with("$expr", &with(&argument));
             pipeline(&DocumentBuf::new().with("$match", &computed))
         }
         Family::Filters => {
-            // A name is of the top level, or of a path.
+            // An operator stands at the top level of a filter, or at a path.
             let operand = with(&argument);
             let filter = match name {
                 "$and" | "$or" | "$nor" | "$expr" | "$where" | "$text" | "$comment" | "$jsonSchema" | "$sampleRate"

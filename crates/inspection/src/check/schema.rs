@@ -31,7 +31,7 @@ impl Check<'_> {
         };
         // Servers make collections of the system by themselves.
         entries.retain(|entry| !text(entry.as_ref(), "name").is_none_or(|name| name.starts_with("system.")));
-        // Views need what they read.
+        // Views come last, because the collections that they read must exist first.
         entries.sort_by_key(|entry| text(entry.as_ref(), "type") == Some("view"));
         for entry in &entries {
             let entry = entry.as_ref();
@@ -68,7 +68,7 @@ impl Check<'_> {
         for index in &indexes {
             self.report.count(Subject::Index);
             let index = index.as_ref();
-            // Every collection has it, and a clustered one has no other.
+            // The rehearsal's collection has the index on `_id` already, or is clustered by `_id`.
             if text(index, "name") == Some("_id_") || index.get("clustered").is_some() {
                 continue;
             }
@@ -130,7 +130,8 @@ fn creation(name: &str, options: Option<DocumentRef<'_>>) -> DocumentBuf {
     command
 }
 
-/// An index as a client asks for it. One without a collation has the simple one; a new one would inherit its collection's.
+/// The index as a client asks for it. An index without a collation has the simple one, which the client must name: a
+/// new index would inherit its collection's collation.
 fn specification(index: DocumentRef<'_>) -> DocumentBuf {
     let mut specification = DocumentBuf::new();
     for element in index.iter().filter(|element| !SHOWN_FIELDS.contains(&element.name)) {

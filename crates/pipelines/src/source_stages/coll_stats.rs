@@ -94,7 +94,7 @@ fn documents(
     }
     if asked.executions.is_some() {
         let scans = subject(surroundings, namespace, "queryExecStats")?.scans(namespace)? as i64;
-        // No scan is tailable.
+        // All scans count as non-tailable, because no scan is tailable.
         writer
             .begin_document("queryExecStats")
             .begin_document("collectionScans")
@@ -202,7 +202,7 @@ fn write_latencies(writer: &mut Writer<'_>, surroundings: &Surroundings, namespa
         usage.class(class).write(writer, histograms);
         writer.end();
     }
-    // Transactions are not counted here.
+    // Transactions are not counted here, so all their values are 0.
     writer.begin_document("transactions");
     ClassLatency::default().write(writer, histograms);
     writer.end().end();

@@ -19,7 +19,7 @@ pub(super) const STAGE: SourceStage = SourceStage {
     source: Source::Client(documents),
 };
 
-/// The operations of all users, or only the user's own.
+/// Whether the client may see the operations of all users, or asks only for its own.
 fn may_begin(asker: &Asker<'_>, place: &PipelinePlace<'_>) -> bool {
     if has_on(place.options, "allUsers") { asker.on_cluster(Action::InProg) } else { asker.user().is_some() }
 }

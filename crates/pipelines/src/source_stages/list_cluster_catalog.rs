@@ -20,7 +20,7 @@ pub(super) const STAGE: SourceStage = SourceStage {
     source: Source::Client(documents),
 };
 
-/// All databases on `admin`, else the collections of one database.
+/// Whether the client may list all databases (on `admin`), or the collections of one database.
 fn may_begin(asker: &Asker<'_>, place: &PipelinePlace<'_>) -> bool {
     if place.database == "admin" {
         asker.on_cluster(Action::ListClusterCatalog)

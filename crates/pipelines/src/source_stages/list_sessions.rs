@@ -28,7 +28,7 @@ pub(super) const ALL: SourceStage = SourceStage {
     source: Source::Client(of_collection),
 };
 
-/// Whether the client may list the sessions that it asks for: those of some or all users, or only its own.
+/// Whether the client may list the sessions that it asks for: sessions of some or all users, or only its own.
 fn may_begin(asker: &Asker<'_>, place: &PipelinePlace<'_>) -> bool {
     if has_on(place.options, "allUsers") || place.options.get("users").is_some() {
         asker.on_cluster(Action::ListSessions)

@@ -43,9 +43,9 @@ static STAGES: &[SourceStage] = &[
 
 /// One entry of the table.
 pub struct SourceStage {
-    /// The facts that the table of all stages has about it.
+    /// The stage's entry in the table of all stages.
     pub facts: &'static bunko_stages::Stage,
-    /// The privileges that a pipeline beginning with it needs.
+    /// The privileges that a pipeline beginning with the stage needs.
     pub privileges: StagePrivileges,
     source: Source,
 }

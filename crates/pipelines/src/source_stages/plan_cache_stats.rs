@@ -47,7 +47,7 @@ fn check(specification: ValueRef<'_>) -> Result<()> {
 fn documents(surroundings: &Surroundings, namespace: &Namespace, _: ValueRef<'_>) -> Result<Vec<DocumentBuf>> {
     let catalog = &surroundings.catalog;
     if bunko_series::find(catalog, namespace)?.is_some() {
-        // The stage that unpacks the buckets would come before it.
+        // On a time series the stage that unpacks the buckets comes first, so this stage cannot.
         let message = "$planCacheStats is only valid as the first stage in a pipeline.";
         return Err(Failure::new(ErrorCode(40602), message));
     }

@@ -29,7 +29,7 @@ const TRANSFORMATION: &str = "transformIdentifiers";
 /// The only algorithm for hiding names.
 const ALGORITHM: &str = "hmac-sha-256";
 
-/// Whether the client may see the statistics: as they are, or with hidden names.
+/// Whether the client may see the statistics as it asks for them: as they are, or with hidden names.
 fn may_begin(asker: &Asker<'_>, place: &PipelinePlace<'_>) -> bool {
     let hides = place.options.get(TRANSFORMATION).is_some_and(|value| !value.is_nullish());
     asker.on_cluster(if hides { Action::QueryStatsReadTransformed } else { Action::QueryStatsRead })
@@ -69,7 +69,7 @@ fn documents(client: &dyn StageClient, _: &Namespace, specification: ValueRef<'_
     outcome.map(|()| shown)
 }
 
-/// One entry.
+/// Describes the statistics of one key.
 fn describe(
     key: DocumentRef<'_>,
     hidden: Option<&HiddenNames>,

@@ -21,7 +21,7 @@ pub struct WriteContext<'w> {
     pub operation: &'w OperationContext,
     /// An operation of the server itself, which removes a temporary collection even if the command was interrupted.
     pub own_operation: Arc<OperationContext>,
-    /// The log record of the last write, also after a failure.
+    /// Log record of the last write; set also if the pipeline fails after it.
     pub written: Option<Lsn>,
 }
 

@@ -133,7 +133,7 @@ impl Merging<'_, '_> {
         if self.merge.when_not_matched == WhenNotMatched::Insert { Upsert::Yes } else { Upsert::No }
     }
 
-    /// Handles a document without a match that must not be inserted.
+    /// Drops a document without a match, or fails, as `whenNotMatched` says.
     fn unmatched(&self) -> Result<()> {
         if self.merge.when_not_matched == WhenNotMatched::Discard {
             return Ok(());
@@ -155,7 +155,7 @@ impl Merging<'_, '_> {
         with_id
     }
 
-    /// The filter for the matching document.
+    /// Makes the filter that finds the matching document.
     fn filter(&self, document: DocumentRef<'_>) -> Result<DocumentBuf> {
         let mut filter = DocumentBuf::new();
         if is_by_id(self.merge) {

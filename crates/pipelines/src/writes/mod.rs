@@ -70,7 +70,7 @@ impl PipelineWrite {
     }
 }
 
-/// The collection of that name, if it exists.
+/// Finds the collection of that name; `None` if nothing has the name.
 /// # Errors
 /// `CommandNotSupportedOnView` if a view has the name.
 fn collection_not_view(

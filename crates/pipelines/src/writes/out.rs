@@ -12,7 +12,7 @@ use bunko_timeseries::TimeSeries;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Documents, and their bytes, in one insert.
+/// Maximum number of documents, and of their bytes, in one insert.
 const BATCH_COUNT_MAX: usize = 1000;
 const BATCH_BYTES_MAX: usize = 4 << 20;
 
@@ -88,7 +88,7 @@ pub(super) fn run(
     let (catalog, operation) = (context.catalog, context.operation);
     let temporary = Namespace::new(name.database(), &format!("tmp.agg_out.{:016x}", (context.random)()))?;
     let outcome = fill(context, &temporary, name, asked, documents).and_then(|()| {
-        // The target may have changed meanwhile.
+        // The target is looked up again: it may have changed while the documents were written.
         let target = OutputTarget::of(catalog, operation, name, asked)?;
         let lsn = catalog.rename(&temporary, &target.place(name)?, RenameTarget::DropIfAlike, operation)?;
         context.note_written(Some(lsn));
@@ -158,7 +158,7 @@ fn fill(
     Ok(())
 }
 
-/// The next documents in stored form; `None` at the end.
+/// Reads the next batch of documents, in stored form; `None` at the end.
 fn next_batch(stamps: &dyn Stamps, documents: &mut dyn DocumentStream) -> Result<Option<Vec<Cow<'static, [u8]>>>> {
     let mut batch: Vec<Cow<'static, [u8]>> = Vec::new();
     let mut batch_bytes = 0;

@@ -26,13 +26,13 @@ pub(super) struct Changed {
 }
 
 impl Changed {
-    /// The original offset of a byte.
+    /// The offset in the original text of the byte at `at`.
     pub fn before(&self, at: usize) -> usize {
         self.origins.as_ref().map_or(at, |origins| origins[at])
     }
 }
 
-/// A text under construction.
+/// The filtered text while it is made.
 struct Making<'o> {
     text: String,
     origins: Vec<usize>,

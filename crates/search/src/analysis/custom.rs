@@ -96,7 +96,7 @@ fn pattern(reader: &Reader<'_>) -> Result<Pattern> {
     Pattern::compile(text, "").map_err(|why| reader.wrong("pattern", &format!("is not a pattern: {why}")))
 }
 
-/// `minGram` and `maxGram`.
+/// Reads `minGram` and `maxGram`.
 fn bounds(reader: &Reader<'_>) -> Result<(usize, usize)> {
     let least = reader.required(reader.integer_within("minGram", 1, 1_000)?, "minGram")?;
     let most = reader.required(reader.integer_within("maxGram", 1, 1_000)?, "maxGram")?;
@@ -106,7 +106,7 @@ fn bounds(reader: &Reader<'_>) -> Result<(usize, usize)> {
     Ok((least as usize, most as usize))
 }
 
-/// `maxTokenLength`.
+/// Reads `maxTokenLength`.
 fn token_characters_max(reader: &Reader<'_>) -> Result<usize> {
     let most = reader.integer_within("maxTokenLength", 1, 1_048_576)?;
     Ok(most.map_or(TOKEN_CHARACTERS_MAX, |most| most as usize))

@@ -27,7 +27,7 @@ pub(super) enum Filter {
     Stop(Arc<HashSet<String>>),
     /// Replaces words by their stems.
     Stem(Algorithm),
-    /// Keeps tokens with this many characters, least and most.
+    /// Keeps tokens with at least and at most this many characters.
     Length(usize, usize),
     /// Replaces tokens by their prefixes; the third argument keeps tokens that are too short for one.
     EdgeGram(usize, usize, bool),
@@ -39,7 +39,7 @@ pub(super) enum Filter {
     Reverse,
     /// Replaces matches of a pattern: the first one, or all.
     Regex { pattern: Pattern, by: String, everywhere: bool },
-    /// Joins neighbouring tokens.
+    /// Adds shingles: at least and at most this many neighbouring tokens, joined.
     Shingle(usize, usize),
     /// Removes repeated texts at one position.
     RemoveDuplicates,

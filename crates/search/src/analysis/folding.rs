@@ -4,7 +4,7 @@ use icu_normalizer::DecomposingNormalizerBorrowed;
 use icu_properties::CodePointMapData;
 use icu_properties::props::GeneralCategory;
 
-/// A text in lower case: each character becomes one character.
+/// Converts a text to lower case; each character becomes exactly one.
 pub(crate) fn lower(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
@@ -22,7 +22,7 @@ fn lower_letter(letter: char) -> char {
     }
 }
 
-/// A text without accents, and with plain Latin letters in place of related ones, such as ß.
+/// Removes the accents of a text, and replaces related letters, such as ß, by plain Latin ones.
 pub(crate) fn plain(text: &str) -> String {
     if text.is_ascii() {
         return text.to_owned();

@@ -28,7 +28,7 @@ use tokenizers::Tokenizer;
 pub struct Token {
     /// The text that is indexed and compared.
     pub text: String,
-    /// Its position among the tokens; removed tokens count.
+    /// The token's position among all tokens; tokens that a filter removed count.
     pub position: u32,
     /// Start in the text, in bytes.
     pub start: usize,
@@ -77,7 +77,7 @@ impl Analyzer {
         Ok(tokens)
     }
 
-    /// Whether texts stay whole.
+    /// Whether the analyzer leaves a text whole, as one token.
     pub fn is_keyword(&self) -> bool {
         matches!(self.tokenizer, Tokenizer::Keyword)
     }
@@ -86,7 +86,7 @@ impl Analyzer {
 /// Steps counted for a match, before the pattern itself counts.
 const MATCH_STEPS: usize = 16;
 
-/// Counts a new text.
+/// Counts the making of a text as work.
 fn count_made(text: &str, operation: &OperationContext) -> Result<()> {
     operation.work(1 + text.len() / 64)
 }

@@ -71,7 +71,7 @@ fn ascii_words<'t>(text: &'t str, push: &mut impl FnMut(usize, &'t str) -> Resul
     Ok(())
 }
 
-/// A word, or the parts of one that is too long, each with its offset.
+/// A word with its offset; one of more than `most` characters is cut into several.
 pub(super) fn parts(word: &str, most: usize) -> Vec<(usize, &str)> {
     if word.len() <= most {
         return vec![(0, word)];

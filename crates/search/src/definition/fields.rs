@@ -174,12 +174,12 @@ enum Multi {
 }
 
 impl StringField {
-    /// Whether phrases and spans can be searched in it.
+    /// Whether the field has positions, so that phrases and spans can be searched.
     pub(crate) fn has_positions(&self) -> bool {
         self.words >= KeptOfWords::Positions
     }
 
-    /// Whether highlights of it are possible.
+    /// Whether the field keeps offsets and text, so that highlights are possible.
     pub(crate) fn can_be_highlighted(&self) -> bool {
         self.is_stored && self.words == KeptOfWords::Offsets
     }

@@ -16,7 +16,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// All fields, by the types of their values.
+    /// A mapping of all fields, by the types of their values.
     pub fn dynamic() -> Self {
         Self { is_dynamic: true, fields: BTreeMap::new() }
     }

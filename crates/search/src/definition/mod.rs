@@ -21,11 +21,11 @@ pub(crate) const DEPTH_MAX: usize = 64;
 /// A synonym mapping. Its words come from another collection.
 #[derive(Clone, Debug)]
 pub struct Synonyms {
-    /// Its name in searches.
+    /// Name of the mapping in searches.
     pub name: String,
-    /// The analyzer of its words.
+    /// The analyzer of the mapping's words.
     pub analyzer: String,
-    /// The collection with its words, in the same database.
+    /// The collection with the mapping's words, in the same database.
     pub source: String,
 }
 

@@ -37,7 +37,7 @@ pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
     Ok(Box::new(Completion { queries, path, order: order.unwrap_or(TokenOrder::Any), fuzzy }))
 }
 
-/// The words of a text of the query, analyzed once for all documents.
+/// Analyzes a text of the query, once for all documents.
 fn parts(field: &Autocomplete, query: &str, evaluation: &Evaluation) -> Result<Arc<Searched>> {
     evaluation.cut_completed(field, query, || cut_words(field, query, &evaluation.schema, &evaluation.operation))
 }

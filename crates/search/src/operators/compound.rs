@@ -81,8 +81,8 @@ impl Operator for Compound {
         if self.should_least > 0 {
             rows = rows.and(any);
         }
-        // The `mustNot` clauses exclude documents only when these are scored, but the evaluation needs the statistics
-        // of the clauses' words.
+        // The `mustNot` clauses exclude documents only in `score`, but the evaluation needs the statistics of the
+        // clauses' words.
         for clause in &self.must_not {
             clause.operator.candidates(postings, evaluation)?;
         }

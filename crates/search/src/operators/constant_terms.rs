@@ -40,7 +40,7 @@ fn parse(reader: &Reader<'_>, compile: fn(&str) -> Result<Pattern, String>) -> R
     Ok(Box::new(ConstantTerms { patterns, paths, allows_analyzed }))
 }
 
-/// A pattern that must match a whole word.
+/// Compiles a pattern that must match a whole word.
 pub(super) fn compile(pattern: &str) -> Result<Pattern, String> {
     Pattern::compile(&format!("\\A(?:{pattern})\\z"), "s")
 }

@@ -51,7 +51,7 @@ pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
     Ok(Box::new(GeoWithin { paths, area }))
 }
 
-/// A geometry on the sphere.
+/// Parses a geometry of a query.
 pub(super) fn region(geometry: DocumentRef<'_>) -> Result<Region, String> {
     let asked = DocumentBuf::new().with("$geometry", geometry);
     Region::parse(asked.as_ref(), Question::Within)
@@ -67,7 +67,7 @@ fn no_geo_field(path: &str) -> Failure {
     Refusal::Query.failure(format!("geo index field definition not present at path {path}"))
 }
 
-/// Computation that the operation may stop.
+/// Counts steps of geometry as work of the operation, and holds the error with which the operation stops them.
 pub(super) struct Counted<'e>(pub &'e Evaluation, pub Result<()>);
 
 impl Effort for Counted<'_> {

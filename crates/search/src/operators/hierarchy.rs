@@ -8,11 +8,11 @@ use crate::unit::Unit;
 use crate::{FieldType, Refusal};
 use bunko_errors::{Failure, Result};
 
-/// Either operator. It is refused wherever it would have a meaning.
+/// Either operator. If the index has the embedded documents that the operator needs, it is refused as not supported.
 #[derive(Debug)]
 struct Hierarchy {
     name: &'static str,
-    /// The path of the ancestor.
+    /// The path of the ancestor; `None` for the root.
     path: Option<String>,
 }
 

@@ -91,7 +91,7 @@ pub(crate) trait Operator: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// The use of postings for this operator.
+    /// How the operator uses postings.
     fn use_of_postings(&self) -> UseOfPostings {
         UseOfPostings::Unneeded
     }
@@ -123,7 +123,7 @@ pub(crate) trait Operator: fmt::Debug + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Whether some facets ignore this operator.
+    /// Whether some facets ignore this operator (`doesNotAffect`).
     fn spares_facets(&self) -> bool {
         false
     }

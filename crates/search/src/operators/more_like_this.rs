@@ -30,7 +30,7 @@ pub(super) fn parse(reader: &Reader<'_>) -> Result<Box<dyn Operator>> {
 }
 
 impl MoreLikeThis {
-    /// The words of a field in the given documents, with their frequencies.
+    /// Counts the words of a field in the given documents.
     fn words(&self, path: &str, evaluation: &Evaluation) -> Result<HashMap<String, u32>> {
         let mut words = HashMap::new();
         let all = Mapping::dynamic();

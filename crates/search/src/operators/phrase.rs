@@ -55,8 +55,8 @@ pub(super) fn occurrences(
         }
         places.push(places_of_word);
     }
-    // The previous equal word of each word: its token must come first. With the two exchanged, both would be further
-    // displaced.
+    // For each word, the previous equal word, whose token must come first: exchanging the two would only displace both
+    // further.
     let mut last_of = HashMap::new();
     let same_before: Vec<Option<usize>> =
         words.iter().enumerate().map(|(number, word)| last_of.insert(word.text.as_str(), number)).collect();

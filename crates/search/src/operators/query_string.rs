@@ -70,7 +70,7 @@ impl Notation<'_> {
         is_there
     }
 
-    /// Takes a word that stands alone.
+    /// Reads `word` if it comes next, before white space, `(` or the text's end; returns whether it did.
     fn take_word(&mut self, word: &str) -> bool {
         let Some(behind) = self.rest().strip_prefix(word) else { return false };
         let ends = behind.is_empty() || behind.starts_with(|letter: char| letter.is_whitespace() || letter == '(');
@@ -85,7 +85,7 @@ impl Notation<'_> {
         if self.rest().is_empty() { Ok(()) } else { Err(format!("unexpected '{}'", self.rest())) }
     }
 
-    /// Clauses up to the end or to a closing parenthesis.
+    /// Reads clauses up to the end or to a closing parenthesis.
     fn clauses(&mut self, path: &str, depth: usize) -> Read<Clause> {
         if depth > DEPTH_MAX {
             return Err(format!("parentheses stand {DEPTH_MAX} deep at most"));
@@ -145,7 +145,7 @@ impl Notation<'_> {
         Ok(())
     }
 
-    /// One clause, with its field if it names one.
+    /// Reads one clause, with its field if it names one.
     fn one(&mut self, path: &str, depth: usize) -> Read<Clause> {
         if let Some(field) = self.field() {
             return self.one_at(&field, depth);
@@ -153,7 +153,7 @@ impl Notation<'_> {
         self.one_at(path, depth)
     }
 
-    /// The name of a field before a colon.
+    /// Reads the name of a field before a colon; `None`, and reads nothing, if there is none.
     fn field(&mut self) -> Option<String> {
         let mut name = String::new();
         let mut letters = self.rest().char_indices();
@@ -206,7 +206,7 @@ impl Notation<'_> {
             match letter {
                 '\\' => {
                     let next = letters.next().ok_or("nothing follows a backslash")?.1;
-                    // A pattern's own escapes stay.
+                    // The pattern keeps its escapes; only `\/` is resolved.
                     if end == '/' && next != '/' {
                         text.push('\\');
                     }
@@ -313,7 +313,7 @@ impl Notation<'_> {
     }
 }
 
-/// Combines several clauses into one.
+/// Combines clauses into a `compound`; a single clause without `NOT` stays as it is.
 fn together(mut found: Vec<(Occurs, Clause)>) -> Clause {
     if found.len() == 1 && found[0].0 != Occurs::Not {
         return found.remove(0).1;
@@ -330,7 +330,7 @@ fn together(mut found: Vec<(Occurs, Clause)>) -> Clause {
     clause("compound", compound)
 }
 
-/// Words between two words in the order of their letters.
+/// Matches the words that are between two words in the order of their letters.
 #[derive(Debug)]
 struct WordRange {
     paths: Vec<Path>,

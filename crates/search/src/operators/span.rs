@@ -96,7 +96,7 @@ impl SpanClause {
         Ok(parsed)
     }
 
-    /// The searched words, with the paths to search.
+    /// Adds the searched words of all clauses, with the paths to search.
     fn terms<'s>(&'s self, found: &mut Vec<(&'s [Path], &'s [String])>) {
         match self {
             Self::Term { paths, queries } => found.push((paths, queries)),

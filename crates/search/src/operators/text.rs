@@ -92,7 +92,7 @@ impl Text {
         evaluation.operation.work(1 + cut.frequencies.len() / 16)?;
         let there = cut.frequencies.keys().filter_map(|word| Some((word.clone(), *chosen.get(word)?)));
         let mut there: Vec<(String, f32)> = there.collect();
-        // A sum of floating-point numbers depends on their order.
+        // Sorted, because a sum of floating-point numbers depends on their order.
         there.sort_by(|one, other| one.0.cmp(&other.0));
         Ok(there)
     }

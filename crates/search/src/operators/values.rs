@@ -39,7 +39,8 @@ impl Wanted {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 
-    /// The order of a field's value relative to this one; `None` if the index does not have the field in this type.
+    /// Compares a field's value with this one; `None` if the types differ, or the index does not have the field in this
+    /// type.
     pub fn compare(&self, field: &Field<'_>) -> Option<Ordering> {
         let types = field.types;
         match (self, field.value) {

@@ -63,7 +63,7 @@ pub(crate) struct FieldPostings {
     pub cutting: Cutting,
     /// Number of documents with the field.
     documents: u64,
-    /// Number of words in all of them.
+    /// Number of words of the field in all documents.
     words: u64,
     terms: HashMap<Box<str>, PostingList>,
 }
@@ -201,7 +201,7 @@ impl Postings {
         self.records.len() >= WORN_FROM && self.rows.len() < self.records.len() / 2
     }
 
-    /// Approximate memory, in bytes.
+    /// Approximate memory of the postings, in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -287,7 +287,7 @@ impl Postings {
         Ok(Rows::These(bits))
     }
 
-    /// Adds the rows of a list that still exist, and counts them.
+    /// Adds the rows of a list whose documents still exist to `bits`. Returns the bits, and the number of these rows.
     fn alive(&self, list: &PostingList, mut bits: Vec<u64>, evaluation: &Evaluation) -> Result<(Vec<u64>, u64)> {
         // Merging sets later iterates over all their bits, even if the list has few rows.
         evaluation.operation.work(1 + (list.count() + self.alive.len()) / 64)?;

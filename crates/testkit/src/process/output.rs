@@ -70,7 +70,7 @@ fn read_lines(pipe: impl Read + Send + 'static, tail: &Tail, sender: &Sender<Str
     })
 }
 
-/// The address after `mongodb://` in a line.
+/// Finds the address after `mongodb://` in a line.
 pub(super) fn address(line: &str) -> Option<SocketAddr> {
     let (_, rest) = line.split_once("mongodb://")?;
     let is_address = |character: char| character.is_ascii_alphanumeric() || "[]:.-%".contains(character);

@@ -59,7 +59,7 @@ fn binary(subtype: &Value, text: &str) -> Option<Value> {
     Some(Value::Binary { subtype, bytes: base64::decode(text)? })
 }
 
-/// Thirty-two hexadecimal digits, with hyphens anywhere.
+/// Reads thirty-two hexadecimal digits, with hyphens anywhere; `None` for other text.
 fn uuid(text: &str) -> Option<Value> {
     let digits: Option<Vec<u32>> =
         text.chars().filter(|&character| character != '-').map(|character| character.to_digit(16)).collect();
@@ -68,7 +68,7 @@ fn uuid(text: &str) -> Option<Value> {
     Some(Value::Binary { subtype: BinarySubtype::UUID, bytes })
 }
 
-/// BSON ends both parts with a zero byte, so neither may contain one.
+/// Makes a regular expression. BSON ends both parts with a zero byte, so neither may contain one.
 fn regex(pattern: &str, options: &str) -> Option<Value> {
     let whole = !pattern.contains('\0') && !options.contains('\0');
     whole.then(|| Value::Regex { pattern: pattern.to_owned(), options: options.to_owned() })

@@ -15,7 +15,7 @@ impl<'t> Parser<'t> {
         Self { text, offset: 0, depth: 0 }
     }
 
-    /// One value, with nothing after it.
+    /// Reads one value; nothing may follow it.
     pub(super) fn whole(&mut self) -> Result<Value, String> {
         let value = self.value()?;
         self.skip_space();
@@ -65,7 +65,7 @@ impl<'t> Parser<'t> {
         Ok(Value::Array(array))
     }
 
-    /// The arguments of a constructor; empty where there are no parentheses.
+    /// Reads the arguments of a constructor; empty where there are no parentheses.
     fn arguments(&mut self) -> Result<Vec<Value>, String> {
         let mut arguments = Vec::new();
         self.skip_space();
@@ -78,7 +78,7 @@ impl<'t> Parser<'t> {
         Ok(arguments)
     }
 
-    /// Items between two brackets, separated by commas. A comma may follow the last one.
+    /// Reads items between two brackets, separated by commas. A comma may follow the last one.
     fn list(
         &mut self,
         open: char,
@@ -120,7 +120,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The character that follows a backslash.
+    /// Reads an escape after its backslash; returns the character that it stands for.
     fn escape(&mut self) -> Result<char, String> {
         Ok(match self.next() {
             Some('n') => '\n',
@@ -181,7 +181,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// A constant or a constructor.
+    /// Reads a constant or a constructor.
     fn word(&mut self) -> Result<Value, String> {
         let start = self.offset;
         let mut name = self.take_while(literal::continues_identifier);

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Time between two looks at which collections are copied.
+/// Time between two checks of which collections are copied.
 const LOOK: Duration = Duration::from_millis(250);
 /// Time between two lines on the progress.
 const REPORT_INTERVAL: Duration = Duration::from_secs(2);
@@ -181,11 +181,11 @@ fn judge(copy: &Copy<'_>, summary: &RestoreSummary, read_concern: Option<&Docume
     Err(ToolError::Failed(troubles.trim_end().to_owned()))
 }
 
-/// Whether the events after the copy settle all troubles: documents that the target refused for a key, and indexes that do
-/// not hold yet.
+/// Whether the change stream settles all troubles: documents that the target refused for a key, and indexes that the
+/// documents do not allow yet.
 fn events_settle(summary: &RestoreSummary) -> bool {
     summary.namespaces.iter().all(|namespace| {
-        // A write that no majority has may be taken back, and has no event then.
+        // A write that no majority has acknowledged may be rolled back, and has no event then.
         let are_kept = !namespace.errors.iter().any(|error| error.starts_with(CONCERN_ERROR));
         namespace.state == NamespaceOutcome::Restored && namespace.failures == namespace.key_failures && are_kept
     })
@@ -211,7 +211,7 @@ fn note_copied(copy: &Copy<'_>, run: i64, sides: &Sides, is_over: &AtomicBool) -
         let names: Vec<_> = complete.map(|namespace| namespace.name).filter(|name| !noted.contains(name)).collect();
         if is_due || !names.is_empty() {
             match note_names(copy, &mut pair, run, names, &mut noted) {
-                // The next look connects anew.
+                // The next look connects again.
                 Err(ToolError::Server { cause, .. }) if retry::is_transient(&cause) && !is_last => pair = None,
                 Err(error) => {
                     if matches!(error, ToolError::Usage(_)) {

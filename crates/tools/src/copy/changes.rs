@@ -29,7 +29,7 @@ pub(super) struct Changes {
 #[derive(Default)]
 struct Changed {
     ids: Vec<Value>,
-    /// Equal numbers of different types have one key.
+    /// Keys of the `_id`s in `ids`; equal numbers of different types have one key.
     keys: HashSet<Vec<u8>>,
 }
 
@@ -42,7 +42,7 @@ impl Changes {
     }
 }
 
-/// Chunks that are applied one after another.
+/// Chunks that one thread applies one after another.
 struct Job {
     place: Place,
     chunks: Vec<Vec<Value>>,

@@ -29,7 +29,7 @@ pub(super) fn settle(copy: &Copy<'_>, pair: &mut Pair, place: &Place, mut ids: V
         let concern = majority_after(now(pair.source())?);
         let mut holders = Vec::new();
         let mut is_refused = false;
-        // Few at a time: they may be long.
+        // Eight at a time, because documents may be long.
         for some in ids.chunks(8) {
             for refusal in insert(pair, place, some, &concern)? {
                 is_refused = true;
@@ -52,7 +52,7 @@ pub(super) fn settle(copy: &Copy<'_>, pair: &mut Pair, place: &Place, mut ids: V
             copy.note(format!("{}: copied anew, because documents exclude each other", listed.namespace()));
             definitions::copy_anew(copy, pair, &listed)
         }
-        // Its drop comes.
+        // The source has dropped the collection: the change stream brings the drop.
         None => Ok(()),
     }
 }

@@ -20,18 +20,18 @@ const CHANGEABLE: [&str; 5] =
 /// Whether a definition could be followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Settled {
-    /// The target has it.
+    /// The target has the definition.
     Yes,
     /// The target refuses an index as long as its documents are of different moments.
     Later,
 }
 
-/// How a collection that the target lacks gets its documents.
+/// How the target gets the documents of a collection that it lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Missing {
-    /// It is made: events bring its documents.
+    /// The collection is created empty: the change stream brings its documents.
     Create,
-    /// It is copied.
+    /// The collection is copied.
     Copy,
 }
 
@@ -84,11 +84,12 @@ pub(super) fn follow(
 pub(super) fn copy_anew(copy: &Copy<'_>, pair: &mut Pair, listed: &Listed) -> Result<(), ToolError> {
     record::note_unfinished(pair.target(), &listed.namespace())?;
     copy_present(copy, pair, listed)?;
-    // The link may have rested for long.
+    // A new link, because the old one may have been idle for long.
     record::forget_unfinished(Pair::connect(copy)?.target(), &listed.namespace())
 }
 
-/// Renames while the collection is read break an attempt off.
+/// Copies the collection; begins again if a rename breaks the reading off, and drops it on the target if the source has
+/// it no longer.
 fn copy_present(copy: &Copy<'_>, pair: &mut Pair, listed: &Listed) -> Result<(), ToolError> {
     let mut listed = listed.clone();
     let mut attempts = 0;
@@ -101,7 +102,7 @@ fn copy_present(copy: &Copy<'_>, pair: &mut Pair, listed: &Listed) -> Result<(),
         }
         match listing::one(pair.source(), &listed.database, &listed.name)? {
             Some(there) if there.kind == Kind::Collection => listed = there,
-            // Its events come.
+            // The source has dropped or renamed the collection: the change stream brings that.
             _ => return pair.drop_on_target(&listed.database, &listed.name),
         }
     }
@@ -126,7 +127,7 @@ fn create(pair: &mut Pair, wanted: &Listed) -> Result<(), ToolError> {
     }
 }
 
-/// Changes options by `collMod`. Returns whether that was possible.
+/// Changes the options of the target's collection by `collMod`. Returns whether that was possible.
 fn change(pair: &mut Pair, wanted: &Listed, found: &Listed) -> Result<bool, ToolError> {
     let fixed = |listed: &Listed| {
         let mut fixed = DocumentBuf::new();

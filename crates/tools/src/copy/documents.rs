@@ -16,7 +16,7 @@ const NOT_SUPPORTED_ON_VIEW: i32 = 166;
 pub(super) struct Place {
     pub(super) database: String,
     pub(super) collection: String,
-    /// Whether the source has such a collection. If not, its documents are gone.
+    /// Whether the source has the collection. If not, its documents count as deleted.
     pub(super) is_there: bool,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn read(
     let find = DocumentBuf::new()
         .with("find", &place.collection)
         .with("filter", &filter)
-        // One more than there can be: the server closes the cursor with the only reply.
+        // One more than there can be, so that the server closes the cursor with its first reply.
         .with("batchSize", ids.len() as i64 + 1)
         .with("readConcern", concern);
     let reply = pair.source().run(&place.database, &find)?;
@@ -58,7 +58,7 @@ pub(super) fn read(
     Ok(Some(found))
 }
 
-/// Equal for equal `_id`s, of whatever types.
+/// A key that is equal for equal `_id`s, also for numbers of different types.
 pub(super) fn key(id: ValueRef<'_>) -> Vec<u8> {
     let mut key = Vec::new();
     key_string::append(&mut key, id, Direction::Ascending);
@@ -100,7 +100,7 @@ fn is_view(error: &ClientError) -> bool {
     matches!(error, ClientError::Command(refusal) if refusal.code == NOT_SUPPORTED_ON_VIEW)
 }
 
-/// Selects by `_id`, even if that is a document with operators' names.
+/// The filter for this `_id`, even if the `_id` is a document with operators' names.
 pub(super) fn equal_to(id: ValueRef<'_>) -> DocumentBuf {
     DocumentBuf::new().with("_id", &DocumentBuf::new().with("$eq", id))
 }

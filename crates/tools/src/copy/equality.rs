@@ -10,7 +10,7 @@ use crate::verify::{self, CollectionSum, DocumentSum, ReadingOrder, Summed, norm
 use crate::{ToolError, retry};
 use bunko_bson::DocumentBuf;
 
-/// Differences that are told, at most; the others are counted.
+/// Maximum number of differences that a message lists; the others are only counted.
 const TOLD_MAX: usize = 20;
 /// Options of collections that have to be equal. Servers show others in different forms.
 const OPTIONS: [&str; 8] =

@@ -40,18 +40,18 @@ pub(super) enum Event {
     },
 }
 
-/// Events that came together.
+/// The events of one reply.
 pub(super) struct Batch {
     pub(super) events: Vec<Event>,
-    /// Position after them.
+    /// Resume token after the events.
     pub(super) token: DocumentBuf,
-    /// Time of that position.
+    /// Cluster time of the token.
     pub(super) until: Timestamp,
-    /// The source's time.
+    /// The source's `operationTime` in the reply.
     pub(super) now: Timestamp,
 }
 
-/// An open stream.
+/// An open change stream.
 pub(super) struct Stream {
     cursor: i64,
     first: Option<Batch>,
@@ -82,7 +82,7 @@ impl Stream {
         Ok(Self { cursor, first: Some(first) })
     }
 
-    /// The next events; none if there are none for that long.
+    /// Waits for the next events, at most `awaited`; returns a batch without events if none came.
     /// # Errors
     /// As [`Self::open`].
     pub(super) fn next(&mut self, source: &mut End, awaited: Duration) -> Result<Batch, ToolError> {

@@ -9,7 +9,7 @@ use bunko_bson::{DocumentBuf, ValueRef};
 
 const PARAMETER: &str = "ttlMonitorEnabled";
 
-/// Stops expiry, unless it is stopped.
+/// Sets `ttlMonitorEnabled` on the target to false, unless it is false already.
 /// # Errors
 /// The connection's. A user who may not set parameters is told what to do.
 pub(super) fn stop(copy: &Copy<'_>, pair: &mut Pair, record: &mut Record) -> Result<(), ToolError> {
@@ -23,7 +23,8 @@ pub(super) fn stop(copy: &Copy<'_>, pair: &mut Pair, record: &mut Record) -> Res
     if !matches!(reply.as_ref().get(PARAMETER), Some(ValueRef::Boolean(true))) {
         return Ok(());
     }
-    // It is recorded first: a kill between both leaves a record that turns on what is on.
+    // The record is written first. A kill between the two then leads to turning expiry on when it is on, and never
+    // leaves it off.
     record.has_stopped_expiry = true;
     record.write(pair.target())?;
     if let Err(refusal) = set(pair, false)? {
@@ -34,7 +35,7 @@ pub(super) fn stop(copy: &Copy<'_>, pair: &mut Pair, record: &mut Record) -> Res
     Ok(())
 }
 
-/// Lets expiry go on, if the copy has stopped it.
+/// Sets `ttlMonitorEnabled` on the target to true, if the copy has set it to false.
 /// # Errors
 /// The connection's; `Usage` if another run has taken the record over, which needs expiry stopped.
 pub(super) fn go_on(copy: &Copy<'_>, pair: &mut Pair, record: &mut Record) -> Result<(), ToolError> {

@@ -98,7 +98,8 @@ pub(super) fn now(end: &mut End) -> Result<Timestamp, ToolError> {
     }
 }
 
-/// The time of a read that begins now, whose state the source keeps for a while for others.
+/// Begins a snapshot read and returns its time; the source keeps that snapshot for a while, so that other reads can use
+/// it.
 /// # Errors
 /// The server's, or the connection's.
 pub(super) fn keep_snapshot(source: &mut End, shown: &Listed) -> Result<Option<Timestamp>, ToolError> {
@@ -115,7 +116,7 @@ pub(super) fn keep_snapshot(source: &mut End, shown: &Listed) -> Result<Option<T
     }
 }
 
-/// Whether a state of the past cannot be read any more.
+/// Whether an error says that the source no longer keeps the snapshot.
 pub(super) fn is_snapshot_gone(error: &ClientError) -> bool {
     matches!(error, ClientError::Command(refusal) if SNAPSHOT_GONE.contains(&refusal.code))
 }

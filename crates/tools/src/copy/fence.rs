@@ -52,7 +52,7 @@ pub(super) fn wait_for_earlier_runs(copy: &Copy<'_>, pair: &mut Pair) -> Result<
         if waited >= PATIENCE {
             for connection in &connections {
                 if let Some(operation) = connection.as_ref().get("opid") {
-                    // It may have ended meanwhile.
+                    // The refusal is ignored: the operation may have ended meanwhile.
                     let kill = DocumentBuf::new().with("killOp", 1_i32).with("op", operation);
                     let _ = pair.target().ask("admin", &kill)?;
                 }

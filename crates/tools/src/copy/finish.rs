@@ -23,10 +23,10 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The servers', the connections'; `Failed` if both differ; `Interrupted`: the source takes writes again then. `Usage` if
 /// another run has taken the copy over.
 pub(super) fn finish(follower: &mut Follower<'_>, pair: &mut Pair) -> Result<(), ToolError> {
-    // Long work is done while the source is still in use.
+    // The target catches up while clients still use the source, so that writes are blocked only for the rest.
     follower.follow(Until::Near)?;
     let copy = follower.copy;
-    // The links of the beginning may have rested for long.
+    // New links, because the old ones may have been idle for long.
     *pair = Pair::connect(copy)?;
     follower.follow_all_definitions()?;
     copy_without_events(follower, pair)?;
@@ -42,7 +42,7 @@ pub(super) fn finish(follower: &mut Follower<'_>, pair: &mut Pair) -> Result<(),
             equality::check(copy, pair, None)
         })
         .and_then(|()| conclude(follower, pair));
-    // A run that has taken this copy over decides on its own.
+    // If another run has taken this copy over, that run decides whether clients may write to the source.
     let is_taken_over = matches!(ended, Err(ToolError::Usage(_)));
     if ended.is_err() && !is_taken_over && copy.options.source_writes == SourceWrites::Block {
         allow_writes(copy);
@@ -57,7 +57,7 @@ fn conclude(follower: &mut Follower<'_>, pair: &mut Pair) -> Result<(), ToolErro
     follower.record.write(pair.target())
 }
 
-/// Applies everything that the source has.
+/// Applies all events up to the source's present time, and copies what has no events: series, functions, users, roles.
 fn drain(follower: &mut Follower<'_>, pair: &mut Pair) -> Result<(), ToolError> {
     let last = facts::now(pair.source())?;
     follower.follow(Until::Time(last))?;
@@ -94,7 +94,7 @@ fn copy_without_events(follower: &Follower<'_>, pair: &mut Pair) -> Result<(), T
 fn block_writes(copy: &Copy<'_>, pair: &mut Pair) -> Result<(), ToolError> {
     let blocked = pair.source().ask("admin", &write_block(true));
     if blocked.is_err() {
-        // The source may have run the command all the same.
+        // The reply was lost, but the source may have run the command: writes must not stay blocked.
         allow_writes(copy);
     }
     if let Err(refusal) = blocked? {

@@ -32,7 +32,7 @@ pub(super) enum Until {
 }
 
 impl Until {
-    /// How long the source waits for an event. Its writers wait for the last ones.
+    /// How long the source waits for an event: briefly for the last ones, because clients' writes wait for them.
     fn awaited(self) -> Duration {
         match self {
             Self::Interrupted | Self::Near => Duration::from_millis(500),
@@ -45,12 +45,12 @@ impl Until {
 pub(super) struct Follower<'c> {
     pub(super) copy: &'c Copy<'c>,
     pub(super) record: Record,
-    /// One for each thread that applies changes.
+    /// A pair of links for each thread that applies changes.
     pairs: Vec<Pair>,
     stream: Option<Stream>,
     /// Collections whose indexes the target has refused for now.
     unsettled: BTreeSet<(String, String)>,
-    /// Whether all definitions are to be compared, because an earlier run may have left some behind.
+    /// Whether all definitions have to be compared, because an earlier run may not have followed some.
     is_unsure: bool,
     changes: u64,
     reported: Instant,
@@ -139,15 +139,16 @@ impl<'c> Follower<'c> {
             self.pairs.push(Pair::connect(self.copy)?);
         }
         let pair = &mut self.pairs[0];
-        // A run that took the copy over while this one had no connection did not wait for it.
+        // Another run may have taken the copy over while this run had no connection. That run did not wait for this
+        // one, so this one must end.
         record::check_run(pair.target(), self.record.run)?;
-        // After a failover, the target's new primary does not know of it.
+        // `ttlMonitorEnabled` is off on the former primary only: turn it off on the new one.
         expiry::stop(self.copy, pair, &mut self.record)?;
         for namespace in record::unfinished(pair.target())? {
             let Some((database, collection)) = namespace.split_once('.') else { continue };
             match listing::one(pair.source(), database, collection)? {
                 Some(listed) if listed.kind == Kind::Collection => definitions::copy_anew(self.copy, pair, &listed)?,
-                // Its events come.
+                // The source has dropped or renamed the collection: the change stream brings that.
                 _ => record::forget_unfinished(pair.target(), &namespace)?,
             }
         }
@@ -244,7 +245,7 @@ impl<'c> Follower<'c> {
         Ok(())
     }
 
-    /// Tries again to build indexes that had to wait, now that no event waits.
+    /// Builds the indexes that had to wait, now that no event waits.
     fn settle(&mut self) -> Result<(), ToolError> {
         if self.is_unsure {
             return self.follow_all_definitions();

@@ -216,7 +216,7 @@ impl Copy<'_> {
         Ok(record)
     }
 
-    /// A copy as of one moment.
+    /// Copies the data as of one moment.
     fn once(&self, pair: &mut Pair, mut record: Record) -> Result<(), ToolError> {
         let concern = record.noted.map(snapshot_at);
         if concern.is_none() {
@@ -266,7 +266,7 @@ impl Copy<'_> {
         }
     }
 
-    /// A copy that follows.
+    /// Copies the data, and then follows the source's changes.
     fn live(&self, pair: &mut Pair, mut record: Record) -> Result<(), ToolError> {
         let noted = record.noted.ok_or_else(|| ToolError::Failed("the record of the copy has no time".into()))?;
         expiry::stop(self, pair, &mut record)?;

@@ -25,7 +25,8 @@ pub enum Notice {
     },
     /// The source's last change is applied.
     Drained {
-        /// From the block of the source's writes, or the moment that counts as the last, to the last change.
+        /// Time from the block of the source's writes, or from the start of the last catching up, until the last change
+        /// was applied.
         pause: Duration,
     },
     /// Source and target were compared, and are equal.

@@ -81,7 +81,7 @@ impl End {
         self.try_list(database, command).map_err(|cause| ToolError::server(database, cause))
     }
 
-    /// As [`Self::list`], with the error of the client.
+    /// As [`Self::list`], but returns the client's own error.
     /// # Errors
     /// As [`Self::run`].
     pub(super) fn try_list(&mut self, database: &str, command: &DocumentBuf) -> Result<Vec<DocumentBuf>, ClientError> {

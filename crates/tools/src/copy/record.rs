@@ -20,7 +20,7 @@ const COPIED: &str = "copied ";
 /// Beginning of the `_id` of the note that a collection is being copied anew; its namespace follows.
 const UNFINISHED: &str = "anew ";
 
-/// How far a copy is.
+/// The phase that a copy has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Not all collections are copied.
@@ -57,7 +57,7 @@ pub(super) struct Record {
     pub(super) token: Option<DocumentBuf>,
     /// Whether the copy has stopped the target's expiry of documents.
     pub(super) has_stopped_expiry: bool,
-    /// Number of the run that may write the record.
+    /// Number of the newest run, which alone may write the record.
     pub(super) run: i64,
 }
 
@@ -140,7 +140,7 @@ impl Record {
         Ok(())
     }
 
-    /// Replaces any earlier record that this run has taken over, and its notes.
+    /// Writes the record, and deletes the notes of the earlier record that this run has taken over.
     /// # Errors
     /// As [`Self::write`].
     pub(super) fn write_anew(&self, target: &mut End) -> Result<(), ToolError> {
@@ -148,7 +148,7 @@ impl Record {
         self.write(target)
     }
 
-    /// Writes the record so that no failover and no power cut takes it back, nor any write before it.
+    /// Writes the record with write concern majority: no failover or power cut undoes the record, or a write before it.
     /// # Errors
     /// The server's, or the connection's; `Usage` if another run has taken the record over.
     pub(super) fn write(&self, target: &mut End) -> Result<(), ToolError> {
@@ -204,7 +204,7 @@ pub(super) fn note_unfinished(target: &mut End, namespace: &str) -> Result<(), T
     put(target, &note(UNFINISHED, namespace))
 }
 
-/// Forgets [`note_unfinished`].
+/// Deletes the note of [`note_unfinished`].
 /// # Errors
 /// The server's, or the connection's.
 pub(super) fn forget_unfinished(target: &mut End, namespace: &str) -> Result<(), ToolError> {
@@ -229,7 +229,7 @@ fn note(kind: &str, namespace: &str) -> DocumentBuf {
     DocumentBuf::new().with("_id", &format!("{kind}{namespace}"))
 }
 
-/// The namespaces of all notes of that kind.
+/// The namespaces of all notes whose `_id` begins with `kind`.
 fn noted(target: &mut End, kind: &str) -> Result<Vec<String>, ToolError> {
     let all = target.list(OWN_DATABASE, &DocumentBuf::new().with("find", COLLECTION))?;
     let names = all

@@ -34,7 +34,7 @@ impl Scope {
         LEFT_OUT.iter().fold(self.filter.clone(), |filter, database| filter.without_database(database))
     }
 
-    /// Tells this choice from others.
+    /// A hash of the choice, by which a resumed copy is compared with the earlier one.
     pub(super) fn fingerprint(&self) -> String {
         format!("{:016x}", xxh3_64(format!("{:?}", self.filter).as_bytes()))
     }

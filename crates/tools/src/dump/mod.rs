@@ -45,7 +45,7 @@ use target::DumpOutput;
 /// Result of a dump.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DumpSummary {
-    /// In the order of the plan: the large ones first.
+    /// In the order of the plan: large collections first.
     pub collections: Vec<CollectionSummary>,
     /// Entries of the oplog; `None` if it was not asked for.
     pub oplog_entries: Option<u64>,
@@ -58,7 +58,7 @@ pub struct CollectionSummary {
     pub namespace: String,
     /// Number of documents.
     pub documents: u64,
-    /// Their encoded length.
+    /// Encoded length of the documents.
     pub bytes: u64,
 }
 
@@ -152,7 +152,7 @@ fn earlier(options: &DumpOptions, place: &OutputPlace, progress: &Progress) -> R
     }
 }
 
-/// Which of the plan's namespaces are read.
+/// The namespaces of the plan that are read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PlanPart {
     Collections,

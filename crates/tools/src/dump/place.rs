@@ -68,7 +68,7 @@ impl OutputPlace {
         })
     }
 
-    /// Removes the file or directory that was made for a dump that does not begin: an empty directory would pass for a
+    /// Removes the file or directory that was made for a dump that does not begin: an empty directory would look like a
     /// whole dump.
     pub fn give_up(&self) {
         let Some(made) = &self.made else { return };

@@ -53,18 +53,18 @@ pub(super) struct Planned {
     /// Namespace from which the documents are read.
     pub source_database: String,
     pub source_collection: String,
-    /// Selects the documents to read; `None` for all.
+    /// Filter for the documents to read; `None` for all.
     #[serde(with = "text::optional_document")]
     pub filter: Option<DocumentBuf>,
     pub kind: Kind,
-    /// JSON; empty for the oplog.
+    /// The namespace's metadata in JSON; empty for the oplog.
     pub metadata: String,
     /// The server's estimate.
     pub documents: u64,
     /// The server's estimate.
     pub size_bytes: u64,
     pub order: Order,
-    /// Empty if there are no documents to read.
+    /// Ranges to read; empty if there are no documents to read.
     pub ranges: Vec<Range>,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct Plan {
     pub server_version: String,
     /// Seconds and increment of the oplog entry from which the oplog is dumped ([`super::oplog::start`]).
     pub oplog_start: Option<(u32, u32)>,
-    /// The large ones first; then users and roles; the oplog last.
+    /// Large collections first, then users and roles, the oplog last.
     pub collections: Vec<Planned>,
 }
 

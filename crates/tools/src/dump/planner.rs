@@ -249,7 +249,7 @@ impl Planner<'_> {
         Ok(found.first().and_then(id_of))
     }
 
-    /// Documents and bytes, for order and progress only: 0 if the server does not say.
+    /// Number of documents and bytes. They serve order and progress only, so they are 0 if the server does not say.
     fn size(&mut self, database: &str, collection: &str) -> (u64, u64) {
         let Ok(reply) = self.run(database, &DocumentBuf::new().with("collStats", collection)) else { return (0, 0) };
         let field = |name| reply.as_ref().get(name).and_then(number::truncate_to_i64);
@@ -295,7 +295,7 @@ struct Entry<'a> {
     kind: Kind,
     /// Without the `uuid` that some servers list among the options.
     options: DocumentBuf,
-    /// In hexadecimal digits.
+    /// The UUID in hexadecimal digits.
     uuid: Option<String>,
 }
 

@@ -46,7 +46,7 @@ enum Class {
     /// All but not-a-number are at least negative infinity. Not-a-number compares with nothing, so it has a condition
     /// of its own.
     Numbers,
-    /// All are at least that value.
+    /// All values of the type are at least this one.
     AtLeast(fn() -> Value),
     /// The type has only this value.
     Only(fn() -> Value),
@@ -76,7 +76,7 @@ const CLASSES: &[(Type, Class)] = &[
 ];
 
 impl Range {
-    /// All `_id`s.
+    /// The range of all `_id`s.
     pub fn whole() -> Self {
         Self { start: Start::First, end: End::Last }
     }
@@ -87,7 +87,7 @@ impl Range {
         Self { start: Start::At(smallest), end: End::TypeOf(largest) }
     }
 
-    /// The range cut at `boundaries`, which rise and lie in it.
+    /// Cuts the range at `boundaries`, which ascend and lie in it.
     pub fn cut(self, boundaries: &[Value]) -> Vec<Self> {
         let starts = std::iter::once(self.start).chain(boundaries.iter().cloned().map(Start::At));
         let ends = boundaries.iter().cloned().map(End::Before).chain([self.end]);

@@ -18,7 +18,7 @@ pub(super) struct Readers<'a> {
     pub progress: &'a Progress,
     pub interrupted: &'a Interrupted,
     pub read_concern: Option<&'a DocumentBuf>,
-    /// Set by the first reader that fails: the others stop.
+    /// Set by the first reader that fails; the other readers then stop.
     pub is_stopped: AtomicBool,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Reader<'a> {
 
 /// Reason why an attempt ended.
 enum Broken {
-    /// The server or the connection failed; may pass.
+    /// The server or the connection failed, which another attempt may overcome.
     Server(ClientError),
     /// Any other failure.
     Tool(ToolError),

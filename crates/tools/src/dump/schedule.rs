@@ -32,7 +32,7 @@ struct Queue {
 }
 
 impl Schedule {
-    /// `is_left` says which ranges still have to be read.
+    /// Makes a schedule of the ranges that `is_left` accepts.
     pub fn new(collections: &[Planned], parallel_collections: NonZeroUsize, is_left: impl Fn(Task) -> bool) -> Self {
         let tasks = collections
             .iter()

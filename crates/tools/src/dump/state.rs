@@ -28,7 +28,7 @@ pub(super) struct RangeState {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Account {
-    /// Its position in the plan.
+    /// The namespace's position in the plan.
     pub collection: usize,
     /// Checksum over its documents in the order written; 0 in directories, which have no checksums.
     pub crc: u64,
@@ -40,14 +40,14 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// The account of a namespace of which nothing is written.
+    /// Makes the account of a namespace of which nothing is written yet.
     pub fn new(plan: &Plan, collection: usize) -> Self {
         let ranges = vec![RangeState::default(); plan.collections[collection].ranges.len()];
         Self { collection, ranges, ..Self::default() }
     }
 }
 
-/// When a line must be on disk.
+/// When a line of the state file must be on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Durability {
     /// Before the call returns.

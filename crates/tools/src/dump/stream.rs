@@ -67,7 +67,7 @@ pub(super) struct Encoding<'c> {
 
 /// A stream that is being written.
 pub(super) struct Stream {
-    /// 0 for an archive; in a directory, the collection's position in the plan.
+    /// Number of the file: 0 for an archive; in a directory, the collection's position in the plan.
     number: usize,
     path: PathBuf,
     writer: Writer<Out>,
@@ -161,7 +161,7 @@ impl Stream {
         self.accounts.get(&collection)
     }
 
-    /// The account of a namespace, to be changed.
+    /// The account of a namespace, made if it does not exist, to be changed.
     pub fn account_mut(&mut self, plan: &Plan, collection: usize) -> &mut Account {
         self.changed.insert(collection);
         self.accounts.entry(collection).or_insert_with(|| Account::new(plan, collection))

@@ -30,7 +30,7 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// An empty unit in `buffer`.
+    /// Begins an empty unit in `buffer`.
     pub fn begin(mut buffer: Vec<u8>, form: Form, database: &str, collection: &str, range: usize) -> Self {
         buffer.clear();
         if form == Form::Archive {

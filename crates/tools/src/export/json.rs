@@ -3,7 +3,7 @@
 use super::options::{Frame, Indentation, JsonFormat};
 use bunko_bson::{DocumentRef, ValueRef, extended_json};
 
-/// Appends what precedes all documents.
+/// Appends the text in front of all documents.
 pub(super) fn begin(frame: Frame, out: &mut Vec<u8>) {
     if frame == Frame::Array {
         out.push(b'[');
@@ -35,7 +35,7 @@ pub(super) fn append(
     }
 }
 
-/// Appends what follows all documents.
+/// Appends the text after all documents.
 pub(super) fn end(frame: Frame, out: &mut Vec<u8>) {
     if frame == Frame::Array {
         out.extend_from_slice(b"]\n");

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const BUFFER_BYTES: usize = 1024 * 1024;
 
 enum Kind {
-    /// A file under another name, and the name that it gets.
+    /// A file that is written under a temporary name, and the name that it gets once it is whole.
     Unfinished {
         temporary: PathBuf,
         path: PathBuf,
@@ -44,7 +44,7 @@ impl ExportOutput {
 
     fn open_file(path: &Path) -> Result<Kind, ToolError> {
         let failed = |cause| ToolError::File { path: path.to_owned(), cause };
-        // A link stays a link: the file that it names is written.
+        // A symbolic link stays one: the file that it leads to is replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         match fs::metadata(&path) {
             Ok(metadata) if metadata.is_dir() => return Err(failed(io::ErrorKind::IsADirectory.into())),

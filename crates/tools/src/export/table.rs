@@ -22,7 +22,7 @@ fn append_record<'t>(values: impl Iterator<Item = &'t str>, separator: Separator
             out.push(separator.byte());
         }
         let is_special = |byte: u8| matches!(byte, b'"' | b'\n' | b'\r') || byte == separator.byte();
-        // White space in front is significant only inside quotes.
+        // Readers keep white space at the beginning of a value only inside quotes.
         if value.starts_with([' ', '\t']) || value.bytes().any(is_special) {
             out.push(b'"');
             out.extend_from_slice(value.replace('"', "\"\"").as_bytes());
@@ -34,7 +34,7 @@ fn append_record<'t>(values: impl Iterator<Item = &'t str>, separator: Separator
     out.push(b'\n');
 }
 
-/// The value at a dotted path, in which numbers are also positions in arrays.
+/// Finds the value at a dotted path. Below an array, a component is the position of an element.
 pub(super) fn find<'d>(document: DocumentRef<'d>, path: &str) -> Option<ValueRef<'d>> {
     let mut names = path.split('.');
     let first = document.get(names.next()?)?;
@@ -62,7 +62,7 @@ fn text(value: ValueRef<'_>) -> String {
     }
 }
 
-/// The shortest digits that read back as the same number, with an exponent where they would be many.
+/// The shortest digits that read back as the same number, with an exponent below 1e-5 and from 1e21 on.
 fn double(number: f64) -> String {
     let magnitude = number.abs();
     if magnitude != 0.0 && !(1e-5..1e21).contains(&magnitude) { format!("{number:e}") } else { number.to_string() }

@@ -11,7 +11,7 @@ const LENGTH_BYTES: usize = 4;
 /// Follows the lengths of documents.
 #[derive(Default)]
 pub(super) struct BsonCutter {
-    /// Bytes of the current document that are still to come.
+    /// Bytes of the current document that the next blocks hold.
     left: usize,
     /// The first bytes of a length that was cut in two.
     length: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Where input may be cut: between two of its records.
+//! Finds places to cut the input: between two records.
 
 /// The result of a look at a block of input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

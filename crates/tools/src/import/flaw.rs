@@ -7,7 +7,7 @@ pub(super) struct Flaw {
     pub offset: usize,
     /// The reason, with the value that is found there.
     pub reason: String,
-    /// Whether the chunk's text ended too early.
+    /// Whether the chunk's text ended before the record did.
     pub is_at_end: bool,
 }
 

@@ -49,7 +49,7 @@ use run::{Begun, Run};
 use std::sync::atomic::Ordering;
 use summary::Tally;
 
-/// Why an import ended early, and what it had done until then.
+/// The reason why an import ended early, and the documents that it had written.
 #[derive(Debug)]
 pub struct ImportError {
     /// The reason.
@@ -135,7 +135,7 @@ fn write_all(run: &Run<'_>, reader: &mut Reader, earlier: &Earlier) -> Result<()
             });
         }
         if let Err(error) = read_all(run, reader, gaps) {
-            // An error in the part that was read before counts first.
+            // An error that a worker found has a place in the input, and is reported instead of this one.
             run.stop((u64::MAX, error));
         }
         run.queue.close();

@@ -59,16 +59,16 @@ pub enum FieldNames {
 /// Whether column names end with types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnTypes {
-    /// They do not: what reads as a number is one, everything else is a string.
+    /// Names have no types: a value that reads as a number is one, any other is a string.
     Automatic,
-    /// They do, such as `price.decimal()`.
+    /// Names end with types, such as `price.decimal()`.
     Declared,
 }
 
 /// The treatment of a value that is not of its column's type: mongoimport's `--parseGrace`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grace {
-    /// It takes the type that it looks like.
+    /// The value takes the type that it looks like.
     AutoCast,
     /// The document gets no such field.
     SkipField,
@@ -81,7 +81,7 @@ pub enum Grace {
 /// The treatment of an empty value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blanks {
-    /// It is an empty string, or an error of its column's type.
+    /// The value is an empty string, or an error if its column has another type.
     Keep,
     /// The document gets no such field.
     Ignore,
@@ -99,17 +99,17 @@ pub enum Positions {
 /// A table, CSV or TSV.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableOptions {
-    /// Between two columns.
+    /// The character between two columns.
     pub separator: Separator,
     /// The names of the columns.
     pub fields: FieldNames,
     /// Whether the names have types.
     pub types: ColumnTypes,
-    /// Values of another type than their column's.
+    /// The treatment of values that are not of their column's type.
     pub grace: Grace,
-    /// Empty values.
+    /// The treatment of empty values.
     pub blanks: Blanks,
-    /// Numbers in names.
+    /// The meaning of numbers in names.
     pub positions: Positions,
 }
 
@@ -127,11 +127,11 @@ pub enum Format {
 /// The write that is made of each document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// It is inserted.
+    /// The document is inserted.
     Insert,
-    /// It replaces the document with the same key fields, or is inserted.
+    /// The document replaces the one with the same key fields, or is inserted.
     Upsert,
-    /// Its fields are set in the document with the same key fields, or it is inserted.
+    /// The document's fields are set in the one with the same key fields; without one, the document is inserted.
     Merge,
     /// The document with the same key fields is deleted.
     Delete,
@@ -151,7 +151,7 @@ pub struct RunId {
 pub struct ImportOptions {
     /// The input.
     pub source: Source,
-    /// Its format.
+    /// Format of the input.
     pub format: Format,
     /// The database to write to.
     pub database: String,
@@ -173,7 +173,7 @@ pub struct ImportOptions {
     pub write_concern: WriteConcern,
     /// Whether the collection's validator is asked.
     pub validation: Validation,
-    /// The file that records what is acknowledged, so that the import can be resumed.
+    /// The file that records the acknowledged parts of the input, so that the import can be resumed.
     pub resume_file: Option<PathBuf>,
     /// The id of this run; a resumed import keeps the id of its first run.
     pub run_id: RunId,

@@ -11,11 +11,11 @@ const POLL: Duration = Duration::from_millis(50);
 #[derive(Debug, Default)]
 pub(super) struct Chunk {
     pub bytes: Vec<u8>,
-    /// Its place in the input, in bytes.
+    /// Place of the chunk's first byte in the input.
     pub start: u64,
-    /// Number of its first line, counted from 1.
+    /// Number of the chunk's first line, counted from 1.
     pub line: u64,
-    /// Lines that end in it.
+    /// Number of lines that end in the chunk.
     pub lines: u64,
     /// Whether nothing precedes or follows it in the input.
     pub is_first: bool,
@@ -23,7 +23,7 @@ pub(super) struct Chunk {
 }
 
 impl Chunk {
-    /// Its end in the input, in bytes.
+    /// Place in the input of the byte after the chunk.
     pub fn end(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }
@@ -79,12 +79,12 @@ impl ChunkQueue {
         None
     }
 
-    /// Takes the next chunk if there is one at hand.
+    /// Takes the next chunk if one is there; does not wait.
     pub fn take_at_hand(&self) -> Option<Chunk> {
         self.waiting.lock().chunks.pop_front()
     }
 
-    /// Gives the room of a chunk back, whose text is not needed any more.
+    /// Gives back the room of a chunk whose text is no longer needed.
     pub fn release(&self, bytes: usize) {
         self.waiting.lock().bytes -= bytes;
         self.changed.notify_all();

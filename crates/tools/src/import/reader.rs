@@ -155,7 +155,7 @@ impl Reader {
         }
     }
 
-    /// Cuts the front of the buffer off.
+    /// Cuts the first `end` bytes of the buffer off as a chunk.
     fn cut(&mut self, end: usize) -> Chunk {
         let rest = self.buffer.split_off(end);
         let bytes = std::mem::replace(&mut self.buffer, rest);

@@ -9,7 +9,7 @@ use super::queue::Chunk;
 use super::table::{Columns, Row, TableCutter, TableRecords};
 use bunko_bson::MAX_USER_DOCUMENT_BYTES;
 
-/// How the input is read, once what precedes its records is known.
+/// How records are read, known once the input in front of them was read.
 #[derive(Debug)]
 pub(super) enum RecordFormat {
     Json(JsonForm),
@@ -20,7 +20,7 @@ pub(super) enum RecordFormat {
 /// A record that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// Its place in the chunk, in bytes.
+    /// Offset of the record in the chunk, in bytes.
     pub offset: usize,
     pub row: Row,
 }
@@ -73,7 +73,7 @@ impl<'c> Records<'c> {
             Kind::Bson(documents) => documents.next(out).map(document),
         };
         let next = match (next, self.broken_text) {
-            // The text ends too early because what follows is not text.
+            // The record ends too early because the next byte is not UTF-8.
             (Err(Flaw { is_at_end: true, .. }) | Ok(None), Some((offset, byte))) => {
                 Err(Flaw::new(offset, format!("the byte 0x{byte:02x} is not UTF-8 here")))
             }

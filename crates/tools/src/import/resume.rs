@@ -21,12 +21,12 @@ const SAMPLE_BYTES: u64 = 1024 * 1024;
 /// The beginning of each log.
 const FIRST_WORDS: &str = "{\"import\":{";
 
-/// A part of the input, and what became of its records.
+/// A part of the input, and how many of its records were written and refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Part {
     pub start: u64,
     pub end: u64,
-    /// Number of its first line, and of the line after it.
+    /// Number of the part's first line, and of the line after the part.
     pub line: u64,
     pub next_line: u64,
     pub documents: u64,
@@ -91,7 +91,7 @@ impl ResumeLog {
         Ok((log, earlier))
     }
 
-    /// Records that the collection is ready.
+    /// Records that the collection is ready: it was dropped, if that was asked for.
     pub(super) fn begun(&self) -> Result<(), ToolError> {
         self.append(&Line::Begun)
     }

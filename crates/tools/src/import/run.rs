@@ -32,14 +32,14 @@ pub(super) struct Run<'r> {
     pub id: RunId,
     /// Whether the server wrote documents less durably than it was asked to.
     pub is_uncertain: AtomicBool,
-    /// The input's name.
+    /// The input's path in messages.
     pub path: PathBuf,
     /// The reason why the run ended, and the place in the input where that happened; the first place counts.
     cause: Mutex<Option<(u64, ToolError)>>,
     is_over: AtomicBool,
 }
 
-/// A run's input, and what earlier runs did.
+/// A run's input, and the records of earlier runs.
 pub(super) struct Begun {
     pub format: RecordFormat,
     pub path: PathBuf,
@@ -146,7 +146,7 @@ impl ImportOptions {
         if self.is_ordered() { std::num::NonZeroUsize::MIN } else { self.workers }
     }
 
-    /// Whether a write that was made already may be made again.
+    /// Whether a write may be sent again without harm if it may have been made already.
     pub(super) fn is_repeatable(&self) -> bool {
         self.mode != Mode::Delete || self.key_fields == ["_id"]
     }

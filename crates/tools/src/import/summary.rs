@@ -12,9 +12,9 @@ const ERRORS_TOLD_MAX: usize = 20;
 pub struct ImportSummary {
     /// Inserted, replaced, merged or deleted, by earlier runs too.
     pub imported: u64,
-    /// Those among them that an earlier run did.
+    /// Documents among `imported` that an earlier run did.
     pub earlier: u64,
-    /// Those among them that were sent again, and that the server had already.
+    /// Documents among `imported` that were sent again, and that the server had already.
     pub already_there: u64,
     /// Refused by the server.
     pub failed: u64,

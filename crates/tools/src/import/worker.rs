@@ -44,11 +44,11 @@ struct Worker<'r> {
     link: Box<dyn Link>,
     sent: VecDeque<Batch>,
     backoff: Backoff,
-    /// For questions while commands are in flight; opened for the first one.
+    /// A second link, for queries while commands are in flight; opened for the first query.
     inquiries: Option<Box<dyn Link>>,
 }
 
-/// The chunk that documents come from, and what became of them.
+/// The chunk that documents come from, and the results of its writes so far.
 struct Origin {
     chunk: Chunk,
     done: AtomicU64,
@@ -65,7 +65,7 @@ struct Batch {
     places: Vec<u32>,
     origin: Arc<Origin>,
     ending: Ending,
-    /// Whether the writes may have arrived before.
+    /// Whether the server may have made the writes already.
     is_in_doubt: bool,
 }
 
@@ -278,7 +278,7 @@ impl Worker<'_> {
         if batch.ending == Ending::OfChunk { self.finish(&origin) } else { Ok(()) }
     }
 
-    /// The numbers of refused documents that the server has exactly so, because they were sent before.
+    /// Numbers of the refused documents that the server holds byte for byte, because they were sent before.
     fn arrived(&mut self, batch: &Batch, errors: &[WriteError]) -> Result<Vec<usize>, ToolError> {
         let run = self.run;
         let known: Vec<usize> = errors.iter().filter(|error| error.is_known_id).map(|error| error.number).collect();

@@ -38,7 +38,7 @@ impl Form {
     pub(super) fn command(self, options: &ImportOptions) -> DocumentBuf {
         let mut concern = options.write_concern.clone();
         if options.resume_file.is_some() {
-            // The state file records only what a crash of the server does not take back.
+            // Writes are journaled, because the state file may record only writes that survive a crash of the server.
             concern.journal = Some(true);
             if !concern.expects_reply() {
                 concern.w = Acknowledgement::Members(1);
@@ -55,8 +55,8 @@ impl Form {
     }
 }
 
-/// Appends the write for the document at `start` of `batch`, in whose place it comes. `None` if the document has none
-/// of the key fields of a deletion.
+/// Puts the write for the document at `start` of `batch` in that document's place. `None`, and no write, for a deletion
+/// whose document has none of the key fields.
 pub(super) fn put_write(batch: &mut Vec<u8>, start: usize, options: &ImportOptions, id: ObjectId) -> Option<Form> {
     if options.mode == Mode::Insert {
         put_id(batch, start, id);
@@ -66,7 +66,7 @@ pub(super) fn put_write(batch: &mut Vec<u8>, start: usize, options: &ImportOptio
     let document = DocumentRef::trusted(&document);
     match (key(document, &options.key_fields), options.mode) {
         (None, Mode::Delete) => None,
-        // As by mongoimport: what cannot be looked for is new.
+        // As by mongoimport: a document without key fields is inserted.
         (None, _) => {
             batch.extend_from_slice(document.as_bytes());
             put_id(batch, start, id);

@@ -88,7 +88,7 @@ impl Parts {
         wildcards.enumerate().filter(move |(_, part)| wanted(part)).map(|(number, _)| number)
     }
 
-    /// Whether it matches some text that begins with `prefix`.
+    /// Whether the pattern matches some text that begins with `prefix`.
     pub(super) fn may_begin_with(&self, prefix: &str) -> bool {
         let wildcard = self.parts.iter().position(|part| !matches!(part, PatternPiece::Literal(_)));
         let literals = self.parts[..wildcard.unwrap_or(self.parts.len())].iter().filter_map(|part| match part {

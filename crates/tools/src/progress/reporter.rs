@@ -55,7 +55,7 @@ pub struct Reporter {
 }
 
 impl Reporter {
-    /// Begins to write to `out`; its errors are ignored.
+    /// Starts the thread that writes progress to `out`; errors of `out` are ignored.
     pub fn start(progress: Arc<Progress>, style: Style, out: Box<dyn Write + Send>) -> Self {
         let stop = Arc::new(Stop::default());
         let thread = std::thread::spawn({

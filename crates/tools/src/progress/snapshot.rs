@@ -22,18 +22,18 @@ pub struct NamespaceSnapshot {
     pub documents_before: u64,
     /// Bytes of the documents that an earlier run did.
     pub bytes_before: u64,
-    /// Whether nothing more will come.
+    /// Whether no more documents of the namespace will come.
     pub is_finished: bool,
-    /// Whether it was given up before its end.
+    /// Whether the namespace was given up before its end.
     pub is_abandoned: bool,
 }
 
 /// A whole run at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Since the run began.
+    /// Time since the run began.
     pub elapsed: Duration,
-    /// In the order in which work on them began.
+    /// Namespaces, in the order in which work on them began.
     pub namespaces: Vec<NamespaceSnapshot>,
     /// Time of all threads together, by activity in the order of [`Activity::ALL`].
     pub spent: [Duration; Activity::ALL.len()],

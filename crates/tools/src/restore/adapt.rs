@@ -44,7 +44,7 @@ impl Controller {
         Self { workers, workers_max, rate_before: 0.0, settled_intervals: 0 }
     }
 
-    /// The number of workers from now on: the present one, or one more.
+    /// Returns the number of workers from now on: the present one, or one more.
     pub(super) fn observe(&mut self, observation: Observation) -> usize {
         if observation.backlog == Backlog::None || self.workers >= self.workers_max || observation.bytes == 0 {
             return self.workers;

@@ -28,7 +28,7 @@ pub(super) fn prepare(run: &Run<'_>, link: &mut Box<dyn Link>, target: &Restored
     let journal = if run.resume.is_some() { Journal::Required } else { Journal::AsAsked };
     command.append("writeConcern", &concern(&run.options.write_concern, journal));
     match run.command(link, Activity::Server, (&database, &target.collection), &command)? {
-        // Documents are added to an existing collection.
+        // An existing collection is no error: documents are added to it.
         Err(refusal) if refusal.code != CommandError::NAMESPACE_EXISTS => refused(run, target, "create", refusal),
         _ => Ok(()),
     }

@@ -7,6 +7,6 @@ pub(super) struct Earlier {
     pub(super) is_prepared: bool,
     /// Number of bytes of documents that are done.
     pub(super) done_bytes: u64,
-    /// Its indexes are built.
+    /// The namespace's indexes are built.
     pub(super) is_indexed: bool,
 }

@@ -34,7 +34,7 @@ pub(crate) fn are_there(
     Ok(found)
 }
 
-/// Number of leading documents in the next query: at least one.
+/// Number of documents, from the first on, that go into the next query: at least one.
 fn first_few(documents: &[&[u8]]) -> usize {
     let mut bytes = 0;
     let fitting = documents.iter().take(ASKED_DOCUMENTS).take_while(|document| {

@@ -9,7 +9,7 @@ use std::ops::Range;
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     handed_out: u64,
-    /// Everything before this is acknowledged.
+    /// All bytes before this position are acknowledged.
     contiguous: u64,
     /// Acknowledged stretches after the first gap: start, end.
     ahead: BTreeMap<u64, u64>,
@@ -49,7 +49,7 @@ impl Ledger {
         }
     }
 
-    /// Everything before this is done.
+    /// The position before which all bytes are done.
     pub(super) fn contiguous(&self) -> u64 {
         self.contiguous
     }

@@ -8,7 +8,7 @@
 //! One thread reads an archive, several read a directory's files. Documents are not copied: a part is read once,
 //! stretches of it are sent, and the buffer returns to the pool when the server has acknowledged all of them.
 //!
-//! **Invariant:** all work that the state for `--resume` lists as done is on the server, journaled.
+//! **Invariant:** all work that the state for `--resume` (`resume.rs`) lists as done is on the server, journaled.
 //! **Invariant:** documents that may have been sent before are compared, byte for byte, with the server's before they
 //! count as refused.
 

@@ -66,7 +66,7 @@ pub struct RestoreOptions {
 pub enum EmptyTimestamps {
     /// The server replaces them with its time, as for any client.
     OfServer,
-    /// They stay (`bypassEmptyTsReplacement`, since MongoDB 8.0).
+    /// Zero timestamps stay (`bypassEmptyTsReplacement`, since MongoDB 8.0).
     Kept,
 }
 
@@ -210,9 +210,9 @@ pub enum Indexes {
 /// Whether collections get their options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollectionOptions {
-    /// As in the dump.
+    /// Collections get the options in the dump.
     Restore,
-    /// The server's defaults.
+    /// Collections get the server's defaults.
     Skip,
 }
 
@@ -255,7 +255,7 @@ pub enum Validation {
 /// UUIDs of restored collections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Uuids {
-    /// New ones.
+    /// The server chooses new UUIDs.
     New,
     /// The UUIDs in the dump.
     Preserve,
@@ -264,9 +264,9 @@ pub enum Uuids {
 /// How far documents are checked before they are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectCheck {
-    /// Their lengths.
+    /// The lengths of documents are checked.
     None,
-    /// Every value in them.
+    /// Every value in the documents is checked.
     Deep,
 }
 
@@ -330,7 +330,7 @@ pub enum Verify {
 /// Whether a server's bulk path is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bulk {
-    /// If the server has one and the order of documents does not matter.
+    /// The bulk path is used if the server has one and the order of documents does not matter.
     Automatic,
     /// As `Automatic`, but the first bytes of documents go through the server's log. The log takes them in faster, and
     /// the server moves them to their final place later. For more bytes than that, it would have to move them

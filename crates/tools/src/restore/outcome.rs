@@ -16,7 +16,7 @@ pub(crate) struct Outcome {
 /// One document that was refused.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct WriteError {
-    /// Its number in the batch.
+    /// Number of the document in the batch.
     pub(crate) number: usize,
     pub(crate) error: CommandError,
     /// Whether a document with the same `_id` exists.

@@ -57,7 +57,7 @@ pub(super) struct Loan {
 }
 
 impl Loan {
-    /// The buffer, for a reader that returns it as [`Documents`].
+    /// Takes the buffer out, for a reader that returns it as [`Documents`].
     pub(super) fn take_buffer(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.documents.bytes)
     }

@@ -45,13 +45,13 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// Whether the workers have to wait for the readers.
+    /// Whether no batch waits, so that workers have to wait for the readers.
     pub(super) fn is_empty(&self) -> bool {
         self.state.lock().batches.is_empty()
     }
 
-    /// The first batch whose lane is free. `None` at the end, once `is_over` says so, or if the call would wait and
-    /// must not.
+    /// Takes the first batch whose lane is free. `None` once the queue is closed and empty, once `is_over`, or, with
+    /// [`Wait::Never`], if no lane is free.
     pub(super) fn take(&self, wait: Wait, is_over: impl Fn() -> bool) -> Option<Batch> {
         let mut state = self.state.lock();
         loop {

@@ -36,9 +36,9 @@ enum Line {
     },
     /// The collection is created, with its options.
     Prepared { namespace: String },
-    /// This many bytes of its documents are written, counted from the first in the dump.
+    /// This many bytes of the namespace's documents are written, counted from the first in the dump.
     Done { namespace: String, bytes: u64 },
-    /// Its indexes are built.
+    /// The namespace's indexes are built.
     Indexed { namespace: String },
 }
 
@@ -94,7 +94,7 @@ pub(super) struct ResumeLog {
 #[derive(Default)]
 struct Known {
     before: Before,
-    /// By namespace.
+    /// Progress of earlier runs, by namespace.
     earlier: HashMap<String, Earlier>,
 }
 
@@ -156,7 +156,7 @@ impl ResumeLog {
         Ok(log)
     }
 
-    /// How this run began.
+    /// How this run began: whether it resumes an earlier one.
     pub(super) fn begun(&self) -> Begun {
         self.begun
     }

@@ -74,7 +74,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// Whether threads should end without finishing.
+    /// Whether the run is over: threads end without finishing their work.
     pub(super) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed) || self.interrupted.load(Ordering::Relaxed)
     }
@@ -85,13 +85,13 @@ impl<'r> Run<'r> {
         self.is_over.store(true, Ordering::Relaxed);
     }
 
-    /// Ends reading with this error. Documents that were read are still sent, so that their result is known.
+    /// Ends reading with this error. Documents that were already read are still sent, so that their result is known.
     pub(super) fn stop_reading(&self, cause: ToolError) {
         self.cause.lock().get_or_insert(cause);
         self.is_read.store(true, Ordering::Relaxed);
     }
 
-    /// Whether nothing more is to be read.
+    /// Whether readers should stop reading.
     pub(super) fn is_read(&self) -> bool {
         self.is_read.load(Ordering::Relaxed) || self.is_over()
     }

@@ -47,7 +47,7 @@ pub struct NamespaceSummary {
     pub state: NamespaceOutcome,
     /// Documents on the server; in a dry run, documents that were read.
     pub documents: u64,
-    /// Their bytes.
+    /// Bytes of these documents.
     pub bytes: u64,
     /// Documents that the server refused.
     pub failures: u64,

@@ -21,7 +21,7 @@ const ERRORS_TOLD_MAX: usize = 5;
 /// Role of a namespace in a restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Documents.
+    /// A collection of documents.
     Collection,
     /// A definition, made once the collections that it may show exist.
     View,
@@ -69,7 +69,7 @@ pub(super) struct RestoredNamespace {
     /// Whether the order of the documents is kept.
     is_serial: bool,
     is_occupied: AtomicBool,
-    /// Set once the server's bulk path has refused its documents.
+    /// Set once the server's bulk path has refused the namespace's documents.
     pub(super) refuses_bulk: AtomicBool,
     has_failed: AtomicBool,
     ledger: Mutex<Ledger>,

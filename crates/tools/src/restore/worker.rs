@@ -60,7 +60,7 @@ struct Sent {
 struct Suspects {
     batch: Batch,
     inserted: u64,
-    /// By number.
+    /// The server's errors for the documents, by number in the batch.
     errors: Vec<WriteError>,
 }
 

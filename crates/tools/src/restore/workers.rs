@@ -14,7 +14,8 @@ const WORKERS_MAX: usize = 64;
 /// How often the main thread checks whether all workers have ended.
 const POLL: Duration = Duration::from_millis(5);
 
-/// Runs workers until all have ended, because the queue is closed and empty, or the run is over.
+/// Starts workers, adds more while that raises the rate, and returns once all have ended: the queue is closed and
+/// empty, or an error stopped the restore.
 pub(super) fn run_workers<'s, 'r: 's>(scope: &'s Scope<'s, '_>, run: &'r Run<'r>) {
     let (first, most) = how_many(run);
     let spawn = || {

@@ -129,7 +129,7 @@ impl Stage for Densify {
 struct Partition {
     /// The fields that its documents share.
     shared: DocumentBuf,
-    /// The next value that must exist.
+    /// The next value that a document of the partition must have.
     next: Value,
 }
 
@@ -143,7 +143,7 @@ struct Gap {
     document: Option<DocumentBuf>,
 }
 
-/// Whether the last value is made too.
+/// Whether a document is made for the last value too.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Included,
@@ -178,7 +178,7 @@ impl Densify {
     }
 }
 
-/// The value at a path that leads only through documents.
+/// Finds the value at a path; `None` if the path leads through an array.
 fn found<'d>(document: DocumentRef<'d>, path: &FieldPath) -> Option<ValueRef<'d>> {
     let (last, above) = path.components().split_last()?;
     above.iter().try_fold(document, |inner, name| inner.get(name)?.as_document())?.get(last)
@@ -288,7 +288,7 @@ fn too_many(made: u64) -> Failure {
     Failure::new(ErrorCode(5_897_900), message)
 }
 
-/// One step of filling a gap.
+/// The result of one step of filling a gap.
 enum Filled {
     Made(DocumentBuf),
     /// The gap is filled; the document after it.

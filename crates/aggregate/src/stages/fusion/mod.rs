@@ -102,7 +102,7 @@ fn stage(
     Ok(vec![Box::new(FusionStage { name, fusion, source, inputs, details })])
 }
 
-/// The names of the stages that are documents.
+/// The names of the stages; a stage that is not a document is passed over.
 fn names(stages: ArrayRef<'_>) -> impl Iterator<Item = &str> {
     stages.iter().filter_map(|stage| Some(stage.as_document()?.first()?.name))
 }
@@ -188,7 +188,7 @@ impl<F: Fusion> FusionStage<F> {
             .sort_by(fused, |one, other| other.score.total_cmp(&one.score).then_with(|| one.id.cmp(&other.id)))
     }
 
-    /// The `$meta` values of a document.
+    /// Makes the `$meta` values of a document.
     fn told(&self, fused: &Fused) -> DocumentBuf {
         let told = DocumentBuf::new().with("score", fused.score);
         match self.details {

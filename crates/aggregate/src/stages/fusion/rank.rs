@@ -32,7 +32,7 @@ struct RankFusion {
     rankings: Vec<Ranking>,
 }
 
-/// Which documents share a rank.
+/// The documents that share a rank.
 enum Ranking {
     /// Documents that are equal in this sort order.
     Order(SortPattern),
@@ -68,7 +68,7 @@ fn are_ranked(stages: ArrayRef<'_>) -> bool {
     names.next().is_some_and(|first| first == SORT.name || searches(first)) || names.any(|name| name == SORT.name)
 }
 
-/// The order of the last stage that orders documents.
+/// Finds the order by which the last ordering stage of the pipeline ranks documents.
 fn ranking(input: &Input) -> Result<Ranking> {
     let scope = &input.inside.scope;
     let mut ranking = Ranking::Position;

@@ -39,7 +39,7 @@ struct Group {
 /// The form of returned values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Unchanged.
+    /// As they were gathered.
     AsTheyAre,
     /// As MongoDB's slot-based engine hands them to the classic engine: MinKey and MaxKey as documents with an empty
     /// field name, code as a string.
@@ -88,7 +88,7 @@ fn check_id(id: ValueRef<'_>) -> Result<()> {
 }
 
 impl Group {
-    /// The extreme value of one field, if all accumulators ask for that.
+    /// The path whose least or greatest value is enough, if all accumulators are `$min`, or all `$max`, of that path.
     fn extreme(&self) -> Option<Distinct> {
         let (_, first) = self.fields.first()?;
         let of = match first.name() {
@@ -118,7 +118,7 @@ impl Group {
     }
 }
 
-/// Maximum number of documents that are read of each group; for more, all of them are.
+/// Maximum number of documents of each group that an index scan reads; if accumulators keep more, all are read.
 const KEPT_MAX: usize = 16;
 
 impl Group {
@@ -181,7 +181,7 @@ impl Stage for Group {
         let (of, order) = match self.fields.as_slice() {
             [] => (DistinctOf::Groups, None),
             _ if take(["$first", "$firstN"]) => (DistinctOf::FirstOfGroups, None),
-            // The scan goes against the order, so several documents would come in the wrong one.
+            // The scan goes against the order, so several documents would come in reverse.
             _ if take(["$last", "$lastN"]) && count == 1 => (DistinctOf::LastOfGroups, None),
             _ => self.order_in_groups().map(|(of, order)| (of, Some(order)))?,
         };
@@ -232,7 +232,7 @@ impl Grouped {
         }
     }
 
-    /// Writes the next group's document into the buffer; returns whether there is one.
+    /// Writes the next group's document into the buffer; returns false if there is none left.
     fn write_next(&mut self, buffer: &mut Vec<u8>) -> Result<bool> {
         let Some(group) = self.next_group()? else { return Ok(false) };
         buffer.clear();
@@ -272,7 +272,7 @@ impl Form {
 }
 
 impl Group {
-    /// Groups all of the input.
+    /// Reads the whole input and groups its documents.
     fn gather(self: &Arc<Self>, input: &mut dyn DocumentStream, environment: &Arc<Environment>) -> Result<Groups> {
         let mut groups = Groups::new(Arc::clone(self), Arc::clone(environment));
         if self.counts_alone()

@@ -47,7 +47,7 @@ pub(super) struct Pending {
 /// The result of one level: complete groups, partitions still to be grouped, and data put on disk.
 type Finished = (Complete, Vec<Pending>, Spilled);
 
-/// Groups that get no more documents.
+/// Groups that are complete: no document for them is to come.
 #[derive(Default)]
 pub(super) struct Complete {
     kept: std::vec::IntoIter<Kept>,
@@ -56,7 +56,7 @@ pub(super) struct Complete {
     each: usize,
 }
 
-/// Finds a group by its key.
+/// A group's entry in the table: its key, and whether its documents wait on disk.
 struct Slot {
     hash: u64,
     /// Start of its key.
@@ -118,7 +118,7 @@ impl Groups {
         }
     }
 
-    /// Groups a partition of the previous level.
+    /// Groups a partition that the previous level put on disk, starting from its unfinished groups.
     pub fn resume(pending: Pending, stage: &Arc<Group>, environment: &Arc<Environment>) -> Result<Self> {
         let mut groups = Self::new(Arc::clone(stage), Arc::clone(environment));
         groups.level = pending.level;
@@ -228,7 +228,7 @@ impl Groups {
         Ok(())
     }
 
-    /// Lowers the limit if memory has become short.
+    /// Lowers the table's limit if the server's memory has become short.
     #[inline]
     fn tighten(&mut self, environment: &Environment) {
         let now = environment.operation().stage_bytes_now(Gatherer::Group);
@@ -318,7 +318,7 @@ impl Groups {
         position
     }
 
-    /// Ends the input of this level.
+    /// Ends the input of this level; returns its complete groups, and the partitions that are still to be grouped.
     pub fn finish(self) -> Result<Finished> {
         let groups = Complete { kept: self.kept.into_iter(), totals: self.totals.into_iter(), each: self.stage.totals };
         let Some(partitions) = self.partitions else { return Ok((groups, Vec::new(), Spilled::default())) };

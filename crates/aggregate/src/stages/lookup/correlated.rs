@@ -61,12 +61,13 @@ fn is_correlated(implied: &ImpliedComparison<'_>) -> bool {
     implied.op == FieldComparison::Eq && implied.constant.as_literal().is_none()
 }
 
-/// In `$expr`, a missing value equals undefined.
+/// Appends the key of a value. A missing value has the key of undefined, which it equals in `$expr`.
 fn append_key(key: &mut Vec<u8>, value: Option<ValueRef<'_>>, world: &Environment) {
     world.strings().append_key(key, value.unwrap_or(ValueRef::Undefined), Direction::Ascending);
 }
 
-/// Whether a filter consists of conditions that any document can be tested with.
+/// Whether a filter has only conditions on fields, `$expr`, and `$and`, `$or` or `$nor` of them: any document can be
+/// tested alone.
 fn is_plain(filter: DocumentRef<'_>) -> bool {
     filter.iter().all(|element| match (element.name, element.value) {
         ("$and" | "$or" | "$nor", ValueRef::Array(clauses)) => {

@@ -69,7 +69,7 @@ struct Equality {
 }
 
 impl Lookup {
-    /// The environment of the inner pipeline for one document.
+    /// Makes the inner pipeline's environment for one document, with the values of its variables.
     fn world(&self, document: DocumentRef<'_>, environment: &Environment) -> Result<Cow<'_, Environment>> {
         if self.variables.is_empty() {
             return Ok(Cow::Borrowed(&self.inside));
@@ -251,7 +251,7 @@ impl Joining {
         Ok(Constant::Known(documents.finish()?))
     }
 
-    /// Gathers all documents joined with a document.
+    /// Gathers all documents joined with a document into `self.array`.
     fn gather(&mut self, document: DocumentRef<'_>) -> Result<()> {
         let mut array = std::mem::take(&mut self.array);
         array.clear();
@@ -320,7 +320,7 @@ impl Gathering<'_> {
 }
 
 impl LookedUp {
-    /// The next result of unwinding the joined documents.
+    /// Makes the next result of unwinding the joined documents; `None` at the end of the input.
     fn next_unwound(&mut self, unwinding: &Unwinding) -> Result<Option<DocumentBuf>> {
         loop {
             if self.current.is_none() {

@@ -23,7 +23,7 @@ pub(super) fn parse(call: &Call<'_>) -> Result<Arc<dyn Function>> {
     if NOT_IN_WINDOWS.contains(&call.name) || !AccumulatorExpression::exists(call.name) {
         return Err(Failure::failed_to_parse(format!("Unrecognized window function, {}", call.name)));
     }
-    // As an accumulator of `$group` it has another message.
+    // In `$group`, this error of `$count` has another message.
     if call.name == "$count" && !call.argument.as_document().is_some_and(DocumentRef::is_empty) {
         return Err(Failure::failed_to_parse("$count only accepts an empty object as input"));
     }

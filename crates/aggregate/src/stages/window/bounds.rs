@@ -57,7 +57,7 @@ impl Bounds {
         )
     }
 
-    /// Whether windows lose documents at the start.
+    /// Whether windows lose documents at their start when they move on.
     pub(super) fn loses(&self) -> bool {
         matches!(self, Self::Documents(Bound::At(_), _) | Self::Range(Bound::At(_), ..))
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 struct Covariance {
     input: Expression,
-    /// Subtracted from the count: 1 for a sample (Bessel's correction), else 0.
+    /// Number to subtract from the count: 1 for a sample (Bessel's correction), else 0.
     correction: usize,
     bounds: Bounds,
 }
@@ -69,7 +69,7 @@ impl Apart {
         });
     }
 
-    /// The value of a sum that includes them, if there are any.
+    /// The infinity or NaN that a sum with these numbers has; `None` if there are no such numbers.
     fn outweighs(&self) -> Option<f64> {
         match (self.positive, self.negative, self.nan) {
             (0, 0, 0) => None,
@@ -121,7 +121,7 @@ impl Moments {
         }
     }
 
-    /// Counts a pair with a number that is not finite; returns whether it has one.
+    /// Counts a pair apart if one of its numbers is not finite; returns whether that is so.
     fn stands_apart(&mut self, x: Number, y: Number, change: fn(&mut usize)) -> bool {
         for number in [x, y].into_iter().filter(|number| !number.is_finite()) {
             self.apart.count(number, change);

@@ -14,7 +14,7 @@ pub(super) struct Deviation {
     others: usize,
     sum: Sum,
     squares: Sum,
-    /// Subtracted from the count: 1 for a sample, else 0.
+    /// Number to subtract from the count: 1 for a sample (Bessel's correction), else 0.
     correction: usize,
 }
 

@@ -112,7 +112,7 @@ impl Filling {
     }
 }
 
-/// Interpolation needs distinct sort values.
+/// Fails if the sort value is neither number nor date, or repeats the previous one: nothing can be interpolated then.
 fn check_order(partition: &Partition, position: usize, environment: &Environment) -> Result<()> {
     let at = partition.at(position, environment)?;
     let value = at.sort_value();

@@ -68,7 +68,7 @@ struct Call<'c> {
     name: &'c str,
     argument: ValueRef<'c>,
     window: Option<ValueRef<'c>>,
-    /// As given: even an empty one counts as a sort where a window requires one.
+    /// As the client sent it: even an empty document counts as a sort where a window requires one.
     sort_by: Option<DocumentRef<'c>>,
     order: Option<&'c SortPattern>,
     scope: &'c ParseScope,

@@ -7,8 +7,8 @@ use bunko_aggregate::Rewrites;
 use bunko_testkit::cpu_time::CpuTime;
 use std::time::Duration;
 
-/// Processor time beyond that of parsing that only work without a bound would take, in a build without optimization on a busy
-/// machine too. `benches/planning.rs` measures an optimized build, whose aim is 50 ms.
+/// Maximum processor time of rewriting, beyond that of parsing. Only unbounded work takes longer, even in a build
+/// without optimization on a busy machine. `benches/planning.rs` measures an optimized build, whose aim is 50 ms.
 const REWRITING_MAX: Duration = Duration::from_secs(5);
 
 #[test]

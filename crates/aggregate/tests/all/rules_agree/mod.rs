@@ -69,7 +69,7 @@ impl World {
     }
 }
 
-/// The ways to ask for the results of a pipeline.
+/// The pipeline alone, and inside each stage that holds pipelines.
 fn askings(stages: &str) -> [String; 4] {
     let first = "{$sort: {_id: 1}}, {$limit: 1}, {$project: {_id: 1}}";
     [

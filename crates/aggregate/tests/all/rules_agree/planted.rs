@@ -28,7 +28,7 @@ const FOUND_IN: &[(Fault, u64)] = &[
     (Fault::PositionsKept, 616),
 ];
 
-/// Removes the faults that a collection finds.
+/// Removes from `hidden` the faults that the collection with this number finds.
 fn look(number: u64, hidden: &mut Vec<Fault>) {
     let mut random = Random(number);
     let world = World::new(&mut random);

@@ -156,7 +156,7 @@ impl Column {
         self.values.extend_from_slice(bytes);
     }
 
-    /// Appends the rows as the content of a data page, and forgets them.
+    /// Moves the rows to `out` as the content of a data page.
     pub fn take_page(&mut self, out: &mut Vec<u8>) {
         let mut levels = Vec::new();
         if self.absent_count == 0 {

@@ -50,7 +50,8 @@ impl JsonCutter {
         bytes.len()
     }
 
-    /// Whether a byte may stand between two documents.
+    /// Whether the byte may follow a document: white space, a comma, the next `{`, or the array's `]`, which sets
+    /// `is_closed`.
     fn fits_between(&mut self, byte: u8) -> bool {
         match (byte, self.form) {
             (b' ' | b'\t' | b'\n' | b'\r', _) => true,

@@ -53,7 +53,8 @@ impl<'t> JsonDocuments<'t> {
         Ok(Some(start))
     }
 
-    /// Whether an array's chunk holds no more documents. The last one must close the array.
+    /// Whether an array's chunk holds no more documents. In the last chunk, fails if the array is not closed, or if
+    /// anything follows it.
     fn is_at_end(&mut self) -> Result<bool, Flaw> {
         if self.ends.is_last && self.parser.take(b']') {
             return match self.parser.peek() {

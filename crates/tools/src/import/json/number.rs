@@ -43,7 +43,7 @@ fn append_integer(number: i64, out: &mut Vec<u8>) -> Type {
     }
 }
 
-/// A fraction, or an integer that may need more than 64 bits.
+/// Appends a number with a fraction or an exponent, or an integer that may need more than 64 bits.
 fn append_long(text: &str, at: usize, out: &mut Vec<u8>) -> Result<(Type, usize), Flaw> {
     let is_part = |byte: &&u8| matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E');
     let length = text.as_bytes()[at..].iter().take_while(is_part).count();

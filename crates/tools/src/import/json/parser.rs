@@ -17,7 +17,7 @@ impl<'t> Parser<'t> {
         Self { text, at: 0 }
     }
 
-    /// The next byte that is not white space, unread.
+    /// Skips white space, and returns the next byte without reading it.
     pub(super) fn peek(&mut self) -> Option<u8> {
         let bytes = self.text.as_bytes();
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = bytes.get(self.at) {
@@ -26,13 +26,13 @@ impl<'t> Parser<'t> {
         bytes.get(self.at).copied()
     }
 
-    /// Offset of the next byte that is not white space.
+    /// Skips white space, and returns the offset of the next byte.
     pub(super) fn position(&mut self) -> usize {
         self.peek();
         self.at
     }
 
-    /// Reads `byte` if it comes next.
+    /// Skips white space, and reads `byte` if it comes next; returns whether it did.
     pub(super) fn take(&mut self, byte: u8) -> bool {
         let is_next = self.peek() == Some(byte);
         self.at += usize::from(is_next);

@@ -33,7 +33,7 @@ enum Written {
     No,
 }
 
-/// Why a record becomes no document.
+/// Reason why a record becomes no document.
 enum Refusal {
     SkipRow,
     Stop(String),
@@ -124,7 +124,7 @@ impl Columns {
         };
         match written {
             Written::Yes => close(out, body),
-            // A document of columns that the record lacks is left out as they are.
+            // If the record lacks all columns of a document or an array, that is left out too.
             Written::No => out.truncate(start),
         }
         Ok(written)

@@ -126,7 +126,8 @@ impl Layout {
             return Err(format!("the layout {layout:?}: names of time zones are not supported yet"));
         }
         let Self(mut parts) = Self::by_table(layout, &OF_REFERENCE_TIME);
-        // Zeros or nines after the seconds are their fraction. It may be there without them, too.
+        // Zeros or nines after the seconds in a layout stand for their fraction. Without them, a date may still have
+        // one.
         let mut at = 0;
         while at < parts.len() {
             let is_second = matches!(parts[at], Part::Second(..));

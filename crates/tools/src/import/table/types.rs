@@ -121,7 +121,7 @@ impl ColumnType {
 
     /// Appends a number if the text reads as one, otherwise the text.
     pub(super) fn append_auto(text: &str, out: &mut Vec<u8>) -> Type {
-        // Names such as Nan and Inf stay texts, although they could be numbers.
+        // Words such as Nan and Inf stay strings, although a parser of numbers would accept them.
         let is_part = |byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
         let may_be_number = text.bytes().all(is_part);
         let integer = if may_be_number { text.parse::<i64>().ok() } else { None };
@@ -154,7 +154,7 @@ fn append_string(text: &str, out: &mut Vec<u8>) -> Type {
     Type::String
 }
 
-/// A double; a number of digits that no double can hold is none.
+/// Parses a double, also `inf` and `nan`; `None` for digits whose number no double can hold.
 fn double(text: &str) -> Option<f64> {
     let number: f64 = text.parse().ok()?;
     let names_infinity = text.bytes().any(|byte| byte.is_ascii_alphabetic() && !matches!(byte, b'e' | b'E'));

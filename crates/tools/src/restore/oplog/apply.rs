@@ -76,7 +76,8 @@ impl<'r> Applier<'r> {
         let operations = std::mem::take(&mut self.operations);
         match self.send(&operations)? {
             Err(refusal) if operations.as_ref().iter().any(|operation| is_overtaken(operation, &refusal)) => {
-                // A single operation has no others that would still have to be applied.
+                // A single refused operation is overtaken, and is skipped. If there are several, the others must
+                // still be applied.
                 if count > 1 {
                     self.apply_each(&operations)?;
                 }

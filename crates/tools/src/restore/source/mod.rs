@@ -21,9 +21,9 @@ const STDIN: &str = "-";
 
 /// A dump that was opened.
 pub(super) struct Opened {
-    /// Its namespaces that are restored.
+    /// The namespaces of the dump that are restored.
     pub(super) found: Vec<TargetDescription>,
-    /// Distinguishes it from other dumps.
+    /// A text that differs for different dumps.
     pub(super) identity: String,
     /// Notes on skipped files.
     pub(super) warnings: Vec<String>,
@@ -193,7 +193,7 @@ fn damaged_file(path: &Path, error: BsonFileError) -> ToolError {
     }
 }
 
-/// Maps a read error: invalid or truncated data is damage, everything else an error of the file.
+/// Maps a read error: `Damaged` for invalid or truncated data, `File` for any other error.
 fn broken_input(path: &Path, offset_bytes: u64, cause: io::Error) -> ToolError {
     let path = path.to_owned();
     match cause.kind() {
