@@ -113,7 +113,7 @@ impl PacedWork {
         self.unchecked += keys;
         if self.unchecked >= KEYS_AT_ONCE {
             self.unchecked = 0;
-            self.pace.step(|| self.deadline.haste());
+            self.pace.step(|| self.deadline.urgency());
         }
     }
 }
@@ -144,7 +144,7 @@ enum Until {
 }
 
 impl Deadline {
-    fn haste(&mut self) -> Urgency {
+    fn urgency(&mut self) -> Urgency {
         let now = self.backlog.unflushed();
         // While no client writes, the work delays no writer, so it need not rest.
         if self.last_seen.replace(now) == Some(now) {
@@ -208,13 +208,13 @@ mod tests {
         backlog.note_sealed(1000);
         let mut work = backlog.begin_flush(100);
         work.did(10);
-        assert_eq!(work.deadline.haste(), Urgency::Leisure);
+        assert_eq!(work.deadline.urgency(), Urgency::Leisure);
         backlog.note_unflushed(10);
-        assert_eq!(work.deadline.haste(), Urgency::Leisure);
-        assert_eq!(work.deadline.haste(), Urgency::Hurry);
+        assert_eq!(work.deadline.urgency(), Urgency::Leisure);
+        assert_eq!(work.deadline.urgency(), Urgency::Hurry);
         let hastes = [100, 500, 501].map(|bytes| {
             backlog.note_unflushed(bytes);
-            work.deadline.haste()
+            work.deadline.urgency()
         });
         assert_eq!(hastes, [Urgency::Usual, Urgency::Usual, Urgency::Hurry]);
     }
@@ -227,12 +227,12 @@ mod tests {
         let hastes = [1, 2, 3, 4, 5, 6, 7, 8, 9].map(|bytes| {
             backlog.note_flushed();
             backlog.note_unflushed(bytes);
-            work.deadline.haste()
+            work.deadline.urgency()
         });
         assert_eq!(hastes[..4], [Urgency::Leisure; 4]);
         assert_eq!(hastes[4..8], [Urgency::Usual; 4]);
         assert_eq!(hastes[8], Urgency::Hurry);
-        assert_eq!(work.deadline.haste(), Urgency::Hurry, "nobody writes");
+        assert_eq!(work.deadline.urgency(), Urgency::Hurry, "nobody writes");
     }
 
     #[test]

@@ -19,7 +19,7 @@ const FULL_SEGMENTS_USUAL: usize = COOLING_SEGMENTS_MAX + 2;
 const FULL_SEGMENTS_MAX: usize = COOLING_SEGMENTS_MAX + 4;
 
 /// How soon documents have to be moved, given the number of full segments.
-pub(crate) fn haste(full_segments: usize) -> Urgency {
+pub(crate) fn urgency(full_segments: usize) -> Urgency {
     if full_segments > FULL_SEGMENTS_MAX {
         Urgency::AtOnce
     } else if full_segments >= FULL_SEGMENTS_USUAL {
@@ -76,6 +76,6 @@ mod tests {
 
     #[test]
     fn the_mover_takes_its_time_until_cold_segments_wait() {
-        assert_eq!([17, 18, 20, 21].map(haste), [Urgency::Leisure, Urgency::Usual, Urgency::Usual, Urgency::AtOnce]);
+        assert_eq!([17, 18, 20, 21].map(urgency), [Urgency::Leisure, Urgency::Usual, Urgency::Usual, Urgency::AtOnce]);
     }
 }

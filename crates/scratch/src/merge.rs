@@ -3,7 +3,7 @@
 use crate::Spilled;
 use crate::arena::prefix;
 use crate::record_file::{RecordFile, RecordReader, RecordWriter};
-use bunko_errors::Result;
+use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_operation::OperationContext;
 
 /// Maximum number of runs of one level. When a level has this many, they are merged into one run of the next level, so
@@ -48,8 +48,10 @@ impl Runs {
 
     fn merge_into_one(&mut self, runs: &[Run], wanted: u64, operation: &OperationContext) -> Result<RecordFile> {
         let mut merge = Merge::new(runs.iter().map(|run| run.file.reader()).collect(), operation)?;
-        // The runs are in scratch files, so the operation has scratch space and `else` is never taken.
-        let Some(mut writer) = RecordWriter::create(operation)? else { return Ok(runs[0].file.clone()) };
+        // The runs are in scratch files, so the operation has scratch space.
+        let no_space =
+            || Failure::new(ErrorCode::INTERNAL_ERROR, "the runs of a sort are spilled without scratch space");
+        let mut writer = RecordWriter::create(operation)?.ok_or_else(no_space)?;
         let mut written = 0;
         while written < wanted
             && let Some((key, value)) = merge.next(operation)?

@@ -53,34 +53,34 @@ impl Urgency {
 pub struct Pace {
     rested: Instant,
     /// The urgency at the last check. Unless it is [`Urgency::Leisure`], the thread counts among [`busy_threads`].
-    haste: Urgency,
+    urgency: Urgency,
 }
 
 impl Pace {
     /// Begins a slice.
     pub fn begin() -> Self {
-        Self { rested: Instant::now(), haste: Urgency::Leisure }
+        Self { rested: Instant::now(), urgency: Urgency::Leisure }
     }
 
     /// Must be called between small steps, with no lock held. Rests once a slice is over, for as long as the urgency
     /// allows, and more often while short requests wait for processors.
-    pub fn step(&mut self, haste: impl FnOnce() -> Urgency) {
-        if self.haste != Urgency::AtOnce {
+    pub fn step(&mut self, urgency: impl FnOnce() -> Urgency) {
+        if self.urgency != Urgency::AtOnce {
             rest_in_crowds(SLICE_IN_CROWDS);
         }
         if self.rested.elapsed() >= SLICE {
-            let haste = haste();
-            self.note(haste);
-            if let Some(rest) = haste.rest() {
+            let urgency = urgency();
+            self.note(urgency);
+            if let Some(rest) = urgency.rest() {
                 std::thread::sleep(rest);
             }
             self.rested = Instant::now();
         }
     }
 
-    fn note(&mut self, haste: Urgency) {
-        let was_busy = std::mem::replace(&mut self.haste, haste) != Urgency::Leisure;
-        match (was_busy, haste != Urgency::Leisure) {
+    fn note(&mut self, urgency: Urgency) {
+        let was_busy = std::mem::replace(&mut self.urgency, urgency) != Urgency::Leisure;
+        match (was_busy, urgency != Urgency::Leisure) {
             (false, true) => BUSY.fetch_add(1, Ordering::Relaxed),
             (true, false) => BUSY.fetch_sub(1, Ordering::Relaxed),
             _ => return,
@@ -101,19 +101,19 @@ mod tests {
 
     #[test]
     fn it_rests_behind_each_slice_but_not_in_a_hurry() {
-        for (haste, part) in [(Urgency::Usual, 3), (Urgency::Leisure, 10)] {
+        for (urgency, part) in [(Urgency::Usual, 3), (Urgency::Leisure, 10)] {
             let began = Instant::now();
             let (mut slices, mut pace) = (0, Pace::begin());
             while slices < 5 {
                 pace.step(|| {
                     slices += 1;
-                    haste
+                    urgency
                 });
             }
-            assert!(began.elapsed() >= 5 * part * SLICE, "{haste:?}");
+            assert!(began.elapsed() >= 5 * part * SLICE, "{urgency:?}");
         }
         let began = Instant::now().checked_sub(SLICE).expect("the clock has run that long");
-        let mut pace = Pace { rested: began, haste: Urgency::Leisure };
+        let mut pace = Pace { rested: began, urgency: Urgency::Leisure };
         let hurried = Instant::now();
         pace.step(|| Urgency::Hurry);
         assert!(pace.rested >= hurried, "the next slice begins there");
@@ -122,7 +122,7 @@ mod tests {
     }
 
     /// How often a thread of that urgency rests for waiting requests, in steps of one slice each.
-    fn rests_in_crowds(haste: Urgency) -> usize {
+    fn rests_in_crowds(urgency: Urgency) -> usize {
         let mut pace = Pace::begin();
         let crowding = bunko_host::Crowding::begin();
         // The first two steps begin a slice and ask for the urgency.
@@ -130,7 +130,7 @@ mod tests {
             std::thread::sleep(SLICE);
             pace.rested = Instant::now().checked_sub(SLICE).expect("the clock has run that long");
             let slept = sleeps();
-            pace.step(|| haste);
+            pace.step(|| urgency);
             *step >= 2 && sleeps() > slept
         });
         let count = rests.count();
@@ -146,9 +146,9 @@ mod tests {
     #[test]
     fn threads_that_have_no_time_to_lose_are_counted() {
         let long_ago = Instant::now().checked_sub(SLICE).expect("the clock has run that long");
-        let step = |haste| {
-            let mut pace = Pace { rested: long_ago, haste: Urgency::Leisure };
-            pace.step(|| haste);
+        let step = |urgency| {
+            let mut pace = Pace { rested: long_ago, urgency: Urgency::Leisure };
+            pace.step(|| urgency);
             pace
         };
         // Other tests add their own threads to the count.
