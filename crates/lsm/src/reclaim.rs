@@ -219,13 +219,13 @@ impl Mover {
         let state = self.accounts.copy();
         let by_segment = state.by_segment();
         let full = self.full_segments(log, &registry, oldest_view);
-        let haste = |usual| if effort == Effort::Usual { usual } else { Urgency::AtOnce };
+        let urgency = |usual| if effort == Effort::Usual { usual } else { Urgency::AtOnce };
         if let Some(sources) = self.choose_segments(log, &full, &by_segment, oldest_view, effort) {
-            return self.empty(&sources, oldest, &state, haste(cooling::haste(full.len())));
+            return self.empty(&sources, oldest, &state, urgency(cooling::urgency(full.len())));
         }
         self.accounts.forget_segments(|segment| log.has_segment(segment) || registry.of_segment(segment).is_some());
         match self.choose_extents(&registry, &by_segment, oldest_view, effort) {
-            Some(sources) => self.empty(&sources, oldest, &state, haste(Urgency::Usual)),
+            Some(sources) => self.empty(&sources, oldest, &state, urgency(Urgency::Usual)),
             None => Ok(Reclaimed::Nothing),
         }
     }
@@ -368,7 +368,7 @@ impl Mover {
     }
 
     /// Moves the live documents of the sources into a new extent, which takes over the sources' segments.
-    fn empty(&self, sources: &Sources, oldest: &LsmView, state: &Balances, haste: Urgency) -> Result<Reclaimed> {
+    fn empty(&self, sources: &Sources, oldest: &LsmView, state: &Balances, urgency: Urgency) -> Result<Reclaimed> {
         let mut segments = match sources {
             Sources::Segments(segments) => segments.clone(),
             Sources::Extents(extents) => extents.iter().flat_map(|extent| extent.segments.iter().copied()).collect(),
@@ -384,7 +384,7 @@ impl Mover {
             left_behind: 0,
             moved: 0,
             pace: Pace::begin(),
-            haste,
+            urgency,
             log: self.documents.log(),
             log_end: None,
         };

@@ -49,7 +49,7 @@ pub(super) struct Removal<'a> {
     pub left_behind: u64,
     pub moved: u64,
     pub pace: Pace,
-    pub haste: Urgency,
+    pub urgency: Urgency,
     pub log: &'a Log,
     /// End of the log at the last check.
     pub log_end: Option<Lsn>,
@@ -61,7 +61,7 @@ impl Removal<'_> {
             let log_end = self.log.next_lsn();
             let is_written = self.log_end.replace(log_end) != Some(log_end);
             // Without writers the step need not be slow, and a shutdown waits until the step has ended.
-            if self.haste == Urgency::Leisure && !is_written { Urgency::Usual } else { self.haste }
+            if self.urgency == Urgency::Leisure && !is_written { Urgency::Usual } else { self.urgency }
         });
     }
 
