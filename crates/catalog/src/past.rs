@@ -42,6 +42,9 @@ pub enum StateAsked {
 struct KeptState {
     at: Timestamp,
     snapshot: Arc<Snapshot>,
+    /// When it was given as the present state for the last time, in seconds since 1970. That may be long after `at`: on a
+    /// delayed member, and where nothing is written.
+    given_s: u64,
 }
 
 /// The kept states, by time.
@@ -179,10 +182,10 @@ impl PastStates {
         old.len()
     }
 
-    /// Drops states older than the window; `now_s` is in seconds since 1970.
+    /// Drops states that were present before the window began; `now_s` is in seconds since 1970.
     pub fn forget_old(&self, now_s: u64) {
         let window_s = u64::from(self.window_s());
-        let is_old = |state: &KeptState| u64::from(state.at.seconds) + window_s < now_s;
+        let is_old = |state: &KeptState| state.given_s + window_s < now_s;
         let mut kept = self.kept.lock();
         let count = kept.iter().take_while(|state| is_old(state)).count();
         let old: Vec<_> = kept.drain(..count).collect();
@@ -200,10 +203,12 @@ impl PastStates {
         } else {
             store.timed_snapshot()
         };
-        if let Some(last) = kept.back().filter(|last| last.snapshot.lsn() == snapshot.lsn()) {
+        let given_s = store.clock().now_ms() / 1000;
+        if let Some(last) = kept.back_mut().filter(|last| last.snapshot.lsn() == snapshot.lsn()) {
+            last.given_s = given_s;
             return Ok(last.clone());
         }
-        let state = KeptState { at, snapshot: Arc::new(snapshot) };
+        let state = KeptState { at, snapshot: Arc::new(snapshot), given_s };
         kept.push_back(state.clone());
         let oldest = (kept.len() > KEPT_STATES_MAX).then(|| kept.pop_front());
         drop(kept);
@@ -293,7 +298,7 @@ impl Catalog {
         asked: StateAsked,
         operation: &dyn OperationSource,
     ) -> Result<(Option<Timestamp>, Arc<SnapshotRead>)> {
-        let KeptState { at, snapshot } = match asked {
+        let KeptState { at, snapshot, .. } = match asked {
             StateAsked::Present => self.past_states.present(&self.store)?,
             StateAsked::Committed => {
                 let snapshot = Arc::new(committed_snapshot(&self.store)?);

@@ -41,7 +41,7 @@ pub struct ClientConnection {
     pub(crate) hold: Option<Await>,
     /// A write that is done, and whose reply waits for other members.
     pub(crate) unacknowledged: Option<Box<Unacknowledged>>,
-    /// The operation of a write that flow control lets wait before it begins.
+    /// The operation that waits before it begins: flow control slows it down, or it reads at a time to come.
     held_back: Option<HeldBack>,
     /// Whether flow control has let the command wait that is running. It may run again, on another thread.
     pub(crate) has_waited: bool,
@@ -192,17 +192,17 @@ impl ClientConnection {
         Some((operation, cursor.into_inner()))
     }
 
-    /// Keeps the operation of a write that waits before it begins.
+    /// Keeps an operation that waits before it begins.
     pub(crate) fn hold_back(&mut self, mut operation: RunningOperation) {
         operation.note_wait();
-        self.has_waited = true;
         self.held_back = Some(HeldBack(operation));
     }
 
-    /// The operation of a write that has waited before it began.
+    /// The operation that has waited before it begins.
     pub(crate) fn take_held_back(&mut self) -> Option<RunningOperation> {
         let HeldBack(mut operation) = self.held_back.take()?;
         operation.note_end_of_wait();
+        operation.note_end_of_slowing();
         Some(operation)
     }
 

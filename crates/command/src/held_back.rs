@@ -3,7 +3,7 @@
 use bunko_session::operations::RunningOperation;
 use std::fmt;
 
-/// The operation of a write that waits.
+/// The operation that waits.
 pub(crate) struct HeldBack(pub(crate) RunningOperation);
 
 impl fmt::Debug for HeldBack {

@@ -135,9 +135,10 @@ impl Service {
         let base = store.last_position().end;
         let invited = others.iter().map(|other| MemberId(other.id)).collect();
         let listed = Listed::all(configuration.as_ref()).unwrap_or_default();
-        let host = listed.into_iter().find(|listed| listed.id == own).map_or_else(String::new, |own| own.host);
+        let own_entry = listed.into_iter().find(|listed| listed.id == own);
+        let (host, delay_secs) = own_entry.map_or_else(Default::default, |own| (own.host, own.delay_secs));
         let (offered, memory) = (Vec::new(), Memory::Kept);
-        let kept = Kept { id: MemberId(own), host, configuration, base, invited, offered, memory };
+        let kept = Kept { id: MemberId(own), host, configuration, base, invited, offered, memory, delay_secs };
         let is_kept = sync(store, base)
             .and_then(|()| keep_term(store))
             .and_then(|()| kept.write(&self.data_directory()?).map_err(from_storage));

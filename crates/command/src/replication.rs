@@ -15,18 +15,19 @@ use crate::connection::ClientConnection;
 use crate::dispatch::{Answer, write_labels};
 use crate::invocation::Invocation;
 use crate::service::Service;
-use crate::unacknowledged::Unacknowledged;
+use crate::unacknowledged::{LOOK_INTERVAL, Unacknowledged};
 use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef, Writer};
 use bunko_errors::{ErrorCode, Failure};
 use bunko_members::{Members, Need, Standing, Stored, Wait};
-use bunko_operation::{Interruption as _, RunOn};
+use bunko_operation::Interruption as _;
 use bunko_replica_set::{Listed, ReplicaSet, Tagged};
 use bunko_request::Request;
 use bunko_request::facts::WriteConcernUse;
 use bunko_request::write_concern::{self, Replicas};
 use bunko_session::Halt;
+use bunko_session::awaiting::Await;
 use bunko_session::error_labels;
-use bunko_session::operations::{Interruption, RunningOperation, at_shutdown};
+use bunko_session::operations::{Interruption, RunningOperation, at_disconnection, at_shutdown};
 use bunko_session::options::GenericOptions;
 use bunko_store::{Lsn, Role};
 use std::sync::Arc;
@@ -99,41 +100,45 @@ impl Service {
                 return Err(Failure::new(ErrorCode::NOT_WRITABLE_PRIMARY, message));
             }
         }
-        if let Replicas::Members(wanted) = options.write_concern.replicas
-            && usize::from(wanted) <= members.data_members()
-        {
-            options.unmet_write_concern = None;
+        if let Replicas::Members(wanted) = options.write_concern.replicas {
+            options.unmet_write_concern = set.member().check_count(wanted.into()).err();
         }
         Ok(())
     }
 
     /// Lets a read on a secondary wait until a time is applied.
     /// # Errors
-    /// [`Halt::TooLong`] on a thread that serves other connections; the reason for which the operation must stop.
+    /// [`Halt::Awaits`] before the wait, during which the connection keeps the operation; after it the reason for which the
+    /// operation must stop.
     pub(crate) fn wait_until_applied(
         &self,
-        set: &ReplicaSet,
         time: Timestamp,
         options: &GenericOptions,
-        (operation, run_on): (&RunningOperation, RunOn),
-    ) -> Result<(), Halt> {
-        let until = options.max_time.map(|limit| self.world.clock.now() + limit);
-        let interruption = Interruption::of(operation, until);
-        let Some(members) = self.members() else { return Ok(()) };
-        while self.catalog.store().role() == Role::Secondary {
-            let heard = members.log_moves();
-            if set.cluster_time.operation_time() >= time {
-                break;
-            }
-            if run_on != RunOn::OwnThread {
-                return Err(Halt::TooLong);
-            }
-            if let Some(failure) = interruption.reason() {
-                return Err(failure.into());
-            }
-            members.wait_for_log(heard);
+        connection: &mut ClientConnection,
+        operation: RunningOperation,
+    ) -> Result<RunningOperation, Halt> {
+        let Some(members) = self.members() else { return Ok(operation) };
+        if members.has_applied(time) {
+            return Ok(operation);
         }
-        Ok(())
+        let until = options.max_time.map(|limit| operation.started() + limit);
+        let stop = Arc::clone(operation.stop_bell());
+        let heard = stop.rings();
+        if let Some(failure) = Interruption::of(&operation, until).reason() {
+            return Err(failure.into());
+        }
+        // No reply can be sent, whatever the command is.
+        if connection.absence().is_some_and(|absence| absence.is_noted()) {
+            return Err(at_disconnection().into());
+        }
+        let bell = members.add_wait_for_time(time);
+        if members.has_applied(time) {
+            return Ok(operation);
+        }
+        let until = until.unwrap_or_else(|| self.world.clock.now() + LOOK_INTERVAL);
+        let halt = Await { news: bell.after(0), stop: stop.after(heard), until, turn: None };
+        connection.hold_back(operation);
+        Err(Halt::Awaits(Box::new(halt)))
     }
 
     /// Lets the reply to a command wait for other members, where its write concern asks for them.
@@ -335,10 +340,7 @@ fn unmet(set: &ReplicaSet, need: &Need) -> Option<Failure> {
     let member = set.member();
     match need {
         Need::Majority => None,
-        Need::Members(needed, _) => {
-            let data_members = member.listed.iter().filter(|listed| !listed.arbiter).count();
-            (*needed > data_members).then(too_few)
-        }
+        Need::Members(needed, _) => member.check_count(*needed).err(),
         Need::Tagged(tagged, _) => member.check_tagged(tagged).err(),
     }
 }

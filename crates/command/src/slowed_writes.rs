@@ -33,15 +33,17 @@ impl Service {
             return reason.map_or(Ok(operation), |failure| Err(failure.into()));
         }
         let Some(members) = self.members() else { return Ok(operation) };
-        let target_ms = self.parameters.target_lag_ms();
         let lag_ms = members.commit_lag_ms();
-        let is_slowed = self.flow_control.may_wait(lag_ms);
-        let is_first = options.part.is_none_or(|part| part == TransactionPart::First);
-        let is_write = command.write_concern != WriteConcernUse::Refused && command.writes(request.body);
-        if !is_slowed || !is_write || !is_first || connection.is_own() {
+        // The usual case, which is decided before the command's body is read.
+        if !self.flow_control.may_wait(lag_ms) {
             return Ok(operation);
         }
-        let Some(target_ms) = target_ms else { return Ok(operation) };
+        let Some(target_ms) = self.parameters.target_lag_ms() else { return Ok(operation) };
+        let is_first = options.part.is_none_or(|part| part == TransactionPart::First);
+        let is_write = command.write_concern != WriteConcernUse::Refused && command.writes(request.body);
+        if !is_write || !is_first || connection.is_own() {
+            return Ok(operation);
+        }
         let now = self.world.clock.now();
         let now_ms = self.uptime().as_millis() as u64;
         let wait = self.flow_control.wait(Progress { now_ms, lag_ms, lag_ms_allowed: target_ms });
@@ -55,6 +57,8 @@ impl Service {
             return Err(failure.into());
         }
         let halt = Await { news: self.flow_control.begin(wait), stop: stop.after(heard), until: ends, turn: None };
+        operation.note_slowing();
+        connection.has_waited = true;
         connection.hold_back(operation);
         Err(Halt::Awaits(Box::new(halt)))
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How often a wait without a time limit looks at its state.
-const LOOK_INTERVAL: Duration = Duration::from_mins(10);
+pub(crate) const LOOK_INTERVAL: Duration = Duration::from_mins(10);
 
 /// A write that is done, or a linearizable read, whose reply waits.
 pub(crate) struct Unacknowledged {

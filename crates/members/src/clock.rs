@@ -42,6 +42,7 @@ pub(crate) fn run(core: &Core, is_over: &AtomicBool) {
     while !is_over.load(Ordering::Acquire) {
         let heard = bell.rings();
         core.note_log();
+        core.end_reads_that_wait();
         memory::look(core);
         core.give_next_vote();
         lag::look(core, &mut samples);

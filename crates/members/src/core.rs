@@ -10,8 +10,8 @@ use crate::pieces::Pieces;
 use crate::requests::Requests;
 use crate::sync_progress::SyncProgress;
 use crate::tasks::{Task, Tasks};
-use crate::waits::{Confirmation, IsConfirmed, Standing, Waits};
-use bunko_bson::DocumentBuf;
+use crate::waits::{Confirmation, IsConfirmed, Standing, Wait, Waits};
+use bunko_bson::{DocumentBuf, Timestamp};
 use bunko_catalog::Catalog;
 use bunko_replica::{Action, Agreement, Body, Event, Fatal, MemberId, Memory, Message, State, Term};
 use bunko_replica_set::{MemberState, ReplicaSet, Seen};
@@ -66,7 +66,9 @@ pub(crate) struct Core {
     pub(crate) progress: Mutex<Option<SyncProgress>>,
     /// Members that refuse messages because they are in no set, and since when.
     pub(crate) strangers: Mutex<Vec<(MemberId, Instant)>>,
-    pub(crate) waits: Waits,
+    pub(crate) waits: Waits<Wait>,
+    /// Reads that wait until this secondary has applied everything up to a time.
+    pub(crate) waits_for_times: Waits<Timestamp>,
     /// Linearizable reads that a majority has not confirmed yet, each under its token. The agreement ends each of them.
     reads: Mutex<HashMap<u64, Arc<Confirmation>>>,
     last_token: AtomicU64,
@@ -142,6 +144,7 @@ impl Core {
             progress: Mutex::default(),
             strangers: Mutex::default(),
             waits: Waits::default(),
+            waits_for_times: Waits::default(),
             reads: Mutex::default(),
             last_token: AtomicU64::new(0),
             committed: AtomicU64::new(agreement.committed()),
@@ -434,9 +437,11 @@ impl Core {
     }
 
     /// A delayed member applies no record yet that was written after this time, in milliseconds since 1970, and that ends above
-    /// this position. It gets the data without a delay with which the set, or its part in it, began.
+    /// this position. It gets the data without a delay with which the set, or its part in it, began. It keeps its delay when
+    /// the set removes it: its past may be the reason why it is removed.
     pub(crate) fn applies_until(&self) -> Option<(u64, Lsn)> {
-        let delay_secs = self.set.member().own().map_or(0, |own| own.delay_secs);
+        let member = self.set.member();
+        let delay_secs = member.own().map_or_else(|| self.kept.lock().delay_secs, |own| own.delay_secs);
         let until_ms = || self.clock.now_ms().saturating_sub(delay_secs.saturating_mul(1000));
         (delay_secs > 0).then(|| (until_ms(), Lsn(self.held.lock().first_data_end())))
     }

@@ -19,6 +19,8 @@ const JOINING: &str = "joining";
 pub(crate) const REPLACED: MemberId = MemberId(u32::MAX);
 /// The field that says that a member has lost its files, and does not remember enough yet; in the file, and in answers.
 pub(crate) const LOST: &str = "memoryLost";
+/// The field with the delay of a member, in seconds, which a configuration without the member does not say.
+const DELAY: &str = "secondaryDelaySecs";
 /// The field with the server that is invited, as in [`Kept::offered`].
 const SERVER: &str = "server";
 
@@ -41,13 +43,20 @@ pub struct Kept {
     pub offered: Vec<(MemberId, ObjectId)>,
     /// Whether its files were lost since it became a member. [`Memory::Floor`] is kept as [`Memory::Lost`].
     pub memory: Memory,
+    /// The time after which it applies records, in seconds: that of the last configuration that lists it.
+    pub delay_secs: u64,
 }
 
 impl Kept {
-    /// Whether the configuration lets the member apply records later than the others.
+    /// Whether the member applies records later than the others.
     pub fn is_delayed(&self) -> bool {
-        let listed = Listed::all(self.configuration.as_ref()).unwrap_or_default();
-        listed.iter().any(|listed| listed.id == self.id.0 && listed.delay_secs > 0)
+        self.delay_secs > 0
+    }
+
+    /// Takes over a configuration. A member that it does not list keeps its delay.
+    pub(crate) fn with_configuration(self, id: MemberId, configuration: DocumentBuf, base: Lsn) -> Self {
+        let delay_secs = delay_of(configuration.as_ref(), id).unwrap_or(self.delay_secs);
+        Self { id, configuration, base, delay_secs, ..self }
     }
 
     /// Reads the file of a data directory; `None` for a server that is in no set of several members.
@@ -79,9 +88,12 @@ impl Kept {
             Some(host) => host.as_str()?.to_owned(),
             None => host_of(configuration, own).unwrap_or_default(),
         };
+        // Files of earlier versions have no delay of their own.
+        let delay_secs = delay_of(configuration, own).or_else(|| document.get(DELAY).and_then(whole));
         Some(Self {
             id: own,
             host,
+            delay_secs: delay_secs.unwrap_or(0),
             configuration: configuration.to_owned(),
             base: whole(document.get("base")?)?,
             invited: document.get("invited")?.as_array()?.iter().map(id).collect::<Option<_>>()?,
@@ -108,6 +120,9 @@ impl Kept {
         if self.memory != Memory::Kept {
             document.append(LOST, true);
         }
+        if self.delay_secs > 0 {
+            document.append(DELAY, self.delay_secs as i64);
+        }
         document
     }
 
@@ -116,7 +131,8 @@ impl Kept {
         let host = host_of(self.configuration.as_ref(), member).unwrap_or_default();
         let memory = if server.is_some() { Memory::Kept } else { Memory::Lost };
         let (configuration, base) = (self.configuration.clone(), self.base);
-        let invited = Self { id: member, host, configuration, base, invited: Vec::new(), offered: Vec::new(), memory };
+        let (invited, offered, delay_secs) = (Vec::new(), Vec::new(), 0);
+        let invited = Self { id: member, host, configuration, base, invited, offered, memory, delay_secs };
         let mut invitation = invited.document();
         if let Some(server) = server {
             invitation.append(SERVER, server);
@@ -159,6 +175,12 @@ impl Kept {
     }
 }
 
+/// The delay of a member in a configuration, in seconds; `None` if it does not list the member.
+fn delay_of(configuration: DocumentRef<'_>, member: MemberId) -> Option<u64> {
+    let listed = Listed::all(configuration).ok()?;
+    listed.into_iter().find(|listed| listed.id == member.0).map(|listed| listed.delay_secs)
+}
+
 /// The host of a member in a configuration.
 pub(crate) fn host_of(configuration: DocumentRef<'_>, member: MemberId) -> Option<String> {
     let listed = Listed::all(configuration).ok()?;
@@ -184,7 +206,8 @@ mod tests {
         let invited = vec![MemberId(1), MemberId(2)];
         let host = "localhost:7003".to_owned();
         let offered = vec![(MemberId(2), ObjectId::from_parts(7, [1; 5], 9))];
-        Kept { id: MemberId(3), host, configuration, base: 77, invited, offered, memory: Memory::Kept }
+        let (base, memory, delay_secs) = (77, Memory::Kept, 3600);
+        Kept { id: MemberId(3), host, configuration, base, invited, offered, memory, delay_secs }
     }
 
     #[test]
@@ -196,6 +219,24 @@ mod tests {
         let lost = Kept { memory: Memory::Lost, ..kept() };
         lost.write(directory.path()).expect("written");
         assert_eq!(Kept::read(directory.path()).expect("read"), Some(lost));
+    }
+
+    #[test]
+    fn a_member_keeps_its_delay_when_it_is_removed() {
+        let member = |id: i32, delay: i32| {
+            let host = format!("localhost:{}", 7000 + id);
+            DocumentBuf::new().with("_id", id).with("host", host.as_str()).with("secondaryDelaySecs", delay)
+        };
+        let with = |members: &[DocumentBuf]| {
+            DocumentBuf::new().with("_id", "rs").with("members", &members.iter().collect::<ArrayBuf>())
+        };
+        let listed = kept().with_configuration(MemberId(3), with(&[member(0, 0), member(3, 60)]), 77);
+        let read = |kept: &Kept| Kept::parse(kept.document().as_ref()).expect("a member");
+        assert_eq!((listed.delay_secs, read(&listed).delay_secs), (60, 60));
+        let removed = listed.with_configuration(MemberId(3), with(&[member(0, 0)]), 77);
+        assert_eq!((removed.delay_secs, read(&removed)), (60, removed.clone()));
+        let prompt = removed.with_configuration(MemberId(3), with(&[member(0, 0), member(3, 0)]), 77);
+        assert_eq!((prompt.is_delayed(), read(&prompt).is_delayed()), (false, false));
     }
 
     #[test]

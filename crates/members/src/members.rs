@@ -9,7 +9,7 @@ use crate::sender::joined;
 use crate::waits::{Need, Standing, Wait};
 use crate::wire::{FROM_HOST, Fields, NEWS, TO_HOST, decode};
 use crate::{Dial, Peer, SyncProgress, applier, clock, sync, worker};
-use bunko_bson::{DocumentBuf, DocumentRef, ValueRef};
+use bunko_bson::{DocumentBuf, DocumentRef, Timestamp, ValueRef};
 use bunko_catalog::{Catalog, from_storage};
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_replica::{Agreement, Body, Event, MemberId, Memory, Start, Terms};
@@ -335,12 +335,6 @@ impl Members {
         self.core.links.read().iter().map(|link| link.heard.seen()).collect()
     }
 
-    /// The number of members that have data.
-    pub fn data_members(&self) -> usize {
-        // Each write asks, and the agreement's lock is for those that change something.
-        self.core.set.member().listed.iter().filter(|listed| !listed.arbiter).count()
-    }
-
     /// How far the commit point is behind the writes of this primary, in milliseconds; 0 on other members.
     pub fn commit_lag_ms(&self) -> u64 {
         self.core.commit_lag_ms.load(Ordering::Relaxed)
@@ -351,16 +345,15 @@ impl Members {
         self.core.is_changing()
     }
 
-    /// Number of times that a place of the log has moved, for [`Self::wait_for_log`].
-    pub fn log_moves(&self) -> u64 {
-        self.core.store.log_bell().rings()
+    /// Whether a read that must see everything up to a time need not wait: this member has applied it, or is no secondary.
+    pub fn has_applied(&self, time: Timestamp) -> bool {
+        self.core.has_applied(time)
     }
 
-    /// Waits on this thread, for a moment at most, until a place of the log moves: more is written, committed or applied.
-    /// `heard` is the number of moves that the caller has looked at.
-    pub fn wait_for_log(&self, heard: u64) {
-        let clock = &self.core.clock;
-        clock::wait_for_ring(clock, self.core.store.log_bell(), heard, clock.now() + CHECK_INTERVAL);
+    /// Begins the wait of a read for a time, whose bell is rung once when it is over. The caller asks
+    /// [`Members::has_applied`] afterwards.
+    pub fn add_wait_for_time(&self, time: Timestamp) -> Arc<Bell> {
+        self.core.add_wait_for_time(time)
     }
 
     /// Where a write stands.

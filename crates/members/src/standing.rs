@@ -1,15 +1,33 @@
-//! Where writes stand that wait for other members.
+//! Where writes stand that wait for other members, and reads that wait for a time.
 
 use crate::core::{Core, Held};
 use crate::waits::{Need, Standing, Stored, Wait};
+use bunko_bson::Timestamp;
 use bunko_replica::State;
-use bunko_store::Bell;
+use bunko_store::{Bell, Role};
 use std::sync::Arc;
 
 impl Core {
     /// Begins a wait.
     pub(crate) fn add_wait(&self, wait: Wait) -> Arc<Bell> {
         self.waits.add(wait)
+    }
+
+    /// Begins the wait of a read for a time; see [`Core::has_applied`].
+    pub(crate) fn add_wait_for_time(&self, time: Timestamp) -> Arc<Bell> {
+        self.waits_for_times.add(time)
+    }
+
+    /// Whether a read that must see everything up to a time need not wait: this member has applied it, or is no secondary.
+    pub(crate) fn has_applied(&self, time: Timestamp) -> bool {
+        self.store.role() != Role::Secondary || self.store.newest_time() >= time
+    }
+
+    /// Ends the waits of reads for times that have come.
+    pub(crate) fn end_reads_that_wait(&self) {
+        if self.waits_for_times.are_any() {
+            self.waits_for_times.end(|time| self.has_applied(*time));
+        }
     }
 
     pub(crate) fn standing(&self, wait: &Wait) -> Standing {
@@ -49,7 +67,7 @@ impl Core {
             // The agreement and the server have a new configuration one after the other.
             Need::Members(needed, _) => {
                 let agreed = held.agreement.configuration().members.iter().filter(|it| !it.arbiter).count();
-                *needed > agreed && *needed > shown.listed.iter().filter(|it| !it.arbiter).count()
+                *needed > agreed && shown.check_count(*needed).is_err()
             }
             Need::Tagged(tagged, _) => shown.check_tagged(tagged).is_err(),
         }

@@ -1,4 +1,4 @@
-//! Writes that wait until other members have them.
+//! Writes that wait until other members have them, and reads on a secondary that wait until it has applied a time.
 //!
 //! A wait holds no thread: it has a bell of its own, which is rung once, when the wait is over.
 
@@ -94,22 +94,27 @@ pub enum Standing {
     TooFew,
 }
 
-struct Waiting {
-    wait: Wait,
+struct Waiting<W> {
+    wait: W,
     bell: Arc<Bell>,
 }
 
-/// All waits.
-#[derive(Default)]
-pub(crate) struct Waits {
-    waiting: Mutex<Vec<Waiting>>,
+/// All waits of one kind.
+pub(crate) struct Waits<W> {
+    waiting: Mutex<Vec<Waiting<W>>>,
     /// Number of waits, so that a step without any takes no lock.
     count: AtomicUsize,
 }
 
-impl Waits {
+impl<W> Default for Waits<W> {
+    fn default() -> Self {
+        Self { waiting: Mutex::default(), count: AtomicUsize::new(0) }
+    }
+}
+
+impl<W> Waits<W> {
     /// Adds a wait. The caller looks where it stands afterwards, so that no news is lost.
-    pub(crate) fn add(&self, wait: Wait) -> Arc<Bell> {
+    pub(crate) fn add(&self, wait: W) -> Arc<Bell> {
         let bell = Arc::<Bell>::default();
         let mut waiting = self.waiting.lock();
         waiting.push(Waiting { wait, bell: Arc::clone(&bell) });
@@ -122,7 +127,7 @@ impl Waits {
     }
 
     /// Ends the waits that are over, and those that only the list still knows.
-    pub(crate) fn end(&self, is_over: impl Fn(&Wait) -> bool) {
+    pub(crate) fn end(&self, is_over: impl Fn(&W) -> bool) {
         let mut over = Vec::new();
         let mut waiting = self.waiting.lock();
         let mut index = 0;

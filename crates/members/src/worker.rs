@@ -1,7 +1,7 @@
 //! The thread `member`: carries out the actions that change the store or its files, in their order.
 
 use crate::core::Core;
-use crate::kept::{Kept, REPLACED, host_of};
+use crate::kept::{REPLACED, host_of};
 use crate::requests::Asked;
 use crate::tasks::Task;
 use bunko_bson::DocumentBuf;
@@ -85,7 +85,7 @@ fn keep(core: &Arc<Core>, configuration: Arc<Configuration>, document: DocumentB
     if kept.id != core.id || kept.host != core.own_host {
         return;
     }
-    let mut next = Kept { id, configuration: document.clone(), base: configuration.base, ..kept.clone() };
+    let mut next = kept.clone().with_configuration(id, document.clone(), configuration.base);
     next.invited.retain(|invited| configuration.member(*invited).is_some());
     next.offered.retain(|(offered, _)| configuration.member(*offered).is_some());
     next.invited.extend(core.added(&configuration));

@@ -7,7 +7,7 @@ use bunko_observe::lock_modes::Locking;
 use bunko_observe::namespace_of;
 use bunko_request::facts::{IndexBuildUse, ReadsFrom};
 use bunko_session::cursors::{CursorStore, CursorTold};
-use bunko_session::operations::{Observed, Operations};
+use bunko_session::operations::{Observed, Operations, Slowing};
 use bunko_session::transactions::{Surroundings, Transactions, describe_idle, describe_running};
 use std::time::{Duration, Instant};
 
@@ -149,8 +149,23 @@ fn describe_operation(described: &mut DocumentBuf, activity: Activity<'_>, obser
         .append("locks", &Locking::of(observed.entry, has_collection).held())
         .append("waitingForLock", observed.is_held_back)
         .append("lockStats", &DocumentBuf::new())
-        .append("waitingForFlowControl", false)
-        .append("flowControlStats", &DocumentBuf::new());
+        .append("waitingForFlowControl", matches!(observed.slowing, Slowing::Since(_)))
+        .append("flowControlStats", &describe_slowing(activity.now, observed.slowing));
+}
+
+/// Describes how flow control slows a write down.
+/// Source: MongoDB manual 8.2, "$currentOp", `flowControlStats`.
+fn describe_slowing(now: Instant, slowing: Slowing) -> DocumentBuf {
+    let waited = match slowing {
+        Slowing::None => return DocumentBuf::new(),
+        Slowing::Since(since) => now.saturating_duration_since(since),
+        Slowing::Over(waited) => waited,
+    };
+    let mut described = DocumentBuf::new();
+    if matches!(slowing, Slowing::Over(_)) {
+        described.append("acquireCount", 1_i64);
+    }
+    described.with("acquireWaitCount", 1_i64).with("timeAcquiringMicros", waited.as_micros() as i64)
 }
 
 /// Describes a cursor that waits or is in use.

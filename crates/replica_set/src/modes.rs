@@ -46,6 +46,21 @@ impl Member {
         }
     }
 
+    /// The members that have data.
+    pub fn data_members(&self) -> impl Iterator<Item = &Listed> + Clone {
+        self.listed.iter().filter(|listed| !listed.arbiter)
+    }
+
+    /// Checks that the set has so many data members.
+    /// # Errors
+    /// `UnsatisfiableWriteConcern`.
+    pub fn check_count(&self, needed: usize) -> Result<()> {
+        if needed <= self.data_members().count() {
+            return Ok(());
+        }
+        Err(Failure::new(ErrorCode::UNSATISFIABLE_WRITE_CONCERN, "Not enough data-bearing nodes"))
+    }
+
     /// Checks that all data members together meet a write concern.
     /// # Errors
     /// `UnknownReplWriteConcern` for a mode that the configuration does not define; `UnsatisfiableWriteConcern`.
@@ -55,8 +70,7 @@ impl Member {
             let message = format!("No write concern mode named '{mode}' found in replica set configuration");
             return Err(Failure::new(ErrorCode::UNKNOWN_REPL_WRITE_CONCERN, message));
         };
-        let data_members = self.listed.iter().filter(|listed| !listed.arbiter);
-        if pattern.is_met_by(&data_members.map(|listed| &*listed.tags)) {
+        if pattern.is_met_by(&self.data_members().map(|listed| &*listed.tags)) {
             return Ok(());
         }
         let message = match tagged {
@@ -142,6 +156,8 @@ mod tests {
         assert_eq!(check(ValueRef::String("three")), Err(100));
         assert_eq!(check(ValueRef::String("four")), Err(79));
         assert_eq!(check(ValueRef::Null), Err(79));
+        assert_eq!(member.data_members().map(|listed| listed.id).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!([3, 4].map(|needed| member.check_count(needed).map_err(|it| it.code().0)), [Ok(()), Err(100)]);
         let tags = DocumentBuf::new().with("dc", 2).with("colour", 1);
         assert_eq!(check(ValueRef::Document(tags.as_ref())), Err(100));
         assert_eq!(Tagged::of(ValueRef::String("majority")), None);

@@ -38,6 +38,7 @@ pub struct Applying<'s> {
     /// A record that has been read and not applied.
     pending: Option<Committed>,
     up_to: Lsn,
+    has_applied: bool,
 }
 
 /// Facts about the effects of a record that is to be applied.
@@ -139,7 +140,7 @@ impl Store {
         }
         let up_to = up_to.min(log.next_lsn());
         let committed = CommittedLog::new((unapplied.0, std::mem::take(&mut unapplied.1)));
-        Ok(Applying { store: self, log, unapplied, committed, pending: None, up_to })
+        Ok(Applying { store: self, log, unapplied, committed, pending: None, up_to, has_applied: false })
     }
 
     /// The log of a secondary. The caller holds `appending` or `unapplied`, so that the role stays.
@@ -207,6 +208,7 @@ impl Applying<'_> {
             self.apply_one(moment)?;
         }
         self.pending = None;
+        self.has_applied = true;
         if self.committed.chain.first().is_none() {
             *self.store.open_chain.lock() = None;
         }
@@ -302,6 +304,10 @@ impl Extent {
 impl Drop for Applying<'_> {
     fn drop(&mut self) {
         *self.unapplied = self.committed.end_at(self.pending.take());
+        // A thread that looks for records again after each ring would never rest while a chain is open.
+        if !self.has_applied {
+            return;
+        }
         // Records are often on disk before they are applied, so no sync wakes the readers of the log's end: they are
         // woken here.
         if let Some(bell) = self.store.durable_bell() {

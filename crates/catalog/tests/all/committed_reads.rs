@@ -5,18 +5,23 @@ use bunko_bson::{DocumentBuf, Timestamp, ValueRef};
 use bunko_catalog::{Catalog, Collection, Order, StateAsked};
 use bunko_engines::{ENGINES, EngineOptions, Entry};
 use bunko_operation::OperationContext;
-use bunko_store::{LogOptions, Lsn, Store, StoreOptions, Survival};
+use bunko_store::{Clock, LogOptions, Lsn, Store, StoreOptions, Survival};
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 /// Time after which a thread is taken to wait. Nothing shows that it does; too short a time only makes a test weaker.
 const MOMENT: Duration = Duration::from_millis(30);
 
 fn primary(path: &Path, engine: &Entry) -> Arc<Catalog> {
+    primary_at(path, engine, StoreOptions::at_rest().clock)
+}
+
+fn primary_at(path: &Path, engine: &Entry, clock: Clock) -> Arc<Catalog> {
     let log = LogOptions { history_bytes_max: Some(1 << 30), ..LogOptions::default() };
-    let options = StoreOptions { log, ..StoreOptions::at_rest() };
+    let options = StoreOptions { log, clock, ..StoreOptions::at_rest() };
     let table = bunko_engines::table(engine, &EngineOptions::default());
     let store = Store::open_member(path, options, table, Lsn(0)).expect("opens");
     let catalog = Catalog::open(store, Box::new(|| [7; 16])).expect("opens");
@@ -111,4 +116,35 @@ fn a_majority_read_waits_for_the_last_change_of_its_collection() {
             read.join().expect("no panic").expect("it is gone");
         });
     });
+}
+
+/// On a delayed member, and where nothing has been written for long, the present state is older than the window.
+#[test]
+fn a_state_is_kept_for_the_window_after_it_was_the_present_one() {
+    const WRITTEN_S: u64 = 1_800_000_000;
+    const READ_S: u64 = WRITTEN_S + 3600;
+    for engine in ENGINES.iter().filter(|engine| survival(engine.name) == Survival::Durable) {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let now_s = Arc::new(AtomicU64::new(WRITTEN_S));
+        let clock_s = Arc::clone(&now_s);
+        let clock = Clock::dated(move || clock_s.load(SeqCst) * 1000);
+        let catalog = primary_at(directory.path(), engine, clock);
+        insert(&catalog, 1);
+        commit_all(&catalog);
+        let collection = catalog.collection(&namespace("t")).expect("there");
+        now_s.store(READ_S, SeqCst);
+        let (_, at) = reads(&catalog, &collection, StateAsked::Present, 1);
+        let at = at.expect("a time");
+        assert!(u64::from(at.seconds) < READ_S, "{at:?}");
+        let past = catalog.past_states();
+        past.forget_old(READ_S + 1);
+        insert(&catalog, 2);
+        commit_all(&catalog);
+        assert_eq!(reads(&catalog, &collection, StateAsked::At(at), 2), (false, Some(at)), "{}", engine.name);
+        past.forget_old(READ_S + u64::from(past.window_s()));
+        assert_eq!(past.kept(), 1);
+        past.forget_old(READ_S + u64::from(past.window_s()) + 1);
+        assert_eq!(past.kept(), 0);
+        catalog.store().close().expect("closes");
+    }
 }

@@ -4,10 +4,12 @@
 mod backups;
 mod changes;
 mod copies;
+mod delayed;
 mod faults;
 mod hosts;
 mod lab;
 mod logins;
+mod many_faults;
 mod modes;
 mod sync;
 

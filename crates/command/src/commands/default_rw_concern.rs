@@ -164,9 +164,8 @@ fn allowed_read(service: &Service, concern: DocumentBuf) -> Result<DocumentBuf> 
 /// The write concern to store. Each write must be able to meet it.
 fn checked_write(service: &Service, concern: DocumentRef<'_>) -> Result<DocumentBuf> {
     let (parsed, unmet) = WriteConcern::parse(service.deployment(), concern)?;
-    let data_members = service.members().map_or(1, |members| members.data_members());
     let unmet = match (parsed.replicas, concern.get("w").and_then(Tagged::of), &service.replica_set) {
-        (Replicas::Members(wanted), _, _) => unmet.filter(|_| usize::from(wanted) > data_members),
+        (Replicas::Members(wanted), _, Some(set)) => set.member().check_count(wanted.into()).err(),
         (_, Some(tagged), Some(set)) => set.member().check_tagged(&tagged).err(),
         _ => unmet,
     };

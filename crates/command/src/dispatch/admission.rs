@@ -11,7 +11,6 @@ use crate::transaction_targets::check_targets;
 use bunko_authority::{EXTERNAL_DATABASE, Shown};
 use bunko_catalog::{StateAsked, check_database};
 use bunko_errors::{ErrorCode, Failure, Result};
-use bunko_operation::RunOn;
 use bunko_request::Request;
 use bunko_request::facts::TransactionUse;
 use bunko_session::Halt;
@@ -73,13 +72,16 @@ impl Service {
     }
 
     /// In a set: takes over the cluster time, waits until a given time has come, and fills in the default concerns.
+    /// # Errors
+    /// [`Halt::Awaits`] before a wait, during which the connection keeps the operation.
     pub(super) fn settle_times_and_concerns(
         &self,
         options: &mut GenericOptions,
         (command, request): (&Command, &Request<'_>),
-        (operation, run_on): (&RunningOperation, RunOn),
-    ) -> Result<(), Halt> {
-        let Some(set) = &self.replica_set else { return Ok(()) };
+        connection: &mut ClientConnection,
+        mut operation: RunningOperation,
+    ) -> Result<RunningOperation, Halt> {
+        let Some(set) = &self.replica_set else { return Ok(operation) };
         if !options.has_write_concern {
             options.write_concern.is_journaled = self.default_concerns.is_journaled();
             options.write_concern.timeout_ms = self.default_concerns.timeout_ms();
@@ -96,10 +98,11 @@ impl Service {
             _ => options.read_concern.after.map(|time| ("afterClusterTime", time)),
         };
         if let Some((name, time)) = told {
-            self.wait_until_applied(set, time, options, (operation, run_on))?;
+            operation = self.wait_until_applied(time, options, connection, operation)?;
             set.cluster_time.wait_for(name, time)?;
         }
-        Ok(self.settle_concerns(set, options, (command, request.body))?)
+        self.settle_concerns(set, options, (command, request.body))?;
+        Ok(operation)
     }
 }
 

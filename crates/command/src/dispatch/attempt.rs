@@ -46,7 +46,7 @@ impl Service {
         let (command, mut options) = self.admit(connection, &request)?;
         let asked = (command, &request);
         let (operation, parked) = self.begin_operation(connection, asked, options.session, before)?;
-        self.settle_times_and_concerns(&mut options, asked, (&operation, run_on))?;
+        let operation = self.settle_times_and_concerns(&mut options, asked, connection, operation)?;
         let operation = self.hold_back(asked, connection, &options, operation)?;
         let waited = operation.waited();
         let mut invocation = Invocation::new(self, connection, request, &command.facts, options, run_on, &operation);

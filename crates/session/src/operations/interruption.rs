@@ -48,6 +48,11 @@ pub fn at_shutdown() -> Failure {
     Failure::new(ErrorCode::INTERRUPTED_AT_SHUTDOWN, "interrupted at shutdown")
 }
 
+/// The failure of an operation whose client is gone.
+pub fn at_disconnection() -> Failure {
+    Failure::new(ErrorCode::CLIENT_DISCONNECT, "operation was interrupted because a client disconnected")
+}
+
 struct WatchedOperation {
     slot: Arc<OperationSlot>,
     is_read: bool,
@@ -100,10 +105,7 @@ impl bunko_operation::Interruption for Interruption {
             return Some(Failure::new(ErrorCode::INTERRUPTED, "operation was interrupted"));
         }
         if target.is_read && target.slot.is_client_gone.load(Ordering::Relaxed) {
-            return Some(Failure::new(
-                ErrorCode::CLIENT_DISCONNECT,
-                "operation was interrupted because a client disconnected",
-            ));
+            return Some(at_disconnection());
         }
         target
             .deadline

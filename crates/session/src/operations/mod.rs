@@ -9,8 +9,8 @@ mod interruption;
 mod slot;
 
 pub use context::Context;
-pub use interruption::{Interruption, at_shutdown};
-pub use slot::{Absence, Beginning, Observed, RunningOperation};
+pub use interruption::{Interruption, at_disconnection, at_shutdown};
+pub use slot::{Absence, Beginning, Observed, RunningOperation, Slowing};
 
 use crate::sessions::SessionId;
 use bunko_access::Name;
@@ -107,6 +107,7 @@ impl Operations {
                 user: None,
                 is_held_back: false,
                 is_done: false,
+                slowing: Slowing::None,
             }),
         });
         let key = self.registry.registered.fetch_add(1, Ordering::Relaxed);
@@ -211,11 +212,15 @@ impl Registration {
     /// Begins an operation of a client with this `metadata`. It ends when the returned value is dropped.
     pub fn begin(&self, beginning: &Beginning<'_>, metadata: Option<&DocumentBuf>) -> RunningOperation {
         // Few operations move between threads, so a cheap load rules the move out before the costlier exchange.
-        let opid = match self.slot.moving.load(Ordering::Acquire) {
-            0 => next_opid(&self.registry.last_opid),
+        let moved = match self.slot.moving.load(Ordering::Acquire) {
+            0 => 0,
             _ => self.slot.moving.swap(0, Ordering::AcqRel),
         };
+        let opid = if moved == 0 { next_opid(&self.registry.last_opid) } else { moved };
         let mut details = self.slot.details.lock();
+        if moved == 0 {
+            details.slowing = Slowing::None;
+        }
         details.entry = beginning.entry;
         details.database.clear();
         details.database.push_str(beginning.database);

@@ -56,6 +56,19 @@ pub(super) struct Details {
     pub(super) is_held_back: bool,
     /// Whether the operation's writes are done, and only its reply waits.
     pub(super) is_done: bool,
+    pub(super) slowing: Slowing,
+}
+
+/// How flow control slows a write down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Slowing {
+    /// Not at all.
+    #[default]
+    None,
+    /// The write waits since that moment.
+    Since(Instant),
+    /// The write has waited so long.
+    Over(Duration),
 }
 
 /// The facts of an operation when it begins.
@@ -98,6 +111,8 @@ pub struct Observed {
     pub user: Option<Name>,
     /// Whether the operation waits for the write lock to open.
     pub is_held_back: bool,
+    /// How flow control slows it down.
+    pub slowing: Slowing,
 }
 
 /// Notes that a client has disconnected while its command runs on another thread.
@@ -172,6 +187,7 @@ impl OperationSlot {
             metadata: details.metadata.clone(),
             user: details.user.as_ref().map(|user| user.name.clone()),
             is_held_back: details.is_held_back,
+            slowing: details.slowing,
         }
     }
 }
@@ -196,6 +212,19 @@ impl RunningOperation {
     /// Notes that the operation writes nothing more, and that its reply waits for other members of the set.
     pub fn note_done(&self) {
         self.slot.details.lock().is_done = true;
+    }
+
+    /// Notes that the operation waits for flow control from now on.
+    pub fn note_slowing(&self) {
+        self.slot.details.lock().slowing = Slowing::Since(self.slot.clock.now());
+    }
+
+    /// Notes that the operation waits for flow control no more, if it did.
+    pub fn note_end_of_slowing(&self) {
+        let mut details = self.slot.details.lock();
+        if let Slowing::Since(since) = details.slowing {
+            details.slowing = Slowing::Over(self.slot.clock.since(since));
+        }
     }
 
     /// Whether the operation must stop because it or its session was killed.

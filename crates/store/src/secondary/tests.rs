@@ -178,6 +178,10 @@ fn a_chain_is_applied_with_its_last_record_only() {
     }
     secondary.apply(chain).expect("applied");
     assert_eq!(secondary.applied(), [[1]]);
+    // A look that finds nothing to apply wakes no thread, least of all its own.
+    let rings = secondary.store.log_bell().rings();
+    secondary.store.apply_committed().expect("applied");
+    assert_eq!(secondary.store.log_bell().rings(), rings);
     assert_eq!(secondary.open_chain(), Some(secondary.store.visible_end()));
     // A start finds the open chain again, whatever the manifest says.
     secondary.store.checkpoint().expect("checkpoint");

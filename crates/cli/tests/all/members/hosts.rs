@@ -2,6 +2,7 @@
 //! from `tests/members_hosts/run`.
 
 use super::logins::{KEY, code, key_file};
+use super::many_faults::{Cut, CutState, Ground, survive};
 use super::whole;
 use crate::disk_image::sh;
 use crate::peer::binary;
@@ -102,6 +103,8 @@ impl Drop for Network {
 struct Set {
     servers: Vec<Server>,
     directories: Vec<TempDir>,
+    /// Arguments of each member.
+    arguments: Vec<Vec<String>>,
     /// Options of a client's URI, each with its `&`.
     options: String,
     /// After the servers, which it must outlive.
@@ -112,27 +115,23 @@ impl Set {
     fn start(machines: usize, arguments: &dyn Fn(usize) -> Vec<String>, options: &str) -> Self {
         let network = Network::new(machines);
         let directories: Vec<_> = (0..machines).map(|_| temporary_dbpath()).collect();
-        let serve = |machine: usize| {
-            let directory = directories[machine].path();
-            let mut command = Command::new("ip");
-            command.args(["netns", "exec", &network.space(machine)]).arg(binary());
-            command.args([
-                "serve",
-                "--replSet",
-                "rs",
-                "--cache-size-gb",
-                "0.25",
-                "--port",
-                &PORT.to_string(),
-                "--dbpath",
-            ]);
-            command.arg(directory.join("data")).arg("--unix-socket-prefix").arg(directory);
-            command.args(["--bind-ip", &format!("localhost,{}", host(machine))]).args(arguments(machine));
-            fs::create_dir(directory.join("data")).expect("made");
-            Server::spawn(command).expect("it starts")
-        };
-        let servers = (0..machines).map(serve).collect();
-        Self { servers, directories, options: options.to_owned(), network }
+        for directory in &directories {
+            fs::create_dir(directory.path().join("data")).expect("made");
+        }
+        let arguments = (0..machines).map(arguments).collect();
+        let mut set = Self { servers: Vec::new(), directories, arguments, options: options.to_owned(), network };
+        set.servers = (0..machines).map(|machine| set.server(machine)).collect();
+        set
+    }
+
+    fn server(&self, machine: usize) -> Server {
+        let directory = self.directories[machine].path();
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.network.space(machine)]).arg(binary());
+        command.args(["serve", "--replSet", "rs", "--cache-size-gb", "0.25", "--port", &PORT.to_string(), "--dbpath"]);
+        command.arg(directory.join("data")).arg("--unix-socket-prefix").arg(directory);
+        command.args(["--bind-ip", &format!("localhost,{}", host(machine))]).args(&self.arguments[machine]);
+        Server::spawn(command).expect("it starts")
     }
 
     /// A connection over the network, logged in as `root`.
@@ -248,6 +247,47 @@ fn members_on_several_machines_fail_over_when_one_is_cut_off() {
     set.wait_for_secondary(0);
     set.insert(next, 3, "{w: 3}");
     wait_until("the member that was cut off has all rows", || set.rows(0) == 3);
+}
+
+impl Ground for Set {
+    fn uri(&self, member: usize) -> String {
+        format!("mongodb://root:pw@{}:{PORT}/?authSource=admin&", address(member))
+    }
+
+    fn host(&self, member: usize) -> String {
+        format!("{}:{PORT}", host(member))
+    }
+
+    fn directory(&self, member: usize) -> PathBuf {
+        self.directories[member].path().join("data")
+    }
+
+    fn servers(&mut self) -> &mut [Server] {
+        &mut self.servers
+    }
+
+    fn start(&mut self, member: usize) {
+        self.servers[member] = self.server(member);
+    }
+
+    fn cut(&self, cut: Cut, state: CutState) -> bool {
+        let begins = state == CutState::Begins;
+        match cut {
+            Cut::Around(member) => self.network.set_cable(member, if begins { "down" } else { "up" }),
+            Cut::Between(from, to) => self.network.set_hole(if begins { "add" } else { "del" }, from, to),
+        }
+        true
+    }
+}
+
+#[test]
+#[ignore = "needs root and network namespaces; tests/members_hosts/run runs it"]
+fn nothing_acknowledged_is_lost_through_many_faults_and_cuts() {
+    let keys = tempfile::tempdir().expect("a temporary directory");
+    let key = key_file(keys.path(), "key", KEY);
+    let mut set = Set::start(3, &|_| vec!["--keyFile".to_owned(), key.clone()], "");
+    set.initiate();
+    survive(&mut set);
 }
 
 /// How long a cut in one direction lasts.

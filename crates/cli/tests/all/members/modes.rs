@@ -1,16 +1,18 @@
-//! Write concerns that name tags and modes, delayed members, and flow control.
+//! Write concerns that name tags and modes, and flow control.
 
 use super::{MAJORITY, Set, assert_ok, code_of_concern, insert, whole};
 use crate::peer::{Peer, first_batch};
-use bunko_bson::{DocumentBuf, ValueRef, number};
-use bunko_testkit::patience::{wait_for, wait_until};
-use std::time::{Duration, Instant};
+use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, number};
+use bunko_testkit::patience::{PATIENCE, wait_for, wait_until};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 const TAGS: [&str; 3] = [", tags: {dc: 'east'}", ", tags: {dc: 'west', disk: 'ssd'}", ", tags: {dc: 'east'}"];
 const MODES: &str = "{getLastErrorModes: {both: {dc: 2}, three: {dc: 3}}}";
 
 impl Set {
-    fn configuration(&self, version: i64, rest: &[&str; 3], settings: &str) -> String {
+    fn configuration(&self, version: i64, rest: &[&str], settings: &str) -> String {
         let members = self.ports.iter().zip(rest).enumerate();
         let members: Vec<_> =
             members.map(|(id, (port, rest))| format!("{{_id: {id}, host: '127.0.0.1:{port}'{rest}}}")).collect();
@@ -18,7 +20,7 @@ impl Set {
     }
 
     /// Three members with these options, the first of which is primary.
-    fn of_three(rest: &[&str; 3], settings: &str) -> Self {
+    pub(super) fn of_three(rest: &[&str; 3], settings: &str) -> Self {
         let set = Self::start(3, &[]);
         assert_ok(&set.peer(0).run("admin", &format!("{{replSetInitiate: {}}}", set.configuration(1, rest, settings))));
         set.primary(&[0]);
@@ -26,7 +28,8 @@ impl Set {
         set
     }
 
-    fn change(&self, rest: &[&str; 3], settings: &str) -> DocumentBuf {
+    /// Changes the configuration of the first members, so many as `rest` has entries.
+    pub(super) fn change(&self, rest: &[&str], settings: &str) -> DocumentBuf {
         let reply = self.ask(0, "replSetGetConfig").expect("an answer");
         let version = reply.as_ref().get("config").and_then(ValueRef::as_document).and_then(|it| it.get("version"));
         let version = version.and_then(number::as_i64_exact).expect("a version") + 1;
@@ -114,50 +117,6 @@ fn modes_and_delays_that_make_no_sense_are_refused() {
     assert_ok(&set.change(&TAGS, "{getLastErrorDefaults: {w: 1, wtimeout: 0}}"));
 }
 
-/// The ids of the rows that a member shows.
-fn rows(set: &Set, member: usize) -> usize {
-    let find = "{find: 'rows', $readPreference: {mode: 'secondaryPreferred'}}";
-    first_batch(&set.peer(member).run("test", find)).len()
-}
-
-#[test]
-fn a_delayed_member_has_the_log_and_shows_the_past() {
-    const HOUR: [&str; 3] = ["", "", ", priority: 0, hidden: true, secondaryDelaySecs: 3600"];
-    const SECONDS: [&str; 3] = ["", "", ", priority: 0, hidden: true, secondaryDelaySecs: 4"];
-    const NONE: [&str; 3] = ["", "", ", priority: 0, hidden: true"];
-    let mut set = Set::of_three(&HOUR, "{}");
-    let mut peer = set.peer(0);
-    assert_ok(&peer.run("test", "{createIndexes: 'rows', indexes: [{key: {a: 1}, name: 'a'}]}"));
-    (0..10).for_each(|id| assert_ok(&insert(&mut peer, id, "{w: 3, j: true}")));
-    wait_until("the other secondary has applied the rows", || rows(&set, 1) == 10);
-    let hello = set.ask(2, "hello").expect("an answer");
-    assert_eq!(whole(&hello, "secondaryDelaySecs"), 3600);
-    assert!(set.ask(1, "hello").expect("an answer").as_ref().get("secondaryDelaySecs").is_none());
-    assert_eq!(rows(&set, 2), 0);
-    // It votes and counts for the majority by its log: with it alone, the primary goes on.
-    set.servers[1].kill();
-    assert_ok(&insert(&mut peer, 10, MAJORITY));
-    set.servers[1] = set.server(1);
-    // A restart applies nothing earlier.
-    set.servers[2].kill();
-    set.servers[2] = set.server(2);
-    set.wait_for_state(2, "SECONDARY");
-    assert_ok(&insert(&mut peer, 11, "{w: 3}"));
-    assert_eq!(rows(&set, 2), 0);
-    assert_ok(&set.change(&NONE, "{}"));
-    wait_until("the member without a delay has applied all", || rows(&set, 2) == 12);
-    assert_ok(&set.change(&SECONDS, "{}"));
-    wait_until("the member is delayed", || {
-        set.ask(2, "hello").is_some_and(|hello| whole(&hello, "secondaryDelaySecs") == 4)
-    });
-    let written = Instant::now();
-    assert_ok(&insert(&mut peer, 12, "{w: 3}"));
-    wait_until("the delayed member has applied the row", || rows(&set, 2) == 13);
-    // Times of records are whole milliseconds.
-    assert!(written.elapsed() >= Duration::from_millis(3990), "{:?}", written.elapsed());
-    set.assert_equal(&[0, 1, 2], &["test"]);
-}
-
 /// A field of `serverStatus.flowControl`.
 fn flow(peer: &mut Peer, name: &str) -> f64 {
     let status = peer.run("admin", "{serverStatus: 1}");
@@ -166,6 +125,33 @@ fn flow(peer: &mut Peer, name: &str) -> f64 {
         Some(ValueRef::Boolean(flag)) => f64::from(u8::from(flag)),
         value => value.and_then(number::as_f64).expect("a number"),
     }
+}
+
+/// Writes until `currentOp` lists a write that waits for flow control, and returns its entry.
+fn waiting_write(address: SocketAddr) -> Option<DocumentBuf> {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut writer = Peer::connect(address);
+            let mut ids = 2_000_000..;
+            while !is_over.load(Ordering::Relaxed) {
+                insert(&mut writer, ids.next().expect("without end"), "{w: 1}");
+            }
+        });
+        let mut peer = Peer::connect(address);
+        let until = Instant::now() + PATIENCE;
+        let mut found = None;
+        // A panic here would leave the writer without an end.
+        while found.is_none() && Instant::now() < until {
+            let reply = peer.run("admin", "{currentOp: 1}");
+            let operations = reply.as_ref().get("inprog").and_then(ValueRef::as_array).unwrap_or(ArrayRef::EMPTY);
+            let mut operations = operations.iter().filter_map(ValueRef::as_document);
+            let waits = |it: &DocumentRef<'_>| matches!(it.get("waitingForFlowControl"), Some(ValueRef::Boolean(true)));
+            found = operations.find(waits).map(DocumentRef::to_owned);
+        }
+        is_over.store(true, Ordering::Relaxed);
+        found
+    })
 }
 
 #[test]
@@ -194,6 +180,12 @@ fn writers_are_slowed_down_while_the_commit_point_is_far_behind() {
         if is_slow { Ok(()) } else { Err(set.tails(&format!("writes have waited {waited} us"))) }
     });
     assert_eq!((flow(&mut peer, "isLagged"), flow(&mut peer, "isLaggedCount")), (1.0, 1.0));
+    let waiting = waiting_write(set.address(0)).expect("a write waits for flow control");
+    let waiting = waiting.as_ref();
+    assert_eq!(waiting.get("op").and_then(ValueRef::as_str), Some("insert"));
+    let figures = waiting.get("flowControlStats").and_then(ValueRef::as_document).expect("figures");
+    assert_eq!(figures.get("acquireWaitCount").and_then(number::as_i64_exact), Some(1));
+    assert!(figures.get("acquireCount").is_none() && figures.get("timeAcquiringMicros").is_some(), "{figures:?}");
     // `maxTimeMS` ends the wait before the write.
     let late = peer.run("test", "{insert: 'rows', documents: [{_id: -1}], writeConcern: {w: 1}, maxTimeMS: 20}");
     assert_eq!(whole(&late, "code"), 50, "{late:?}");
