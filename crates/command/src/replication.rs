@@ -106,39 +106,36 @@ impl Service {
         Ok(())
     }
 
-    /// Lets a read on a secondary wait until a time is applied.
+    /// The wait of a read on a secondary until a time is applied; `None` if it is.
     /// # Errors
-    /// [`Halt::Awaits`] before the wait, during which the connection keeps the operation; after it the reason for which the
-    /// operation must stop.
+    /// The reason for which the operation must stop.
     pub(crate) fn wait_until_applied(
         &self,
         time: Timestamp,
         options: &GenericOptions,
-        connection: &mut ClientConnection,
-        operation: RunningOperation,
-    ) -> Result<RunningOperation, Halt> {
-        let Some(members) = self.members() else { return Ok(operation) };
+        connection: &ClientConnection,
+        operation: &RunningOperation,
+    ) -> Result<Option<Await>, Failure> {
+        let Some(members) = self.members() else { return Ok(None) };
         if members.has_applied(time) {
-            return Ok(operation);
+            return Ok(None);
         }
         let until = options.max_time.map(|limit| operation.started() + limit);
         let stop = Arc::clone(operation.stop_bell());
         let heard = stop.rings();
-        if let Some(failure) = Interruption::of(&operation, until).reason() {
-            return Err(failure.into());
+        if let Some(failure) = Interruption::of(operation, until).reason() {
+            return Err(failure);
         }
         // No reply can be sent, whatever the command is.
         if connection.absence().is_some_and(|absence| absence.is_noted()) {
-            return Err(at_disconnection().into());
+            return Err(at_disconnection());
         }
         let bell = members.add_wait_for_time(time);
         if members.has_applied(time) {
-            return Ok(operation);
+            return Ok(None);
         }
         let until = until.unwrap_or_else(|| self.world.clock.now() + LOOK_INTERVAL);
-        let halt = Await { news: bell.after(0), stop: stop.after(heard), until, turn: None };
-        connection.hold_back(operation);
-        Err(Halt::Awaits(Box::new(halt)))
+        Ok(Some(Await { news: bell.after(0), stop: stop.after(heard), until, turn: None }))
     }
 
     /// Lets the reply to a command wait for other members, where its write concern asks for them.

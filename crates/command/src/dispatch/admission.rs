@@ -14,6 +14,7 @@ use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_request::Request;
 use bunko_request::facts::TransactionUse;
 use bunko_session::Halt;
+use bunko_session::awaiting::Await;
 use bunko_session::awaiting::{Heartbeat, ParkedCursor};
 use bunko_session::operations::{Beginning, RunningOperation, at_shutdown};
 use bunko_session::options::GenericOptions;
@@ -72,16 +73,16 @@ impl Service {
     }
 
     /// In a set: takes over the cluster time, waits until a given time has come, and fills in the default concerns.
-    /// # Errors
-    /// [`Halt::Awaits`] before a wait, during which the connection keeps the operation.
+    ///
+    /// Returns the wait that must end before the command begins; the command is then tried again.
     pub(super) fn settle_times_and_concerns(
         &self,
         options: &mut GenericOptions,
         (command, request): (&Command, &Request<'_>),
-        connection: &mut ClientConnection,
-        mut operation: RunningOperation,
-    ) -> Result<RunningOperation, Halt> {
-        let Some(set) = &self.replica_set else { return Ok(operation) };
+        connection: &ClientConnection,
+        operation: &RunningOperation,
+    ) -> Result<Option<Await>> {
+        let Some(set) = &self.replica_set else { return Ok(None) };
         if !options.has_write_concern {
             options.write_concern.is_journaled = self.default_concerns.is_journaled();
             options.write_concern.timeout_ms = self.default_concerns.timeout_ms();
@@ -98,11 +99,14 @@ impl Service {
             _ => options.read_concern.after.map(|time| ("afterClusterTime", time)),
         };
         if let Some((name, time)) = told {
-            operation = self.wait_until_applied(time, options, connection, operation)?;
+            let wait = self.wait_until_applied(time, options, connection, operation)?;
+            if wait.is_some() {
+                return Ok(wait);
+            }
             set.cluster_time.wait_for(name, time)?;
         }
         self.settle_concerns(set, options, (command, request.body))?;
-        Ok(operation)
+        Ok(None)
     }
 }
 

@@ -46,8 +46,14 @@ impl Service {
         let (command, mut options) = self.admit(connection, &request)?;
         let asked = (command, &request);
         let (operation, parked) = self.begin_operation(connection, asked, options.session, before)?;
-        let operation = self.settle_times_and_concerns(&mut options, asked, connection, operation)?;
-        let operation = self.hold_back(asked, connection, &options, operation)?;
+        let wait = match self.settle_times_and_concerns(&mut options, asked, connection, &operation)? {
+            None => self.slow_down(asked, connection, &options, &operation)?,
+            wait => wait,
+        };
+        if let Some(wait) = wait {
+            connection.hold_back(operation);
+            return Err(Halt::Awaits(Box::new(wait)));
+        }
         let waited = operation.waited();
         let mut invocation = Invocation::new(self, connection, request, &command.facts, options, run_on, &operation);
         invocation.parked = parked;

@@ -7,7 +7,7 @@
 //! 3. A server that stops refuses everything, and a secondary refuses commands for the primary (`check_primary`).
 //! 4. The session is used, and the operation begins: from here on, `currentOp` shows it and `killOp` ends it.
 //! 5. In a set: the cluster time is taken over, waits for a given time end, and default concerns are filled in. A write
-//!    waits if secondaries are far behind (`hold_back`).
+//!    waits if secondaries are far behind (`slow_down`).
 //! 6. Failpoints act, a transaction number takes the session, and the lock of `fsync` is waited for.
 //! 7. The command's own function runs (`Command::run`).
 //! 8. The audit log, the counters and the profiler note the command; a write concern waits for other members.
