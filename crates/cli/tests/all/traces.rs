@@ -214,6 +214,10 @@ fn the_collectors_answer_decides() {
     wait_until("the batch is dropped", || count(&mut peer, &["droppedSpans", "rejected"]) >= 2);
     assert_ne!(collector.request().body, refused);
     assert_eq!(count(&mut peer, &["droppedSpans", "notDelivered"]), 0);
+    // The log tells the first of several failures, and each recovery.
+    let lines = |words: &str| server.output_tail().matches(words).count();
+    wait_until("the second recovery is told", || lines("takes spans of slow operations again") == 2);
+    assert_eq!(lines("does not take spans of slow operations"), 2, "{}", server.output_tail());
 }
 
 #[test]
