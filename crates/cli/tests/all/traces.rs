@@ -24,8 +24,8 @@ fn start(dbpath: &Path, url: &str) -> Server {
 /// A count in `serverStatus().bunko.traces`.
 fn count(peer: &mut Peer, path: &[&str]) -> i64 {
     let status = peer.run("admin", "{serverStatus: 1}");
-    let traces = ["bunko", "traces"].iter().chain(path);
-    let value = traces.fold(Some(ValueRef::Document(status.as_ref())), |value, name| value?.as_document()?.get(name));
+    let mut names = ["bunko", "traces"].iter().chain(path);
+    let value = names.try_fold(ValueRef::Document(status.as_ref()), |value, name| value.as_document()?.get(name));
     value.and_then(number::as_i64_exact).unwrap_or_else(|| panic!("no {path:?} in {status:?}"))
 }
 
@@ -99,7 +99,7 @@ fn a_cursor_continues_its_trace_and_statements_are_below_commands() {
     assert_eq!((get_more.trace_id.as_str(), get_more.parent.as_str()), (&TRACE_PARENT[3..35], &TRACE_PARENT[36..52]));
     let update = |kind: u64| spans.iter().find(|span| span.name == "update things" && span.kind == kind).expect("sent");
     let (statement, command) = (update(1), update(2));
-    assert_eq!((&statement.trace_id, &statement.parent), (&command.trace_id, &command.span_id));
+    assert_eq!((&statement.trace_id, &statement.parent), (&command.trace_id, &command.id));
     assert_eq!(command.parent, "");
     assert_eq!(statement.attributes["bunko.modified"], "1");
 }

@@ -15,7 +15,7 @@ pub struct Batch {
 #[derive(Debug, Default)]
 pub struct Span {
     pub trace_id: String,
-    pub span_id: String,
+    pub id: String,
     pub parent: String,
     pub name: String,
     pub kind: u64,
@@ -57,7 +57,7 @@ fn span(message: &[u8]) -> Span {
     for (number, field) in fields(message) {
         match (number, &field) {
             (1, Field::Bytes(id)) => span.trace_id = hexadecimal::small(id),
-            (2, Field::Bytes(id)) => span.span_id = hexadecimal::small(id),
+            (2, Field::Bytes(id)) => span.id = hexadecimal::small(id),
             (4, Field::Bytes(id)) => span.parent = hexadecimal::small(id),
             (5, Field::Bytes(name)) => span.name = text(name),
             (6, Field::Number(kind)) => span.kind = *kind,
