@@ -46,6 +46,7 @@ mod secret_arguments;
 mod serve;
 mod shell;
 mod signals;
+mod span_export;
 mod start_report;
 mod stop;
 mod tools;

@@ -26,6 +26,7 @@ use crate::printed::print;
 use crate::restart::{Restart, run_anew};
 use crate::script_workers;
 use crate::signals;
+use crate::span_export;
 use crate::start_report::{log_certificate, log_engine, log_process, log_recovery, log_without_effect, warn};
 use bunko_catalog::Catalog;
 use bunko_certificates::Details;
@@ -87,6 +88,7 @@ fn start(mut settings: Settings, access: &Access) -> Result<ExitCode, String> {
         managed.sockets = socket;
         settings.monitor_addresses.clear();
         settings.console = None;
+        settings.trace_endpoint = None;
     } else if !managed.sockets.is_empty() {
         settings.addresses = managed.sockets.addresses().to_vec();
     }
@@ -166,6 +168,7 @@ fn serve(
     let sockets = listen(settings, sockets)?;
     let server = Server::start(&service, sockets, options).map_err(|error| error.to_string())?;
     let http_ports = http_ports::start(&service, settings, tls.as_ref(), doorway)?;
+    let exporter = span_export::start(&service, settings, server.sockets())?;
     let builds = resume_index_builds(Arc::clone(&service))?;
     let expiry = delete_expired(Arc::clone(&service))?;
     log_listening(server.sockets(), started);
@@ -183,7 +186,7 @@ fn serve(
     if server.stop() == Stopped::StillWorking || !has_ended(&builds) || !has_ended(&expiry) {
         end_abruptly(log, restart);
     }
-    drop(http_ports);
+    drop((http_ports, exporter));
     close(&store)
 }
 
@@ -248,6 +251,7 @@ fn process(
             move || tls.as_ref().map_or(Ok(()), |tls| tls.rotate())
         }),
         tls_mode: settings.tls_mode.clone(),
+        trace_endpoint: settings.trace_endpoint.clone().unwrap_or_default(),
         certificate: Box::new({
             let tls = tls.cloned();
             move || tls.as_ref().map(|tls| own_certificate(tls))

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod auth;
+mod byte_dialer;
 mod connection;
 mod cursor;
 mod error;
@@ -22,6 +23,7 @@ mod topology;
 mod uri;
 mod write_concern;
 
+pub use byte_dialer::{ByteDialer, ByteStream};
 pub use connection::Connection;
 pub use cursor::Cursor;
 pub use error::{ClientError, CommandError};

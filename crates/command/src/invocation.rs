@@ -36,6 +36,7 @@ use bunko_session::operations::{Context, Interruption, RunningOperation};
 use bunko_session::options::GenericOptions;
 use bunko_session::sessions::CheckedOut;
 use bunko_store::{Bell, Lsn};
+use bunko_traces::OperationTrace;
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::ops::Deref;
@@ -107,6 +108,8 @@ pub struct Invocation<'a> {
     pub(crate) cursor_open: Option<i64>,
     /// Processor time of the thread when the command began, if it is measured.
     processor_time_before: Option<Duration>,
+    /// Ids of the command's trace, chosen when the first span of the command is made.
+    trace: OnceCell<OperationTrace>,
 }
 
 impl<'a> Invocation<'a> {
@@ -150,6 +153,7 @@ impl<'a> Invocation<'a> {
             tally: None,
             cursor_open: None,
             processor_time_before: service.profiler.is_any_on().then(machine::thread_time).flatten(),
+            trace: OnceCell::new(),
         }
     }
 

@@ -27,6 +27,7 @@ impl Owners for Service {
         AtStart {
             accepts_test_commands: self.fail_points.are_allowed(),
             tls_mode: &self.process.tls_mode,
+            trace_endpoint: &self.process.trace_endpoint,
             session_timeout_minutes: SESSION_TIMEOUT_MINUTES,
             sessions_max: SESSIONS_MAX,
         }

@@ -123,6 +123,8 @@ pub struct Process {
     pub rotate_certificates: Box<dyn Fn() -> Result<(), String> + Send + Sync>,
     /// Which connections are encrypted: the value of `net.tls.mode`.
     pub tls_mode: String,
+    /// The URL to which spans of slow operations are sent, as it was given; empty if none are.
+    pub trace_endpoint: String,
     /// The certificate that the server presents, if it speaks TLS.
     pub certificate: Box<dyn Fn() -> Option<OwnCertificate> + Send + Sync>,
     /// Whether a host name or address is this machine's. It may do a name lookup, which takes time.
@@ -149,6 +151,7 @@ impl Default for Process {
             rotate_log: Box::new(|| Ok(())),
             rotate_certificates: Box::new(|| Ok(())),
             tls_mode: "disabled".to_owned(),
+            trace_endpoint: String::new(),
             certificate: Box::new(|| None),
             is_this_machine: Box::new(|host| host == "localhost"),
             dial: Arc::new(|host: &str| {

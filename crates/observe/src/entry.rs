@@ -3,8 +3,10 @@
 use crate::lock_modes::Locking;
 use crate::observation::Observation;
 use bunko_access::Name;
-use bunko_bson::DocumentBuf;
+use bunko_bson::{DocumentBuf, Value};
 use bunko_errors::Failure;
+use bunko_traces::OperationTrace;
+use std::cell::OnceCell;
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -17,14 +19,20 @@ pub struct Entry<'e> {
     pub log_type: &'static str,
     /// The component of the log line.
     pub component: &'static str,
+    /// The name of the command; of a statement, the name of its command.
+    pub operation: &'static str,
     /// The database whose settings apply.
     pub database: &'e str,
     /// The namespace that is shown.
     pub namespace: String,
+    /// The collection that the operation works on, of that database.
+    pub collection: Option<&'e str>,
     /// The command or the statement, without its secrets.
     pub command: DocumentBuf,
     /// Copies the command without its large fields, for log lines; `None` for a statement.
     pub small_fields: Option<&'e dyn Fn() -> DocumentBuf>,
+    /// Computes the hash of the query's shape, if the command has one; `None` for a statement.
+    pub shape_hash: Option<&'e dyn Fn() -> Option<String>>,
     /// The client, and its request.
     pub sender: Sender<'e>,
     /// The effects of the operation.
@@ -63,6 +71,10 @@ pub struct Sender<'a> {
     pub protocol: &'static str,
     /// Length of the request's body in bytes.
     pub request_bytes: usize,
+    /// The value of `comment`.
+    pub comment: Option<&'a Value>,
+    /// Ids of the command's trace. The first span of the command, or of one of its statements, chooses them.
+    pub trace: &'a OnceCell<OperationTrace>,
     /// Time at which the operation ended, in milliseconds since 1970.
     pub ended_ms: i64,
     /// Processor time of the whole command; `None` if it was not measured.

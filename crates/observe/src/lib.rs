@@ -14,6 +14,7 @@ pub mod machine;
 mod memory_counts;
 mod namespace_usage;
 pub mod observation;
+mod operation_span;
 mod profile_entry;
 pub mod profiler;
 pub mod query_statistics;

@@ -1,10 +1,11 @@
-//! Decides which finished operations are recorded: in the log, and in a database's `system.profile`.
+//! Decides which finished operations are recorded: in the log, as spans, and in a database's `system.profile`.
 //!
 //! `system.profile` is capped at `PROFILE_BYTES_MAX`: it always has the newest operations, and loses the oldest.
 //! MongoDB records operations that work with a collection, among them reads of `system.profile` itself, and each
 //! statement of a command separately.
 
 use crate::entry::Entry;
+use crate::operation_span;
 use crate::profile_entry;
 use crate::slow_operation;
 use bunko_bson::{DocumentBuf, ValueRef};
@@ -13,11 +14,12 @@ use bunko_catalog::{Catalog, Collection, CreateOptions, Namespace, Order};
 use bunko_errors::{ErrorCode, Result};
 use bunko_matcher::Filter;
 use bunko_operation::OperationContext;
+use bunko_traces::{SpanCounts, SpanQueue};
 use foldhash::HashMap;
 use parking_lot::{Mutex, RwLock};
 use std::cell::LazyCell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// MongoDB's size of the collection, in bytes.
@@ -40,6 +42,8 @@ pub struct Profiler {
     is_any_on: AtomicBool,
     /// Held by the thread that drops a full `system.profile` that is not capped.
     beginning_anew: Mutex<()>,
+    /// The queue for spans of slow operations, if they are sent to a collector.
+    spans: OnceLock<Arc<SpanQueue>>,
 }
 
 /// Creates a database's `system.profile` if it does not exist: capped, so that the newest operations are always in it.
@@ -115,6 +119,7 @@ impl Profiler {
             default: RwLock::default(),
             is_any_on: AtomicBool::new(false),
             beginning_anew: Mutex::default(),
+            spans: OnceLock::new(),
         }
     }
 
@@ -179,24 +184,36 @@ impl Profiler {
         self.is_any_on.load(Ordering::Relaxed)
     }
 
+    /// Sends slow operations as spans from now on. Later calls change nothing.
+    pub fn send_spans_to(&self, queue: Arc<SpanQueue>) {
+        let _ = self.spans.set(queue);
+    }
+
+    /// The counts of spans, if slow operations are sent as spans.
+    pub fn span_counts(&self) -> Option<SpanCounts> {
+        self.spans.get().map(|spans| spans.counts())
+    }
+
     /// Records a finished operation where the settings ask for it.
     pub fn note(&self, context: &ProfilerContext<'_>, entry: &Entry<'_>) {
         let profile = self.database(entry.database);
-        let logs_all = context.logs_all_commands;
         let described = LazyCell::new(|| profile_entry::describe(entry));
-        let (is_logged, is_profiled) = match &profile.filter {
+        let (is_chosen, is_profiled) = match &profile.filter {
             Some((_, filter)) => {
                 // A filter whose evaluation fails does not choose the operation.
                 let is_chosen = filter.try_matches(described.as_ref()).unwrap_or(false);
-                (is_chosen || logs_all, is_chosen && profile.level != Level::None)
+                (is_chosen, is_chosen && profile.level != Level::None)
             }
             None => {
                 let is_slow = self.is_slow(entry.outcome.elapsed) && self.is_sampled(context);
-                (is_slow || logs_all, profile.level == Level::All || is_slow && profile.level == Level::Slow)
+                (is_slow, profile.level == Level::All || is_slow && profile.level == Level::Slow)
             }
         };
-        if is_logged {
+        if is_chosen || context.logs_all_commands {
             slow_operation::log(entry);
+        }
+        if is_chosen && let Some(spans) = self.spans.get() {
+            spans.put(operation_span::of(entry, context.random));
         }
         if is_profiled
             && entry.is_profiled

@@ -1,6 +1,7 @@
 //! Parameters that mongod has and Bunko has not. A client that asks for one of them learns that it is missing, not that
 //! its name is wrong. Parameters of the table need not be listed here.
-//! Source: MongoDB manual 8.2, "MongoDB Server Parameters"; `help` of `setParameter` of mongod 4.0.
+//! Source: MongoDB manual 8.2, "MongoDB Server Parameters"; `help` of `setParameter` of mongod 4.0; mongod's parameters
+//! for traces.
 
 /// Sorted, for the binary search.
 const NAMES: &[&str] = &[
@@ -199,9 +200,16 @@ const NAMES: &[&str] = &[
     "ocspStaplingRefreshPeriodSecs",
     "ocspStaplingTimeoutSecs",
     "ocspValidationRefreshPeriodSecs",
+    "openTelemetryTracingBatchExportIntervalMillis",
+    "openTelemetryTracingCompression",
+    "openTelemetryTracingHttpExportHeaders",
+    "openTelemetryTracingMaxBatchSize",
+    "openTelemetryTracingMaxQueueSize",
+    "openTelemetryTracingResourceAttributes",
     "opensslCipherConfig",
     "opensslCipherSuiteConfig",
     "opensslDiffieHellmanParameters",
+    "opentelemetryTraceDirectory",
     "operationMemoryPoolBlockInitialSizeKB",
     "operationMemoryPoolBlockMaxSizeKB",
     "oplogBatchDelayMillis",

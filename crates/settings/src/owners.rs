@@ -12,6 +12,8 @@ pub struct AtStart<'a> {
     pub accepts_test_commands: bool,
     /// Which connections are encrypted: the value of `net.tls.mode`.
     pub tls_mode: &'a str,
+    /// The URL to which spans are sent; empty if none are.
+    pub trace_endpoint: &'a str,
     /// Minutes after which an unused session ends.
     pub session_timeout_minutes: i32,
     /// Maximum number of sessions at once.

@@ -162,6 +162,7 @@ pub const PARAMETERS: &[Parameter] = &[
             Ok(())
         },
     ),
+    Parameter::startup("opentelemetryHttpEndpoint", |owners| text(owners.at_start().trace_endpoint)),
     Parameter::settable(
         OPERATION_WORKERS,
         |owners| Ok(Value::Int32(owners.parameters().workers_max.load(Ordering::Relaxed) as i32)),

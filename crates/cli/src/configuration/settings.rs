@@ -14,8 +14,8 @@ use super::table::{
     INSECURE, IPV6, JAVASCRIPT, JOURNAL, JOURNAL_COMMIT_INTERVAL, KEY_FILE, LOG_FORMAT, LOG_QUIET, LOG_VERBOSITY,
     LOGIN_TIMEOUT_MS, MAX_CONNECTIONS, MONITOR_BIND_IP, MONITOR_PORT, OPLOG_SIZE_MB, PID_FILE_PATH, PORT,
     PROFILING_MODE, REDACT, REPL_SET_HOST, REPL_SET_NAME, SLOW_MS, SLOW_SAMPLE_RATE, SYNC_DELAY, TEST_COMMANDS,
-    TLS_MODE, TRANSACTION_LIFETIME, TRANSACTION_MEMORY, UNIX_SOCKET, UNIX_SOCKET_PREFIX, parse_compressors,
-    parse_permissions, parse_range,
+    TLS_MODE, TRACE_ENDPOINT, TRANSACTION_LIFETIME, TRANSACTION_MEMORY, UNIX_SOCKET, UNIX_SOCKET_PREFIX,
+    parse_compressors, parse_permissions, parse_range,
 };
 use super::tls;
 use bunko_bson::DocumentBuf;
@@ -83,6 +83,8 @@ pub struct Settings {
     pub profiling_level: i32,
     /// Share of slow operations that is logged and profiled.
     pub slow_sample_rate: f64,
+    /// The URL of the collector to which spans of slow operations are sent, as it was given.
+    pub trace_endpoint: Option<String>,
     /// Whether commands for testing clients are accepted.
     pub test_commands: TestCommands,
     /// Longest time that transactions may be open, in seconds, if given.
@@ -155,6 +157,7 @@ impl Settings {
             slow_operation: Duration::from_millis(configuration.whole(&SLOW_MS) as u64),
             profiling_level: profiling_level(configuration),
             slow_sample_rate: configuration.number(&SLOW_SAMPLE_RATE),
+            trace_endpoint: configuration.text(&TRACE_ENDPOINT),
             test_commands: if configuration.is_on(&TEST_COMMANDS) {
                 TestCommands::Taken
             } else {
@@ -203,7 +206,7 @@ fn admission(configuration: &Configuration) -> Result<AdmissionOptions, String> 
 
 /// The given parameters that a client could set, too.
 fn parameters(configuration: &Configuration) -> Vec<(&'static str, Value)> {
-    let own = [TEST_COMMANDS.key(), TRANSACTION_LIFETIME.key(), TRANSACTION_MEMORY.key()];
+    let own = [TEST_COMMANDS.key(), TRACE_ENDPOINT.key(), TRANSACTION_LIFETIME.key(), TRANSACTION_MEMORY.key()];
     let given = configuration.all_given().iter().filter(|given| !own.contains(&given.setting.key()));
     let parameters =
         given.filter_map(|given| Some((given.setting.key().strip_prefix(PARAMETERS)?, given.value.clone())));

@@ -57,6 +57,7 @@ mod tailable;
 mod tls;
 mod tool;
 mod tool_flags;
+mod traces;
 mod tune;
 mod unstoppable_scripts;
 mod vector_search;

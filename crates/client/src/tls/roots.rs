@@ -23,7 +23,9 @@ const BUNDLES: [&str; 5] = [
 pub(super) fn system() -> Result<(PathBuf, Vec<CertificateDer<'static>>), String> {
     let named = std::env::var_os(VARIABLE).map(PathBuf::from);
     let path = named.or_else(|| BUNDLES.iter().map(PathBuf::from).find(|path| path.exists()));
-    let path = path.ok_or("the system has no file of trusted certificates: give tlsCAFile")?;
+    let path = path.ok_or(
+        "the system has no file of trusted certificates: name one in tlsCAFile, or in the variable SSL_CERT_FILE",
+    )?;
     let trusted = certificates(&path)?;
     Ok((path, trusted))
 }

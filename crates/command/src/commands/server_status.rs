@@ -21,6 +21,7 @@ use bunko_request::generic_fields::is_generic;
 use bunko_session::Halt;
 use bunko_settings::user_write_block::Reason;
 use bunko_store::LatencyCounts;
+use bunko_traces::SpanCounts;
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
@@ -242,11 +243,26 @@ fn write_bunko(service: &Service, _: &Tally, _: DocumentRef<'_>, out: &mut Write
     out.end().begin_document("backup");
     service.backup_notes.write(service.time_and_term(), out);
     out.end();
+    if let Some(counts) = service.profiler.span_counts() {
+        write_span_counts(&counts, out);
+    }
     if let Some(set) = service.replica_set.as_ref().filter(|set| set.state() != MemberState::Removed) {
         out.begin_document("members");
         repl_set_get_status::write_lags(service, set, out);
         out.end();
     }
+}
+
+fn write_span_counts(counts: &SpanCounts, out: &mut Writer<'_>) {
+    out.begin_document("traces")
+        .append("queuedSpans", counts.queued as i64)
+        .append("sentSpans", counts.sent as i64)
+        .begin_document("droppedSpans")
+        .append("queueFull", counts.dropped_queue_full as i64)
+        .append("notDelivered", counts.dropped_not_delivered as i64)
+        .append("rejected", counts.dropped_rejected as i64)
+        .end()
+        .end();
 }
 
 /// Writes latencies as `opLatencies` does, except that the histogram is a document whose field names are the lower

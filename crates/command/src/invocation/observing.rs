@@ -1,6 +1,7 @@
 //! Facts of a command that are gathered while it runs and reported when it is over.
 
 use super::Invocation;
+use crate::commands;
 use bunko_authority::Shown;
 use bunko_bson::DocumentBuf;
 use bunko_catalog::Namespace;
@@ -13,6 +14,7 @@ use bunko_observe::profiler::ProfilerContext;
 use bunko_operation::Examined;
 use bunko_query::PlanReport;
 use bunko_request::facts::{CommandFacts, Profiling, ReadsFrom};
+use bunko_settings::query_settings::{ShapeHash, shape_of};
 use std::borrow::Cow;
 use std::time::Duration;
 
@@ -111,6 +113,8 @@ impl<'a> Invocation<'a> {
             user: connection.user().map(|user| &user.name),
             protocol: if self.request.message.is_some() { "op_msg" } else { "op_query" },
             request_bytes: self.request.body.len_bytes(),
+            comment: self.options.comment.as_ref(),
+            trace: &self.trace,
             ended_ms: self.service.world.now_ms(),
             processor_time: self.processor_time(),
         }
@@ -146,15 +150,18 @@ impl<'a> Invocation<'a> {
             op: usage.opcode_name(),
             log_type: "command",
             component: "COMMAND",
+            operation: self.command.name,
             database: self.request.database,
             namespace: if has_statements || !has_collection {
                 format!("{}.$cmd", self.request.database)
             } else {
                 self.namespace_shown()
             },
+            collection: self.collection.as_deref(),
             command: self.command_told(),
             // A large command keeps only its small fields for `currentOp`.
             small_fields: Some(&|| self.operation.command()),
+            shape_hash: Some(&|| self.shape_hash()),
             sender: self.sender(),
             observation: &self.observation,
             outcome,
@@ -163,6 +170,17 @@ impl<'a> Invocation<'a> {
             is_profiled: has_collection && *profiling == Profiling::Whole && !is_unknown_cursor,
         };
         self.record(&entry);
+    }
+
+    /// The hash of the query's shape; for a `getMore`, of the query that opened the cursor.
+    fn shape_hash(&self) -> Option<String> {
+        let opened_by = self.observation.originating_command.as_ref().map(DocumentBuf::as_ref);
+        let (command, body): (&CommandFacts, _) = match opened_by {
+            Some(body) => (commands::find(body.first()?.name)?, body),
+            None => (self.command, self.request.body),
+        };
+        let shape = command.has_query_shape().then(|| shape_of(command, self.request.database, body));
+        shape.map(|shape| ShapeHash::of(&shape).to_string())
     }
 
     /// The command without secrets, with its database.

@@ -198,6 +198,23 @@ pub const FAMILIES: &[Family] = &[
             ],
         },
     },
+    // Spans of slow operations, where they are sent.
+    gauge("trace_spans_queued", "", "bunko.traces.queuedSpans", "Spans of slow operations that wait to be sent"),
+    counter("trace_spans_sent", "", "bunko.traces.sentSpans", "Spans of slow operations that the collector took"),
+    Family {
+        name: "trace_spans_dropped",
+        kind: Kind::Counter,
+        unit: "",
+        help: "Spans of slow operations that were dropped, by the reason",
+        source: Source::Labelled {
+            label: "reason",
+            values: &[
+                ("queue_full", "bunko.traces.droppedSpans.queueFull"),
+                ("not_delivered", "bunko.traces.droppedSpans.notDelivered"),
+                ("rejected", "bunko.traces.droppedSpans.rejected"),
+            ],
+        },
+    },
     // Connections and messages.
     gauge("connections", "", "connections.current", "Open connections"),
     gauge("connections_available", "", "connections.available", "Connections that may still be opened"),

@@ -1,6 +1,7 @@
 //! Settings about the log, slow operations and the file with the process id.
 
 use super::{Kind, PLAIN, Setting, Value};
+use bunko_traces::Endpoint;
 use std::io::IsTerminal;
 
 pub const LOG_DESTINATION: Setting = Setting {
@@ -95,6 +96,15 @@ pub const PROFILING_MODE: Setting = Setting {
     value_name: "MODE",
     kind: Kind::OneOf(&["off", "slowOp", "all", "0", "1", "2"]),
     default: |_| Some(Value::Text("off".into())),
+    ..PLAIN
+};
+pub const TRACE_ENDPOINT: Setting = Setting {
+    keys: &["setParameter.opentelemetryHttpEndpoint"],
+    flag: "opentelemetry-http-endpoint",
+    help: "Send slow operations as spans to this collector of OpenTelemetry (OTLP over HTTP), such as \
+           http://localhost:4318/v1/traces [default: none]",
+    value_name: "URL",
+    kind: Kind::Text(|url| Endpoint::parse(url).map(drop)),
     ..PLAIN
 };
 pub const PID_FILE_PATH: Setting = Setting {
