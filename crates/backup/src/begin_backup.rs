@@ -2,21 +2,22 @@
 
 use crate::copy::{Copied, Copy};
 use crate::manifest::{FORMAT, FileEntry, Manifest};
+use crate::place::Place;
 use crate::retention::{Keep, remove_old};
 use crate::source::{Event, Lent, Source};
-use crate::target::Target;
+use crate::stored_file::LocalFiles;
+use crate::target::{Target, manifest_of};
 use crate::{Result, Tell, format_ms, of_storage};
 use bunko_host::Clock;
 use bunko_store::{ImageList, Lsn, SEGMENT_BYTES, describe, walk_archived};
 use bunko_tools::{Interrupted, Server, ToolError};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 /// A backup to be made.
 pub struct BackupOptions {
-    /// The directory of backups.
-    pub to: PathBuf,
+    /// The place of the backups.
+    pub to: Place,
     /// The backups that are kept afterwards.
     pub keep: Keep,
     /// The machine's clock.
@@ -59,7 +60,7 @@ impl Making<'_> {
             if self.interrupted.load(Ordering::Relaxed) { Err(ToolError::Interrupted) } else { tick(source) }
         };
         let Lent { engine, list } = source.begin(&mut tick)?;
-        let (id, made_ms) = self.new_id(&earlier);
+        let (id, made_ms) = self.new_id(&earlier)?;
         let mut copy = Copy { target: self.target, source, list: &list, id: &id, earlier: &earlier };
         let Copied { files, new_bytes } = copy.run(&mut tick)?;
         source.release(&list.id);
@@ -77,7 +78,7 @@ impl Making<'_> {
             made_ms,
             files,
         };
-        self.target.replace(&self.target.manifest_of(&manifest.id), manifest.text().as_bytes())?;
+        self.target.objects().put(&manifest_of(&manifest.id), manifest.text().as_bytes())?;
         source.note(Event::Made);
         let (id, all) = (&manifest.id, manifest.bytes());
         (self.tell)(&format!("backup {id}: {all} bytes, of which {new_bytes} were copied"));
@@ -85,13 +86,14 @@ impl Making<'_> {
     }
 
     /// The name of a new backup, later than all others, and the time that it tells.
-    fn new_id(&self, earlier: &[Manifest]) -> (String, u64) {
+    fn new_id(&self, earlier: &[Manifest]) -> Result<(String, u64)> {
         let last = earlier.iter().map(|manifest| manifest.made_ms).max();
         let mut made_ms = self.clock.now_ms().max(last.map_or(0, |last| last + 1));
+        let used = self.target.ids()?;
         loop {
             let id: String = format_ms(made_ms).chars().filter(char::is_ascii_alphanumeric).collect();
-            if !self.target.files_of(&id).exists() && !self.target.archive_of(&id).exists() {
-                return (id, made_ms);
+            if !used.contains(&id) {
+                return Ok((id, made_ms));
             }
             made_ms += 1;
         }
@@ -99,23 +101,22 @@ impl Making<'_> {
 
     /// The format of the data, and the time up to which the image has all records.
     fn described(&self, files: &[FileEntry], list: &ImageList) -> Result<(u32, u64)> {
-        let find = |name: &str| files.iter().find(|file| file.name == name);
+        let local = LocalFiles::new(self.target, files);
         let missing = || ToolError::Failed("the server's image has no manifest".to_owned());
-        let manifest = find("manifest.bson").ok_or_else(missing)?;
-        let described = describe(&self.target.files_of(&manifest.from)).map_err(of_storage)?.ok_or_else(missing)?;
-        let path_of = |number: u64| {
-            let name = format!("log/{number:012}.segment");
-            let from = find(&name).map_or("missing", |file| file.from.as_str());
-            self.target.files_of(from).join(name)
-        };
+        let manifest = local.path("manifest.bson")?.ok_or_else(missing)?;
+        let directory = manifest.parent().ok_or_else(missing)?;
+        let described = describe(directory).map_err(of_storage)?.ok_or_else(missing)?;
         // Files of engines may have records after the checkpoint, and the image has them in its log.
         let mut time_ms = described.time_ms;
         let end = Lsn(list.end.end);
-        walk_archived(&path_of, described.watermark.min(end)..end, &mut |record| {
-            time_ms = time_ms.max(record.time_ms.unwrap_or_default());
-            ControlFlow::Continue(())
-        })
-        .map_err(of_storage)?;
+        local.outcome(walk_archived(
+            &|number| local.segment(number),
+            described.watermark.min(end)..end,
+            &mut |record| {
+                time_ms = time_ms.max(record.time_ms.unwrap_or_default());
+                ControlFlow::Continue(())
+            },
+        ))?;
         Ok((described.format, time_ms))
     }
 }

@@ -10,6 +10,7 @@
 use crate::archive::{Archive, Pulled};
 use crate::begin_backup::Making;
 use crate::manifest::Manifest;
+use crate::place::Place;
 use crate::retention::{Keep, remove_old};
 use crate::source::{Event, Source};
 use crate::target::Target;
@@ -17,7 +18,6 @@ use crate::{Result, Tell, format_ms};
 use bunko_client::ClientError;
 use bunko_host::Clock;
 use bunko_tools::{Interrupted, Server, ToolError, is_transient};
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -41,8 +41,8 @@ const IMAGE_OVER: i32 = 96;
 
 /// An archive to be kept.
 pub struct FollowOptions {
-    /// The directory of backups.
-    pub to: PathBuf,
+    /// The place of the backups.
+    pub to: Place,
     /// About the longest time by which the archive lags behind the server, as long as the server can be reached.
     pub interval: Duration,
     /// Age of the last image at which a new one is made.
@@ -116,7 +116,7 @@ struct Following<'f> {
     made: Option<Manifest>,
     /// When the last backup was made, or this process began.
     since: Instant,
-    archive: Option<Archive>,
+    archive: Option<Archive<'f>>,
     /// When the lag was last reported.
     told: Option<Instant>,
     /// When the archive was made durable.

@@ -5,6 +5,7 @@
 //!        ──its list───────────────► backups/ID.json├─► restore: the image, and the log after it up to a time
 //!        ──log after the image────► archive/ID/...  ┘
 //! ```
+//! A target is a place with named objects (`objects`): files of a directory, encrypted or not.
 //! An image is the engines' files of one checkpoint and the log's segments up to a place (`image` of `store`). The server's
 //! part is the command `bunkoBackup`. `docs/reference/backup-directory.md` describes the files of a target.
 //!
@@ -18,13 +19,19 @@ mod archive;
 mod begin_backup;
 mod copy;
 mod follow;
+mod keys;
 mod list;
 mod manifest;
 mod moment;
+mod objects;
+mod pieces;
+mod place;
 mod receipts;
 mod restore;
 mod retention;
+mod seal;
 mod source;
+mod stored_file;
 mod target;
 mod verify;
 
@@ -32,9 +39,10 @@ pub use begin_backup::{BackupOptions, back_up};
 pub use follow::{FollowOptions, follow};
 pub use list::{Listed, list};
 pub use moment::{format_ms, parse_ms};
+pub use place::Place;
 pub use restore::{RestoreOptions, Restored, restore};
 pub use retention::Keep;
-pub use target::refuse_stores;
+pub use target::rekey;
 pub use verify::verify;
 
 use bunko_store::StorageError;

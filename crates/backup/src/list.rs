@@ -1,11 +1,11 @@
 //! Lists the backups of a target.
 
+use crate::place::Place;
 use crate::restore::span_of;
 use crate::target::Target;
 use crate::{Result, format_ms};
 use serde::Serialize;
 use std::fmt;
-use std::path::Path;
 
 /// A backup, as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -29,8 +29,8 @@ pub struct Listed {
 /// Lists all backups, the oldest first.
 /// # Errors
 /// `Usage` for another directory; `Damaged` with the file; errors of the files.
-pub fn list(root: &Path) -> Result<Vec<Listed>> {
-    let target = Target::read(root)?;
+pub fn list(place: &Place) -> Result<Vec<Listed>> {
+    let target = Target::read(place)?;
     let mut listed = Vec::new();
     for manifest in target.manifests()? {
         let (span, _) = span_of(&target, &manifest)?;

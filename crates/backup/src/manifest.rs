@@ -2,8 +2,8 @@
 //!
 //! The file has two lines: the manifest as JSON, and the CRC-32C of that line.
 
-use crate::{Result, of_storage};
-use bunko_store::{IMAGE_RANGE_BYTES, ImageFile, ImageList, Position, files};
+use crate::Result;
+use bunko_store::{IMAGE_RANGE_BYTES, ImageFile, ImageList, Position};
 use bunko_tools::ToolError;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -52,10 +52,10 @@ pub(crate) struct FileEntry {
     pub ranges: Vec<u32>,
 }
 
-/// The refusal of a directory or a manifest of another format.
-pub(crate) fn later_format(path: &Path, format: u64) -> ToolError {
+/// The refusal of a target or a manifest of a later format than `newest`.
+pub(crate) fn later_format(path: &Path, format: u64, newest: u32) -> ToolError {
     ToolError::Usage(format!(
-        "{}: has format {format}, and this version reads {FORMAT}: another version of Bunko wrote it: use that version",
+        "{}: has format {format}, and this version reads 1 to {newest}: another version of Bunko wrote it: use that version",
         path.display()
     ))
 }
@@ -67,13 +67,12 @@ impl Manifest {
         format!("{json}\n{:08x}\n", bunko_checksum::crc32c(json.as_bytes()))
     }
 
-    /// Reads a manifest, whose names are safe to use in paths.
+    /// Reads the manifest of the backup `id`, whose names are safe to use in paths. Errors name `path`.
     /// # Errors
-    /// `Damaged` with the file; errors of the files.
-    pub fn read(path: &Path) -> Result<Self> {
+    /// `Damaged` with the path; `Usage` for another format.
+    pub fn parse(path: &Path, id: &str, bytes: Vec<u8>) -> Result<Self> {
         let damaged =
             |found: &str| ToolError::Damaged { path: path.to_owned(), offset_bytes: 0, found: found.to_owned() };
-        let bytes = files::read(path).map_err(of_storage)?.ok_or_else(|| damaged("is missing"))?;
         let text = String::from_utf8(bytes).map_err(|_| damaged("is not text"))?;
         let (json, checksum) = text.split_once('\n').ok_or_else(|| damaged("is cut"))?;
         if checksum != format!("{:08x}\n", bunko_checksum::crc32c(json.as_bytes())) {
@@ -82,11 +81,11 @@ impl Manifest {
         let value: serde_json::Value = serde_json::from_str(json).map_err(|_| damaged("is not JSON"))?;
         match value.get("format").and_then(serde_json::Value::as_u64) {
             None => return Err(damaged("names no format")),
-            Some(format) if format != u64::from(FORMAT) => return Err(later_format(path, format)),
+            Some(format) if format != u64::from(FORMAT) => return Err(later_format(path, format, FORMAT)),
             Some(_) => {}
         }
         let manifest: Self = serde_json::from_value(value).map_err(|error| damaged(&error.to_string()))?;
-        let is_named_so = is_plain(&manifest.id) && path.file_stem().is_some_and(|stem| stem == manifest.id.as_str());
+        let is_named_so = is_plain(&manifest.id) && manifest.id == id;
         let is_consistent =
             is_named_so && manifest.list().is_some() && manifest.files.iter().all(FileEntry::is_consistent);
         if is_consistent { Ok(manifest) } else { Err(damaged("names files that no backup has")) }
@@ -150,27 +149,22 @@ pub(crate) mod tests {
 
     #[test]
     fn a_manifest_is_read_as_it_was_written_and_damage_is_named() {
-        let directory = tempfile::tempdir().expect("temporary directory");
-        let path = directory.path().join("a.json");
+        let read = |bytes: &[u8]| Manifest::parse(Path::new("a.json"), "a", bytes.to_vec());
         let made = manifest("a", &[("log/0", "a"), ("manifest.bson", "b")]);
-        std::fs::write(&path, made.text()).expect("written");
-        assert_eq!(Manifest::read(&path).ok(), Some(made.clone()));
         let text = made.text().into_bytes();
+        assert_eq!(read(&text).ok(), Some(made.clone()));
         for end in 0..text.len() {
-            std::fs::write(&path, &text[..end]).expect("written");
-            assert!(matches!(Manifest::read(&path), Err(ToolError::Damaged { .. })), "{end}");
+            assert!(matches!(read(&text[..end]), Err(ToolError::Damaged { .. })), "{end}");
         }
         for bad in [
             manifest("a", &[("../x", "a"), ("manifest.bson", "a")]),
             manifest("a", &[("log/0", "../a"), ("manifest.bson", "a")]),
             manifest("b", &[("manifest.bson", "a")]),
         ] {
-            std::fs::write(&path, bad.text()).expect("written");
-            assert!(matches!(Manifest::read(&path), Err(ToolError::Damaged { .. })), "{bad:?}");
+            assert!(matches!(read(bad.text().as_bytes()), Err(ToolError::Damaged { .. })), "{bad:?}");
         }
         let later = Manifest { format: 2, ..made };
-        std::fs::write(&path, later.text()).expect("written");
-        let refused = Manifest::read(&path).expect_err("of another version").to_string();
+        let refused = read(later.text().as_bytes()).expect_err("of another version").to_string();
         assert!(refused.contains("format 2") && refused.contains("use that version"), "{refused}");
     }
 }

@@ -34,12 +34,14 @@ pub(crate) struct Receipts {
 }
 
 impl Receipt {
-    fn line(&self) -> String {
+    /// Its line of text.
+    pub fn line(&self) -> String {
         let text = format!("{} {} {} {}", self.end, self.last, self.time_ms, self.complete_ms);
         format!("{text} {:08x}\n", bunko_checksum::crc32c(text.as_bytes()))
     }
 
-    fn parse(line: &str) -> Option<Self> {
+    /// Reads a line without its end; `None` if it is not a whole receipt.
+    pub fn parse(line: &str) -> Option<Self> {
         let (text, checksum) = line.rsplit_once(' ')?;
         let numbers: Vec<u64> = text.split(' ').map(|number| number.parse().ok()).collect::<Option<_>>()?;
         let [end, last, time_ms, complete_ms] = numbers[..] else { return None };
@@ -48,11 +50,11 @@ impl Receipt {
     }
 }
 
-/// The first and the last receipt of an archive, and the length of all whole ones; `None` if it has none.
-fn read_all(directory: &Path) -> Result<Option<(Receipt, Receipt, u64)>> {
+/// The last receipt of an archive, and the length of all whole ones; `None` if it has none.
+fn read_all(directory: &Path) -> Result<Option<(Receipt, u64)>> {
     let path = directory.join(NAME);
     let Some(bytes) = files::read(&path).map_err(of_storage)? else { return Ok(None) };
-    let (mut first, mut last, mut length) = (None, None, 0_usize);
+    let (mut last, mut length) = (None, 0_usize);
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
         let Some(receipt) = line.strip_suffix(b"\n").and_then(|line| Receipt::parse(std::str::from_utf8(line).ok()?))
         else {
@@ -62,18 +64,17 @@ fn read_all(directory: &Path) -> Result<Option<(Receipt, Receipt, u64)>> {
             let found = "no receipt, before other receipts".to_owned();
             return Err(ToolError::Damaged { path, offset_bytes: length as u64, found });
         };
-        first = first.or(Some(receipt));
         last = Some(receipt);
         length += line.len();
     }
-    Ok(first.zip(last).map(|(first, last)| (first, last, length as u64)))
+    Ok(last.map(|last| (last, length as u64)))
 }
 
-/// The first and the last receipt of an archive; `None` if it has none.
+/// The last receipt of an archive; `None` if it has none.
 /// # Errors
 /// `Damaged` with file and offset; errors of the files.
-pub(crate) fn read(directory: &Path) -> Result<Option<(Receipt, Receipt)>> {
-    Ok(read_all(directory)?.map(|(first, last, _)| (first, last)))
+pub(crate) fn read(directory: &Path) -> Result<Option<Receipt>> {
+    Ok(read_all(directory)?.map(|(last, _)| last))
 }
 
 impl Receipts {
@@ -94,7 +95,7 @@ impl Receipts {
     /// # Errors
     /// As [`read`].
     pub fn resume(directory: &Path) -> Result<Option<(Self, Receipt)>> {
-        let Some((_, last, length)) = read_all(directory)? else { return Ok(None) };
+        let Some((last, length)) = read_all(directory)? else { return Ok(None) };
         let path = directory.join(NAME);
         let file = files::open_to_write(&path).map_err(of_storage)?;
         file.set_len(length).map_err(|cause| ToolError::File { path: path.clone(), cause })?;
@@ -130,10 +131,10 @@ mod tests {
         receipts.add(receipt(150)).expect("added");
         let path = directory.path().join(NAME);
         let whole = std::fs::read(&path).expect("readable");
-        assert_eq!(read(directory.path()).ok().flatten(), Some((receipt(64), receipt(150))));
+        assert_eq!(read(directory.path()).ok().flatten(), Some(receipt(150)));
         for cut in 1..receipt(150).line().len() {
             std::fs::write(&path, &whole[..whole.len() - cut]).expect("written");
-            assert_eq!(read(directory.path()).ok().flatten(), Some((receipt(64), receipt(99))), "{cut}");
+            assert_eq!(read(directory.path()).ok().flatten(), Some(receipt(99)), "{cut}");
         }
         let (mut receipts, last) = Receipts::resume(directory.path()).expect("readable").expect("there");
         assert_eq!(last, receipt(99));

@@ -5,28 +5,30 @@
 //! ```
 //! A start refuses the directory until the log has its name, because the manifest points into it.
 
-use crate::copy::each_range;
-use crate::manifest::{FileEntry, Manifest};
-use crate::receipts::{self, Receipt};
-use crate::target::Target;
+use crate::archive::{copy_parts, last_receipt};
+use crate::manifest::Manifest;
+use crate::place::Place;
+use crate::receipts::Receipt;
+use crate::stored_file::{copy_file, segment_name};
+use crate::target::{Form, Target, archive_of};
 use crate::{Result, Tell, format_ms, of_storage};
 use bunko_store::{DescribedDirectory, Lsn, SEGMENT_BYTES, extend_image, files, walk_archived};
 use bunko_tools::ToolError;
 use std::collections::BTreeSet;
-use std::io;
 use std::ops::ControlFlow;
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 const MANIFEST: &str = "manifest.bson";
 const LOG: &str = "log";
+/// Copies of the log after the backup, until it is put after the backup's own.
+const ARCHIVE: &str = "archive.restoring";
 /// The log until all of it is there.
 const UNFINISHED_LOG: &str = "log.restoring";
 
 /// A restore to be done.
 pub struct RestoreOptions {
-    /// The directory of backups.
-    pub from: PathBuf,
+    /// The place of the backups.
+    pub from: Place,
     /// The moment, in milliseconds since 1970; `None` for the newest.
     pub to_ms: Option<u64>,
     /// The data directory to be made.
@@ -62,9 +64,12 @@ pub fn restore(options: &RestoreOptions, tell: Tell<'_>) -> Result<Restored> {
     check_format(manifest)?;
     prepare(&options.dbpath)?;
     let log = options.dbpath.join(UNFINISHED_LOG);
-    let cut = cut(&target, manifest, last, options.to_ms)?;
+    copy_manifest(&target, manifest, &options.dbpath)?;
+    let archive = local_archive(&target, manifest, last, options)?;
+    let cut = cut(&archive, manifest, last, options.to_ms)?;
     copy_files(&target, manifest, &options.dbpath)?;
-    extend_image(&target.archive_of(&manifest.id), &log, Lsn(manifest.end)..cut.0).map_err(of_storage)?;
+    extend_image(&archive, &log, Lsn(manifest.end)..cut.0).map_err(of_storage)?;
+    files::remove_directory(&options.dbpath.join(ARCHIVE)).map_err(of_storage)?;
     sync_below(&options.dbpath)?;
     files::rename(&log, &options.dbpath.join(LOG)).map_err(of_storage)?;
     files::sync_directory(&options.dbpath).map_err(of_storage)?;
@@ -74,9 +79,9 @@ pub fn restore(options: &RestoreOptions, tell: Tell<'_>) -> Result<Restored> {
 
 /// The times that a backup can be restored to, and its last receipt.
 pub(crate) fn span_of(target: &Target, manifest: &Manifest) -> Result<(Span, Option<Receipt>)> {
-    let receipts = receipts::read(&target.archive_of(&manifest.id))?;
-    let to_ms = receipts.map_or(manifest.time_ms, |(_, last)| last.complete_ms);
-    Ok((Span { from_ms: manifest.time_ms, to_ms }, receipts.map(|(_, last)| last)))
+    let last = last_receipt(target, &manifest.id)?;
+    let to_ms = last.map_or(manifest.time_ms, |last| last.complete_ms);
+    Ok((Span { from_ms: manifest.time_ms, to_ms }, last))
 }
 
 /// The newest backup that has the moment.
@@ -134,12 +139,28 @@ fn prepare(dbpath: &Path) -> Result<()> {
     files::make_directory(dbpath).map_err(of_storage)
 }
 
+/// The directory with the log after the backup, as segment files: the target's own, or copies.
+fn local_archive(
+    target: &Target,
+    manifest: &Manifest,
+    last: Option<Receipt>,
+    options: &RestoreOptions,
+) -> Result<PathBuf> {
+    if target.form() == Form::Growing {
+        return target.path(&archive_of(&manifest.id));
+    }
+    let directory = options.dbpath.join(ARCHIVE);
+    if let Some(last) = last {
+        copy_parts(target, manifest, (last, options.to_ms), &directory)?;
+    }
+    Ok(directory)
+}
+
 /// The end of the last record of the log that is restored, and that record's time.
-fn cut(target: &Target, manifest: &Manifest, last: Option<Receipt>, to_ms: Option<u64>) -> Result<(Lsn, u64)> {
+fn cut(archive: &Path, manifest: &Manifest, last: Option<Receipt>, to_ms: Option<u64>) -> Result<(Lsn, u64)> {
     let mut cut = (Lsn(manifest.end), manifest.time_ms);
     let Some(last) = last else { return Ok(cut) };
-    let archive = target.archive_of(&manifest.id);
-    let path_of = |number: u64| archive.join(format!("{number:012}.segment"));
+    let path_of = |number: u64| archive.join(segment_name(number));
     walk_archived(&path_of, Lsn(manifest.end)..Lsn(last.end), &mut |record| {
         match record.time_ms {
             Some(time_ms) if to_ms.is_some_and(|to_ms| time_ms > to_ms) => return ControlFlow::Break(()),
@@ -153,15 +174,18 @@ fn cut(target: &Target, manifest: &Manifest, last: Option<Receipt>, to_ms: Optio
     Ok(cut)
 }
 
-/// Copies the files of a backup, the manifest first, and checks every range.
-fn copy_files(target: &Target, manifest: &Manifest, dbpath: &Path) -> Result<()> {
-    let (first, rest): (Vec<_>, Vec<_>) = manifest.files.iter().partition(|file| file.name == MANIFEST);
-    for file in first {
+/// Copies the manifest of the data, with which a start refuses the directory as long as the log is missing.
+fn copy_manifest(target: &Target, manifest: &Manifest, dbpath: &Path) -> Result<()> {
+    if let Some(file) = manifest.file(MANIFEST) {
         copy_file(target, file, &dbpath.join(MANIFEST))?;
-        files::sync_directory(dbpath).map_err(of_storage)?;
     }
+    files::sync_directory(dbpath).map_err(of_storage)
+}
+
+/// Copies the other files of a backup, and checks every range.
+fn copy_files(target: &Target, manifest: &Manifest, dbpath: &Path) -> Result<()> {
     files::make_directory(&dbpath.join(UNFINISHED_LOG)).map_err(of_storage)?;
-    for file in rest {
+    for file in manifest.files.iter().filter(|file| file.name != MANIFEST) {
         let to = match Path::new(&file.name).strip_prefix(LOG) {
             Ok(below) => dbpath.join(UNFINISHED_LOG).join(below),
             Err(_) => dbpath.join(&file.name),
@@ -169,42 +193,6 @@ fn copy_files(target: &Target, manifest: &Manifest, dbpath: &Path) -> Result<()>
         copy_file(target, file, &to)?;
     }
     Ok(())
-}
-
-fn copy_file(target: &Target, file: &FileEntry, to: &Path) -> Result<()> {
-    files::make_directory(to.parent().unwrap_or(to)).map_err(of_storage)?;
-    let failed = |cause: io::Error| ToolError::File { path: to.to_owned(), cause };
-    let made = files::create(to).map_err(of_storage)?;
-    made.set_len(file.bytes).map_err(failed)?;
-    check_file(target, file, &mut |offset, bytes| {
-        // The file has its length, so zeros are there.
-        let is_empty = bytes.iter().all(|byte| *byte == 0);
-        if is_empty { Ok(()) } else { made.write_all_at(bytes, offset).map_err(failed) }
-    })?;
-    made.sync_all().map_err(failed)
-}
-
-/// Reads a file of a backup, and checks its length and every range.
-/// # Errors
-/// `Damaged` with the file; errors of the files and of `take`.
-pub(crate) fn check_file(
-    target: &Target,
-    file: &FileEntry,
-    take: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
-) -> Result<()> {
-    let path = target.files_of(&file.from).join(&file.name);
-    let damaged = |offset_bytes, found: String| ToolError::Damaged { path: path.clone(), offset_bytes, found };
-    let length = path.metadata().map(|metadata| metadata.len()).map_err(|_| damaged(0, "is missing".to_owned()))?;
-    if length != file.bytes {
-        return Err(damaged(length.min(file.bytes), format!("has {length} bytes instead of {}", file.bytes)));
-    }
-    let mut ranges = file.ranges.iter();
-    each_range(&path, &mut |offset, bytes| {
-        if ranges.next() != Some(&bunko_checksum::crc32c(bytes)) {
-            return Err(damaged(offset, "fails its checksum".to_owned()));
-        }
-        take(offset, bytes)
-    })
 }
 
 /// Makes the names of all files below a directory durable.

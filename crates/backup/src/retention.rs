@@ -6,11 +6,9 @@
 //! **Invariant:** nothing is removed while a manifest cannot be read.
 
 use crate::manifest::Manifest;
-use crate::target::Target;
-use crate::{Result, Tell, of_storage};
-use bunko_store::files;
+use crate::target::{FILES, Target, archive_of, file_of, manifest_of, remove_keys};
+use crate::{Result, Tell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -44,56 +42,42 @@ impl Keep {
 pub(crate) fn remove_old(target: &Target, keep: &Keep, tell: Tell<'_>) -> Result<()> {
     let manifests = target.manifests()?;
     let kept = keep.kept(&manifests);
+    let objects = target.objects();
     for manifest in manifests.iter().filter(|manifest| !kept.contains(manifest.id.as_str())) {
-        let path = target.manifest_of(&manifest.id);
-        files::remove(&path).map_err(of_storage)?;
-        files::sync_directory(path.parent().unwrap_or(Path::new("."))).map_err(of_storage)?;
+        objects.remove(&manifest_of(&manifest.id))?;
         tell(&format!("removed backup {}", manifest.id));
     }
     for id in target.ids_with_archive()?.iter().filter(|id| !kept.contains(id.as_str())) {
-        files::remove_directory(&target.archive_of(id)).map_err(of_storage)?;
-    }
-    let kept_files = manifests.iter().filter(|manifest| kept.contains(manifest.id.as_str()));
-    let named: BTreeSet<PathBuf> = kept_files
-        .flat_map(|manifest| &manifest.files)
-        .map(|file| target.files_of(&file.from).join(&file.name))
-        .collect();
-    for id in target.ids_with_files()? {
-        remove_unnamed(&target.files_of(&id), &named)?;
-    }
-    Ok(())
-}
-
-/// Removes the files below a directory that are not named, and the directory if nothing is left. Symbolic links stay and are
-/// not followed, so nothing elsewhere is removed.
-fn remove_unnamed(directory: &Path, named: &BTreeSet<PathBuf>) -> Result<()> {
-    if directory.is_symlink() || !directory.is_dir() {
-        return Ok(());
-    }
-    for path in files::entries(directory).map_err(of_storage)? {
-        if path.is_dir() {
-            remove_unnamed(&path, named)?;
-        } else if !path.is_symlink() && !named.contains(&path) {
-            files::remove(&path).map_err(of_storage)?;
+        for name in objects.list(&archive_of(id))?.into_keys() {
+            objects.remove(&name)?;
         }
     }
-    let is_empty = files::entries(directory).map_err(of_storage)?.is_empty();
-    if is_empty { files::remove_directory(directory).map_err(of_storage) } else { Ok(()) }
+    let kept_files = manifests.iter().filter(|manifest| kept.contains(manifest.id.as_str()));
+    let named: BTreeSet<String> = kept_files.flat_map(|manifest| &manifest.files).map(file_of).collect();
+    for name in objects.list(FILES)?.into_keys().filter(|name| !named.contains(name)) {
+        objects.remove(&name)?;
+    }
+    objects.prune()?;
+    remove_keys(target)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::manifest::tests::manifest;
+    use crate::place::Place;
+    use std::path::PathBuf;
 
     fn backup(target: &Target, id: &str, made_ms: u64, files: &[(&str, &str)]) {
         let made = Manifest { made_ms, ..manifest(id, files) };
         for (name, from) in files {
-            let path = target.files_of(from).join(name);
-            std::fs::create_dir_all(path.parent().expect("a directory")).expect("made");
-            std::fs::write(path, "12345").expect("written");
+            target.objects().put(&format!("files/{from}/{name}"), b"12345").expect("written");
         }
-        target.replace(&target.manifest_of(id), made.text().as_bytes()).expect("written");
+        target.objects().put(&manifest_of(id), made.text().as_bytes()).expect("written");
+    }
+
+    fn path(target: &Target, name: &str) -> PathBuf {
+        target.path(name).expect("a file")
     }
 
     fn ids(target: &Target) -> Vec<String> {
@@ -103,41 +87,41 @@ mod tests {
     #[test]
     fn files_of_removed_backups_stay_as_long_as_another_needs_them() {
         let directory = tempfile::tempdir().expect("temporary directory");
-        let target = Target::open(directory.path()).expect("opens");
+        let target = Target::open(&Place::directory(directory.path())).expect("opens");
         backup(&target, "a", 1, &[("log/0", "a"), ("log/1", "a"), ("manifest.bson", "a")]);
         backup(&target, "b", 2, &[("log/1", "a"), ("manifest.bson", "b")]);
-        std::fs::create_dir_all(target.archive_of("a")).expect("made");
-        std::fs::create_dir_all(target.files_of("unfinished").join("log")).expect("made");
+        std::fs::create_dir_all(path(&target, "archive/a")).expect("made");
+        std::fs::create_dir_all(path(&target, "files/unfinished/log")).expect("made");
         remove_old(&target, &Keep::default(), &|_| ()).expect("removed");
         assert_eq!(ids(&target), ["a", "b"]);
-        assert!(!target.files_of("unfinished").exists());
+        assert!(!path(&target, "files/unfinished").exists());
         remove_old(&target, &Keep { last: Some(1), daily: None }, &|_| ()).expect("removed");
         assert_eq!(ids(&target), ["b"]);
-        assert!(target.files_of("a").join("log/1").exists(), "the backup b needs it");
-        assert!(!target.files_of("a").join("log/0").exists());
-        assert!(!target.archive_of("a").exists());
+        assert!(path(&target, "files/a/log/1").exists(), "the backup b needs it");
+        assert!(!path(&target, "files/a/log/0").exists());
+        assert!(!path(&target, "archive/a").exists());
     }
 
     #[test]
     fn nothing_is_removed_while_a_manifest_is_damaged() {
         let directory = tempfile::tempdir().expect("temporary directory");
-        let target = Target::open(directory.path()).expect("opens");
+        let target = Target::open(&Place::directory(directory.path())).expect("opens");
         backup(&target, "a", 1, &[("manifest.bson", "a")]);
         backup(&target, "b", 2, &[("manifest.bson", "b")]);
-        std::fs::write(target.manifest_of("a"), "damaged").expect("written");
+        std::fs::write(path(&target, "backups/a.json"), "damaged").expect("written");
         assert!(remove_old(&target, &Keep { last: Some(1), daily: None }, &|_| ()).is_err());
-        assert!(target.files_of("a").join("manifest.bson").exists());
+        assert!(path(&target, "files/a/manifest.bson").exists());
     }
 
     #[test]
     fn a_removal_does_not_follow_links() {
         let [directory, other] = [(); 2].map(|()| tempfile::tempdir().expect("temporary directory"));
-        let target = Target::open(directory.path()).expect("opens");
+        let target = Target::open(&Place::directory(directory.path())).expect("opens");
         let letter = other.path().join("letter.txt");
         std::fs::write(&letter, "dear").expect("written");
         backup(&target, "a", 1, &[("manifest.bson", "a")]);
-        std::os::unix::fs::symlink(other.path(), target.files_of("a").join("link")).expect("linked");
-        std::os::unix::fs::symlink(other.path(), target.files_of("b")).expect("linked");
+        std::os::unix::fs::symlink(other.path(), path(&target, "files/a/link")).expect("linked");
+        std::os::unix::fs::symlink(other.path(), path(&target, "files/b")).expect("linked");
         remove_old(&target, &Keep::default(), &|_| ()).expect("removed");
         assert!(letter.exists());
     }

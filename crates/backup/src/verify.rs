@@ -1,7 +1,12 @@
 //! Reads all that a target has, and names what is damaged.
 
-use crate::restore::{check_file, span_of};
-use crate::target::Target;
+use crate::archive::check_parts;
+use crate::manifest::Manifest;
+use crate::place::Place;
+use crate::receipts::Receipt;
+use crate::restore::span_of;
+use crate::stored_file::{check_file, segment_name};
+use crate::target::{Form, Target, archive_of};
 use crate::{Result, Tell, of_storage};
 use bunko_store::{Lsn, walk_archived};
 use bunko_tools::{Interrupted, ToolError};
@@ -14,8 +19,8 @@ use std::sync::atomic::Ordering;
 /// damaged files.
 /// # Errors
 /// `Usage` for another directory; `Damaged` for a manifest; `Interrupted`.
-pub fn verify(root: &Path, tell: Tell<'_>, interrupted: &Interrupted) -> Result<u64> {
-    let target = Target::read(root)?;
+pub fn verify(place: &Place, tell: Tell<'_>, interrupted: &Interrupted) -> Result<u64> {
+    let target = Target::read(place)?;
     let (mut damaged, mut checked) = (0, BTreeSet::new());
     let mut take = |outcome: Result<()>| match outcome {
         Err(error @ ToolError::Interrupted) => Err(error),
@@ -33,7 +38,6 @@ pub fn verify(root: &Path, tell: Tell<'_>, interrupted: &Interrupted) -> Result<
                 take(check_file(&target, file, &mut |_, _| look()))?;
             }
         }
-        let archive = target.archive_of(&manifest.id);
         let last = match span_of(&target, &manifest) {
             Ok((_, last)) => last,
             Err(error) => {
@@ -42,13 +46,21 @@ pub fn verify(root: &Path, tell: Tell<'_>, interrupted: &Interrupted) -> Result<
             }
         };
         let Some(last) = last else { continue };
-        let path_of = |number: u64| archive.join(format!("{number:012}.segment"));
-        let mut is_over = false;
-        let walked = walk_archived(&path_of, Lsn(manifest.end)..Lsn(last.end), &mut |_| {
-            is_over = look().is_err();
-            if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
-        take(if is_over { Err(ToolError::Interrupted) } else { walked.map_err(of_storage) })?;
+        take(match target.form() {
+            Form::Growing => check_segments(&target.path(&archive_of(&manifest.id))?, &manifest, last, &look),
+            Form::Parts | Form::EncryptedParts => check_parts(&target, &manifest, last, &look),
+        })?;
     }
     Ok(damaged)
+}
+
+/// Checks all records of an archive in files that grow.
+fn check_segments(archive: &Path, manifest: &Manifest, last: Receipt, look: &dyn Fn() -> Result<()>) -> Result<()> {
+    let path_of = |number: u64| archive.join(segment_name(number));
+    let mut is_over = false;
+    let walked = walk_archived(&path_of, Lsn(manifest.end)..Lsn(last.end), &mut |_| {
+        is_over = look().is_err();
+        if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    if is_over { Err(ToolError::Interrupted) } else { walked.map_err(of_storage) }
 }

@@ -120,8 +120,8 @@ pub use lock_table::fix_stripes;
 pub use lock_table::{LockTable, Locked, StripeNumbers};
 pub use log::{
     Appended, ArchivedLog, ArchivedRecord, Chained, Cut, DurabilityCallback, History, Log, LogOptions, LogStatistics,
-    Moment, RawReader, Record, RecoveredLog, Recovery, SEGMENT_BYTES, extend_image, is_same_record, last_record_before,
-    segment_of, walk_archived,
+    Moment, RawReader, Record, RecoveredLog, Recovery, SEGMENT_BYTES, begin_with_same_record, extend_image,
+    is_same_record, last_record_before, read_records, segment_of, walk_archived,
 };
 pub use membership::Places;
 pub use opening::Replays;

@@ -4,10 +4,10 @@ use super::connection::{Opened, ReportArguments, ServerArguments};
 use super::restore_backup::try_out;
 use crate::printed::print_line;
 use crate::stop;
-use bunko_backup::{BackupOptions, FollowOptions, Keep, back_up, follow, list, refuse_stores, verify};
+use bunko_backup::{BackupOptions, FollowOptions, Keep, Place, back_up, follow, list, rekey, verify};
 use bunko_host::Clock;
 use clap::Args;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -25,6 +25,9 @@ pub struct BackupArguments {
     /// The directory of backups, which is made if it is missing
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
+    /// Encrypt the backups with the first key of this file, and decrypt with any: 32 bytes in base64 or hexadecimal on each line
+    #[arg(long = "key-file", value_name = "FILE")]
+    key_file: Option<PathBuf>,
     /// Keep running after the backup, and archive the server's log
     #[arg(long, conflicts_with = "dbpath")]
     follow: bool,
@@ -51,9 +54,9 @@ pub struct BackupArguments {
     /// Where --verify makes its scratch directory, which it removes [default: beside the backups]
     #[arg(long, value_name = "DIR", requires = "verify")]
     scratch: Option<PathBuf>,
-    /// Not supported yet
-    #[arg(long, hide = true, value_name = "KEY", num_args = 0..=1, default_missing_value = "")]
-    encrypt: Option<String>,
+    /// Encrypt the keys of all backups anew with the first key of --key-file; the data stay as they are
+    #[arg(long, requires = "key_file", conflicts_with_all = WITHOUT_SERVER, conflicts_with_all = ["list", "verify"])]
+    rekey: bool,
     /// Print this help
     #[arg(long, action = clap::ArgAction::Help)]
     help: Option<bool>,
@@ -67,22 +70,21 @@ impl BackupArguments {
     /// # Errors
     /// One line for the user.
     pub fn run(&self) -> Result<ExitCode, String> {
-        if self.encrypt.is_some() {
-            return Err(
-                "--encrypt: encrypted backups are not supported yet: encrypt the disk, or pipe a dump through age"
-                    .into(),
-            );
-        }
-        refuse_stores(&self.to).map_err(|error| error.to_string())?;
-        match (self.list, self.verify) {
-            (true, _) => self.list(),
-            (_, true) => self.verify(),
-            _ => self.back_up(),
+        let place = self.place()?;
+        match (self.list, self.verify, self.rekey) {
+            (true, _, _) => self.list(&place),
+            (_, true, _) => self.verify(&place),
+            (_, _, true) => self.rekey(&place),
+            _ => self.back_up(place),
         }
     }
 
-    fn back_up(&self) -> Result<ExitCode, String> {
-        let (clock, to) = (Clock::machine(), self.to.clone());
+    fn place(&self) -> Result<Place, String> {
+        Place::named(&self.to, self.key_file.as_deref()).map_err(|error| error.to_string())
+    }
+
+    fn back_up(&self, to: Place) -> Result<ExitCode, String> {
+        let clock = Clock::machine();
         let keep = Keep { last: self.keep_last, daily: self.keep_daily };
         let tell = |line: &str| self.report.print_note(line);
         if self.follow {
@@ -100,8 +102,8 @@ impl BackupArguments {
         opened.close(outcome.map(|()| ExitCode::SUCCESS).map_err(|error| error.to_string()))
     }
 
-    fn list(&self) -> Result<ExitCode, String> {
-        for listed in list(&self.to).map_err(|error| error.to_string())? {
+    fn list(&self, place: &Place) -> Result<ExitCode, String> {
+        for listed in list(place).map_err(|error| error.to_string())? {
             if self.report.is_json() {
                 print_line(format_args!("{}", serde_json::to_string(&listed).unwrap_or_default()))?;
             } else {
@@ -111,26 +113,31 @@ impl BackupArguments {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn verify(&self) -> Result<ExitCode, String> {
+    fn rekey(&self, place: &Place) -> Result<ExitCode, String> {
+        let (wrapped, key) = rekey(place).map_err(|error| error.to_string())?;
+        self.report.print_note(&format!("{wrapped} keys of backups were encrypted anew; all are with the key {key}"));
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn verify(&self, place: &Place) -> Result<ExitCode, String> {
         let stop = stop::on_signal(stop::TOOL_GRACE);
-        let damaged = verify(&self.to, &|line| eprintln!("bunko: {line}"), &stop).map_err(|error| error.to_string())?;
+        let damaged = verify(place, &|line| eprintln!("bunko: {line}"), &stop).map_err(|error| error.to_string())?;
         if damaged > 0 {
-            return Err(format!("{}: {damaged} damaged files", self.to.display()));
+            return Err(format!("{place}: {damaged} damaged files"));
         }
         self.report.print_note("all files are whole");
-        if list(&self.to).map_err(|error| error.to_string())?.is_empty() {
-            return Err(format!("{}: there is no backup", self.to.display()));
+        if list(place).map_err(|error| error.to_string())?.is_empty() {
+            return Err(format!("{place}: there is no backup"));
         }
-        let scratch = self.make_scratch()?;
-        try_out(&self.to, &scratch.path().join("data"), &self.report)?;
+        let scratch = self.make_scratch(place)?;
+        try_out(place, &scratch.path().join("data"), &self.report)?;
         self.report.print_note("the newest moment was restored, and a server starts on it");
         Ok(ExitCode::SUCCESS)
     }
 
     /// A directory that is removed when it is dropped.
-    fn make_scratch(&self) -> Result<tempfile::TempDir, String> {
-        let beside = self.to.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let directory = self.scratch.as_deref().unwrap_or(beside);
+    fn make_scratch(&self, place: &Place) -> Result<tempfile::TempDir, String> {
+        let directory = self.scratch.as_deref().unwrap_or(place.beside());
         let made = tempfile::Builder::new().prefix("bunko-verify-").tempdir_in(directory);
         made.map_err(|error| format!("no scratch directory in {}: {error}", directory.display()))
     }

@@ -4,6 +4,7 @@ use super::connection::{Opened, RESUMABLE, ReportArguments, ServerArguments};
 use super::login::HOST_AND_USER;
 use crate::printed::{print, print_line};
 use crate::stop;
+use bunko_backup::Place;
 use bunko_bson::Timestamp;
 use bunko_client::WriteConcern;
 use bunko_engines::COOLING_BYTES_MAX;
@@ -135,6 +136,9 @@ pub struct RestoreArguments {
     #[arg(long, value_name = "DIR", requires = "dbpath", conflicts_with_all = ["path", "dir", "archive"])]
     #[arg(conflicts_with_all = WITHOUT_EFFECT_ON_A_BACKUP)]
     backup: Option<PathBuf>,
+    /// The file of keys that an encrypted backup needs
+    #[arg(long = "key-file", value_name = "FILE", requires = "backup")]
+    key_file: Option<PathBuf>,
     /// The moment to restore a backup to, such as 2026-11-30T14:03:05.123Z [default: the newest]
     #[arg(long = "to-time", value_name = "TIME", requires = "backup", value_parser = super::restore_backup::moment)]
     to_time: Option<u64>,
@@ -251,7 +255,8 @@ impl RestoreArguments {
     /// Why it ended early, and what had been restored until then.
     pub fn run(&self) -> Result<ExitCode, String> {
         if let (Some(backup), Some(dbpath)) = (&self.backup, self.server.directory()) {
-            return super::restore_backup::run((backup, self.to_time), dbpath, &self.report);
+            let place = Place::named(backup, self.key_file.as_deref()).map_err(|error| error.to_string())?;
+            return super::restore_backup::run((place, self.to_time), dbpath, &self.report);
         }
         let options = self.options()?;
         let opened = match options.mode {

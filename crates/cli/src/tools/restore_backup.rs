@@ -2,7 +2,7 @@
 
 use super::connection::ReportArguments;
 use super::in_process::InProcess;
-use bunko_backup::{RestoreOptions, Restored, parse_ms, restore};
+use bunko_backup::{Place, RestoreOptions, Restored, parse_ms, restore};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_client::ClientError;
 use bunko_tools::{Link, Server};
@@ -17,8 +17,8 @@ pub fn moment(text: &str) -> Result<u64, String> {
 /// Makes a data directory of a backup, as of a moment.
 /// # Errors
 /// One line for the user.
-pub fn run((from, to_ms): (&Path, Option<u64>), dbpath: &Path, report: &ReportArguments) -> Result<ExitCode, String> {
-    let options = RestoreOptions { from: from.to_owned(), to_ms, dbpath: dbpath.to_owned() };
+pub fn run((from, to_ms): (Place, Option<u64>), dbpath: &Path, report: &ReportArguments) -> Result<ExitCode, String> {
+    let options = RestoreOptions { from, to_ms, dbpath: dbpath.to_owned() };
     let restored = restore(&options, &|line| report.print_note(line)).map_err(|error| error.to_string())?;
     let engine = match restored.engine.as_str() {
         "lsm" => String::new(),
@@ -31,8 +31,8 @@ pub fn run((from, to_ms): (&Path, Option<u64>), dbpath: &Path, report: &ReportAr
 /// Restores the newest moment into a scratch directory, starts on it, and checks every collection.
 /// # Errors
 /// One line that names what is wrong.
-pub fn try_out(from: &Path, scratch: &Path, report: &ReportArguments) -> Result<(), String> {
-    let options = RestoreOptions { from: from.to_owned(), to_ms: None, dbpath: scratch.to_owned() };
+pub fn try_out(from: &Place, scratch: &Path, report: &ReportArguments) -> Result<(), String> {
+    let options = RestoreOptions { from: from.clone(), to_ms: None, dbpath: scratch.to_owned() };
     let restored: Restored = restore(&options, &|_| ()).map_err(|error| error.to_string())?;
     let opened = InProcess::open(scratch, Some(&restored.engine))?;
     let checked = check_collections(&opened, report);

@@ -8,7 +8,7 @@
 //!
 //! **Invariant:** every record was verified before it is written, and is verified again before it is put after an image.
 
-use super::raw_append::verify;
+use super::raw_append::{Shipped, verify};
 use super::record::{HEADER_BYTES, Header, Kind};
 use super::recovery::record_at;
 use super::segment::{SEGMENT_BYTES, SEGMENT_HEADER_BYTES, Segment, first_record, offset_in_segment, segment_of};
@@ -38,6 +38,42 @@ pub struct Appended {
     pub time_ms: Option<u64>,
     /// Whether a record names a file that the log does not contain ([`crate::Staged`]).
     pub names_file: bool,
+    /// Number of bytes that were added.
+    pub bytes: usize,
+    /// Offset of the last record in these bytes.
+    pub last_at: usize,
+}
+
+impl Appended {
+    fn nothing(end: Lsn) -> Self {
+        Self { end, last: end, time_ms: None, names_file: false, bytes: 0, last_at: 0 }
+    }
+
+    fn add(&mut self, record: &Shipped<'_>) {
+        let header = &record.header;
+        let is_bare = matches!(header.kind, Kind::Seal | Kind::Gap);
+        self.names_file |=
+            !is_bare && header.effects(record.bytes).any(|effect| matches!(effect, Effect::AdoptFile { .. }));
+        (self.last, self.end) = (header.lsn, header.behind());
+        self.last_at = self.bytes;
+        self.bytes += record.bytes.len();
+        if header.is_dated() {
+            self.time_ms = self.time_ms.max(Some(header.time_ms));
+        }
+    }
+}
+
+/// Reads the records in `bytes`, of which the first stands at the beginning of `span`, as far as they are in `span`. Every
+/// byte that a checksum covers is checked.
+///
+/// # Errors
+/// [`StorageError::ForeignRecord`] as of [`crate::Store::append_raw`].
+pub fn read_records(bytes: &[u8], span: Range<Lsn>) -> Result<Appended> {
+    let mut read = Appended::nothing(span.start);
+    for record in verify(bytes, span.start)?.iter().take_while(|record| record.header.lsn < span.end) {
+        read.add(record);
+    }
+    Ok(read)
 }
 
 /// A record of a copy.
@@ -86,7 +122,7 @@ impl ArchivedLog {
     /// [`StorageError::ForeignRecord`] as of [`crate::Store::append_raw`], nothing is added then; errors of the files.
     pub fn append(&mut self, bytes: &[u8]) -> Result<Appended> {
         let records = verify(bytes, self.end)?;
-        let mut appended = Appended { end: self.end, last: self.end, time_ms: None, names_file: false };
+        let mut appended = Appended::nothing(self.end);
         for record in &records {
             let header = &record.header;
             let number = segment_of(header.lsn.0);
@@ -98,13 +134,7 @@ impl ArchivedLog {
                 // A start reads a gap only if the file has all of it.
                 file.set_len(offset_in_segment(header.lsn.0) + u64::from(header.length)).map_err(io)?;
             }
-            let is_bare = matches!(header.kind, Kind::Seal | Kind::Gap);
-            appended.names_file |=
-                !is_bare && header.effects(record.bytes).any(|effect| matches!(effect, Effect::AdoptFile { .. }));
-            (appended.last, appended.end) = (header.lsn, header.behind());
-            if header.is_dated() {
-                appended.time_ms = appended.time_ms.max(Some(header.time_ms));
-            }
+            appended.add(record);
         }
         self.end = appended.end;
         Ok(appended)
@@ -144,9 +174,14 @@ pub fn is_same_record(segment: &Path, at: Lsn, bytes: &[u8]) -> Result<bool> {
     let mut own = [0; HEADER_BYTES];
     let file = files::open(segment)?;
     file.read_exact_at(&mut own, offset_in_segment(at.0)).map_err(|error| StorageError::io(segment, error))?;
+    Ok(begin_with_same_record(&own, at, bytes))
+}
+
+/// As [`is_same_record`], with the copy's bytes from the position `at` on.
+pub fn begin_with_same_record(own: &[u8], at: Lsn, bytes: &[u8]) -> bool {
     let unstamped = |bytes: &[u8]| Header::decode(bytes, at).map(|header| Header { synced: Lsn(0), ..header });
-    let own = unstamped(&own);
-    Ok(own.is_some() && own == unstamped(bytes))
+    let own = unstamped(own);
+    own.is_some() && own == unstamped(bytes)
 }
 
 /// Position of the last record before `end` in its segment, of which `path` is a copy; `None` if there is none.

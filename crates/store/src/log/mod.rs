@@ -28,7 +28,8 @@ mod way;
 
 pub use append::{Log, LogOptions, LogStatistics};
 pub use archived::{
-    Appended, ArchivedLog, ArchivedRecord, extend_image, is_same_record, last_record_before, walk_archived,
+    Appended, ArchivedLog, ArchivedRecord, begin_with_same_record, extend_image, is_same_record, last_record_before,
+    read_records, walk_archived,
 };
 pub(crate) use committed::{Committed, CommittedLog};
 pub use group_commit::DurabilityCallback;

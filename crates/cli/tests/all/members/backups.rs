@@ -32,7 +32,7 @@ impl Drop for Follower {
 }
 
 fn is_archived(to: &Path, ms: u64) -> bool {
-    let listed = bunko_backup::list(to).unwrap_or_default();
+    let listed = bunko_backup::list(&bunko_backup::Place::directory(to)).unwrap_or_default();
     let last = listed.last().and_then(|last| bunko_backup::parse_ms(&last.to).ok());
     last.is_some_and(|last| last >= ms)
 }
