@@ -3,6 +3,7 @@
 //! ```text
 //! browser ── HTTP ── site ──┬── guard: is the request one of our own page?
 //!                           ├── files: the page
+//!                           ├── log_in ── `bunko_authority::log_in_by_password`
 //!                           ├── reports: what the lab wrote into a directory
 //!                           └── sessions ── link ── the server's own connection, as the user who logged in
 //! ```
