@@ -73,7 +73,7 @@ pub struct Invocation<'a> {
     pub has_integer_ok: bool,
     /// The follow-up of the reply: of a `getMore` that left its cursor open, or of a heartbeat.
     pub(crate) follow_up: Option<FollowUp>,
-    /// The cursor that the command leaves open. It waits for its client from now on.
+    /// The cursor that the command leaves open, which from now on waits for its client.
     pub(crate) cursor_left: Option<i64>,
     /// Progress of a heartbeat.
     pub(crate) heartbeat: Heartbeat,
@@ -333,7 +333,7 @@ impl<'a> Invocation<'a> {
         self.operation.started()
     }
 
-    /// The moment on the server's clock.
+    /// The present time on the server's clock.
     pub(crate) fn now(&self) -> Instant {
         self.service.world.clock.now()
     }
@@ -343,7 +343,7 @@ impl<'a> Invocation<'a> {
         self.service.world.clock.since(self.started())
     }
 
-    /// Rung when the command may have to stop.
+    /// The bell that rings when the command may have to stop.
     pub(crate) fn stop_bell(&self) -> &Arc<Bell> {
         self.operation.stop_bell()
     }

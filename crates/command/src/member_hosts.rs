@@ -63,7 +63,8 @@ impl Service {
         Ok(())
     }
 
-    /// Asks another server whether it may join the set. Returns the id of its process.
+    /// Asks another server whether it may join the set. Returns the id of its process; `None` if its handshake has
+    /// none.
     fn ask_to_join(&self, set: &str, own: u32, other: &Listed) -> Result<Option<ObjectId>> {
         let body = question(set, own, other);
         let failed = |reason: String| {
@@ -171,7 +172,8 @@ impl Service {
         Err(Failure::new(ErrorCode::NODE_NOT_FOUND, message))
     }
 
-    /// Asks a server whether it may be added to the set. The inner error says why it does not answer.
+    /// Asks a server whether it may be added to the set: an outer error forbids it, an inner one says why it does not
+    /// answer.
     fn ask_to_be_added(&self, set: &ReplicaSet, own: u32, other: &Listed) -> Result<Result<(), String>> {
         let body = question(set.name(), own, other).with("setId", set.id());
         let mut connection = match (self.process.dial)(&other.host) {
@@ -191,7 +193,7 @@ impl Service {
             Err(ClientError::Command(error)) if error.code == ErrorCode::INVALID_REPLICA_SET_CONFIG.0 => {
                 Err(veto(&error.to_string()))
             }
-            // A former member that has not heard yet that it was removed, or knows it.
+            // A former member, whether or not it has heard that it was removed, may come back.
             Ok(reply) if is_of_set(reply.as_ref(), set.id()) => Ok(Ok(())),
             Ok(_) => Err(veto("it is a member of another set of this name")),
             Err(error) => Ok(Err(error.to_string())),
@@ -204,7 +206,7 @@ fn is_of_set(reply: DocumentRef<'_>, id: ObjectId) -> bool {
     matches!(status.and_then(|status| status.get("setId")), Some(ValueRef::ObjectId(found)) if found == id)
 }
 
-/// Asks another server how it is.
+/// The message to another server that only asks for its state.
 fn question(set: &str, own: u32, other: &Listed) -> DocumentBuf {
     DocumentBuf::new()
         .with(bunko_members::COMMAND, 1)
@@ -227,8 +229,8 @@ fn process_of(connection: &Connection) -> Option<ObjectId> {
     }
 }
 
-/// Whether all addresses of a host are this machine's alone. A name that cannot be resolved is left to the connection, which
-/// says why.
+/// Whether all addresses of a host are loopback addresses, which other machines cannot reach. False for a name that
+/// cannot be resolved: the connection to it fails, and says why.
 fn is_loopback(host: &str) -> bool {
     let (name, _) = name_and_port(host);
     (name, 0)

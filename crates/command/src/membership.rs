@@ -126,10 +126,10 @@ impl Service {
         Ok(())
     }
 
-    /// Begins the set, of whose members the others may join.
+    /// Begins a set of several members, after the other members have agreed to join.
     fn begin_several(&self, Initiation { configuration, own, others }: Initiation) -> Result<()> {
         let store = self.catalog.store();
-        // From here on, what is committed is decided by the members together.
+        // From here on, a record is committed when enough members have it, not when this one has.
         store.hold_committed();
         self.step_down_for_good();
         let base = store.last_position().end;
@@ -219,7 +219,7 @@ impl Service {
         if let Some(database) = self.catalog.databases().into_iter().find(|name| !of_server.contains(&&**name)) {
             return Some(database);
         }
-        // In the server's own databases these are users' too.
+        // In the server's own databases, only collections that the server does not write itself, users and roles count.
         let is_of_users = |name: &Arc<Namespace>| {
             let collection = name.collection();
             let is_setting = SETTINGS.contains(&(name.database(), collection));
@@ -295,7 +295,7 @@ fn sync(store: &bunko_store::Store, end: u64) -> Result<()> {
 impl Host for Service {
     fn step_up(&self, term: u64) -> Result<()> {
         let Some(set) = &self.replica_set else { return Err(no_part()) };
-        // Clients write once the member knows what the last primary has written.
+        // Clients may write only once the member knows the last primary's writes.
         set.pause_writes();
         let begun = self.begin_term(term);
         set.leadership.note_election(self.world.clock.now_ms());
@@ -326,7 +326,8 @@ impl Host for Service {
 
     fn status(&self) -> DocumentBuf {
         let Some(set) = &self.replica_set else { return DocumentBuf::new() };
-        // Before term and position, which count as remembered without it.
+        // Asked before term and position are read: if the member remembers in between, its report is merely too
+        // cautious.
         let has_lost_memory = self.members().is_some_and(|members| members.has_lost_memory());
         let time = set.cluster_time.operation_time();
         let member = set.member();

@@ -277,7 +277,8 @@ impl Run {
         let Self { service, connection, header, frame, out } = &mut self;
         let executed = execute(service, connection, &mut Codec::new(), header, frame, run_on, out);
         if out.len() > LARGE_BYTES {
-            // The operation's own draw is over, and the connection's thread may take a while to send the reply.
+            // The operation's draw has ended. The reply counts until the connection's thread has sent it, which may
+            // take a while.
             let drawn = connection.take_reply_draw();
             let mut drawn = drawn.unwrap_or_else(|| service.facts.memory_limits.server.count(0, Purpose::Reply));
             drawn.set(out.len() as u64);

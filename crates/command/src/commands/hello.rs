@@ -170,7 +170,7 @@ fn write_set(
     let member = set.member();
     let state = set.state();
     if state == MemberState::Removed {
-        // It belongs to no set that a client could use, as on MongoDB.
+        // This member belongs to no set that a client could use; MongoDB's replies have these fields then.
         reply
             .append("secondary", false)
             .append("info", "Does not have a valid replica set config")

@@ -101,9 +101,8 @@ fn members(service: &Service, set: &ReplicaSet) -> Vec<DocumentBuf> {
     member.listed.iter().enumerate().map(one).collect()
 }
 
-/// Appends for each member, by its host, the state, whether it is up, and how many seconds of writes it lacks that this
-/// member knows another one to have. Arbiters have no lag, and neither have members without writes, or whose writes are
-/// unknown.
+/// Appends for each member, by its host: its state, whether it is up, and its lag in seconds behind the newest write
+/// that this member knows of. Arbiters have no lag, nor have members whose newest write is unknown.
 pub(super) fn write_lags(service: &Service, set: &ReplicaSet, out: &mut Writer<'_>) {
     let members = members(service, set);
     let written_ms = |member: &DocumentBuf| match member.as_ref().get("optimeDate") {

@@ -65,12 +65,12 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         return Ok(service.join(set, body)?);
     };
     if let Some(invitation) = body.get("join").and_then(ValueRef::as_document) {
-        // It writes a file.
+        // Accepting the invitation writes a file.
         invocation.operation().leave_shared_thread()?;
         return Ok(members.rejoin(invitation)?);
     }
     if body.get(IMAGE).is_some() {
-        // It reads files.
+        // The image is read from files.
         invocation.operation().leave_shared_thread()?;
         reply.append(IMAGE, &members.image(body)?);
         return Ok(());

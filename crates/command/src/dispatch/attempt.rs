@@ -228,7 +228,7 @@ impl Service {
         self.wait_for_members(invocation, command, &request, reply)
     }
 
-    /// Waits for other members, which must have the writes before a failure, too.
+    /// After a failure: waits until other members have the writes that the command made before it.
     fn acknowledge_before(
         &self,
         invocation: &mut Invocation<'_>,
