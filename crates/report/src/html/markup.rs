@@ -69,7 +69,7 @@ impl Markup {
     /// A script or style sheet of this program, or JSON: element contents that HTML does not unescape.
     ///
     /// # Panics
-    /// If it would end its element.
+    /// If `contents` has `</`, which could end the element.
     pub(super) fn raw_element(&mut self, tag: &'static str, attributes: Attributes<'_>, contents: &str) -> &mut Self {
         assert!(!contents.contains("</"), "it would end its element");
         self.within(tag, attributes, |inner| inner.0.push_str(contents))

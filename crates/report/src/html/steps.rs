@@ -97,7 +97,7 @@ fn note(report: &Report, baseline: Option<Baseline>) -> String {
     [Some(repeated), baseline, badges].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// With the sign that the terminal's ASCII lacks.
+/// A heading with the sign µ, which the terminal's ASCII lacks.
 pub(super) fn micro(heading: &str) -> String {
     heading.replace(" us", " µs")
 }
@@ -142,7 +142,7 @@ fn upper_end(summary: &StepSummary<'_>) -> f64 {
     summary.interval().map_or(median, |(_, high)| high.max(median))
 }
 
-/// The figure and its interval, then both as a bar.
+/// Writes the throughput and its interval, then both as a bar.
 fn throughput(row: &mut Markup, summary: &StepSummary<'_>, fastest: f64) {
     let Some(estimate) = &summary.documents_per_second else {
         row.classed("td", "number", "–").element("td", &[("class", "no-print")], "");
