@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 const LENGTH_MAX: usize = 1 << 20;
 
-/// Settings.
+/// Settings of the operation `update`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Update {
