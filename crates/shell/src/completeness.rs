@@ -17,7 +17,7 @@ enum Place {
     Regex,
 }
 
-/// A script that grows by whole lines. Each is scanned once, as a script of input may have a million.
+/// A script that grows by whole lines. Each line is scanned once, because a script may have a million lines.
 pub(crate) struct Growing {
     text: String,
     scan: Scan,
@@ -32,7 +32,7 @@ impl Growing {
         &self.text
     }
 
-    /// Adds lines with their ends.
+    /// Adds whole lines, with their line breaks.
     pub fn push(&mut self, lines: &str) {
         self.text.push_str(lines);
         let mut characters = lines.chars().peekable();

@@ -34,7 +34,7 @@ impl<'js> Encoder<'_, 'js> {
     }
 
     fn fields(&self, writer: &mut Writer<'_>, object: &Object<'js>) -> Result<()> {
-        // As values: the engine's conversion of a key to a string of Rust stops at a null byte.
+        // Keys are read as values: the engine's conversion of a key to a string of Rust stops at a null byte.
         for key in object.keys::<Value<'js>>() {
             let key = key?;
             let Text(name): Text = key.get()?;
@@ -74,7 +74,7 @@ impl<'js> Encoder<'_, 'js> {
                 }
                 writer.end();
             }
-            // As the driver's writer: it is not data, and is left out.
+            // A symbol is not data: it is left out, as the driver's writer does.
             Type::Symbol => {}
             _ => match value.as_object() {
                 Some(object) => self.object(writer, name, object)?,
