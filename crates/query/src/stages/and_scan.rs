@@ -52,7 +52,7 @@ impl RecordStage for AndScan {
 struct Intersection {
     number: StageNumber,
     scans: [Scan; 2],
-    /// The last record of the second scan.
+    /// The last record that the second scan returned.
     reached: RecordId,
 }
 

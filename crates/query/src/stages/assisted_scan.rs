@@ -27,7 +27,7 @@ pub(super) const RECORDS_ALONE: u64 = 16 * 1024;
 const PART_RECORDS: u64 = 8 * 1024;
 /// A helper stops in a part once its rows take this many bytes; the scanning thread searches the rest of the part.
 const FOUND_BYTES_MAX: usize = 1 << 20;
-/// Parts that the helper has searched and the scanning thread has not shown yet.
+/// Maximum number of parts that the helper has searched and the scanning thread has not shown yet.
 const PARTS_AHEAD: usize = 1;
 /// Minimum number of documents per record id. Below it, most parts would be almost empty.
 const DENSITY_MIN: f64 = 0.5;

@@ -168,7 +168,7 @@ impl Scanning {
                 continue;
             }
             if self.steps == 0 && self.steps_max == 1 && self.values > 0 {
-                // The value before had one key.
+                // The value before had one key, so values may have few keys now: step again.
                 self.steps_max = STEPS_MAX;
             }
             if self.given.as_ref().is_some_and(|given| given.contains(&record)) {

@@ -94,7 +94,7 @@ impl Intersection {
         while self.held.len() < most {
             let Some(record) = self.first.next(run)? else { break };
             if self.held.len() == self.held.capacity() {
-                // The table doubles, and the old one goes after that.
+                // The table doubles, and the old table is freed only when the new one is filled.
                 operation.will_take(2 * RECORD_BYTES * self.held.capacity())?;
             }
             self.held.insert(record);

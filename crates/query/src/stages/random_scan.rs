@@ -82,7 +82,7 @@ struct Drawing {
     draws_left: u64,
     /// Records already given.
     given: HashSet<RecordId>,
-    /// All documents, of which those not given follow, once too many places were drawn.
+    /// A scan of all records, begun once too many places were drawn; it skips documents that were already given.
     rest: Option<Box<dyn RecordCursor>>,
     document: Vec<u8>,
 }

@@ -114,8 +114,8 @@ struct SortedFields {
     tail: Option<Tail>,
 }
 
-/// All that follows some fields of a key. Fields after the compared ones only decide between documents that the sort
-/// takes as equal.
+/// The end of a key, after some of its fields. Fields after the compared ones only decide between documents that the
+/// sort takes as equal.
 #[derive(Clone, Copy)]
 struct Tail {
     /// Number of fields before it; each has one value in the scan.
