@@ -230,7 +230,7 @@ impl Reader<'_> {
     }
 }
 
-/// Length of a block comment, with those inside it.
+/// Length of a block comment in bytes, with the comments inside it.
 fn block_comment(rest: &str) -> usize {
     let (mut depth, mut at) = (0_usize, 0);
     while at < rest.len() {
