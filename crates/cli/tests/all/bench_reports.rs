@@ -69,7 +69,7 @@ fn workers_share_the_load_and_their_reports_add_up() {
     assert!(!lab.path("none").exists());
 }
 
-/// No finding is about counts or contents.
+/// Checks that no finding is about counts or contents.
 fn assert_counts(phase: &str, measurement: &Measurement) {
     let is_wrong = |finding: &&Finding| {
         matches!(finding, Finding::Errors { .. } | Finding::CountsDiffer { .. } | Finding::ContentsDiffer { .. })

@@ -56,7 +56,7 @@ fn fill(server: &Server, first: i32) -> std::ops::Range<i32> {
     panic!("200 MB fit onto the disk");
 }
 
-/// Every acknowledged document exists and is complete, and no other document exists.
+/// Checks that every acknowledged document exists and is complete, and that no other document exists.
 fn check(server: &Server, acknowledged: i32) {
     let mut peer = Peer::connect(server.address());
     assert_eq!(peer.text("admin", "{ping: 1}"), "{ok: 1.0}");
