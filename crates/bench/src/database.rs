@@ -35,7 +35,7 @@ impl Collections {
         (place / self.documents_in_each).min(self.count - 1) as usize
     }
 
-    /// Their names, in the order of [`Self::of`].
+    /// Names of the collections, in the order of [`Self::of`].
     pub fn names(self) -> Vec<String> {
         match self.count {
             1 => vec![COLLECTION.to_owned()],

@@ -34,7 +34,7 @@ impl Service {
     /// # Errors
     /// Errors of the member's file and configuration.
     pub fn begin_membership(self: &Arc<Self>, kept: Option<Kept>) -> Result<()> {
-        // It is set once, before any client connects.
+        // `own` is set once, before any client connects.
         let _ = self.own.set(Arc::downgrade(self));
         kept.map_or(Ok(()), |kept| self.take_part(kept))
     }
@@ -51,7 +51,7 @@ impl Service {
             kept,
             seed: (self.world.random)(),
         })?;
-        // It is set once: at the start, or when a client initiates the set.
+        // `members` is set once: at the start, or when a client initiates the set.
         self.members.set(members).map_err(|_| no_part())?;
         self.follow_settings()?;
         self.follow_users()
@@ -142,7 +142,8 @@ impl Service {
             .and_then(|()| keep_term(store))
             .and_then(|()| kept.write(&self.data_directory()?).map_err(from_storage));
         if let (Err(failure), Some(set)) = (is_kept, &self.replica_set) {
-            // It is the only member still, and elects itself in a second. An election waits for the caller's lock.
+            // This server is the only member still, and elects itself in a second. An election waits for the caller's
+            // lock.
             store.commit_what_is_visible();
             set.leadership.freeze(None);
             return Err(failure);

@@ -97,7 +97,7 @@ struct Session {
     has_spoken: bool,
     /// `None` while a long command has it.
     client: Option<ClientConnection>,
-    /// Its admission.
+    /// The connection's admission.
     admitted: Admitted,
     /// Limits of a client that is not logged in; `None` after the login, or where none is required.
     newcomer: Option<Newcomer>,

@@ -190,7 +190,7 @@ impl Requests for InSessions {
     }
 
     fn on_failure(&mut self, tag: u64) {
-        // Its session may be in any state and is not used again.
+        // The failed request's session may be in any state and is not used again.
         let Open { own, .. } = self.open.remove(tag as usize);
         self.requests.on_failure(own);
     }

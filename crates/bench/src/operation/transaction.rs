@@ -181,7 +181,7 @@ impl Requests for TransactionRequests {
     }
 
     fn on_failure(&mut self, request: u64) {
-        // Its session may be in any state and is not used again.
+        // The failed request's session may be in any state and is not used again.
         self.open.remove(parts(request).0);
     }
 }

@@ -1,7 +1,7 @@
 //! Several generators that share a load.
 //!
-//! They communicate only through the measured server: each records its arrival, and waits until all have arrived. The
-//! wait ends before a phase begins, so that its polling disturbs no figures.
+//! The generators communicate only through the measured server: each records its arrival, and waits until all have
+//! arrived. The wait ends before a phase begins, so that its polling disturbs no figures.
 
 use crate::BenchError;
 use crate::clock;

@@ -176,7 +176,7 @@ fn of_state(listed: &Listed, state: MemberState, health: f64) -> DocumentBuf {
         .with("stateStr", state.name())
 }
 
-/// This member.
+/// This member's entry in `members`.
 fn own(service: &Service, set: &ReplicaSet, listed: &Listed, time: Timestamp) -> DocumentBuf {
     let member = set.member();
     let state = set.state();

@@ -130,7 +130,8 @@ impl Service {
         outcome: Result<(), Halt>,
         (given_away, until): (usize, Option<Instant>),
     ) -> Ended {
-        // This also holds if the failure was reported as a write error, or was not reported at all.
+        // A command that is too long for this thread runs again, also where the failure was reported as a write error
+        // or not at all.
         let outcome = if invocation.leave(given_away) { Err(Halt::TooLong) } else { outcome };
         if let Some(id) = invocation.cursor_left.take() {
             let memory = &self.facts.memory_limits.server;

@@ -2,10 +2,11 @@
 //! the order of the scan. If the helper still searches the next part, the scanning thread searches a later part
 //! meanwhile.
 //!
-//! It begins after [`RECORDS_ALONE`] records, if the filter looks only at values (no `$expr`, `$near` or `$text`), the
-//! operation has a thread of its own, and `Helpers` of `operation` permits one more thread. Each thread takes the next
-//! part when it is ready. The helper hands over copies of the needed fields of matching rows, so results do not depend
-//! on the thread that found a row. Only the operation's thread counts memory: the helper gets its buffers back.
+//! Such a scan begins after [`RECORDS_ALONE`] records, if the filter looks only at values (no `$expr`, `$near` or
+//! `$text`), the operation has a thread of its own, and `Helpers` of `operation` permits one more thread. Each thread
+//! takes the next part when it is ready. The helper hands over copies of the needed fields of matching rows, so results
+//! do not depend on the thread that found a row. Only the operation's thread counts memory: the helper gets its buffers
+//! back.
 
 use super::kept_fields::KeptFields;
 use super::{Row, RowVisitor, StageNumber, WholeDocument};

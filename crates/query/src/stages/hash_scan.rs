@@ -67,7 +67,7 @@ impl RecordStage for HashScan {
     }
 }
 
-/// As for a sort, which holds the documents that an intersection leaves out.
+/// The limit of a sort also holds here.
 fn bytes_max(operation: &OperationContext) -> usize {
     operation.stage_bytes_max(Gatherer::Sort)
 }

@@ -15,7 +15,7 @@ use serde::Serialize;
 pub struct Change {
     /// The first report on the new level: index into [`super::ScenarioHistory::reports`].
     pub report: usize,
-    /// Its file.
+    /// File of that report.
     pub file: String,
     /// When it was started.
     pub started_at_ms: u64,
