@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// The three parts of one file. `code` has the layout of the file: comments and the inside of literals are blanks in it,
-/// so that offsets and line numbers are those of the file.
+/// The three parts of one file. `code` has the layout of the file: comments and the inside of literals are blanks in
+/// it, so that offsets and line numbers are those of the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RustSource {
     pub code: String,

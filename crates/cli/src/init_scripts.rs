@@ -82,7 +82,8 @@ enum Runner {
 impl InitScripts {
     /// Finds the scripts to run. As in MongoDB's images, a directory with data needs none.
     /// # Errors
-    /// A sentence that names the first script that cannot be run, or the directory that an earlier start left unfinished.
+    /// A sentence that names the first script that cannot be run, or the directory that an earlier start left
+    /// unfinished.
     pub fn find(settings: &Settings) -> Result<Self, String> {
         let none = Self { scripts: Vec::new(), dbpath: settings.dbpath.clone() };
         if std::env::var_os(SOCKET_VARIABLE).is_some() {

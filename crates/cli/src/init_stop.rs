@@ -1,5 +1,5 @@
-//! Signals that ask a server to stop while its init scripts run. The first process of a container has to handle them: the
-//! kernel does not end that process for a signal that it does not handle. A signal ends the running script with the
+//! Signals that ask a server to stop while its init scripts run. The first process of a container has to handle them:
+//! the kernel does not end that process for a signal that it does not handle. A signal ends the running script with the
 //! programs that it has started, and the start fails.
 
 use rustix::process::{Pid, Signal, kill_process_group};

@@ -1,5 +1,6 @@
 //! Passwords of the command line, which every user of the machine sees in the list of processes: they are overwritten
-//! there as soon as they are read, as mongosh does. The list shows the memory in which the kernel has put the arguments.
+//! there as soon as they are read, as mongosh does. The list shows the memory in which the kernel has put the
+//! arguments.
 //! Source: Linux, `proc(5)`, "/proc/PID/stat", fields `arg_start` and `arg_end`.
 
 use std::fs::{self, File};

@@ -1,8 +1,8 @@
 //! Flow control: a primary slows writers down while the commit point is far behind.
 //!
 //! Each write waits for a moment before it begins, holding no lock and no thread. The wait grows while the commit point
-//! stays further behind than half of `flowControlTargetLagSeconds`, up to [`WAIT_MAX_US`], and shrinks when it catches up.
-//! Statements of a transaction that has begun do not wait, because others wait for what it has changed.
+//! stays further behind than half of `flowControlTargetLagSeconds`, up to [`WAIT_MAX_US`], and shrinks when it catches
+//! up. Statements of a transaction that has begun do not wait, because others wait for what it has changed.
 //!
 //! A write looks at two atomics. A server that is in no set of several members does not look at them.
 //! Source: MongoDB manual 8.2, "Replication Lag", "Flow Control", and `serverStatus`, `flowControl`.

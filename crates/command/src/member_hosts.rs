@@ -10,8 +10,8 @@ use bunko_replica_set::{Force, Listed, ReplicaSet, Tagged, check_tagged, name_an
 use std::net::ToSocketAddrs;
 
 impl Service {
-    /// Whether `host:port` is this server. A name that is not an address of this machine may still lead here, by a forwarded
-    /// port for example, so the server at its end is asked.
+    /// Whether `host:port` is this server. A name that is not an address of this machine may still lead here, by a
+    /// forwarded port for example, so the server at its end is asked.
     pub(crate) fn is_this_server(&self, host: &str, own_port: &str) -> bool {
         let (name, port) = name_and_port(host);
         if port == own_port && (self.process.is_this_machine)(name) {
@@ -89,8 +89,8 @@ impl Service {
 impl Service {
     /// Checks a change of the configuration of several members beside what the other servers say.
     /// # Errors
-    /// `InvalidReplicaSetConfig` for members that could not log in; unless it is forced, as [`Service::check_default_concern`] and
-    /// [`Service::check_quorum`].
+    /// `InvalidReplicaSetConfig` for members that could not log in; unless it is forced, as
+    /// [`Service::check_default_concern`] and [`Service::check_quorum`].
     pub(crate) fn check_change(
         &self,
         members: &Members,
@@ -106,8 +106,8 @@ impl Service {
         self.check_quorum(set, &members.peers(), proposed)
     }
 
-    /// Refuses a configuration with which writes would wait for other members than before, unless an administrator has said for
-    /// which ones they wait.
+    /// Refuses a configuration with which writes would wait for other members than before, unless an administrator has
+    /// said for which ones they wait.
     /// # Errors
     /// `NewReplicaSetConfigurationIncompatible`.
     pub(crate) fn check_default_concern(&self, set: &ReplicaSet, proposed: &DocumentBuf) -> Result<()> {
@@ -136,10 +136,11 @@ impl Service {
         Err(Failure::new(ErrorCode::NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE, message))
     }
 
-    /// Checks that a majority of a configuration's voters can be reached. `peers` are the members that this one knows already; the
-    /// others are asked whether they may join.
+    /// Checks that a majority of a configuration's voters can be reached. `peers` are the members that this one knows
+    /// already; the others are asked whether they may join.
     /// # Errors
-    /// `NodeNotFound` without a majority; `NewReplicaSetConfigurationIncompatible` if a server has data that are not the set's.
+    /// `NodeNotFound` without a majority; `NewReplicaSetConfigurationIncompatible` if a server has data that are not
+    /// the set's.
     pub(crate) fn check_quorum(&self, set: &ReplicaSet, peers: &[Peer], proposed: &DocumentBuf) -> Result<()> {
         let (member, next) = (set.member(), Listed::all(proposed.as_ref()).unwrap_or_default());
         let own = member.own().map_or(u32::MAX, |own| own.id);

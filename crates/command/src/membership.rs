@@ -30,7 +30,8 @@ const SETTINGS: [(&str, &str); 3] = [
 ];
 
 impl Service {
-    /// Lets the service begin threads that need it, and takes part in a set of several members if the server was in one.
+    /// Lets the service begin threads that need it, and takes part in a set of several members if the server was in
+    /// one.
     /// # Errors
     /// Errors of the member's file and configuration.
     pub fn begin_membership(self: &Arc<Self>, kept: Option<Kept>) -> Result<()> {
@@ -71,8 +72,8 @@ impl Service {
         Ok(())
     }
 
-    /// Reads rights again, and ends the work of users who lost some, whenever this member has applied a change of users or
-    /// roles that another one made.
+    /// Reads rights again, and ends the work of users who lost some, whenever this member has applied a change of users
+    /// or roles that another one made.
     fn follow_users(&self) -> Result<()> {
         for collection in [bunko_authority::USERS, bunko_authority::ROLES] {
             let own = self.own.get().cloned().unwrap_or_default();
@@ -275,8 +276,9 @@ fn no_part() -> Failure {
     Failure::new(ErrorCode::INTERNAL_ERROR, "the server cannot take part in a set")
 }
 
-/// Saves a vote for none where there is none, as after a restore, or after an election on a full disk. A member whose log has
-/// terms and that has no vote counts as one whose files were lost, but this one has voted for no member of the new set.
+/// Saves a vote for none where there is none, as after a restore, or after an election on a full disk. A member whose
+/// log has terms and that has no vote counts as one whose files were lost, but this one has voted for no member of the
+/// new set.
 fn keep_term(store: &bunko_store::Store) -> Result<()> {
     let term = store.last_position().term;
     if term == 0 || store.vote().is_some() {

@@ -1,8 +1,8 @@
 //! The gathering of statistics for `$queryStats`.
 //!
-//! `Invocation::begin_statistics` decides before a command runs whether it is counted, and `Invocation::note_query` counts
-//! it when it ends. A query whose cursor stays open leaves its tally with the cursor. Each `getMore` takes the tally,
-//! adds its batch, and returns it to the cursor; the query is counted when its cursor is closed.
+//! `Invocation::begin_statistics` decides before a command runs whether it is counted, and `Invocation::note_query`
+//! counts it when it ends. A query whose cursor stays open leaves its tally with the cursor. Each `getMore` takes the
+//! tally, adds its batch, and returns it to the cursor; the query is counted when its cursor is closed.
 
 use crate::invocation::Invocation;
 use crate::target::Target;

@@ -33,8 +33,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 impl Service {
-    /// The members that must have a command's writes; `None` if this one is enough, or if the set had no such members when
-    /// the command began. The reply says so then.
+    /// The members that must have a command's writes; `None` if this one is enough, or if the set had no such members
+    /// when the command began. The reply says so then.
     fn need_of(&self, invocation: &Invocation<'_>, request: &Request<'_>) -> Option<Need> {
         let options = &invocation.options;
         if options.unmet_write_concern.is_some() {

@@ -18,8 +18,8 @@ use std::sync::Arc;
 impl Service {
     /// Lets a write wait while the commit point is far behind.
     /// # Errors
-    /// [`Halt::Awaits`] before the wait, during which the connection keeps the operation; after it the reason for which the
-    /// operation must stop.
+    /// [`Halt::Awaits`] before the wait, during which the connection keeps the operation; after it the reason for which
+    /// the operation must stop.
     pub(crate) fn hold_back(
         &self,
         (command, request): (&Command, &Request<'_>),

@@ -1,7 +1,7 @@
 //! One connection: reads bytes, and executes frames in order.
 //!
-//! `Session::run` repeats three steps: `poll_arrive` reads into a buffer of the thread, `pass` executes whole frames until
-//! one of them must stop the connection (`Stop`), and `finish` handles that frame and sends all replies.
+//! `Session::run` repeats three steps: `poll_arrive` reads into a buffer of the thread, `pass` executes whole frames
+//! until one of them must stop the connection (`Stop`), and `finish` handles that frame and sends all replies.
 
 mod ended;
 mod receiving;

@@ -21,8 +21,8 @@ pub struct ListeningSockets {
 }
 
 impl ListeningSockets {
-    /// Binds the addresses, where port 0 asks the system for one, and a Unix domain socket that is named for the port of
-    /// the first address.
+    /// Binds the addresses, where port 0 asks the system for one, and a Unix domain socket that is named for the port
+    /// of the first address.
     /// # Errors
     /// If an address or the socket cannot be bound; the error names it.
     pub fn bind(addresses: &[SocketAddr], unix_socket: Option<&UnixSocketOptions>) -> io::Result<Self> {

@@ -65,8 +65,8 @@ pub(crate) fn is_open(text: &str) -> bool {
     script.is_open()
 }
 
-/// The script with `var` for each `const` and `let` at its top level, as far as a scan of words can tell: a user who types
-/// a declaration again means to change it, and scripts that run one after the other may declare the same names.
+/// The script with `var` for each `const` and `let` at its top level, as far as a scan of words can tell: a user who
+/// types a declaration again means to change it, and scripts that run one after the other may declare the same names.
 pub(crate) fn with_repeatable_declarations(text: &str) -> String {
     let mut scan = Scan::new();
     let mut made = String::with_capacity(text.len());

@@ -7,7 +7,8 @@ use rquickjs::{Array, Ctx, Exception, Function, Object, Result, Type, TypedArray
 
 /// Deepest value that is written; servers accept 180 levels and say so themselves.
 const DEPTH_MAX: usize = 200;
-/// Maximum number of bytes of a command: more than the largest document with its command around it, less than a message.
+/// Maximum number of bytes of a command: more than the largest document with its command around it, less than a
+/// message.
 const COMMAND_BYTES_MAX: usize = 40 << 20;
 
 /// Writes values of scripts.

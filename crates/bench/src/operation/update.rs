@@ -98,7 +98,8 @@ impl UpdateRequests {
             NewValue::Int64 => 8,
             NewValue::String => settings.length,
         };
-        // Placeholder of the new value. `Template` finds it by its bytes, so they must occur nowhere else in the command.
+        // Placeholder of the new value. `Template` finds it by its bytes, so they must occur nowhere else in the
+        // command.
         let value = vec![0x7f_u8; value];
         let command = |field: &String| {
             let new = match settings.to {

@@ -166,8 +166,8 @@ impl ServerArguments {
         self.dbpath.as_deref()
     }
 
-    /// Connects to a server that is waited for when it is gone. A connection that is silent for --server-timeout counts as
-    /// lost.
+    /// Connects to a server that is waited for when it is gone. A connection that is silent for --server-timeout counts
+    /// as lost.
     /// # Errors
     /// One line for the user, if the server cannot be reached now.
     pub fn open_to_follow(&self) -> Result<Opened, String> {

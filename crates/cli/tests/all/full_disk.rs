@@ -294,7 +294,8 @@ fn a_sort_that_finds_no_room_on_its_way_fails_alone() {
         let refused = peer.run("test", pipeline);
         assert_eq!(code(refused.as_ref()), OUT_OF_DISK_SPACE, "{:?}", refused.as_ref());
         assert_eq!(server.open_files_in("scratch"), 0, "files are left open");
-        // The log may have taken a step of 8 MiB meanwhile, and documents may be on their way from the log to an extent.
+        // The log may have taken a step of 8 MiB meanwhile, and documents may be on their way from the log to an
+        // extent.
         wait_until("their room is free again", || free_bytes(&mounted.0) + (12 << 20) >= free);
     }
     // Other commands still work.

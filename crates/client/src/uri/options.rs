@@ -11,8 +11,8 @@ use std::time::Duration;
 /// Source: MongoDB handshake specification, "client.application.name".
 const APP_NAME_BYTES_MAX: usize = 128;
 
-/// Options that concern a driver's pool, monitors and compression. The client has none of these, so it has nothing to do
-/// for them, and connection strings of applications can be used as they are.
+/// Options that concern a driver's pool, monitors and compression. The client has none of these, so it has nothing to
+/// do for them, and connection strings of applications can be used as they are.
 const WITHOUT_OBJECT: [&str; 12] = [
     "compressors",
     "heartbeatfrequencyms",

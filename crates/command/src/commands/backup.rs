@@ -9,8 +9,8 @@
 //! | `note` | `owner`, `event`; `time` of `archived` | |
 //! | `log` | `owner`, `from`; `offset` within records that are longer than a reply | `bytes`, `length`, `behind`, `end`; `completeMs` |
 //!
-//! A range has at most 4 MiB. There is one image at a time, which ends when it was not read for two minutes. The log is kept
-//! from the image's end on for as long, and then for readers of `log`, which end like images.
+//! A range has at most 4 MiB. There is one image at a time, which ends when it was not read for two minutes. The log is
+//! kept from the image's end on for as long, and then for readers of `log`, which end like images.
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;

@@ -151,8 +151,8 @@ fn parse_ignored(fields: &Fields<'_>) -> Result<(), Failure> {
     fields.document("internalClient").map(drop)
 }
 
-/// Appends the fields of a replica set to the reply of its member, which is the primary or not. The client has reached it
-/// under `server_name`.
+/// Appends the fields of a replica set to the reply of its member, which is the primary or not. The client has reached
+/// it under `server_name`.
 fn write_set(
     set: &ReplicaSet,
     is_primary: bool,

@@ -1,8 +1,8 @@
 //! `replSetMember`: a message of another member of the set. The documents of `parts` have bytes of the log.
 //!
-//! Bytes of a record that is longer than a message come in several: `piece` says where they belong, and the last ones come with the
-//! message. `join` invites an empty server into a set, and `image` asks for the data of an initial sync. Without all of these it
-//! asks how this member is.
+//! Bytes of a record that is longer than a message come in several: `piece` says where they belong, and the last ones
+//! come with the message. `join` invites an empty server into a set, and `image` asks for the data of an initial sync.
+//! Without all of these it asks how this member is.
 
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;

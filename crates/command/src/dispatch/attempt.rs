@@ -121,9 +121,9 @@ impl Service {
         outcome
     }
 
-    /// Lets go of memory and of the cursor that the command leaves open, and finds out whether the command waits after a
-    /// conflict. `given_away` is memory of the reply, which goes with the connection and no longer counts for the operation.
-    /// `until` is the end of a wait that was begun before.
+    /// Lets go of memory and of the cursor that the command leaves open, and finds out whether the command waits after
+    /// a conflict. `given_away` is memory of the reply, which goes with the connection and no longer counts for the
+    /// operation. `until` is the end of a wait that was begun before.
     fn end(
         &self,
         invocation: &mut Invocation<'_>,

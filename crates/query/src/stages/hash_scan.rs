@@ -1,9 +1,9 @@
 //! AND_HASH: the records that two scans find, in any order.
 //!
-//! The records of the first scan are held in a table, and those of the second are looked up in it. If the table is full, the
-//! second scan runs for the records held so far, and again for each further part of the first. So the memory has a bound,
-//! nothing is put on disk, and only a wrong estimate has several parts. Rejected: a sort of both scans by record, which
-//! costs several times as much for each key.
+//! The records of the first scan are held in a table, and those of the second are looked up in it. If the table is
+//! full, the second scan runs for the records held so far, and again for each further part of the first. So the memory
+//! has a bound, nothing is put on disk, and only a wrong estimate has several parts. Rejected: a sort of both scans by
+//! record, which costs several times as much for each key.
 
 use super::index_scan::Scan;
 use super::{IndexScan, RecordStage, Records, Stage, StageNumber};

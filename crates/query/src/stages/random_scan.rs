@@ -1,7 +1,7 @@
 //! MULTI_ITERATOR: documents at random places of the collection, for a `$sample` of few of many.
 //!
-//! A collection with few records for its range of ids gives all of its documents instead, in record order: the `$sample`
-//! above chooses among them.
+//! A collection with few records for its range of ids gives all of its documents instead, in record order: the
+//! `$sample` above chooses among them.
 
 use super::{DocumentStage, Documents, Row, Stage, StageNumber};
 use crate::effort::Effort;

@@ -1,5 +1,5 @@
-//! HTML that cannot be broken out of: whatever is not written in this program goes through [`Markup::text`] or stands as
-//! an attribute's value, and both escape.
+//! HTML that cannot be broken out of: whatever is not written in this program goes through [`Markup::text`] or stands
+//! as an attribute's value, and both escape.
 
 /// Elements that have no end tag.
 const VOID: &[&str] = &["meta", "br", "input"];
