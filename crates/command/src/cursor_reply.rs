@@ -24,9 +24,9 @@ const BATCH_BYTES_MAX: usize = MAX_USER_DOCUMENT_BYTES;
 
 /// How the first batch is made.
 pub struct FirstBatch {
-    /// Maximum number of documents in it.
+    /// Maximum number of documents in the batch.
     pub documents: u64,
-    /// Whether the cursor is closed after it.
+    /// Whether the cursor is closed after the batch.
     pub is_only: bool,
     /// Whether later batches may take long to fill.
     pub is_long: bool,

@@ -141,7 +141,8 @@ impl Bound {
 /// Longest silence of a client before the kernel asks whether it is still there.
 /// Source: MongoDB's FAQ "Diagnostics", TCP keepalive.
 const KEEPALIVE_TIME_MAX: Duration = Duration::from_mins(5);
-/// Longest pause between two such questions. After as many of them as the system is set to (9), the connection ends.
+/// Longest pause between two such questions. After the system's number of unanswered questions (9), it ends the
+/// connection.
 const KEEPALIVE_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
 /// Lets the kernel end connections whose client is gone without a word, such as after a power cut. Shorter times of the

@@ -161,7 +161,7 @@ fn the_highest_rate_is_searched() {
     assert!(wrong.refusal().contains("'nothing'"), "{}", wrong.stderr);
 }
 
-/// Each trial ends with the searched phase, and is one row of it.
+/// Each trial ends with the searched phase, and is one row.
 #[test]
 fn a_search_runs_nothing_that_it_throws_away() {
     let server = Measured::start();

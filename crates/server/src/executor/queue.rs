@@ -2,7 +2,7 @@
 //!
 //! A task is hurried if its client's transaction has claims that other operations wait for, or if its turn is next
 //! (`Haste` of `catalog`). It is heavy if it moved many bytes when it last ran: hundreds of clients that read large
-//! batches would keep each small request waiting for a turn of them all.
+//! batches would keep each small request waiting until each has had a turn.
 
 use super::task::Task;
 use std::collections::VecDeque;
