@@ -57,7 +57,7 @@ impl SecretFile {
         Ok(Self { path: path.to_owned(), values: values.collect() })
     }
 
-    /// The value of a key.
+    /// The value of a key; `None` if the file lacks the key.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.values.get(key).map(String::as_str)
     }

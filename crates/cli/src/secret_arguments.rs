@@ -45,7 +45,7 @@ fn hidden(arguments: &[u8]) -> Vec<u8> {
     hidden
 }
 
-/// The bytes of an argument that are a password.
+/// The bytes of an argument that are a password; an empty range if there is none.
 fn secret_of(argument: &[u8], is_value: bool) -> std::ops::Range<usize> {
     let whole = argument.len();
     if is_value && !argument.starts_with(b"-") {
@@ -61,7 +61,7 @@ fn secret_of(argument: &[u8], is_value: bool) -> std::ops::Range<usize> {
     of_connection_string(argument).unwrap_or(0..0)
 }
 
-/// The password of a connection string.
+/// The password of a connection string; `None` if it names no user with a password.
 fn of_connection_string(argument: &[u8]) -> Option<std::ops::Range<usize>> {
     let start = argument.windows(3).position(|bytes| bytes == b"://")? + 3;
     let end = argument[start..].iter().rposition(|byte| *byte == b'@')? + start;

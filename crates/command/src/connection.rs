@@ -199,7 +199,7 @@ impl ClientConnection {
         self.held_back = Some(HeldBack(operation));
     }
 
-    /// The operation of a write that has waited before it began.
+    /// Takes the operation of a write that waited before it began, and ends the wait.
     pub(crate) fn take_held_back(&mut self) -> Option<RunningOperation> {
         let HeldBack(mut operation) = self.held_back.take()?;
         operation.note_end_of_wait();

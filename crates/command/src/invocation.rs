@@ -315,7 +315,7 @@ impl<'a> Invocation<'a> {
         Ok(())
     }
 
-    /// The instant at which `maxTimeMS` runs out.
+    /// The instant at which `maxTimeMS` or the default limit of reads runs out; `None` without a limit.
     pub fn deadline(&self) -> Option<Instant> {
         let limit = self.options.max_time.or_else(|| self.default_time())?;
         Some(self.started() + limit)
@@ -453,7 +453,7 @@ impl<'a> Invocation<'a> {
         cursor.operation().check()
     }
 
-    /// The collections that the command created implicitly.
+    /// Takes the names of the collections that the command created implicitly.
     pub(crate) fn created(&self) -> Vec<String> {
         self.context.get().map(|context| context.operation().take_created()).unwrap_or_default()
     }

@@ -324,7 +324,8 @@ impl Service {
     }
 }
 
-/// The implied default write concern of a set with these members.
+/// The implied default write concern of a set: one member if the set has arbiters and its other voters are no more than
+/// a majority of all voters; otherwise a majority.
 pub(crate) fn implied_by(members: &[Listed]) -> Replicas {
     let voters = members.iter().filter(|listed| listed.is_to_vote());
     let arbiters = voters.clone().filter(|listed| listed.arbiter).count();

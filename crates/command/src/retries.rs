@@ -138,7 +138,7 @@ impl<'i> Retries<'i> {
         if self.closes_connection.get() { Err(Halt::ClosesConnection) } else { Ok(()) }
     }
 
-    /// The log record that must be durable before statements done earlier are acknowledged.
+    /// The log record that must be durable before statements done earlier are acknowledged; `None` if there are none.
     pub(crate) fn written(&self) -> Option<Lsn> {
         self.lsn
     }

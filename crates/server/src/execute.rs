@@ -222,7 +222,7 @@ fn is_never_compressed(frame: &[u8]) -> bool {
     command_of(frame).is_some_and(|command| command.compression == Compression::Never)
 }
 
-/// The command of an OP_MSG that begins with a body.
+/// The command of an OP_MSG that begins with a body; `None` if the frame is too short, or no command has this name.
 fn command_of(frame: &[u8]) -> Option<&'static Command> {
     // Skips the flags, the section's kind, the body's length and the first field's type.
     let name = frame.get(HEADER_BYTES + 4 + 1 + 4 + 1..)?;

@@ -83,7 +83,7 @@ impl ListeningSockets {
         &self.addresses
     }
 
-    /// The Unix domain socket.
+    /// Path of the Unix domain socket; `None` if there is none.
     pub fn unix_socket(&self) -> Option<&Path> {
         self.unix_socket.as_ref().map(|path| match path {
             SocketPath::Own(file) => file.path(),

@@ -36,7 +36,7 @@ impl Cost {
         if may_be_large { Self::of_start(frame, frame.len()) } else { None }
     }
 
-    /// The cost of a frame of `length` bytes of which the first have come.
+    /// The cost of a frame of `length` bytes of which the first have come; `None` if the frame is not large.
     pub fn of_start(start: &[u8], length: usize) -> Option<Self> {
         let inner = Codec::inner_bytes(start);
         let content = length.max(inner);

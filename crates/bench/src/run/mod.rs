@@ -88,7 +88,7 @@ struct Plan {
 const SHOWN_BY_STEPS: [&str; 2] = ["load.connections", "load.in-flight"];
 
 impl Plan {
-    /// The write concern of phases without one of their own.
+    /// The write concern that phases without one of their own share; `None` if there is no such phase, or it has none.
     fn common_write_concern(&self) -> Option<WriteConcern> {
         let has_own = |phase: &SettledPhase| phase.phase.load.names().iter().any(|name| name == "write-concern");
         let common = self.phases.iter().filter(|phase| !has_own(phase)).find_map(|phase| phase.write_concern.as_ref());

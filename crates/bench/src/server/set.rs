@@ -104,7 +104,7 @@ impl SetMember {
         Some(Self { host, state, kind, connection, pid })
     }
 
-    /// The newest write that this member has applied.
+    /// Asks the member for the newest write that it has applied; `None` if the member does not tell.
     pub fn position(&mut self) -> Option<Timestamp> {
         applied(self.status()?.as_ref())
     }

@@ -161,7 +161,7 @@ impl ServerArguments {
         }
     }
 
-    /// The data directory that the tool opens itself.
+    /// The data directory of `--dbpath`, which the tool opens itself; `None` if it connects to a server.
     pub fn directory(&self) -> Option<&Path> {
         self.dbpath.as_deref()
     }

@@ -159,7 +159,7 @@ fn interval_ms(set: &ReplicaSet) -> i64 {
     interval.and_then(bunko_bson::number::as_i64_exact).unwrap_or(2000)
 }
 
-/// The member from which this one takes the log.
+/// Host and id of the member from which this one takes the log; an empty host and -1 if there is none.
 fn sync_source(set: &ReplicaSet) -> (String, i32) {
     let member = set.member();
     let primary = set.primary().filter(|_| set.state() == MemberState::Secondary && set.has_several());

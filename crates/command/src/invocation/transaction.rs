@@ -123,7 +123,7 @@ impl Invocation<'_> {
         self.checked_out.as_ref().is_some_and(CheckedOut::is_of_transaction)
     }
 
-    /// The number of the transaction that the command is part of.
+    /// The number of the transaction that the command is part of; `None` outside transactions.
     pub(crate) fn transaction_number(&self) -> Option<i64> {
         self.options.transaction_number.filter(|_| self.is_of_transaction())
     }

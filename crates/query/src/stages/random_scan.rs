@@ -110,7 +110,7 @@ impl Drawing {
         Ok(None)
     }
 
-    /// The next document in record order that was not given.
+    /// Reads the next document in record order that was not given; `None` at the end.
     fn next_of_rest(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
         let records = run.collection.records();
         let rest = self.rest.get_or_insert_with(|| run.snapshot.records(records, RecordRange::ALL, Direction::Forward));

@@ -33,7 +33,7 @@ impl Queue {
         queue.push_back(task);
     }
 
-    /// The next task that is not heavy.
+    /// Takes the next task that is not heavy: a hurried one, or another after `IN_A_ROW_MAX` hurried ones.
     pub fn pop_light(&mut self) -> Option<Arc<Task>> {
         let is_their_turn = self.in_a_row < IN_A_ROW_MAX || self.others.is_empty();
         match self.hurried.pop_front_if(|_| is_their_turn) {
@@ -48,7 +48,7 @@ impl Queue {
         }
     }
 
-    /// The next heavy task.
+    /// Takes the heavy task that has waited longest.
     pub fn pop_heavy(&mut self) -> Option<Arc<Task>> {
         self.heavy.pop_front()
     }
