@@ -75,7 +75,7 @@ impl Service {
         Ok(())
     }
 
-    /// The stored configuration, of any set.
+    /// Reads the stored configuration, of any set; `None` if there is none.
     fn stored_configuration(&self) -> Result<Option<DocumentBuf>> {
         let body = DocumentBuf::new().with("find", COLLECTION).with("limit", 1).with("singleBatch", true);
         let reply = self.run_own(bunko_replica_set::DATABASE, &body)?;

@@ -54,7 +54,8 @@ impl<'i> Retries<'i> {
         Ok(())
     }
 
-    /// The outcome of the statement at that position, if it was done before.
+    /// Looks up the outcome of the statement at that position, and notes the statement as retried; `None` if it was not
+    /// done.
     /// # Errors
     /// Errors of the storage.
     pub(crate) fn did(&mut self, position: usize) -> Result<Option<Outcome>> {

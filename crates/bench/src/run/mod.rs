@@ -244,7 +244,7 @@ impl Course<'_> {
         result.and(session.end())
     }
 
-    /// The same documents take equal space in each repetition, so only the last repetition's figures are kept.
+    /// Keeps only the last repetition's figures: the same documents take equal space in each repetition.
     fn keep_storage(&mut self, storage: StorageRecord) {
         let is_it = |other: &StorageRecord| (other.target, &other.variant) == (storage.target, &storage.variant);
         self.report.storage.retain(|other| !is_it(other));

@@ -210,7 +210,7 @@ impl Scanning {
         Ok(None)
     }
 
-    /// The next entry, after the keys of the current value if values have many keys.
+    /// Reads the next entry. If values have many keys, the scan first skips the other keys of the current value.
     fn next_entry(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
         if self.is_new && self.steps_max == 0 {
             if self.values.is_multiple_of(VALUES_PER_PROBE) {

@@ -65,7 +65,7 @@ fn trial(row: &mut Markup, record: &AllocationRecord, scale: &Scale) {
     });
 }
 
-/// An SVG as wide as the axis.
+/// Appends an SVG as wide as the axis.
 fn strip(cell: &mut Markup, label: &str, fill: impl FnOnce(&mut Markup)) {
     let (width, height) = (STRIP.0.to_string(), STRIP.1.to_string());
     let role = if label.is_empty() { ("aria-hidden", "true") } else { ("aria-label", label) };

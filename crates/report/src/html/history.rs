@@ -91,7 +91,7 @@ fn control(scenario: usize, control: &MetricHistory) -> Markup {
     markup
 }
 
-/// The table of metrics: the first and the last value of each, and its changes.
+/// Appends the table of metrics: the first and the last value of each, and its changes.
 fn table(markup: &mut Markup, label: &str, metrics: &[MetricHistory]) {
     scrolling(markup, label, |scroll| {
         scroll.within("table", &[("class", "comparison")], |table| {

@@ -20,7 +20,7 @@ impl Markup {
         self.0.is_empty()
     }
 
-    /// An element that contains other elements.
+    /// Appends an element that contains other elements.
     pub(super) fn within(
         &mut self,
         tag: &'static str,
@@ -46,12 +46,12 @@ impl Markup {
         self
     }
 
-    /// An element with a text, which may be empty.
+    /// Appends an element with a text, which may be empty.
     pub(super) fn element(&mut self, tag: &'static str, attributes: Attributes<'_>, text: &str) -> &mut Self {
         self.within(tag, attributes, |inner| _ = inner.text(text))
     }
 
-    /// An element of one class with text in it.
+    /// Appends an element of one class with text in it.
     pub(super) fn classed(&mut self, tag: &'static str, class: &str, text: &str) -> &mut Self {
         self.element(tag, &[("class", class)], text)
     }

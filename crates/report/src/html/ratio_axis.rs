@@ -49,7 +49,7 @@ impl RatioAxis {
         marks
     }
 
-    /// The axis's labels, for the column's heading.
+    /// Appends the axis's labels, for the column's heading.
     pub(super) fn ticks(&self, cell: &mut Markup) {
         svg(cell, ("aria-label", "ratio, logarithmic"), |svg| {
             for mark in self.marks() {
@@ -59,7 +59,7 @@ impl RatioAxis {
         });
     }
 
-    /// The ratio as a dot, its interval as a line.
+    /// Draws the ratio as a dot, and its interval as a line.
     pub(super) fn whisker(&self, cell: &mut Markup, ratio: &Ratio, class: &str) {
         svg(cell, ("aria-hidden", "true"), |svg| {
             for mark in self.marks() {

@@ -62,7 +62,7 @@ pub(super) fn section(report: &Report) -> Markup {
     markup
 }
 
-/// A box that a wide table scrolls in, also by keyboard.
+/// Appends a box that a wide table scrolls in, also by keyboard.
 pub(super) fn scrolling(markup: &mut Markup, label: &str, fill: impl FnOnce(&mut Markup)) {
     let attributes = [("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", label)];
     markup.within("div", &attributes, fill);
@@ -176,7 +176,7 @@ fn bar(svg: &mut Markup, class: &str, width: &str) {
     svg.element("rect", &[("class", class), ("width", width), ("height", &height), ("rx", "2")], "");
 }
 
-/// An SVG line.
+/// Appends an SVG line.
 pub(super) fn line(svg: &mut Markup, class: &str, ends: &[(&'static str, String); 4]) {
     let [a, b, c, d] = ends.each_ref().map(|(name, value)| (*name, value.as_str()));
     svg.element("line", &[("class", class), a, b, c, d], "");
