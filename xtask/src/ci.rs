@@ -15,8 +15,9 @@ const CARGO_STEPS: &[(&str, &[&str])] = &[
     ("rustdoc", &["doc", "--workspace", "--no-deps"]),
 ];
 
-/// The environment in which `cargo clippy -- -D warnings` compiles. In it, cargo does not check for rustdoc the members that
-/// clippy has checked. `None` if clippy is not beside cargo; then, as after a change of these names, cargo checks them again.
+/// The environment in which `cargo clippy -- -D warnings` compiles. In it, cargo does not check for rustdoc the members
+/// that clippy has checked. `None` if clippy is not beside cargo; then, as after a change of these names, cargo checks
+/// them again.
 /// Source: `src/main.rs` of clippy.
 fn clippy_environment() -> Option<[(&'static str, PathBuf); 2]> {
     let cargo = Path::new(env!("CARGO"));

@@ -1,5 +1,5 @@
-//! `cargo xtask duplicates`: is a package part of the binary in two versions? `xtask/duplicates.txt` lists those that may
-//! be, with the reason.
+//! `cargo xtask duplicates`: is a package part of the binary in two versions? `xtask/duplicates.txt` lists those that
+//! may be, with the reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

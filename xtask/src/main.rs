@@ -1,5 +1,5 @@
-//! Checks that cargo itself does not make: `cargo xtask tidy | licences | duplicates | advisories | sbom | ci`; and packages,
-//! `cargo xtask package`.
+//! Checks that cargo itself does not make: `cargo xtask tidy | licences | duplicates | advisories | sbom | ci`; and
+//! packages, `cargo xtask package`.
 
 #![forbid(unsafe_code)]
 

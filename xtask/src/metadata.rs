@@ -42,8 +42,8 @@ pub fn everything(root: &Path) -> Result<Vec<Package>, String> {
     load(root, &["--offline", "--filter-platform", &host])
 }
 
-/// Everything that cargo knows about a build for this machine, with the dependencies of each package. As [`everything`]
-/// without network.
+/// Everything that cargo knows about a build for this machine, with the dependencies of each package. Needs no network,
+/// as [`everything`].
 pub fn resolved(root: &Path) -> Result<Value, String> {
     let host = host_triple()?;
     ask(root, &["--offline", "--filter-platform", &host])

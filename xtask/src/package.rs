@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 
 use crate::{licences, sbom, write};
 
-/// Linked to nothing, so that one binary runs on every distribution and in an empty image.
+/// A static binary, so that one binary runs on every distribution and in an empty image.
 const TARGET: &str = "x86_64-unknown-linux-musl";
 
 /// The command line.

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// The three parts of one file. `code` has the layout of the file: comments and the inside of literals are blanks in it,
-/// so that offsets and line numbers are those of the file.
+/// The three parts of one file. `code` has the layout of the file: comments and the inside of literals are blanks in
+/// it, so that offsets and line numbers are those of the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RustSource {
     pub code: String,
@@ -176,7 +176,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The line of the next byte.
+    /// Counts the lines up to the next byte, and returns the byte's line.
     fn line(&mut self) -> usize {
         self.line += line_of(&self.text[self.counted..], self.at - self.counted) - 1;
         self.counted = self.at;
@@ -193,7 +193,8 @@ impl Reader<'_> {
         self.at = end;
     }
 
-    /// A string whose inside begins `open` bytes and ends `end` bytes from here; `close` bytes close it.
+    /// Notes a string and blanks its inside, which begins `open` bytes and ends `end` bytes from here; `close` bytes
+    /// close it.
     fn literal(&mut self, open: usize, end: usize, close: usize) {
         let inside = self.at + open..(self.at + end).min(self.text.len());
         let text = self.text[inside.clone()].to_owned();
@@ -230,7 +231,7 @@ impl Reader<'_> {
     }
 }
 
-/// Length of a block comment, with those inside it.
+/// Length of a block comment in bytes, with the comments inside it.
 fn block_comment(rest: &str) -> usize {
     let (mut depth, mut at) = (0_usize, 0);
     while at < rest.len() {

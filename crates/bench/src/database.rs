@@ -35,7 +35,7 @@ impl Collections {
         (place / self.documents_in_each).min(self.count - 1) as usize
     }
 
-    /// Their names, in the order of [`Self::of`].
+    /// Names of the collections, in the order of [`Self::of`].
     pub fn names(self) -> Vec<String> {
         match self.count {
             1 => vec![COLLECTION.to_owned()],
@@ -116,7 +116,7 @@ pub(crate) fn count_on_follower(member: &mut Connection, collections: Collection
     count_with(member, collections, &DocumentBuf::new().with("$readPreference", &mode))
 }
 
-/// Counts with these further fields of the command.
+/// As [`count`], with the fields of `more` in the command.
 fn count_with(control: &mut Connection, collections: Collections, more: &DocumentBuf) -> Result<u64, BenchError> {
     let mut documents = 0;
     for name in collections.names() {

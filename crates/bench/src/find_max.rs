@@ -115,7 +115,8 @@ pub fn find_max(
     Ok(FoundRate { step, rate: best, confirmed: rates.is_confirmed(), trials, report })
 }
 
-/// The scenario without the parts whose results a trial would not use.
+/// Leaves out the parts of the scenario whose results a trial would not use, and tells `observer` which values are
+/// kept.
 fn searched(source: &ScenarioSource, phase: &str, observer: &mut dyn Observer) -> Result<ScenarioSource, BenchError> {
     let mut source = source.clone();
     source.without_allocation("find-max")?;

@@ -84,8 +84,8 @@ impl Access {
         if self.is_by_certificate { CERTIFICATE_MECHANISM } else { KEY_MECHANISM.name() }
     }
 
-    /// Creates the first user and turns access control on. Runs before any client can connect. The users of a member of a
-    /// set of several come from its primary.
+    /// Creates the first user and turns access control on. Runs before any client can connect. The users of a member of
+    /// a set of several come from its primary.
     /// # Errors
     /// A sentence that says why there is no first user.
     pub fn begin(&self, service: &Service, catalog: &Catalog, port: u16) -> Result<(), String> {

@@ -117,7 +117,7 @@ impl Arguments {
     }
 }
 
-/// The refusal of the first flag of `serve` that only mongod supports.
+/// The refusal of the first flag of `serve` that only mongod supports; `None` if there is no such flag.
 fn missing_flag(arguments: &[OsString]) -> Option<String> {
     let (command, flags) = arguments.get(1..)?.split_first()?;
     (command == "serve").then(|| flags.iter().find_map(|flag| refusal_of_flag(flag.to_str()?)))?

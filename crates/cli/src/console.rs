@@ -26,7 +26,7 @@ struct Shared<F> {
     queue: Mutex<Queue>,
     /// Signalled when the queue has bytes for its thread.
     filled: Condvar,
-    /// Signalled when the thread has written all of them.
+    /// Signalled when the thread has written all bytes of the queue.
     emptied: Condvar,
 }
 

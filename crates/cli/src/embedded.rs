@@ -224,7 +224,7 @@ impl ChildProcess {
 }
 
 impl ChildProcess {
-    /// Starts it with these flags and those of the command line, and waits until it accepts connections.
+    /// Starts the server with these flags and those of the command line, and waits until it accepts connections.
     fn start(&mut self, data: Data, transport: TransportSetting, own: &[OsString]) -> Result<Started, String> {
         let data_directory = self.data_directory(data)?;
         let program = std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;

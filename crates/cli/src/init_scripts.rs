@@ -1,6 +1,7 @@
 //! Scripts that MongoDB's images run on an empty data directory, in the order of their names: `.js` files through
-//! `bunko shell`, `.sh` files through `sh` or as the programs that they are. A server without the users and data that they make would look healthy, so a start without them is
-//! refused: where a script cannot be run, where one fails, and where an earlier start ended before the last one.
+//! `bunko shell`, `.sh` files through `sh` or as the programs that they are. A server without the users and data that
+//! they make would look healthy, so a start without them is refused: where a script cannot be run, where one fails, and
+//! where an earlier start ended before the last one.
 //!
 //! The scripts run before any client can connect. A server of their own, this program once more, listens at a socket in
 //! the data directory and nowhere else; it stops in order, and the start goes on. To the shells and tools that scripts
@@ -28,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// Where those images look for scripts.
+/// Where MongoDB's images look for scripts.
 const DIRECTORY: &str = "/docker-entrypoint-initdb.d";
 /// Names another directory.
 const DIRECTORY_VARIABLE: &str = "BUNKO_INITDB_DIRECTORY";
@@ -42,7 +43,7 @@ const OWN_PROGRAM: &str = "/proc/self/exe";
 const UNFINISHED: &str = "unfinished-initialization";
 /// Longest wait for the scripts' server: it opens an empty directory.
 const SERVER_WAIT_MAX: Duration = Duration::from_mins(1);
-/// Longest wait for one answer of it.
+/// Longest wait for one answer of the scripts' server.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -79,9 +80,10 @@ enum Runner {
 }
 
 impl InitScripts {
-    /// Finds the scripts to run. As in those images, a directory with data needs none.
+    /// Finds the scripts to run. As in MongoDB's images, a directory with data needs none.
     /// # Errors
-    /// A sentence that names the first script that cannot be run, or the directory that an earlier start left unfinished.
+    /// A sentence that names the first script that cannot be run, or the directory that an earlier start left
+    /// unfinished.
     pub fn find(settings: &Settings) -> Result<Self, String> {
         let none = Self { scripts: Vec::new(), dbpath: settings.dbpath.clone() };
         if std::env::var_os(SOCKET_VARIABLE).is_some() {
@@ -150,9 +152,9 @@ impl InitScripts {
 /// A sentence that names the socket.
 pub fn own_socket() -> Result<Option<ListeningSockets>, String> {
     let Some(path) = std::env::var_os(SOCKET_VARIABLE).map(PathBuf::from) else { return Ok(None) };
-    // Only the scripts know its socket.
+    // Only the scripts know the socket: without the process that runs them, the server has no use.
     end_with_parent()?;
-    // A server that starts again, as a new member of a set does, left its socket.
+    // A server that starts again, as a new member of a set does, left its socket's file, which would prevent a new one.
     let _ = fs::remove_file(&path);
     let listener = UnixListener::bind(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     ListeningSockets::of_manager(vec![listener.into()]).map(Some)
@@ -166,7 +168,7 @@ fn own_program() -> Command {
 }
 
 fn start_server(socket: &Path) -> Result<Child, String> {
-    // A program called `mongod` has no word for its command.
+    // The command line of a program called `mongod` lacks the word `serve`.
     let flags = std::env::args_os().skip(1).skip_while(|argument| argument == "serve");
     let mut command = own_program();
     command.arg("serve").args(flags).env(SOCKET_VARIABLE, socket);
@@ -280,7 +282,7 @@ fn is_program(path: &Path) -> bool {
 
 fn stop(server: &mut Child) -> Result<(), String> {
     if let Some(pid) = Pid::from_raw(server.id().cast_signed()) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = kill_process(pid, Signal::TERM);
     }
     match server.wait() {

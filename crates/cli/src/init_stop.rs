@@ -1,5 +1,5 @@
-//! Signals that ask a server to stop while its init scripts run. The first process of a container has to handle them: the
-//! kernel does not end that process for a signal that it does not handle. A signal ends the running script with the
+//! Signals that ask a server to stop while its init scripts run. The first process of a container has to handle them:
+//! the kernel does not end that process for a signal that it does not handle. A signal ends the running script with the
 //! programs that it has started, and the start fails.
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -56,7 +56,7 @@ impl StopSignals {
         Ok(Self { state })
     }
 
-    /// Fails if a signal has come. `place` is what it came before.
+    /// Fails if a signal has come. `place` names the step before which it came.
     /// # Errors
     /// A sentence that names the signal.
     pub fn check(&self, place: &impl Display) -> Result<(), String> {
@@ -87,7 +87,7 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
 
 fn end_script(state: &Mutex<State>, signal: Signal) {
     if let Some(group) = locked(state).script {
-        // It may have ended by itself.
+        // The script may have ended by itself.
         let _ = kill_process_group(group, signal);
     }
 }

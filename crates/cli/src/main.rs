@@ -64,7 +64,8 @@ fn main() -> ExitCode {
     }
     file_modes::keep_new_files_private();
     let command = Arguments::of_process().command;
-    // These two read their arguments again: a server to start itself anew, the lab to report its command line.
+    // `serve` and `bench` read their arguments again: a server to start itself anew, the lab to report its command
+    // line.
     if !matches!(command, Command::Serve(_) | Command::Bench(_)) {
         secret_arguments::hide();
     }

@@ -73,7 +73,8 @@ impl MemberConnections {
         Self { logins, options, tls, dialers: Mutex::default() }
     }
 
-    /// Connects with the first key that the other member takes: while keys are changed, members have different ones first.
+    /// Connects with the first key that the other member takes: while keys are changed, members have different ones
+    /// first.
     fn dial(&self, host: &str) -> Result<Connection, ClientError> {
         let dialers = self.dialers_for(host)?;
         let mut outcome = Err(ClientError::unreachable(host, "the key file has no key"));

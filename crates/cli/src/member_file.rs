@@ -6,8 +6,8 @@ use crate::file_modes::cannot_open;
 use bunko_command::{Kept, finish_joining};
 use bunko_store::{StorageError, Survival};
 
-/// Reads the file that says which member of a set of several this server is. First deletes the data of a server that joins a
-/// set.
+/// Reads the file that says which member of a set of several this server is. First deletes the data of a server that
+/// joins a set.
 /// # Errors
 /// A sentence that names the directory.
 pub fn read(settings: &Settings) -> Result<Option<Kept>, String> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Maximum number of bytes that engines hold in memory before they are flushed; less with a small cache.
 const UNFLUSHED_BYTES_MAX: u64 = 64 << 20;
-/// They are at most one part in this many of the cache.
+/// Unflushed bytes are at most one part in this many of the cache.
 const UNFLUSHED_CACHE_PART: u64 = 8;
 /// The program's own memory, in bytes: code, threads, buffers of the log and of sockets, lists of the engine.
 const PROGRAM_BYTES: u64 = 128 << 20;

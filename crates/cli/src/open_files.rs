@@ -6,7 +6,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 pub const FILES_MIN: u64 = 64;
 /// Minimum number of files that are reserved for segments, extents and trees.
 const OWN_FILES_MIN: u64 = 32;
-/// Their share of all files is one in this many, as with mongod.
+/// These reserved files are at least one part in this many of all files, as with mongod.
 const OWN_FILES_PART: u64 = 5;
 
 /// Raises the limit of open files to the hard limit and returns it; `None` if there is no limit.

@@ -1,8 +1,9 @@
-//! The passwords of tools and of the shell. A password comes from a flag, from a connection string, from the file of `--config`, or
-//! from the terminal; this is the one place that looks for those that the command line does not have.
+//! The passwords of tools and of the shell. A password comes from a flag, from a connection string, from the file of
+//! `--config`, or from the terminal; this is the one place that looks for those that the command line does not have.
 //! Source: MongoDB Database Tools' manual, "mongodump --config" and "--password".
 //!
-//! **Invariant:** no message has a password; of the file of `--config`, none has more than the refused part of a connection string.
+//! **Invariant:** no message has a password; of the file of `--config`, none has more than the refused part of a
+//! connection string.
 
 use bunko_shell::Login;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
@@ -56,7 +57,7 @@ impl SecretFile {
         Ok(Self { path: path.to_owned(), values: values.collect() })
     }
 
-    /// The value of a key.
+    /// The value of a key; `None` if the file lacks the key.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.values.get(key).map(String::as_str)
     }

@@ -1,5 +1,6 @@
 //! Passwords of the command line, which every user of the machine sees in the list of processes: they are overwritten
-//! there as soon as they are read, as mongosh does. The list shows the memory in which the kernel has put the arguments.
+//! there as soon as they are read, as mongosh does. The list shows the memory in which the kernel has put the
+//! arguments.
 //! Source: Linux, `proc(5)`, "/proc/PID/stat", fields `arg_start` and `arg_end`.
 
 use std::fs::{self, File};
@@ -44,7 +45,7 @@ fn hidden(arguments: &[u8]) -> Vec<u8> {
     hidden
 }
 
-/// The bytes of an argument that are a password.
+/// The bytes of an argument that are a password; an empty range if there is none.
 fn secret_of(argument: &[u8], is_value: bool) -> std::ops::Range<usize> {
     let whole = argument.len();
     if is_value && !argument.starts_with(b"-") {
@@ -60,7 +61,7 @@ fn secret_of(argument: &[u8], is_value: bool) -> std::ops::Range<usize> {
     of_connection_string(argument).unwrap_or(0..0)
 }
 
-/// The password of a connection string.
+/// The password of a connection string; `None` if it names no user with a password.
 fn of_connection_string(argument: &[u8]) -> Option<std::ops::Range<usize>> {
     let start = argument.windows(3).position(|bytes| bytes == b"://")? + 3;
     let end = argument[start..].iter().rposition(|byte| *byte == b'@')? + start;

@@ -34,7 +34,7 @@ pub enum ClientError {
         address: String,
         /// The set that it should belong to.
         expected: String,
-        /// Its set; `None` where it belongs to none.
+        /// The server's set; `None` where it belongs to none.
         found: Option<String>,
     },
     /// TLS could not be set up.

@@ -142,8 +142,8 @@ fn dial_tcp(name: &str, port: u16, deadline: Instant) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// Lets a wait for a reply end if the server's machine vanishes: without questions of the kernel it would last for ever,
-/// because commands have no timeout unless `socketTimeoutMS` gives them one.
+/// Lets a wait for a reply end if the server's machine vanishes: without questions of the kernel it would last for
+/// ever, because commands have no timeout unless `socketTimeoutMS` gives them one.
 fn keep_alive(socket: &TcpStream) -> io::Result<()> {
     sockopt::set_socket_keepalive(socket, true)?;
     sockopt::set_tcp_keepidle(socket, KEEP_ALIVE_IDLE)?;

@@ -1,9 +1,9 @@
-//! The condition that must hold before a reply is sent.
+//! The steps that a command's write must have taken before its reply is sent.
 
 use bunko_request::write_concern::WriteConcern;
 use bunko_store::Lsn;
 
-/// The condition that must hold before a reply is sent.
+/// How far a command's write must have come before its reply is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Acknowledgement {
     /// Nothing was written.

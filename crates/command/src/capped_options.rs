@@ -90,7 +90,7 @@ fn whole(fields: &Fields<'_>, name: &str, value: ValueRef<'_>) -> Result<i64> {
     Ok(cut_off(value).unwrap_or(0))
 }
 
-/// Converts a number to an integer. Doubles are truncated, decimals are rounded half to even.
+/// Converts a number to an integer. Doubles are truncated, decimals are rounded half to even. `None` for another type.
 pub(crate) fn cut_off(value: ValueRef<'_>) -> Option<i64> {
     match value {
         ValueRef::Decimal128(decimal) => number::clamp_to_i64(ValueRef::Decimal128(decimal.round_to_integral())),

@@ -28,7 +28,7 @@ impl<'a> Collation<'a> {
         Ok(Self(fields.document("collation")?.filter(|collation| !collation.is_empty())))
     }
 
-    /// The order that it describes; `None` leaves it to the collection.
+    /// Parses the collation; `None` if the command gives none, so that the collection's default applies.
     /// # Errors
     /// As [`bunko_collation::parse`].
     pub(crate) fn order(self) -> Result<Option<StringOrder>> {

@@ -26,7 +26,7 @@ pub(crate) fn pre_and_post_images(fields: &Fields<'_>) -> Result<Option<bool>> {
     }
 }
 
-/// A string option with a fixed list of values.
+/// Reads a string option, which is refused unless it is one of `choices`; `None` if it is missing.
 pub(crate) fn choice<'a>(fields: &Fields<'a>, option: &str, choices: &[&str]) -> Result<Option<&'a str>> {
     let chosen = fields.string(option)?;
     match chosen {

@@ -13,7 +13,7 @@ use std::ops::Deref;
 
 /// One entry of the table of commands.
 pub struct Command {
-    /// Its facts, which crates below this one use as well.
+    /// Facts about the command, which crates below this one use as well.
     pub facts: CommandFacts,
     /// The privileges that it needs, if the server checks privileges.
     pub privileges: Privileges,

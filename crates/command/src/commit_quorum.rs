@@ -14,8 +14,8 @@ const MEMBERS: i64 = 1;
 /// Checks the quorum of a command.
 /// # Errors
 /// `BadValue` on a server that is not a member of a set; `TypeMismatch`; `FailedToParse` for an invalid quorum;
-/// `UnknownReplWriteConcern` and `UnsatisfiableWriteConcern` for a mode that the set does not have, and for one that its
-/// members cannot meet; `UnsatisfiableCommitQuorum` if the set has fewer members.
+/// `UnknownReplWriteConcern` and `UnsatisfiableWriteConcern` for a mode that the set does not have, and for one that
+/// its members cannot meet; `UnsatisfiableCommitQuorum` if the set has fewer members.
 pub(crate) fn check(set: Option<&ReplicaSet>, quorum: ValueRef<'_>) -> Result<()> {
     let Some(set) = set else { return Err(Failure::bad_value("Standalones can't specify commitQuorum")) };
     check_type(quorum)?;

@@ -23,7 +23,7 @@ use std::sync::Arc;
 pub struct ClientConnection {
     /// The client, and the user that it is logged in as.
     client: Client,
-    /// The server's name as the client gave it in its TLS handshake.
+    /// The name by which the client addressed the server in its TLS handshake (SNI).
     pub server_name: Option<Box<str>>,
     /// The `client` document of the handshake. A client may send it once.
     pub metadata: Option<DocumentBuf>,
@@ -47,7 +47,7 @@ pub struct ClientConnection {
     pub(crate) has_waited: bool,
     /// The other member that sends messages on this connection.
     pub(crate) inbound: Option<Inbound>,
-    /// Whether the server runs its own commands with it.
+    /// Whether the server itself runs commands on it, and no client.
     is_own: bool,
     /// Whether requests of this connection are served before those of others.
     pub(crate) haste: Arc<Haste>,
@@ -62,12 +62,12 @@ pub struct ClientConnection {
 }
 
 impl ClientConnection {
-    /// A connection that has not sent `hello`.
+    /// The state of a new connection, whose client has not sent `hello`.
     pub fn new(id: i32, peer: Peer) -> Self {
         Self::of(Client::new(id, peer))
     }
 
-    /// A connection of that client, which may be logged in already, that has not sent `hello`.
+    /// As [`Self::new`], for a client that may be logged in already.
     pub fn of(client: Client) -> Self {
         Self {
             client,
@@ -97,7 +97,7 @@ impl ClientConnection {
         Self { is_own: true, ..Self::new(0, Peer::Unix) }
     }
 
-    /// Whether the server runs its own commands with it.
+    /// Whether the server itself runs commands on this connection, and no client.
     pub(crate) fn is_own(&self) -> bool {
         self.is_own
     }
@@ -173,7 +173,7 @@ impl ClientConnection {
         self.registration.as_ref().map(Registration::absence)
     }
 
-    /// Notes that a command begins.
+    /// Registers a command that begins, so that `currentOp` shows it and `killOp` ends it.
     pub(crate) fn begin_operation(&mut self, operations: &Operations, beginning: &Beginning<'_>) -> RunningOperation {
         let (id, client) = (self.client.id, self.client.peer);
         let registration = self.registration.get_or_insert_with(|| operations.register(id, client));
@@ -198,7 +198,7 @@ impl ClientConnection {
         self.held_back = Some(HeldBack(operation));
     }
 
-    /// The operation that has waited before it begins.
+    /// Takes the operation that has waited before it begins, and ends the wait.
     pub(crate) fn take_held_back(&mut self) -> Option<RunningOperation> {
         let HeldBack(mut operation) = self.held_back.take()?;
         operation.note_end_of_wait();

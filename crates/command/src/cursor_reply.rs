@@ -24,9 +24,9 @@ const BATCH_BYTES_MAX: usize = MAX_USER_DOCUMENT_BYTES;
 
 /// How the first batch is made.
 pub struct FirstBatch {
-    /// Maximum number of documents in it.
+    /// Maximum number of documents in the batch.
     pub documents: u64,
-    /// Whether the cursor is closed after it.
+    /// Whether the cursor is closed after the batch.
     pub is_only: bool,
     /// Whether later batches may take long to fill.
     pub is_long: bool,
@@ -202,7 +202,8 @@ pub fn write_next_batch(
     Ok(())
 }
 
-/// Takes the cursor whose next batch a command fills, with the end of its wait for documents.
+/// Takes the cursor whose next batch a command fills, and the time until which the command waits for documents: from
+/// its first attempt, if it has waited before.
 fn take_for_batch(
     invocation: &mut Invocation<'_>,
     id: i64,
@@ -261,7 +262,7 @@ struct Filled {
     resume_token: Option<DocumentBuf>,
 }
 
-/// Fills a later batch of a cursor, which ends if that fails.
+/// Fills a later batch of a cursor. A failure closes the cursor.
 fn fill_next(
     invocation: &mut Invocation<'_>,
     reply: &mut Writer<'_>,
@@ -304,7 +305,7 @@ fn fill(
     let before = reply.len_bytes();
     let mut index = 0;
     let source_is_resumable = source.resume_token().is_some();
-    // One buffer for all documents: most batches never need it.
+    // One buffer for the `_id`s of all documents: most batches never need it.
     let mut last_id = Vec::new();
     if pending.is_none() {
         // Only change streams have whole batches ready.

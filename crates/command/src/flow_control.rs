@@ -1,8 +1,8 @@
 //! Flow control: a primary slows writers down while the commit point is far behind.
 //!
 //! Each write waits for a moment before it begins, holding no lock and no thread. The wait grows while the commit point
-//! stays further behind than half of `flowControlTargetLagSeconds`, up to [`WAIT_MAX_US`], and shrinks when it catches up.
-//! Statements of a transaction that has begun do not wait, because others wait for what it has changed.
+//! stays further behind than half of `flowControlTargetLagSeconds`, up to [`WAIT_MAX_US`], and shrinks when it catches
+//! up. Statements of a transaction that has begun do not wait, because others wait for what it has changed.
 //!
 //! A write looks at two atomics. A server that is in no set of several members does not look at them.
 //! Source: MongoDB manual 8.2, "Replication Lag", "Flow Control", and `serverStatus`, `flowControl`.
@@ -56,18 +56,19 @@ impl Progress {
 }
 
 impl FlowControl {
-    /// Whether a write has to look how long it waits.
+    /// Whether a write must ask for its wait: the commit point lags, or writes waited before.
     pub(crate) fn may_wait(&self, lag_ms: u64) -> bool {
         lag_ms > 0 || self.wait_us.load(Ordering::Relaxed) > 0
     }
 
-    /// Counts a wait, which nothing ends but its time.
+    /// Adds a wait to the counter, and returns its listener, which only the wait's time limit ends.
     pub(crate) fn begin(&self, wait: Duration) -> Listening {
         self.waited_us.fetch_add(wait.as_micros() as u64, Ordering::Relaxed);
         self.bell.after(0)
     }
 
-    /// How long a write waits.
+    /// How long a write waits. The first write after each [`INTERVAL_MS`] adjusts the wait for itself and for later
+    /// ones.
     pub(crate) fn wait(&self, progress: Progress) -> Duration {
         let wait_us = self.wait_us.load(Ordering::Relaxed);
         if wait_us == 0 && !progress.is_lagged() {
@@ -109,7 +110,7 @@ impl FlowControl {
         let is_lagged =
             target_ms.is_some_and(|target_ms| Progress { now_ms: 0, lag_ms, lag_ms_allowed: target_ms }.is_lagged());
         let wait_us = if target_ms.is_some() { self.wait_us.load(Ordering::Relaxed) } else { 0 };
-        // Each client sends its next write after the reply to the last one.
+        // Each client sends its next write after the reply to the last one, so it makes one write in each wait.
         let rate = if wait_us == 0 { UNLIMITED } else { (1_000_000 / wait_us as i32).max(1) };
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as i64;
         out.append("enabled", target_ms.is_some())

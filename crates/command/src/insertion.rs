@@ -112,7 +112,7 @@ impl Insertion<'_> {
 /// The documents of an insert that are to be stored.
 struct Storable<'d> {
     documents: Vec<Cow<'d, [u8]>>,
-    /// Their positions in the request. `None` while no document was left out.
+    /// Positions of these documents in the request. `None` while no document was left out.
     positions: Option<Vec<usize>>,
 }
 

@@ -74,7 +74,7 @@ pub struct Invocation<'a> {
     pub has_integer_ok: bool,
     /// The follow-up of the reply: of a `getMore` that left its cursor open, or of a heartbeat.
     pub(crate) follow_up: Option<FollowUp>,
-    /// The cursor that the command leaves open. It waits for its client from now on.
+    /// The cursor that the command leaves open, which from now on waits for its client.
     pub(crate) cursor_left: Option<i64>,
     /// Progress of a heartbeat.
     pub(crate) heartbeat: Heartbeat,
@@ -319,7 +319,7 @@ impl<'a> Invocation<'a> {
         Ok(())
     }
 
-    /// The instant at which `maxTimeMS` runs out.
+    /// The instant at which `maxTimeMS` or the default limit of reads runs out; `None` without a limit.
     pub fn deadline(&self) -> Option<Instant> {
         let limit = self.options.max_time.or_else(|| self.default_time())?;
         Some(self.started() + limit)
@@ -337,7 +337,7 @@ impl<'a> Invocation<'a> {
         self.operation.started()
     }
 
-    /// The moment on the server's clock.
+    /// The present time on the server's clock.
     pub(crate) fn now(&self) -> Instant {
         self.service.world.clock.now()
     }
@@ -347,7 +347,7 @@ impl<'a> Invocation<'a> {
         self.service.world.clock.since(self.started())
     }
 
-    /// Rung when the command may have to stop.
+    /// The bell that rings when the command may have to stop.
     pub(crate) fn stop_bell(&self) -> &Arc<Bell> {
         self.operation.stop_bell()
     }
@@ -457,7 +457,7 @@ impl<'a> Invocation<'a> {
         cursor.operation().check()
     }
 
-    /// The collections that the command created implicitly.
+    /// Takes the names of the collections that the command created implicitly.
     pub(crate) fn created(&self) -> Vec<String> {
         self.context.get().map(|context| context.operation().take_created()).unwrap_or_default()
     }

@@ -10,8 +10,8 @@ use bunko_replica_set::{Force, Listed, ReplicaSet, Tagged, check_tagged, name_an
 use std::net::ToSocketAddrs;
 
 impl Service {
-    /// Whether `host:port` is this server. A name that is not an address of this machine may still lead here, by a forwarded
-    /// port for example, so the server at its end is asked.
+    /// Whether `host:port` is this server. A name that is not an address of this machine may still lead here, by a
+    /// forwarded port for example, so the server at its end is asked.
     pub(crate) fn is_this_server(&self, host: &str, own_port: &str) -> bool {
         let (name, port) = name_and_port(host);
         if port == own_port && (self.process.is_this_machine)(name) {
@@ -63,7 +63,8 @@ impl Service {
         Ok(())
     }
 
-    /// Asks another server whether it may join the set. Returns the id of its process.
+    /// Asks another server whether it may join the set. Returns the id of its process; `None` if its handshake has
+    /// none.
     fn ask_to_join(&self, set: &str, own: u32, other: &Listed) -> Result<Option<ObjectId>> {
         let body = question(set, own, other);
         let failed = |reason: String| {
@@ -88,8 +89,8 @@ impl Service {
 impl Service {
     /// Checks a change of the configuration of several members beside what the other servers say.
     /// # Errors
-    /// `InvalidReplicaSetConfig` for members that could not log in; unless it is forced, as [`Service::check_default_concern`] and
-    /// [`Service::check_quorum`].
+    /// `InvalidReplicaSetConfig` for members that could not log in; unless it is forced, as
+    /// [`Service::check_default_concern`] and [`Service::check_quorum`].
     pub(crate) fn check_change(
         &self,
         members: &Members,
@@ -105,8 +106,8 @@ impl Service {
         self.check_quorum(set, &members.peers(), proposed)
     }
 
-    /// Refuses a configuration with which writes would wait for other members than before, unless an administrator has said for
-    /// which ones they wait.
+    /// Refuses a configuration with which writes would wait for other members than before, unless an administrator has
+    /// said for which ones they wait.
     /// # Errors
     /// `NewReplicaSetConfigurationIncompatible`.
     pub(crate) fn check_default_concern(&self, set: &ReplicaSet, proposed: &DocumentBuf) -> Result<()> {
@@ -135,10 +136,11 @@ impl Service {
         Err(Failure::new(ErrorCode::NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE, message))
     }
 
-    /// Checks that a majority of a configuration's voters can be reached. `peers` are the members that this one knows already; the
-    /// others are asked whether they may join.
+    /// Checks that a majority of a configuration's voters can be reached. `peers` are the members that this one knows
+    /// already; the others are asked whether they may join.
     /// # Errors
-    /// `NodeNotFound` without a majority; `NewReplicaSetConfigurationIncompatible` if a server has data that are not the set's.
+    /// `NodeNotFound` without a majority; `NewReplicaSetConfigurationIncompatible` if a server has data that are not
+    /// the set's.
     pub(crate) fn check_quorum(&self, set: &ReplicaSet, peers: &[Peer], proposed: &DocumentBuf) -> Result<()> {
         let (member, next) = (set.member(), Listed::all(proposed.as_ref()).unwrap_or_default());
         let own = member.own().map_or(u32::MAX, |own| own.id);
@@ -171,7 +173,8 @@ impl Service {
         Err(Failure::new(ErrorCode::NODE_NOT_FOUND, message))
     }
 
-    /// Asks a server whether it may be added to the set. The inner error says why it does not answer.
+    /// Asks a server whether it may be added to the set: an outer error forbids it, an inner one says why it does not
+    /// answer.
     fn ask_to_be_added(&self, set: &ReplicaSet, own: u32, other: &Listed) -> Result<Result<(), String>> {
         let body = question(set.name(), own, other).with("setId", set.id());
         let mut connection = match (self.process.dial)(&other.host) {
@@ -191,7 +194,7 @@ impl Service {
             Err(ClientError::Command(error)) if error.code == ErrorCode::INVALID_REPLICA_SET_CONFIG.0 => {
                 Err(veto(&error.to_string()))
             }
-            // A former member that has not heard yet that it was removed, or knows it.
+            // A former member, whether or not it has heard that it was removed, may come back.
             Ok(reply) if is_of_set(reply.as_ref(), set.id()) => Ok(Ok(())),
             Ok(_) => Err(veto("it is a member of another set of this name")),
             Err(error) => Ok(Err(error.to_string())),
@@ -204,7 +207,7 @@ fn is_of_set(reply: DocumentRef<'_>, id: ObjectId) -> bool {
     matches!(status.and_then(|status| status.get("setId")), Some(ValueRef::ObjectId(found)) if found == id)
 }
 
-/// Asks another server how it is.
+/// The message to another server that only asks for its state.
 fn question(set: &str, own: u32, other: &Listed) -> DocumentBuf {
     DocumentBuf::new()
         .with(bunko_members::COMMAND, 1)
@@ -227,8 +230,8 @@ fn process_of(connection: &Connection) -> Option<ObjectId> {
     }
 }
 
-/// Whether all addresses of a host are this machine's alone. A name that cannot be resolved is left to the connection, which
-/// says why.
+/// Whether all addresses of a host are loopback addresses, which other machines cannot reach. False for a name that
+/// cannot be resolved: the connection to it fails, and says why.
 fn is_loopback(host: &str) -> bool {
     let (name, _) = name_and_port(host);
     (name, 0)

@@ -30,11 +30,12 @@ const SETTINGS: [(&str, &str); 3] = [
 ];
 
 impl Service {
-    /// Lets the service begin threads that need it, and takes part in a set of several members if the server was in one.
+    /// Lets the service begin threads that need it, and takes part in a set of several members if the server was in
+    /// one.
     /// # Errors
     /// Errors of the member's file and configuration.
     pub fn begin_membership(self: &Arc<Self>, kept: Option<Kept>) -> Result<()> {
-        // It is set once, before any client connects.
+        // `own` is set once, before any client connects.
         let _ = self.own.set(Arc::downgrade(self));
         kept.map_or(Ok(()), |kept| self.take_part(kept))
     }
@@ -51,7 +52,7 @@ impl Service {
             kept,
             seed: (self.world.random)(),
         })?;
-        // It is set once: at the start, or when a client initiates the set.
+        // `members` is set once: at the start, or when a client initiates the set.
         self.members.set(members).map_err(|_| no_part())?;
         self.follow_settings()?;
         self.follow_users()
@@ -71,8 +72,8 @@ impl Service {
         Ok(())
     }
 
-    /// Reads rights again, and ends the work of users who lost some, whenever this member has applied a change of users or
-    /// roles that another one made.
+    /// Reads rights again, and ends the work of users who lost some, whenever this member has applied a change of users
+    /// or roles that another one made.
     fn follow_users(&self) -> Result<()> {
         for collection in [bunko_authority::USERS, bunko_authority::ROLES] {
             let own = self.own.get().cloned().unwrap_or_default();
@@ -126,10 +127,10 @@ impl Service {
         Ok(())
     }
 
-    /// Begins the set, of whose members the others may join.
+    /// Begins a set of several members, after the other members have agreed to join.
     fn begin_several(&self, Initiation { configuration, own, others }: Initiation) -> Result<()> {
         let store = self.catalog.store();
-        // From here on, what is committed is decided by the members together.
+        // From here on, a record is committed when enough members have it, not when this one has.
         store.hold_committed();
         self.step_down_for_good();
         let base = store.last_position().end;
@@ -143,7 +144,8 @@ impl Service {
             .and_then(|()| keep_term(store))
             .and_then(|()| kept.write(&self.data_directory()?).map_err(from_storage));
         if let (Err(failure), Some(set)) = (is_kept, &self.replica_set) {
-            // It is the only member still, and elects itself in a second. An election waits for the caller's lock.
+            // This server is the only member still, and elects itself in a second. An election waits for the caller's
+            // lock.
             store.commit_what_is_visible();
             set.leadership.freeze(None);
             return Err(failure);
@@ -220,7 +222,7 @@ impl Service {
         if let Some(database) = self.catalog.databases().into_iter().find(|name| !of_server.contains(&&**name)) {
             return Some(database);
         }
-        // In the server's own databases these are users' too.
+        // In the server's own databases, only collections that the server does not write itself, users and roles count.
         let is_of_users = |name: &Arc<Namespace>| {
             let collection = name.collection();
             let is_setting = SETTINGS.contains(&(name.database(), collection));
@@ -275,8 +277,9 @@ fn no_part() -> Failure {
     Failure::new(ErrorCode::INTERNAL_ERROR, "the server cannot take part in a set")
 }
 
-/// Saves a vote for none where there is none, as after a restore, or after an election on a full disk. A member whose log has
-/// terms and that has no vote counts as one whose files were lost, but this one has voted for no member of the new set.
+/// Saves a vote for none where there is none, as after a restore, or after an election on a full disk. A member whose
+/// log has terms and that has no vote counts as one whose files were lost, but this one has voted for no member of the
+/// new set.
 fn keep_term(store: &bunko_store::Store) -> Result<()> {
     let term = store.last_position().term;
     if term == 0 || store.vote().is_some() {
@@ -296,7 +299,7 @@ fn sync(store: &bunko_store::Store, end: u64) -> Result<()> {
 impl Host for Service {
     fn step_up(&self, term: u64) -> Result<()> {
         let Some(set) = &self.replica_set else { return Err(no_part()) };
-        // Clients write once the member knows what the last primary has written.
+        // Clients may write only once the member knows the last primary's writes.
         set.pause_writes();
         let begun = self.begin_term(term);
         set.leadership.note_election(self.world.clock.now_ms());
@@ -327,7 +330,8 @@ impl Host for Service {
 
     fn status(&self) -> DocumentBuf {
         let Some(set) = &self.replica_set else { return DocumentBuf::new() };
-        // Before term and position, which count as remembered without it.
+        // Asked before term and position are read: if the member remembers in between, its report is merely too
+        // cautious.
         let has_lost_memory = self.members().is_some_and(|members| members.has_lost_memory());
         let time = set.cluster_time.operation_time();
         let member = set.member();

@@ -27,9 +27,9 @@ impl Service {
         self.run_own(DATABASE, &body).map(drop)
     }
 
-    /// Makes the server a member of the set `name`. With the file of a member of several, `member`, it is that member, and
-    /// [`Service::begin_membership`] must be called. Otherwise it is the only member, and its primary; the first call begins
-    /// the set, and a later one may change the member's host.
+    /// Makes the server a member of the set `name`. With the file of a member of several, `member`, it is that member,
+    /// and [`Service::begin_membership`] must be called. Otherwise it is the only member, and its primary; the first
+    /// call begins the set, and a later one may change the member's host.
     /// # Errors
     /// `InvalidReplicaSetConfig` if the data belong to another set, or if the file is missing; errors of writing the
     /// configuration.
@@ -75,7 +75,7 @@ impl Service {
         Ok(())
     }
 
-    /// The stored configuration, of any set.
+    /// Reads the stored configuration, of any set; `None` if there is none.
     fn stored_configuration(&self) -> Result<Option<DocumentBuf>> {
         let body = DocumentBuf::new().with("find", COLLECTION).with("limit", 1).with("singleBatch", true);
         let reply = self.run_own(bunko_replica_set::DATABASE, &body)?;

@@ -1,8 +1,8 @@
 //! The gathering of statistics for `$queryStats`.
 //!
-//! `Invocation::begin_statistics` decides before a command runs whether it is counted, and `Invocation::note_query` counts
-//! it when it ends. A query whose cursor stays open leaves its tally with the cursor. Each `getMore` takes the tally,
-//! adds its batch, and returns it to the cursor; the query is counted when its cursor is closed.
+//! `Invocation::begin_statistics` decides before a command runs whether it is counted, and `Invocation::note_query`
+//! counts it when it ends. A query whose cursor stays open leaves its tally with the cursor. Each `getMore` takes the
+//! tally, adds its batch, and returns it to the cursor; the query is counted when its cursor is closed.
 
 use crate::invocation::Invocation;
 use crate::target::Target;
@@ -19,9 +19,9 @@ use std::time::Duration;
 
 /// Options that are part of a key as they are.
 const LITERAL: [&str; 4] = ["$readPreference", "apiVersion", "apiStrict", "apiDeprecationErrors"];
-/// Options that are part of a key by their truth.
+/// Options of which a key has only whether they are true.
 const FLAGS: [&str; 3] = ["allowPartialResults", "noCursorTimeout", "bypassDocumentValidation"];
-/// Options that are part of a key by their type.
+/// Options of which a key has only the type.
 const TYPES: [&str; 3] = ["comment", "maxTimeMS", "batchSize"];
 /// Parts of a read concern that name moments.
 const MOMENTS: [&str; 2] = ["afterClusterTime", "atClusterTime"];
@@ -81,7 +81,7 @@ impl Invocation<'_> {
         execution
     }
 
-    /// The document that queries have in common that are counted together.
+    /// The key under which this query is counted together with others of its shape and options.
     fn statistics_key(&self) -> DocumentBuf {
         let body = self.request.body;
         let shape = shape_of(self.command, self.request.database, body);

@@ -34,8 +34,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 impl Service {
-    /// The members that must have a command's writes; `None` if this one is enough, or if the set had no such members when
-    /// the command began. The reply says so then.
+    /// The members that must have a command's writes; `None` if this one is enough, or if the set had no such members
+    /// when the command began. The reply says so then.
     fn need_of(&self, invocation: &Invocation<'_>, request: &Request<'_>) -> Option<Need> {
         let options = &invocation.options;
         if options.unmet_write_concern.is_some() {
@@ -74,7 +74,8 @@ impl Service {
         implied_by(&set.member().listed)
     }
 
-    /// Whether the set has the members for the command's write concern. The write is done in any case.
+    /// Notes in the options whether the set lacks the members for the command's write concern. The command writes in
+    /// any case, and its reply then has a write concern error.
     /// # Errors
     /// `NotWritablePrimary` for the read concern `linearizable` on a secondary.
     pub(crate) fn settle_concerns(
@@ -83,7 +84,7 @@ impl Service {
         options: &mut GenericOptions,
         (command, body): (&Command, DocumentRef<'_>),
     ) -> Result<(), Failure> {
-        // No default is for reads, for statements of a transaction, and for commands that take no write concern.
+        // Reads, statements of a transaction, and commands that take no write concern have no default.
         let is_write = command.writes(body) && options.part.is_none() || command.transaction.is_end();
         let has_default = is_write && command.write_concern != WriteConcernUse::Refused;
         if (options.has_write_concern || has_default)
@@ -189,7 +190,7 @@ impl Service {
         self.keep_reply(members, invocation, (reply, false), (wait, until))
     }
 
-    /// Keeps a reply, which is that of a read or not, until its wait is over.
+    /// Keeps the reply of a write, or of a linearizable read, with the connection until its wait is over.
     fn keep_reply(
         &self,
         members: &Members,
@@ -197,13 +198,13 @@ impl Service {
         (reply, is_read): (&[u8], bool),
         (wait, until): (Wait, Option<(Instant, ErrorCode)>),
     ) -> Result<(), Halt> {
-        // The records are not on their way to the disk yet.
+        // The log may not have begun to sync these records; asking for their durability makes it begin.
         let last = Lsn(wait.end.0.saturating_sub(1));
         self.catalog.store().on_durable(last, Box::new(|_| ()));
         let bell = members.add_wait(wait.clone());
         match members.standing(&wait) {
             Standing::Met => return Ok(()),
-            // No later news would end the wait.
+            // Nothing that other members send could end the wait.
             Standing::SteppedDown | Standing::TooFew => bell.ring(),
             Standing::Waits => {}
         }
@@ -272,7 +273,8 @@ impl Service {
 }
 
 impl Service {
-    /// Closes the cursor that a reply names, which the client does not get.
+    /// Closes the cursor that a kept reply names: the client gets an error in place of the reply, so it never learns
+    /// the cursor's id.
     fn close_unseen_cursor(&self, reply: &[u8]) {
         let cursor = DocumentRef::trusted(reply).get("cursor").and_then(ValueRef::as_document);
         if let Some(ValueRef::Int64(id)) = cursor.and_then(|cursor| cursor.get("id"))
@@ -298,7 +300,7 @@ impl Service {
         let mut writer = Writer::new(out);
         let code = Some(ValueRef::Int32(failure.code().0));
         if let Some(command) = crate::commands::find(request.name()) {
-            // A failure has its own.
+            // The reply to a failed command has its own labels.
             if DocumentRef::trusted(reply).get("errorLabels").is_none() {
                 write_labels(&mut writer, &error_labels::of_write_concern_error(code, command, request));
             }
@@ -324,7 +326,8 @@ impl Service {
     }
 }
 
-/// The implied default write concern of a set with these members.
+/// The implied default write concern of a set: one member if the set has arbiters and its other voters are no more than
+/// a majority of all voters; otherwise a majority.
 pub(crate) fn implied_by(members: &[Listed]) -> Replicas {
     let voters = members.iter().filter(|listed| listed.is_to_vote());
     let arbiters = voters.clone().filter(|listed| listed.arbiter).count();

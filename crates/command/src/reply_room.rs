@@ -84,7 +84,7 @@ impl<'i, 'a> ReplyRoom<'i, 'a> {
         self.invocation.service.counters.note_returned(documents);
     }
 
-    /// Whether batches should be short.
+    /// Whether memory is short, so that batches should be short.
     pub fn is_short(&self) -> bool {
         self.memory().is_short()
     }

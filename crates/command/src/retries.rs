@@ -54,7 +54,8 @@ impl<'i> Retries<'i> {
         Ok(())
     }
 
-    /// The outcome of the statement at that position, if it was done before.
+    /// Looks up the outcome of the statement at that position, and notes the statement as retried; `None` if it was not
+    /// done.
     /// # Errors
     /// Errors of the storage.
     pub(crate) fn did(&mut self, position: usize) -> Result<Option<Outcome>> {
@@ -138,7 +139,7 @@ impl<'i> Retries<'i> {
         if self.closes_connection.get() { Err(Halt::ClosesConnection) } else { Ok(()) }
     }
 
-    /// The log record that must be durable before statements done earlier are acknowledged.
+    /// The log record that must be durable before statements done earlier are acknowledged; `None` if there are none.
     pub(crate) fn written(&self) -> Option<Lsn> {
         self.lsn
     }

@@ -228,7 +228,7 @@ pub struct Service {
     pub(crate) members: OnceLock<Arc<Members>>,
     /// The service itself, for threads that outlive a command.
     pub(crate) own: OnceLock<Weak<Self>>,
-    /// Whether the log says that a set of several counts this server among its members.
+    /// Whether the log has the line that a set of several counts this server among its members: it is written once.
     pub(crate) is_refusal_told: AtomicBool,
     /// Index builds that a stop or a step-down interrupted, until the thread `index-build` takes them.
     pub(crate) builds_to_resume: Mutex<Vec<InterruptedBuild>>,

@@ -1,5 +1,6 @@
 //! The `system.` collections that clients may create and write to. Privileges alone decide which users read
-//! them (`Authorization::actions_on` of `access`): a privilege on a whole database does not reach its `system.` collections.
+//! them (`Authorization::actions_on` of `access`): a privilege on a whole database does not reach its `system.`
+//! collections.
 
 use bunko_catalog::{Catalog, Namespace};
 use bunko_errors::{ErrorCode, Failure, Result};

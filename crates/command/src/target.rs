@@ -44,7 +44,7 @@ impl Target {
         Ok(if catalog.view(namespace)?.is_some() { Self::View } else { Self::Absent })
     }
 
-    /// The stored collection, if it is one.
+    /// The stored collection; `None` for another kind of target.
     pub(crate) fn collection(&self) -> Option<&Arc<Collection>> {
         match self {
             Self::Collection(collection) => Some(collection),
@@ -64,7 +64,7 @@ impl Target {
         }
     }
 
-    /// The time series, if it is one.
+    /// The time series; `None` for another kind of target.
     pub(crate) fn series(&self) -> Option<&Series> {
         match self {
             Self::TimeSeries(series) => Some(series),

@@ -1,8 +1,8 @@
 //! The thread that deletes expired documents, by TTL indexes, clustered collections and time series.
 //!
-//! It makes a pass every `ttlMonitorSleepSecs` (`deletion.rs`), and only where the server may write: a secondary gets the
-//! deletions with its primary's log. Documents are found by a plan over the index (`expire.rs` of `query`) and deleted as
-//! a client's delete would.
+//! It makes a pass every `ttlMonitorSleepSecs` (`deletion.rs`), and only where the server may write: a secondary gets
+//! the deletions with its primary's log. Documents are found by a plan over the index (`expire.rs` of `query`) and
+//! deleted as a client's delete would.
 
 mod deletion;
 

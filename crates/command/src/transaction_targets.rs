@@ -44,7 +44,7 @@ fn check_creation(invocation: &Invocation<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The collections that the command writes to.
+/// The collections whose documents the command writes; empty for commands that write no documents themselves.
 fn targets(invocation: &Invocation<'_>) -> Vec<Result<Namespace>> {
     match invocation.command.changes {
         Changes::Documents => {

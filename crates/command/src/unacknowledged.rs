@@ -31,8 +31,8 @@ pub(crate) struct Unacknowledged {
 }
 
 impl Unacknowledged {
-    /// The halt of the command until there may be news. `heard` is the number of rings of `stop` before the caller looked
-    /// whether the operation must stop.
+    /// The halt of the command until there may be news. `heard` is the number of rings of `stop` before the caller
+    /// looked whether the operation must stop.
     pub(crate) fn halt(&self, now: Instant, heard: u64) -> Halt {
         let until = self.until.map_or(now + LOOK_INTERVAL, |(until, _)| until);
         let (news, stop) = (self.bell.after(0), self.stop.after(heard));

@@ -236,7 +236,7 @@ fn several_points(view: &dyn View, collection: &Collection, bytes_max: usize) ->
     expect(|| "records that are looked up several at once".to_owned(), &found, &wanted)
 }
 
-/// An engine may call a range not vacant if it does not know.
+/// Checks that a range that is called vacant has no keys. An engine that does not know calls the range not vacant.
 fn vacancy(view: &dyn View, collection: &Collection, one: Vec<u8>, other: Vec<u8>) -> Outcome {
     let (first, last) = if one <= other { (one, other) } else { (other, one) };
     let is_vacant = view.is_vacant(collection.ids, &first, &last)?;

@@ -12,7 +12,7 @@
 //!
 //! `BUNKO_CONFORMANCE_ENGINE=lsm` runs one engine alone, `BUNKO_CONFORMANCE_CASES=1000` more random cases of each.
 //!
-//! **Invariant:** nothing in it names an engine.
+//! **Invariant:** no code of this crate names an engine.
 #![forbid(unsafe_code)]
 
 pub mod comparison;

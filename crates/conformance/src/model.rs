@@ -93,7 +93,8 @@ impl Model {
         Arc::make_mut(self.collections.get_mut(&number).expect("a collection that is there"))
     }
 
-    /// The state after a restart. The catalog finds the next record id by looking at the last record.
+    /// Restarts the model: volatile collections lose their documents. The catalog finds the next record id by looking
+    /// at the last record.
     pub fn restart(&mut self) {
         for collection in self.collections.values_mut() {
             let collection = Arc::make_mut(collection);

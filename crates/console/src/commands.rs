@@ -1,6 +1,7 @@
 //! The commands that the page may run: those that read, and `killOp`.
 //!
-//! The server checks the user's privileges for each, so this table gives no rights. It makes a stolen session worth less.
+//! The server checks the user's privileges for each, so this table gives no rights. It makes a stolen session worth
+//! less.
 
 use crate::guard::Refusal;
 use bunko_bson::number::as_i64_exact;

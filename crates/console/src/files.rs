@@ -1,4 +1,5 @@
-//! The files of the page. They are in the binary as they are in `page`: nothing is built, and nothing comes from elsewhere.
+//! The files of the page. They are in the binary as they are in `page`: nothing is built, and nothing comes from
+//! elsewhere.
 
 use crate::replies::{Reply, reply};
 use hyper::StatusCode;

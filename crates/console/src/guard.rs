@@ -66,7 +66,8 @@ pub fn check(request: &Parts, arrival: Arrival, own_name: &str) -> Result<(), Re
     Ok(())
 }
 
-/// Checks that our own page made a request that may do something. [`check`] has passed.
+/// Checks that our own page made a request that may do something, after [`check`] has passed. Returns the length of the
+/// body in bytes.
 /// # Errors
 /// The refusal of any other request.
 pub fn check_own_page(request: &Parts, arrival: Arrival) -> Result<u64, Refusal> {

@@ -28,8 +28,9 @@ const HEADERS: [(&str, &str); 6] = [
     ("cross-origin-resource-policy", "same-origin"),
 ];
 
-/// The policy of a report's page instead. Its own scripts run, by their hashes, in an origin of its own: with `sandbox`, the
-/// page is of another site than the console, and has no forms and no windows.
+/// The content security policy of a report's page, in place of the console's. Only the scripts of our own reports run,
+/// by their hashes. With `sandbox` the page has an origin of its own, other than the console's, and no forms and no
+/// windows.
 fn report_policy() -> String {
     let scripts = bunko_report::html::script_sources();
     format!(
@@ -42,7 +43,7 @@ fn report_policy() -> String {
 pub fn report_reply(body: Bytes) -> Reply {
     let mut reply = reply(StatusCode::OK, "text/html; charset=utf-8", body);
     let headers = reply.headers_mut();
-    // The sources are ASCII.
+    // Never fails: the sources are ASCII.
     if let Ok(policy) = HeaderValue::from_str(&report_policy()) {
         headers.insert(CONTENT_SECURITY_POLICY, policy);
     }

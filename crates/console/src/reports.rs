@@ -1,8 +1,8 @@
 //! The lab's reports in one directory: their list, and the page of each.
 //!
-//! A browser loads a report at an address of its own. A session asks for that address, which holds for one request and is
-//! as random as a session's token ([`Ticket`]). A file of the directory need not come from the lab, so a report's page may
-//! do little:
+//! A browser loads a report at an address of its own. A session asks for that address, which holds for one request and
+//! is as random as a session's token ([`Ticket`]). A file of the directory need not come from the lab, so a report's
+//! page may do little:
 //!
 //! | Attack | Stopped by |
 //! |---|---|

@@ -8,7 +8,7 @@
 //! | `POST /api/logout` | ends the session |
 //! | `POST /api/run` | the reply to a command, as Extended JSON |
 //! | `POST /api/reports` | the list of reports |
-//! | `POST /api/report` | an address for one of them, which holds once |
+//! | `POST /api/report` | an address for one report, which holds once |
 //! | `GET /report/SECRET` | that report |
 
 use crate::commands::{COMMAND_MS_MAX, bounded};

@@ -141,7 +141,7 @@ impl<S: Site> Acceptor<S> {
         }
     }
 
-    /// Serves a connection to its end. Errors are the client's; it has gone, or does not speak HTTP.
+    /// Serves a connection to its end. Errors are ignored: the client has gone, or does not speak HTTP.
     async fn serve(&self, socket: TcpStream, client: SocketAddr) {
         let Ok(server) = socket.local_addr() else { return };
         let plain = Arrival { client, server, is_encrypted: false };

@@ -18,9 +18,9 @@ pub enum Choice {
     Usual,
     /// All.
     All,
-    /// The usual ones, then these.
+    /// The usual columns, then the given ones.
     Also(Vec<Field>),
-    /// These.
+    /// Only the given columns.
     Only(Vec<Field>),
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// The lines of a group of rows; before them the headers, where they are due.
+    /// Formats the lines of a group of rows, after the headers where they are due, and widens columns for the rows.
     pub fn group(&mut self, headers: &[String], rows: &[Vec<String>]) -> String {
         if self.headers != headers {
             self.headers = headers.to_vec();

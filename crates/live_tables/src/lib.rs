@@ -3,8 +3,8 @@
 //! Both read a server at intervals, and show what changed between two readings. The columns are those of mongostat and
 //! mongotop, so that scripts that read them go on.
 //!
-//! **Invariant:** servers are reached by `client` only, so any server of the protocol will do; a fact that a server does
-//! not tell is a dash, never a zero.
+//! **Invariant:** servers are reached by `client` only, so any server of the protocol will do; a fact that a server
+//! does not tell is a dash, never a zero.
 //! **Invariant:** a server that goes away does not end a table; the table goes on when the server answers again.
 #![forbid(unsafe_code)]
 

@@ -11,7 +11,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// The first moment is now.
+    /// Intervals that begin now.
     pub fn new(clock: Clock, interval: Duration) -> Self {
         let due = clock.now();
         Self { clock, interval, due }

@@ -33,7 +33,7 @@ pub enum Headers {
 pub enum Members {
     /// The hosts of the connection string.
     Named,
-    /// These, and all members of their sets.
+    /// The hosts of the connection string, and all members of their sets.
     Discovered,
 }
 

@@ -1,6 +1,6 @@
 //! Numbers as people read them.
 
-/// `12,345`, `99.5`, `4.21`, `0.0123`: three digits that count, and whole from 100 on.
+/// `12,345`, `99.5`, `4.21`, `0.0123`: three significant digits, and a whole number from 100 on.
 pub(crate) fn figure(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 || size >= 99.95 || !value.is_finite() {

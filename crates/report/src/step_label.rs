@@ -36,7 +36,7 @@ pub(crate) fn settings(report: &Report) -> Vec<&str> {
     settings
 }
 
-/// The value of a setting in the step's variant.
+/// The value of a setting in the step's variant; `None` if the variant does not vary the setting.
 pub(crate) fn setting<'a>(step: &'a Step, setting: &str) -> Option<&'a str> {
     step.variant.iter().find(|(name, _)| name == setting).map(|(_, value)| value.as_str())
 }

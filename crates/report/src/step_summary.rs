@@ -170,7 +170,8 @@ impl StepSummary<'_> {
         self.documents_per_second.as_ref().and_then(|estimate| estimate.interval)
     }
 
-    /// The lowest and highest throughput of several repetitions that are too few for an interval.
+    /// The lowest and highest throughput of several repetitions that are too few for an interval; `None` for one
+    /// repetition or enough of them.
     pub(crate) fn range(&self) -> Option<(f64, f64)> {
         let estimate = self.documents_per_second.as_ref()?;
         (estimate.interval.is_none() && estimate.samples > 1).then_some(estimate.range)
@@ -249,7 +250,7 @@ fn same_work(a: &Step, b: &Step) -> bool {
     a.variant == b.variant && a.phase == b.phase && a.operation == b.operation && key(a) == key(b)
 }
 
-/// The first step of the same phase with figures.
+/// The first step of the step's phase that has figures: other steps of the phase are compared with it.
 fn first_of_phase<'a>(report: &'a Report, step: &Step) -> Option<&'a Step> {
     report.steps.iter().find(|first| first.phase == step.phase && first.measurements().next().is_some())
 }

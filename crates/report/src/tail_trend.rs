@@ -8,7 +8,8 @@ use bunko_statistics::{LatencyHistogram, Trend};
 const PARTS_MAX: usize = 60;
 /// Minimum number of parts; fewer show no trend.
 const PARTS_MIN: usize = 10;
-/// The last interval of a run may be shorter than a second; it says nothing beside whole ones.
+/// A shorter interval is left out: the last one of a run may be shorter than a second, and does not compare with whole
+/// ones.
 const WHOLE_SECONDS: f64 = 0.999;
 
 /// The trend of p99.9 in microseconds, over parts of equal length that have requests enough for it. `None` where a run

@@ -239,7 +239,7 @@ impl Step {
         !self.runs.is_empty() && self.measurements().next().is_none()
     }
 
-    /// The first reason why a repetition was skipped.
+    /// The first reason why a repetition was skipped; `None` if none was.
     pub(crate) fn skip_reason(&self) -> Option<&str> {
         self.runs.iter().find_map(|run| match &run.outcome {
             Outcome::Skipped { reason } => Some(reason.as_str()),

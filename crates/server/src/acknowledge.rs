@@ -66,7 +66,7 @@ async fn keep_pace(store: &Store) {
     }
 }
 
-/// Goes to the end of the thread's queue.
+/// Returns after the thread's other ready tasks have run.
 pub(crate) async fn let_the_ready_run() {
     let mut have_run = false;
     poll_fn(|context| {

@@ -1,7 +1,7 @@
 //! One connection: reads bytes, and executes frames in order.
 //!
-//! `Session::run` repeats three steps: `poll_arrive` reads into a buffer of the thread, `pass` executes whole frames until
-//! one of them must stop the connection (`Stop`), and `finish` handles that frame and sends all replies.
+//! `Session::run` repeats three steps: `poll_arrive` reads into a buffer of the thread, `pass` executes whole frames
+//! until one of them must stop the connection (`Stop`), and `finish` handles that frame and sends all replies.
 
 mod ended;
 mod receiving;
@@ -97,7 +97,7 @@ struct Session {
     has_spoken: bool,
     /// `None` while a long command has it.
     client: Option<ClientConnection>,
-    /// Its admission.
+    /// The connection's admission.
     admitted: Admitted,
     /// Limits of a client that is not logged in; `None` after the login, or where none is required.
     newcomer: Option<Newcomer>,

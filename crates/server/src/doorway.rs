@@ -52,7 +52,7 @@ impl Doorway {
 }
 
 impl Entrance {
-    /// The next connection; `None` once no more can be opened.
+    /// Waits for the next connection; `None` once no more can be opened.
     pub(crate) async fn next(&mut self) -> Option<Visitor> {
         self.0.recv().await
     }

@@ -222,7 +222,7 @@ fn is_never_compressed(frame: &[u8]) -> bool {
     command_of(frame).is_some_and(|command| command.compression == Compression::Never)
 }
 
-/// The command of an OP_MSG that begins with a body.
+/// The command of an OP_MSG that begins with a body; `None` if the frame is too short, or no command has this name.
 fn command_of(frame: &[u8]) -> Option<&'static Command> {
     // Skips the flags, the section's kind, the body's length and the first field's type.
     let name = frame.get(HEADER_BYTES + 4 + 1 + 4 + 1..)?;
@@ -277,7 +277,8 @@ impl Run {
         let Self { service, connection, header, frame, out } = &mut self;
         let executed = execute(service, connection, &mut Codec::new(), header, frame, run_on, out);
         if out.len() > LARGE_BYTES {
-            // The operation's own draw is over, and the connection's thread may take a while to send the reply.
+            // The operation's draw has ended. The reply counts until the connection's thread has sent it, which may
+            // take a while.
             let drawn = connection.take_reply_draw();
             let mut drawn = drawn.unwrap_or_else(|| service.facts.memory_limits.server.count(0, Purpose::Reply));
             drawn.set(out.len() as u64);

@@ -5,14 +5,14 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Memory of all these connections together, in bytes. The frames of an honest client arrive whole and its replies
-/// leave at once, so it holds nothing and is served even if the limit is reached.
+/// Maximum memory of all connections that must log in and have not, in bytes. The frames of an honest client arrive
+/// whole and its replies leave at once, so it holds nothing and is served even if the limit is reached.
 pub(crate) const HELD_BYTES_MAX: usize = 64 << 20;
 
 /// The connections hold too much together.
 pub(crate) struct TooMuch;
 
-/// Memory of all these connections, in bytes.
+/// Memory of all connections that must log in and have not, in bytes.
 #[derive(Default)]
 pub(crate) struct Held(AtomicUsize);
 

@@ -66,8 +66,8 @@ impl Input {
         self.missing_bytes() == Some(0)
     }
 
-    /// The frame in the buffer, if it is longer than `bytes` and no other bytes follow it: such a frame is handed on
-    /// without a copy.
+    /// Takes the frame out of the buffer, if it is longer than `bytes` and no other bytes follow it: such a frame is
+    /// handed on without a copy.
     pub fn take_long_frame(&mut self, bytes: usize) -> Option<(Header, Vec<u8>)> {
         if self.partial.len() <= bytes || needed_bytes(&self.partial) != Some(self.partial.len()) {
             return None;

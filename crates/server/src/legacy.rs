@@ -123,7 +123,7 @@ fn run_cursor(
     let mut reply = Vec::new();
     let request = Request::new(database, body.as_ref(), None);
     let answer = match service.run(connection, request, run_on, &mut reply) {
-        // These clients ask for each batch.
+        // Clients of the legacy protocol ask for each batch.
         Ok(answer) => Answer { follow_up: None, ..answer },
         Err(halt) => return Ok(Executed::of(halt)),
     };

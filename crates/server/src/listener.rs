@@ -67,8 +67,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(2);
 /// How long a thread for long commands stays without work. The allocator keeps what a thread has freed, and what other
 /// threads free of its blocks, until the thread ends: gigabytes with hundreds of threads.
 ///
-/// Rejected: `mi_thread_done` before each rest. If the thread ends before it allocates again, mimalloc 3.3 frees its heap a
-/// second time, and the process crashes.
+/// Rejected: `mi_thread_done` before each rest. If the thread ends before it allocates again, mimalloc 3.3 frees its
+/// heap a second time, and the process crashes.
 const IDLE_THREAD_KEPT: Duration = Duration::from_millis(200);
 
 impl Server {

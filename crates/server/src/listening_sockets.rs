@@ -21,8 +21,8 @@ pub struct ListeningSockets {
 }
 
 impl ListeningSockets {
-    /// Binds the addresses, where port 0 asks the system for one, and a Unix domain socket that is named for the port of
-    /// the first address.
+    /// Binds the addresses, where port 0 asks the system for one, and a Unix domain socket that is named for the port
+    /// of the first address.
     /// # Errors
     /// If an address or the socket cannot be bound; the error names it.
     pub fn bind(addresses: &[SocketAddr], unix_socket: Option<&UnixSocketOptions>) -> io::Result<Self> {
@@ -83,7 +83,7 @@ impl ListeningSockets {
         &self.addresses
     }
 
-    /// The Unix domain socket.
+    /// Path of the Unix domain socket; `None` if there is none.
     pub fn unix_socket(&self) -> Option<&Path> {
         self.unix_socket.as_ref().map(|path| match path {
             SocketPath::Own(file) => file.path(),
@@ -141,7 +141,8 @@ impl Bound {
 /// Longest silence of a client before the kernel asks whether it is still there.
 /// Source: MongoDB's FAQ "Diagnostics", TCP keepalive.
 const KEEPALIVE_TIME_MAX: Duration = Duration::from_mins(5);
-/// Longest pause between two such questions. After as many of them as the system is set to (9), the connection ends.
+/// Longest pause between two such questions. After the system's number of unanswered questions (9), it ends the
+/// connection.
 const KEEPALIVE_INTERVAL_MAX: Duration = Duration::from_secs(1);
 
 /// Lets the kernel end connections whose client is gone without a word, such as after a power cut. Shorter times of the

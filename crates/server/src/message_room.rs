@@ -29,14 +29,14 @@ pub(crate) struct Cost {
 }
 
 impl Cost {
-    /// The cost of a whole frame; `None` where it is not large. Most frames are asked two questions.
+    /// The cost of a whole frame; `None` where it is not large. Two comparisons show that most frames are not.
     #[inline]
     pub fn of(header: &Header, frame: &[u8]) -> Option<Self> {
         let may_be_large = frame.len() > LARGE_BYTES || header.op_code == OpCode::Compressed;
         if may_be_large { Self::of_start(frame, frame.len()) } else { None }
     }
 
-    /// The cost of a frame of `length` bytes of which the first have come.
+    /// The cost of a frame of `length` bytes of which the first have come; `None` if the frame is not large.
     pub fn of_start(start: &[u8], length: usize) -> Option<Self> {
         let inner = Codec::inner_bytes(start);
         let content = length.max(inner);
@@ -54,7 +54,7 @@ impl Cost {
         memory.draw(self.bytes, Purpose::Message).map(|draw| self.place(draw))
     }
 
-    /// Bytes that a place is short of.
+    /// Bytes that `place` lacks for the message: all of them without a place.
     pub fn missing(&self, place: Option<&RoomTaken>) -> u64 {
         self.bytes.saturating_sub(place.map_or(0, |place| place.draw.bytes()))
     }
@@ -79,7 +79,7 @@ impl RoomTaken {
         self.execution
     }
 
-    /// Whether it is room for all of the message.
+    /// Whether there is room for the whole message.
     pub fn is_whole(&self) -> bool {
         self.is_whole
     }
@@ -90,7 +90,7 @@ impl RoomTaken {
         self.is_whole = false;
     }
 
-    /// Is room for all of it again.
+    /// Adds `draw`, so that there is room for the whole message again.
     pub fn fill(&mut self, draw: Draw) {
         self.draw.join(draw);
         self.is_whole = true;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Largest frame of such a connection, in bytes, compressed or not. A handshake has a few hundred bytes, and no command
-/// allowed before a login is larger.
+/// Largest frame of a connection that must log in and has not, in bytes, compressed or not. A handshake has a few
+/// hundred bytes, and no command allowed before a login is larger.
 pub(crate) const FRAME_BYTES_MAX: usize = 16 * 1024;
 
 /// Largest frame that a connection may send now.
@@ -23,7 +23,8 @@ pub(crate) struct Newcomer {
     admission: Arc<Admission>,
     /// Bytes of its input that are counted in [`Admission::held`].
     held: usize,
-    /// The deadline of an unfinished first word, frame or login; `None` if nothing is unfinished.
+    /// The time by which the first bytes, a frame or a login that has begun must be complete; `None` if nothing has
+    /// begun.
     deadline: Option<Instant>,
 }
 
@@ -32,7 +33,7 @@ impl Newcomer {
         Self { admission: Arc::clone(admitted.admission()), held: 0, deadline: None }
     }
 
-    /// Notes whether a first word, a frame or a login is unfinished.
+    /// Notes whether the first bytes, a frame or a login has begun and is not complete.
     pub fn note(&mut self, is_at_something: bool) {
         self.deadline = match self.deadline {
             _ if !is_at_something => None,
@@ -45,12 +46,12 @@ impl Newcomer {
         self.deadline
     }
 
-    /// Time limit of a first word, a frame or a login.
+    /// Time limit of the first bytes, of a frame and of a login.
     pub fn patience(&self) -> Duration {
         self.admission.patience()
     }
 
-    /// Sets the memory of its input.
+    /// Sets the memory that the connection's input takes. It fails if all newcomers together hold too much.
     pub fn hold(&mut self, bytes: usize) -> Result<(), TooMuch> {
         if let Some(less) = self.held.checked_sub(bytes) {
             self.admission.held().give_back(less);

@@ -151,7 +151,7 @@ impl Socket {
         self.moved.store(self.moved.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
     }
 
-    /// The bytes read and written since the last call.
+    /// Returns the number of bytes read and written since the last call.
     pub fn take_moved(&self) -> usize {
         let moved = self.moved.load(Ordering::Relaxed);
         if moved > 0 {

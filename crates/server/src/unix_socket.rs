@@ -35,8 +35,8 @@ impl Drop for SocketFile {
 
 /// Listens on `mongodb-PORT.sock`.
 /// # Errors
-/// `AddrInUse` if another process listens there, `AlreadyExists` if the name belongs to a file that is not a socket; the
-/// error names it.
+/// `AddrInUse` if another process listens there, `AlreadyExists` if the name belongs to a file that is not a socket;
+/// the error names it.
 pub(crate) fn bind(options: &UnixSocketOptions, port: u16) -> io::Result<(UnixListener, SocketFile)> {
     let path = options.directory.join(format!("mongodb-{port}.sock"));
     let bound = remove_stale(&path).and_then(|()| listen(&path, options.permissions));

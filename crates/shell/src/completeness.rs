@@ -17,7 +17,7 @@ enum Place {
     Regex,
 }
 
-/// A script that grows by whole lines. Each is scanned once, as a script of input may have a million.
+/// A script that grows by whole lines. Each line is scanned once, because a script may have a million lines.
 pub(crate) struct Growing {
     text: String,
     scan: Scan,
@@ -32,7 +32,7 @@ impl Growing {
         &self.text
     }
 
-    /// Adds lines with their ends.
+    /// Adds whole lines, with their line breaks.
     pub fn push(&mut self, lines: &str) {
         self.text.push_str(lines);
         let mut characters = lines.chars().peekable();
@@ -65,8 +65,8 @@ pub(crate) fn is_open(text: &str) -> bool {
     script.is_open()
 }
 
-/// The script with `var` for each `const` and `let` at its top level, as far as a scan of words can tell: a user who types
-/// a declaration again means to change it, and scripts that run one after the other may declare the same names.
+/// The script with `var` for each `const` and `let` at its top level, as far as a scan of words can tell: a user who
+/// types a declaration again means to change it, and scripts that run one after the other may declare the same names.
 pub(crate) fn with_repeatable_declarations(text: &str) -> String {
     let mut scan = Scan::new();
     let mut made = String::with_capacity(text.len());

@@ -62,7 +62,7 @@ impl<'js> Decoder<'_, 'js> {
         for element in document {
             let value = self.value(element.value)?;
             if element.name == "__proto__" {
-                // Setting it would change what the object is.
+                // Setting `__proto__` would change the object's prototype, so it is defined as a property.
                 object.prop(element.name, Property::from(value).writable().enumerable().configurable())?;
             } else {
                 object.set(element.name, value)?;

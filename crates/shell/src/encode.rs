@@ -7,7 +7,8 @@ use rquickjs::{Array, Ctx, Exception, Function, Object, Result, Type, TypedArray
 
 /// Deepest value that is written; servers accept 180 levels and say so themselves.
 const DEPTH_MAX: usize = 200;
-/// Maximum number of bytes of a command: more than the largest document with its command around it, less than a message.
+/// Maximum number of bytes of a command: more than the largest document with its command around it, less than a
+/// message.
 const COMMAND_BYTES_MAX: usize = 40 << 20;
 
 /// Writes values of scripts.
@@ -34,7 +35,7 @@ impl<'js> Encoder<'_, 'js> {
     }
 
     fn fields(&self, writer: &mut Writer<'_>, object: &Object<'js>) -> Result<()> {
-        // As values: the engine's conversion of a key to a string of Rust stops at a null byte.
+        // Keys are read as values: the engine's conversion of a key to a string of Rust stops at a null byte.
         for key in object.keys::<Value<'js>>() {
             let key = key?;
             let Text(name): Text = key.get()?;
@@ -74,7 +75,7 @@ impl<'js> Encoder<'_, 'js> {
                 }
                 writer.end();
             }
-            // As the driver's writer: it is not data, and is left out.
+            // A symbol is not data: it is left out, as the driver's writer does.
             Type::Symbol => {}
             _ => match value.as_object() {
                 Some(object) => self.object(writer, name, object)?,

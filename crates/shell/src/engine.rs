@@ -23,7 +23,7 @@ pub struct Limits {
 /// Why a script has no result.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// It threw; the text says what.
+    /// The script threw; holds the text of the thrown value.
     Thrown(String),
     /// Ctrl-C.
     Interrupted,

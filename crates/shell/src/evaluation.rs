@@ -83,7 +83,7 @@ pub(crate) fn track_rejection<'js>(context: Ctx<'js>, promise: Value<'js>, reaso
     }
 }
 
-/// Runs what a script left for later.
+/// Runs the jobs and timers that a script left for later.
 pub(crate) fn run_timers(context: &Ctx<'_>, shell: &Object<'_>) -> Result<()> {
     loop {
         while context.execute_pending_job() {}

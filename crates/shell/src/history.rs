@@ -17,7 +17,7 @@ pub(crate) fn file() -> Option<PathBuf> {
 
 /// Whether a line may be kept.
 pub(crate) fn may_keep(line: &str) -> bool {
-    // The second form is refused, but its password is one.
+    // `mongodb+srv://` is refused, but a password in it is secret too.
     !["mongodb://", "mongodb+srv://"].iter().any(|scheme| line.contains(scheme))
         && !SECRET_CALLS.iter().any(|call| has_word(line, call))
 }

@@ -1,9 +1,9 @@
 //! `bunko shell`: a JavaScript shell with mongosh's habits, for any server of the MongoDB protocol.
 //!
-//! QuickJS (crate `rquickjs`) runs the scripts in this process. The objects that scripts see (`db`, cursors, `ObjectId`,
-//! `rs`, ...) are written in JavaScript, one file for each subject (`src/prelude`). Rust gives them a small *host*: to
-//! send a command, to print, to read a file (`host.rs`). All calls are synchronous: a script waits for each reply, so
-//! `await` before a call changes nothing.
+//! QuickJS (crate `rquickjs`) runs the scripts in this process. The objects that scripts see (`db`, cursors,
+//! `ObjectId`, `rs`, ...) are written in JavaScript, one file for each subject (`src/prelude`). Rust gives them a small
+//! *host*: to send a command, to print, to read a file (`host.rs`). All calls are synchronous: a script waits for each
+//! reply, so `await` before a call changes nothing.
 //!
 //! **Invariant:** the heap of scripts has a limit ([`Limits`]).
 //! **Invariant:** Ctrl-C ends a script, and the operation that the server runs for it ([`Interruption`]).

@@ -58,7 +58,7 @@ impl<C: Fn(&str) -> Completions> LineEditor<C> {
         let mut editor = Editor::with_config(config.build())?;
         editor.set_helper(Some(Assistant { complete: &self.complete }));
         if let Some(file) = history::file() {
-            // There is none before the first session.
+            // There is no file before the first session.
             let _ = editor.load_history(&file);
         }
         Ok(editor)
@@ -68,7 +68,7 @@ impl<C: Fn(&str) -> Completions> LineEditor<C> {
 fn save<H: Helper>(editor: &mut Editor<H, FileHistory>) {
     let Some(file) = history::file() else { return };
     if let Some(directory) = file.parent() {
-        // Without it the next line fails, which loses no more than the history.
+        // If this fails, saving the history fails too, which loses nothing else.
         let _ = std::fs::create_dir_all(directory);
     }
     let _ = editor.save_history(&file);

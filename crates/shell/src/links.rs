@@ -134,7 +134,7 @@ impl Link {
         };
         let socket = pipeline.connection().socket_copy();
         let exchanged = interruption.while_waiting(&self.address.uri, command, socket, || {
-            // A Ctrl-C just before this wait has ended no wait.
+            // A Ctrl-C that came just before this wait could not end it.
             if interruption.is_rung() {
                 let (address, cause) = (self.address.uri.address(), ErrorKind::Interrupted.into());
                 return Err(ClientError::Disconnected { address, cause });

@@ -56,7 +56,7 @@ impl<'a> Cursor<'a> {
         self.array().map(i64::from_le_bytes)
     }
 
-    /// A zero-terminated name.
+    /// Reads a zero-terminated name.
     pub(crate) fn name(&mut self) -> Result<&'a str, WireError> {
         let end = self.rest.iter().position(|&byte| byte == 0).ok_or(WireError::BadName)?;
         let name = std::str::from_utf8(&self.rest[..end]).map_err(|_| WireError::BadName)?;
@@ -64,7 +64,7 @@ impl<'a> Cursor<'a> {
         Ok(name)
     }
 
-    /// A part that begins with its own length in bytes, these four included. The length stays in the result.
+    /// Reads a part that begins with its own length in bytes, these four included. The length stays in the result.
     #[inline]
     pub(crate) fn sized(&mut self) -> Result<&'a [u8], WireError> {
         let mut ahead = *self;
@@ -75,7 +75,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A document, checked to its leaves.
+    /// Reads a document, and checks it to its leaves.
     #[inline]
     pub(crate) fn document(&mut self) -> Result<DocumentRef<'a>, WireError> {
         Ok(DocumentRef::parse(self.sized()?)?)

@@ -1,6 +1,6 @@
-//! The world is passed in: below `cli`, time is read from the `Clock` that a constructor takes, and files are opened by the
-//! file layer. `xtask/clocks.txt` and `xtask/file_calls.txt` list the other calls, each with its reason; their numbers only
-//! fall.
+//! The world is passed in: below `cli`, time is read from the `Clock` that a constructor takes, and files are opened by
+//! the file layer. `xtask/clocks.txt` and `xtask/file_calls.txt` list the other calls, each with its reason; their
+//! numbers only fall.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,8 +16,8 @@ const OUTSIDE: &[&str] = &["cli", "testkit", "conformance", "faulty_files"];
 /// The crate whose subject is the machine: it reads the system's own files.
 const FILE_LAYER: &str = "host";
 
-/// Reads of the machine's clock. `elapsed()` of the standard library's times is one too, and `Clock::machine` makes all of
-/// them possible.
+/// Reads of the machine's clock. `elapsed()` of the standard library's times is one too, and `Clock::machine` makes all
+/// of them possible.
 const CLOCKS: &[&str] = &["Instant::now", "SystemTime::now", "Clock::machine"];
 const ELAPSED: &str = ".elapsed()";
 const FILE_CALLS: &[&str] = &["fs", "File", "OpenOptions"];

@@ -1,10 +1,10 @@
-//! Arrows between the modules of a crate point down as well: modules that use each other in a circle are refused, unless
-//! `xtask/module_circles.txt` lists the circle with its size and the reason.
+//! Arrows between the modules of a crate point down as well: modules that use each other in a circle are refused,
+//! unless `xtask/module_circles.txt` lists the circle with its size and the reason.
 //!
 //! A node is a file. An arrow is a path of its code to an item of another file, followed through re-exports to the file
-//! that has the item. Two kinds of path are not arrows: a re-export (`pub use`), which is a table of contents, and a path
-//! from a private module up to the items of the module that declares it. Such a module is a part of its parent; the
-//! root of a crate is no such parent, since every module would be a part of it.
+//! that has the item. Two kinds of path are not arrows: a re-export (`pub use`), which is a table of contents, and a
+//! path from a private module up to the items of the module that declares it. Such a module is a part of its parent;
+//! the root of a crate is no such parent, since every module would be a part of it.
 
 mod components;
 mod imports;

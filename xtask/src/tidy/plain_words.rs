@@ -180,8 +180,8 @@ fn without_code(text: &str) -> String {
     text.split('`').enumerate().map(|(number, part)| if number % 2 == 1 { "x" } else { part }).collect()
 }
 
-/// The sentences of a text, each with the mark that ends it. Cells of a table end with `|`, the text without a mark with
-/// a blank.
+/// The sentences of a text, each with the mark that ends it. Cells of a table end with `|`, the text without a mark
+/// with a blank.
 fn sentences(text: &str) -> Vec<(&str, char)> {
     let mut found = Vec::new();
     let mut start = 0;

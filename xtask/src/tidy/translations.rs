@@ -44,7 +44,7 @@ fn compare(page: &str, text: &str, read: impl Fn(&str) -> io::Result<String>, fi
     }
 }
 
-/// The source and its checksum.
+/// The source and its checksum in the first line of a translation; `None` if the line is no such header.
 fn header(text: &str) -> Option<(&str, &str)> {
     let line = text.lines().next()?.strip_prefix("<!-- source: ")?.strip_suffix(" -->")?;
     let (source, checksum) = line.split_once(" sha256: ")?;

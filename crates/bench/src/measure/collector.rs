@@ -51,7 +51,7 @@ impl Collector {
         self.seconds.values().map(|total| total.requests).sum()
     }
 
-    /// The sums.
+    /// Adds up all seconds.
     pub fn sums(&self) -> Sums {
         let mut sums = Sums::default();
         for total in self.seconds.values() {

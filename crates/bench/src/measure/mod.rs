@@ -171,7 +171,7 @@ struct ServerSide<'p> {
     probe: &'p mut Probe,
 }
 
-/// The server and the machine from the readings before the load to those after it.
+/// Differences between the readings before the load and after it.
 struct Since {
     /// The reading after the load.
     process: Option<bunko_host::ProcessReading>,

@@ -59,7 +59,7 @@ struct Lags {
     longest: Option<Duration>,
 }
 
-/// Asks all members for their places until the step is over, and once more then. Returns the lags of each.
+/// Asks all members for their places until the step is over, and once more at its end. Returns the lags of each.
 fn follow(set: &mut SetProbe, is_over: &mpsc::Receiver<()>) -> Vec<Lags> {
     let mut history = PrimaryHistory::default();
     let mut lags = vec![Lags::default(); set.members.len()];
@@ -76,7 +76,7 @@ fn follow(set: &mut SetProbe, is_over: &mpsc::Receiver<()>) -> Vec<Lags> {
             continue;
         };
         history.note(clock::now(), primary);
-        // A member that does not answer may be anywhere.
+        // `None` once a member does not answer: it may be anywhere, so nothing is forgotten in this round.
         let mut least = Some(primary);
         for (member, lags) in set.members.iter_mut().zip(&mut lags) {
             if member.kind != MemberKind::Follower {
@@ -96,7 +96,7 @@ fn follow(set: &mut SetProbe, is_over: &mpsc::Receiver<()>) -> Vec<Lags> {
     }
 }
 
-/// When the primary had which place.
+/// The primary's places, each with the time at which it was first seen.
 #[derive(Default)]
 struct PrimaryHistory(VecDeque<(Instant, Timestamp)>);
 
@@ -113,7 +113,7 @@ impl PrimaryHistory {
         beyond.map_or(Duration::ZERO, |(since, _)| now.saturating_duration_since(*since))
     }
 
-    /// Forgets what all members have.
+    /// Forgets places that all members have reached.
     fn forget(&mut self, position: Timestamp) {
         while self.0.front().is_some_and(|(_, had)| *had <= position) {
             self.0.pop_front();

@@ -9,7 +9,7 @@ use bunko_dataset::Dataset;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Settings.
+/// Settings of the operation `aggregate`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Aggregate {

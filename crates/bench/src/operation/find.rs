@@ -9,7 +9,7 @@ use bunko_dataset::{Dataset, Distribution, Id, KeyStream};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Settings.
+/// Settings of the operation `find`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Find {

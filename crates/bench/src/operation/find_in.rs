@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 const IDS_MAX: u64 = 100_000;
 
-/// Settings.
+/// Settings of the operation `find-in`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct FindIn {

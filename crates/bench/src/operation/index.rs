@@ -7,7 +7,7 @@ use bunko_client::frame::{FrameWriter, ReplyMode};
 use bunko_dataset::Dataset;
 use serde::{Deserialize, Serialize};
 
-/// Settings.
+/// Settings of the operation `index`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Index {

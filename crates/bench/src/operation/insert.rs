@@ -15,7 +15,7 @@ use std::sync::Arc;
 const BATCH_BYTES_MAX: usize = 16 << 20;
 const BATCH_MAX: u64 = 100_000;
 
-/// Settings.
+/// Settings of the operation `insert`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Insert {

@@ -5,7 +5,7 @@ use super::{Assignment, Effect, Moves, Operation, Requests};
 use bunko_dataset::Dataset;
 use serde::{Deserialize, Serialize};
 
-/// Settings.
+/// Settings of the operation `load`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Load {

@@ -46,7 +46,7 @@ impl Share {
 
 /// Tracks the documents of the dataset that are in the collection.
 ///
-/// All documents below `base` are in it. This generator inserts its share of the others; a document may be read once it
+/// All documents below `base` are in the collection. This generator inserts its share of the others; a document may be read once it
 /// and all documents before it in the share are acknowledged.
 #[derive(Debug)]
 pub(crate) struct Insertions {

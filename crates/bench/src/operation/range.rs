@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 const LIMIT_MAX: u32 = 1_000_000;
 
-/// Settings.
+/// Settings of the operation `range`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Range {
@@ -93,7 +93,7 @@ impl Operation for Range {
     }
 }
 
-/// Bytes that occur nowhere else in the command.
+/// Placeholder of the limit. `Template` finds it by its bytes, so they must occur nowhere else in the command.
 const LIMIT_PLACEHOLDER: i32 = 0x7e57_ab1e;
 
 struct RangeRequests {

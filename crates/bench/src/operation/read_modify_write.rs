@@ -8,7 +8,7 @@ use bunko_client::Reply;
 use bunko_dataset::{Dataset, Distribution};
 use serde::{Deserialize, Serialize};
 
-/// Settings.
+/// Settings of the operation `read-modify-write`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ReadModifyWrite {

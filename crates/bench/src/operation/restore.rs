@@ -6,7 +6,7 @@ use bunko_dataset::Dataset;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroUsize;
 
-/// Settings.
+/// Settings of the operation `restore`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Restore {

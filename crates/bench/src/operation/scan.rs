@@ -8,7 +8,7 @@ use bunko_client::frame::{FrameWriter, ReplyMode};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Settings.
+/// Settings of the operation `scan`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Scan {

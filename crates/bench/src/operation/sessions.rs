@@ -122,7 +122,7 @@ impl Fields {
         Self { bytes, id_at, number_field_at, number_at }
     }
 
-    /// A session's fields, encoded without a document around them. The number is left out unless `has_number`.
+    /// Encodes a session's fields, without a document around them. The number is left out unless `has_number`.
     fn of(&mut self, session: &Session, has_number: bool) -> &[u8] {
         self.bytes[self.id_at..self.id_at + SESSION_BYTES].copy_from_slice(&session.id);
         self.bytes[self.number_at..].copy_from_slice(&session.number.to_le_bytes());
@@ -190,7 +190,7 @@ impl Requests for InSessions {
     }
 
     fn on_failure(&mut self, tag: u64) {
-        // Its session may be in any state and is not used again.
+        // The failed request's session may be in any state and is not used again.
         let Open { own, .. } = self.open.remove(tag as usize);
         self.requests.on_failure(own);
     }

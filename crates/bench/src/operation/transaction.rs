@@ -20,7 +20,7 @@ const WRITE_CONFLICT: i32 = 112;
 const NO_SUCH_TRANSACTION: i32 = 251;
 const LOCK_TIMEOUT: i32 = 24;
 
-/// Settings.
+/// Settings of the operation `transaction`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Transaction {
@@ -181,7 +181,7 @@ impl Requests for TransactionRequests {
     }
 
     fn on_failure(&mut self, request: u64) {
-        // Its session may be in any state and is not used again.
+        // The failed request's session may be in any state and is not used again.
         self.open.remove(parts(request).0);
     }
 }
@@ -197,7 +197,7 @@ struct Commands {
 const BETWEEN: &[u8] = b"\0\x12txnNumber\0";
 /// Bytes from the first of a session's id to the last of the number.
 const PLACE_BYTES: usize = SESSION_BYTES + BETWEEN.len() + size_of::<i64>();
-/// Bytes that occur in no name, id or other text of a command.
+/// Placeholder of the session's id. `Template` finds it by its bytes, so they must occur nowhere else in the command.
 const PLACEHOLDER: [u8; SESSION_BYTES] = [0x7f; SESSION_BYTES];
 
 impl Commands {

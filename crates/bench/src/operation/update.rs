@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 const LENGTH_MAX: usize = 1 << 20;
 
-/// Settings.
+/// Settings of the operation `update`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Update {
@@ -98,7 +98,8 @@ impl UpdateRequests {
             NewValue::Int64 => 8,
             NewValue::String => settings.length,
         };
-        // Bytes that occur in no name, id or other text of a command.
+        // Placeholder of the new value. `Template` finds it by its bytes, so they must occur nowhere else in the
+        // command.
         let value = vec![0x7f_u8; value];
         let command = |field: &String| {
             let new = match settings.to {

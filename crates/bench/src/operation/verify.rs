@@ -18,7 +18,7 @@ const REPLY_BYTES_MAX: u64 = 8 << 20;
 /// Offset of a document's first value: length, type, and the name `_id` with its zero byte precede it.
 const ID_AT: usize = 4 + 1 + 4;
 
-/// Settings.
+/// Settings of the operation `verify`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Verify {

@@ -55,7 +55,7 @@ fn verify(
         let finding = match database::count_on_follower(connection, session.collections) {
             Ok(found) if found == expected => continue,
             Ok(found) => Finding::CountsDiffer { what: format!("documents on {host}"), expected, found },
-            // The figures of the primary stand without it.
+            // The primary's figures stay valid without this count.
             Err(error) => Finding::MembersBehind { detail: format!("{host} does not count its documents: {error}") },
         };
         measurement.findings.push(finding);

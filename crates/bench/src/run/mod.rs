@@ -88,7 +88,7 @@ struct Plan {
 const SHOWN_BY_STEPS: [&str; 2] = ["load.connections", "load.in-flight"];
 
 impl Plan {
-    /// The write concern of phases without one of their own.
+    /// The write concern that phases without one of their own share; `None` if there is no such phase, or it has none.
     fn common_write_concern(&self) -> Option<WriteConcern> {
         let has_own = |phase: &SettledPhase| phase.phase.load.names().iter().any(|name| name == "write-concern");
         let common = self.phases.iter().filter(|phase| !has_own(phase)).find_map(|phase| phase.write_concern.as_ref());
@@ -244,7 +244,7 @@ impl Course<'_> {
         result.and(session.end())
     }
 
-    /// The same documents take equal space in each repetition, so only the last repetition's figures are kept.
+    /// Keeps only the last repetition's figures: the same documents take equal space in each repetition.
     fn keep_storage(&mut self, storage: StorageRecord) {
         let is_it = |other: &StorageRecord| (other.target, &other.variant) == (storage.target, &storage.variant);
         self.report.storage.retain(|other| !is_it(other));

@@ -34,7 +34,7 @@ pub(super) struct Caches {
     pub finding: Option<Finding>,
 }
 
-/// Brings caches into the state that the phase declares, or returns why that is impossible.
+/// Brings caches into the state that the phase declares. An inner error says why that is impossible here.
 pub(super) fn prepare_cache(session: &mut Session<'_>, cache: Cache) -> Result<Result<Caches, String>, BenchError> {
     let as_declared = |state: String| Ok(Caches { state, finding: None });
     Ok(match cache {

@@ -1,7 +1,7 @@
 //! Several generators that share a load.
 //!
-//! They communicate only through the measured server: each records its arrival, and waits until all have arrived. The
-//! wait ends before a phase begins, so that its polling disturbs no figures.
+//! The generators communicate only through the measured server: each records its arrival, and waits until all have
+//! arrived. The wait ends before a phase begins, so that its polling disturbs no figures.
 
 use crate::BenchError;
 use crate::clock;
@@ -180,7 +180,7 @@ fn welcome(control: &mut Connection, there: &[Arrival]) -> Result<(), BenchError
     Ok(())
 }
 
-/// The server's clock, in milliseconds since 1970.
+/// Asks for the server's clock, in milliseconds since 1970.
 pub(super) fn server_time(control: &mut Connection) -> Result<i64, BenchError> {
     let reply = control.run_command("admin", DocumentBuf::new().with("hello", 1_i32).as_ref())?;
     match reply.as_ref().get("localTime") {

@@ -70,7 +70,7 @@ fn flatten(path: &str, document: DocumentRef<'_>, out: &mut Vec<(String, String)
     }
 }
 
-/// The value at the end of a path of documents.
+/// The value at the end of a path of documents; `None` if a part of the path is missing or is no document.
 pub(crate) fn at<'d>(document: DocumentRef<'d>, path: &[&str]) -> Option<ValueRef<'d>> {
     let (last, parents) = path.split_last()?;
     let parent = parents.iter().try_fold(document, |document, name| document.get(name)?.as_document())?;

@@ -9,8 +9,8 @@ use std::time::Duration;
 /// The number of the state `PRIMARY`.
 /// Source: MongoDB manual 8.2, "Replica Set Member States".
 const PRIMARY: i64 = 1;
-/// Longest wait for an answer of a member, unless the connection string says otherwise: a member that hangs must not hold up the
-/// step.
+/// Longest wait for an answer of a member, unless the connection string says otherwise: a member that hangs must not
+/// hold up the step.
 const SILENCE_MAX: Duration = Duration::from_mins(1);
 
 /// The members of the replica set of a server.
@@ -43,8 +43,8 @@ pub(crate) enum MemberKind {
 }
 
 impl SetProbe {
-    /// Finds the members of a server's set and connects to each. `None` if the server is in no set, has it to itself, or
-    /// does not tell its members.
+    /// Finds the members of a server's set and connects to each. `None` if the server is in no set, has it to itself,
+    /// or does not tell its members.
     pub fn open(uri: &Uri, control: &mut Connection) -> Option<Self> {
         control.hello().get("setName")?;
         let status = control.run_command("admin", status_command().as_ref()).ok()?;
@@ -104,7 +104,7 @@ impl SetMember {
         Some(Self { host, state, kind, connection, pid })
     }
 
-    /// The newest write that this member has applied.
+    /// Asks the member for the newest write that it has applied; `None` if the member does not tell.
     pub fn position(&mut self) -> Option<Timestamp> {
         applied(self.status()?.as_ref())
     }

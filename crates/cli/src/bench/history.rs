@@ -13,7 +13,8 @@ use std::{fs, io};
 
 /// Name of a run's report in its folder.
 const FILE_NAME: &str = "report.json";
-/// Maximum number of reports of one history. Finding changes takes quadratic time: this many of one scenario take some seconds.
+/// Maximum number of reports of one history. Finding changes takes quadratic time: this many of one scenario take some
+/// seconds.
 const REPORTS_MAX: usize = 5_000;
 /// Depth of nested folders that are searched.
 const DEPTH_MAX: usize = 16;

@@ -135,7 +135,7 @@ fn configuration(hosts: &[String], members: &[MemberSetting]) -> DocumentBuf {
     DocumentBuf::new().with("_id", SET).with("members", &members)
 }
 
-/// Waits until something is so.
+/// Waits until `is_so` returns true. `lacks` says in the error what was missing.
 fn wait(until: Instant, lacks: &str, mut is_so: impl FnMut() -> Result<bool, ClientError>) -> Result<(), String> {
     loop {
         let seen = is_so();

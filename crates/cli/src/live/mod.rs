@@ -1,4 +1,5 @@
-//! The command lines of `bunko advise`, `bunko check`, `bunko stat`, `bunko top` and `bunko sample`, which work with servers that run.
+//! The command lines of `bunko advise`, `bunko check`, `bunko stat`, `bunko top` and `bunko sample`, which work with
+//! servers that run.
 
 mod address;
 mod advise;

@@ -161,13 +161,13 @@ impl ServerArguments {
         }
     }
 
-    /// The data directory that the tool opens itself.
+    /// The data directory of `--dbpath`, which the tool opens itself; `None` if it connects to a server.
     pub fn directory(&self) -> Option<&Path> {
         self.dbpath.as_deref()
     }
 
-    /// Connects to a server that is waited for when it is gone. A connection that is silent for --server-timeout counts as
-    /// lost.
+    /// Connects to a server that is waited for when it is gone. A connection that is silent for --server-timeout counts
+    /// as lost.
     /// # Errors
     /// One line for the user, if the server cannot be reached now.
     pub fn open_to_follow(&self) -> Result<Opened, String> {

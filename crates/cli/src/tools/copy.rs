@@ -145,7 +145,7 @@ impl CopyArguments {
         // Reads have to see the newest data, and writes go to the primary.
         uri.read_preference = ReadPreference::Primary;
         match app_name {
-            // Later runs tell this one's connections by it.
+            // By this name, later runs recognise the connections of this run.
             Some(name) => uri.app_name = Some(name.to_owned()),
             None => _ = uri.app_name.get_or_insert_with(|| APP_NAME.to_owned()),
         }

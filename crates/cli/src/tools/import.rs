@@ -101,8 +101,8 @@ pub struct ImportArguments {
     /// The first record of CSV or TSV has the names of the columns
     #[arg(long = "headerline")]
     header_line: bool,
-    /// The names of the columns end with types, such as price.decimal(), day.date(2006-01-02): auto, string, int32, int64,
-    /// double, decimal, boolean, date or date_go, date_ms, date_oracle, binary(base64, base32 or hex)
+    /// The names of the columns end with types, such as price.decimal(), day.date(2006-01-02): auto, string, int32,
+    /// int64, double, decimal, boolean, date or date_go, date_ms, date_oracle, binary(base64, base32 or hex)
     #[arg(long = "columnsHaveTypes")]
     columns_have_types: bool,
     /// What becomes of a value that is not of its column's type [default: stop]
@@ -129,12 +129,12 @@ pub struct ImportArguments {
     /// End at the first document that the server refuses
     #[arg(long = "stopOnError")]
     stop_on_error: bool,
-    /// Write documents in the input's order, with one connection, and end at the first that is refused, as the other modes
-    /// than insert do
+    /// Write documents in the input's order, with one connection, and end at the first that is refused, as the other
+    /// modes than insert do
     #[arg(long = "maintainInsertionOrder")]
     maintain_insertion_order: bool,
-    /// Number of connections, at most 64, each with a thread that parses; other modes than insert take one [default: the
-    /// number of processors]
+    /// Number of connections, at most 64, each with a thread that parses; other modes than insert take one [default:
+    /// the number of processors]
     #[arg(long = "numInsertionWorkers", short = 'j', value_name = "N")]
     insertion_workers: Option<NonZeroUsize>,
     /// Write concern: a number of members, majority, or a document such as {"w": 1, "j": true} [default: majority]
@@ -175,7 +175,8 @@ impl ImportArguments {
             reporter.finish();
         }
         let (summary, ended) = match result {
-            // As by the classic tool: documents that the server refuses are reported, and are not a failure of the import.
+            // As by the classic tool: documents that the server refuses are reported, and are not a failure of the
+            // import.
             Ok(summary) => (summary, Ok(ExitCode::SUCCESS)),
             Err(ImportError { cause, summary }) => (*summary, Err(cause.to_string())),
         };

@@ -1,4 +1,5 @@
-//! The command lines of `bunko dump`, `restore`, `copy`, `import`, `export`, `backup` and `upgrade`, and the parts that other tools share with them.
+//! The command lines of `bunko dump`, `restore`, `copy`, `import`, `export`, `backup` and `upgrade`, and the parts that
+//! other tools share with them.
 
 mod backup;
 mod compression;

@@ -241,7 +241,8 @@ pub struct RestoreArguments {
     /// Insert by ordinary commands, even if the server has a faster one
     #[arg(long = "noBulk")]
     no_bulk: bool,
-    /// Number of threads that decompress, and half of the maximum number of connections [default: the number of processors]
+    /// Number of threads that decompress, and half of the maximum number of connections [default: the number of
+    /// processors]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
     /// Print this help

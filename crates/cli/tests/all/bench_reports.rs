@@ -69,7 +69,7 @@ fn workers_share_the_load_and_their_reports_add_up() {
     assert!(!lab.path("none").exists());
 }
 
-/// No finding is about counts or contents.
+/// Checks that no finding is about counts or contents.
 fn assert_counts(phase: &str, measurement: &Measurement) {
     let is_wrong = |finding: &&Finding| {
         matches!(finding, Finding::Errors { .. } | Finding::CountsDiffer { .. } | Finding::ContentsDiffer { .. })
@@ -161,7 +161,7 @@ fn the_highest_rate_is_searched() {
     assert!(wrong.refusal().contains("'nothing'"), "{}", wrong.stderr);
 }
 
-/// Each trial ends with the searched phase, and is one row of it.
+/// Each trial ends with the searched phase, and is one row.
 #[test]
 fn a_search_runs_nothing_that_it_throws_away() {
     let server = Measured::start();

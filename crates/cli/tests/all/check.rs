@@ -1,5 +1,5 @@
-//! `bunko check` as a process: against a server of our own, of which everything works, and against one that answers as a
-//! mongod with features that are missing here.
+//! `bunko check` as a process: against a server of our own, of which everything works, and against one that answers as
+//! a mongod with features that are missing here.
 
 use crate::peer::{Running, binary, message};
 use bunko_bson::{DocumentBuf, DocumentRef};

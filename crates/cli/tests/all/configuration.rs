@@ -66,7 +66,7 @@ fn start(configured: &Configured, flags: &[&str]) -> Server {
     Server::run(&binary(), &[&own, flags].concat()).expect("the server starts")
 }
 
-/// The engine stores documents and returns them.
+/// Checks that the engine stores documents and returns them.
 fn assert_works(server: &Server) {
     let mut peer = Peer::connect(server.address());
     assert_eq!(peer.text("test", "{insert: 't', documents: [{_id: 1}, {_id: 2}]}"), "{n: 2, ok: 1.0}");

@@ -280,7 +280,7 @@ fn what_cannot_be_copied_is_refused_by_name() {
     assert!(lost.contains("oplog no longer has") && lost.contains("--anew"), "{lost}");
     let other = refused(source.address(), target.address(), &["--follow"]);
     assert!(other.contains("of other databases or collections"), "{other}");
-    // A difference is told, and the run is no success.
+    // A difference is reported, and the run fails.
     succeed(source.address(), target.address(), &["--finish", "--db", "shop", "--anew"]);
     ok(&mut to, "bunko_copy", follows);
     ok(&mut to, "shop", "{insert: 'orders', documents: [{_id: 'of the target'}]}");

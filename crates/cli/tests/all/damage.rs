@@ -164,7 +164,8 @@ fn kind(file: &Path) -> String {
 /// is zero.
 fn places(file: &Path) -> Vec<u64> {
     let bytes = fs::read(file).expect("readable");
-    // A debug build takes seconds to look at each byte of a segment. It compares whole blocks, and bytes of short files.
+    // A debug build takes seconds to look at each byte of a segment. It compares whole blocks, and bytes of short
+    // files.
     let zeros = vec![0; (bytes.len() / BLOCKS_MAX).max(1)];
     let blocks = bytes.chunks(zeros.len()).enumerate();
     let used: Vec<_> = blocks.filter(|(_, block)| **block != zeros[..block.len()]).collect();

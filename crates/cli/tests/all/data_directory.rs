@@ -34,7 +34,7 @@ fn files(dbpath: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     files.map(|path| (path.clone(), fs::read(&path).expect("readable"))).collect()
 }
 
-/// The start is refused with those words, and no file changes.
+/// Checks that the start is refused with those words, and that no file changes.
 fn assert_refused_untouched(dbpath: &Path, words: &[&str]) {
     let before = files(dbpath);
     let message = refused_directory(dbpath);

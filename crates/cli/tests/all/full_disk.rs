@@ -56,7 +56,7 @@ fn fill(server: &Server, first: i32) -> std::ops::Range<i32> {
     panic!("200 MB fit onto the disk");
 }
 
-/// Every acknowledged document exists and is complete, and no other document exists.
+/// Checks that every acknowledged document exists and is complete, and that no other document exists.
 fn check(server: &Server, acknowledged: i32) {
     let mut peer = Peer::connect(server.address());
     assert_eq!(peer.text("admin", "{ping: 1}"), "{ok: 1.0}");
@@ -294,7 +294,8 @@ fn a_sort_that_finds_no_room_on_its_way_fails_alone() {
         let refused = peer.run("test", pipeline);
         assert_eq!(code(refused.as_ref()), OUT_OF_DISK_SPACE, "{:?}", refused.as_ref());
         assert_eq!(server.open_files_in("scratch"), 0, "files are left open");
-        // The log may have taken a step of 8 MiB meanwhile, and documents may be on their way from the log to an extent.
+        // The log may have taken a step of 8 MiB meanwhile, and documents may be on their way from the log to an
+        // extent.
         wait_until("their room is free again", || free_bytes(&mounted.0) + (12 << 20) >= free);
     }
     // Other commands still work.

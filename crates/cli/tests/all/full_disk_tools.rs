@@ -79,7 +79,8 @@ impl Disk {
         }
     }
 
-    /// The dump fails and its restore is refused; once there is room, `--resume` completes the dump.
+    /// Checks that the dump fails and its restore is refused, and that `--resume` completes the dump once there is
+    /// room.
     fn check_dump(&self, to: &[&str], from: &str, path: &Path) {
         let dump = |flags: &[&str]| run(&[&["dump", "--dbpath", text(self.source.path())], to, flags].concat());
         let said = refused(&dump(&[]));
@@ -97,7 +98,7 @@ impl Disk {
         self.check_whole(from);
     }
 
-    /// A restore of the dump brings back all documents.
+    /// Checks that a restore of the dump brings back all documents.
     fn check_whole(&self, from: &str) {
         let copy = self.work.path().join("copy");
         let state = self.work.path().join("state");

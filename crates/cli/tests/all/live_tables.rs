@@ -42,7 +42,7 @@ impl Table {
         wait_for(|| self.lines.lock().expect("held").get(shown).cloned().ok_or_else(|| "no further row".to_owned()))
     }
 
-    /// Ctrl-C ends it with success.
+    /// Sends Ctrl-C, which must end the table with success.
     fn interrupt(mut self) {
         kill_process(Pid::from_child(&self.process), Signal::INT).expect("it runs");
         assert_eq!(exit_of(&mut self.process).code(), Some(0));

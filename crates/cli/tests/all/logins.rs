@@ -85,7 +85,7 @@ fn assert_canary_is_nowhere(running: &Server, connection: &mut Connection, dbpat
     assert_nowhere(dbpath, CANARY);
 }
 
-/// No file below the directory contains those words.
+/// Checks that no file below the directory contains those words.
 pub fn assert_nowhere(directory: &std::path::Path, words: &str) {
     let mut files = vec![directory.to_owned()];
     while let Some(path) = files.pop() {

@@ -1,5 +1,5 @@
-//! A server under a service manager: what it tells, the sockets that it takes over, and the pages and health checks that
-//! packages need. The test is the manager.
+//! A server under a service manager: what it tells, the sockets that it takes over, and the pages and health checks
+//! that packages need. The test is the manager.
 
 use crate::peer::{Peer, binary};
 use crate::refusal;

@@ -239,8 +239,8 @@ fn each_heartbeat_meets_the_failpoints_and_then_waits() {
             peer.frame();
         }
     }
-    // After a client disconnects while its heartbeat waits, no further heartbeat runs. The failpoint only counts here: for
-    // one that blocks, a heartbeat may move to a thread of its own, and meet it again.
+    // After a client disconnects while its heartbeat waits, no further heartbeat runs. The failpoint only counts here:
+    // for one that blocks, a heartbeat may move to a thread of its own, and meet it again.
     let mut peer = Peer::connect(server.address());
     let counts = "{configureFailPoint: 'failCommand', mode: 'alwaysOn', data: {failCommands: ['hello'], \
                   blockConnection: false}}";

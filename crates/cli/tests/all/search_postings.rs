@@ -37,7 +37,7 @@ fn limit(peer: &mut Peer, bytes: i64) {
     assert!(reply.contains("ok: 1.0"), "{reply}");
 }
 
-/// Searches find the same documents with postings and without.
+/// Checks that searches find the same documents with postings and without.
 fn assert_same(peer: &mut Peer, collection: &str) {
     for operator in [
         "text: {query: 'word1 text3', path: 't'}",

@@ -1,5 +1,5 @@
-//! `bunko shell` as a process, against a server: the scripts in `crates/shell/tests`, Ctrl-C, and servers that cannot be
-//! used.
+//! `bunko shell` as a process, against a server: the scripts in `crates/shell/tests`, Ctrl-C, and servers that cannot
+//! be used.
 
 use crate::peer::{Running, binary};
 use bunko_testkit::patience::{PATIENCE, wait_until};

@@ -1,4 +1,5 @@
-//! Flags of dump, restore, import and export that would have no effect are refused, before a server is contacted or a file is created.
+//! Flags of dump, restore, import and export that would have no effect are refused, before a server is contacted or a
+//! file is created.
 
 use crate::peer::{Running, binary};
 use crate::tool::{self, Dumped, archive, connect, fixture, insert, succeed, text, write_archive};

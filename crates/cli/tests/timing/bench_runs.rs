@@ -160,7 +160,8 @@ fn stop_most_of_the_time(run: &Child, time: Duration) {
     }
 }
 
-/// A control group whose processes get 4 % of one processor, less than a server on a busy machine has; removed when dropped.
+/// A control group whose processes get 4 % of one processor, less than a server on a busy machine has; removed when
+/// dropped.
 struct SmallQuota(PathBuf);
 
 impl SmallQuota {

@@ -36,7 +36,7 @@ impl Slots {
         }
     }
 
-    /// Takes a slot of the first connection that has one, starting at the one whose turn it is.
+    /// Takes a slot of the first connection that has one, starting at the connection whose turn it is.
     pub fn take(&mut self) -> Option<usize> {
         let first = self.next / WORD_BITS;
         let behind = self.any[first] >> (self.next % WORD_BITS);

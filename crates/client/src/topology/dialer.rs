@@ -7,7 +7,8 @@ use crate::settings::Settings;
 use crate::uri::Uri;
 use std::sync::Arc;
 
-/// Opens connections to the first host of a URI. It reads the URI's files once, and derives the key from the password once.
+/// Opens connections to the first host of a URI. It reads the URI's files once, and derives the key from the password
+/// once.
 #[derive(Clone)]
 pub struct Dialer(Arc<Settings>);
 

@@ -11,8 +11,8 @@ use std::time::Duration;
 /// Source: MongoDB handshake specification, "client.application.name".
 const APP_NAME_BYTES_MAX: usize = 128;
 
-/// Options that concern a driver's pool, monitors and compression. The client has none of these, so it has nothing to do
-/// for them, and connection strings of applications can be used as they are.
+/// Options that concern a driver's pool, monitors and compression. The client has none of these, so it has nothing to
+/// do for them, and connection strings of applications can be used as they are.
 const WITHOUT_OBJECT: [&str; 12] = [
     "compressors",
     "heartbeatfrequencyms",
@@ -92,7 +92,7 @@ static OPTIONS: &[UriOption] = &[
     option("loadbalanced", |_, value| accept_only("false", "loadBalanced=true", value)),
     option("readpreference", |options, value| set(&mut options.read_preference, value.parse().ok())),
     option("replicaset", |options, value| set(&mut options.replica_set, Some(value.into()))),
-    // They permit a driver to retry. The client never does: the caller gets each failure.
+    // `retryReads` and `retryWrites` permit a driver to retry. This client never does: the caller gets each failure.
     option("retryreads", |_, value| flag(value).map(drop).ok_or(Refusal::BadValue)),
     option("retrywrites", |_, value| flag(value).map(drop).ok_or(Refusal::BadValue)),
     option("serverselectiontimeoutms", |options, value| set(&mut options.server_selection_timeout, positive_ms(value))),

@@ -17,8 +17,8 @@ use crate::invocation::Invocation;
 use bunko_session::Halt;
 use parking_lot::MutexGuard;
 
-/// Begins a command that changes users or roles. It runs on a thread of its own: deriving keys takes milliseconds, and
-/// another change may hold the mutex.
+/// Begins a command that changes users or roles; the guard keeps out other changes. The command runs on a thread of its
+/// own: deriving keys takes milliseconds, and another change may hold the mutex.
 /// # Errors
 /// [`Halt::TooLong`] on a shared thread.
 pub fn begin_change<'a>(invocation: &Invocation<'a>) -> Result<MutexGuard<'a, ()>, Halt> {

@@ -56,7 +56,7 @@ fn parse_data<'a>(fields: &Fields<'a>) -> Result<DocumentRef<'a>> {
     }
 }
 
-/// The time that the oplog is to reach. If it has reached it already, no entry is written.
+/// `maxClusterTime`: the time that the oplog is to reach. No entry is written if it has been reached already.
 fn parse_time_max(fields: &Fields<'_>) -> Result<Option<Timestamp>> {
     match fields.value("maxClusterTime") {
         None => Ok(None),

@@ -9,8 +9,8 @@
 //! | `note` | `owner`, `event`; `time` of `archived` | |
 //! | `log` | `owner`, `from`; `offset` within records that are longer than a reply | `bytes`, `length`, `behind`, `end`; `completeMs` |
 //!
-//! A range has at most 4 MiB. There is one image at a time, which ends when it was not read for two minutes. The log is kept
-//! from the image's end on for as long, and then for readers of `log`, which end like images.
+//! A range has at most 4 MiB. There is one image at a time, which ends when it was not read for two minutes. The log is
+//! kept from the image's end on for as long, and then for readers of `log`, which end like images.
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;
@@ -76,7 +76,7 @@ enum Asked<'a> {
 fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
     let argument = invocation.argument_of(Kind::Choice(&[BEGIN, READ, CHECKSUM, RELEASE, LOG, NOTE]))?;
     let asked = parse(argument.as_str().unwrap_or_default(), invocation)?;
-    // It waits for the disk.
+    // The command waits for the disk.
     invocation.refuse_if_long(true)?;
     let service = invocation.service;
     let state = service.members().and(service.replica_set.as_ref()).map(|set| set.state());
@@ -112,7 +112,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
                 .append("length", records.len() as i64)
                 .append("behind", part.behind.0 as i64)
                 .append("end", part.end.0 as i64);
-            // The primary may have written records that a secondary has not received.
+            // Says that the log may end before the primary's: a secondary may not have received all records.
             let is_secondary = state == Some(MemberState::Secondary);
             if is_secondary {
                 reply.append("isSecondary", true);

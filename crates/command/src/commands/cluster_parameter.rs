@@ -57,8 +57,8 @@ fn get(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     Ok(())
 }
 
-/// Checks `omitInFTDC`, which leaves out parameters that MongoDB keeps out of its diagnostic data. None of these is such
-/// a parameter.
+/// Checks `omitInFTDC`, which leaves out parameters that MongoDB keeps out of its diagnostic data. None of these is
+/// such a parameter.
 fn parse_omission(fields: &Fields<'_>) -> Result<(), Failure> {
     fields.strict_boolean("omitInFTDC", false).map(drop)
 }

@@ -52,7 +52,7 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     let (scale, shows_free) = parse(invocation)?;
     let statistics = sum(invocation)?;
     let store = invocation.service.catalog.store();
-    // A time series is a view of its buckets.
+    // Time series count too, as views of their buckets.
     let views = invocation.service.catalog.views(invocation.request.database)?.len();
     let scaled = |bytes: u64| bytes as f64 / scale as f64;
     let average = if statistics.objects == 0 { 0.0 } else { statistics.data_bytes as f64 / statistics.objects as f64 };

@@ -141,7 +141,7 @@ fn parse_subject<'a>(invocation: &mut Invocation<'a>) -> Result<(Subject<'a>, In
         _ => true,
     };
     if is_named {
-        // MongoDB profiles and logs it under the collection of the explained command.
+        // MongoDB profiles and logs the `explain` under the collection of the explained command.
         invocation.note_namespace(&namespace);
     }
     let catalog = &invocation.service.catalog;

@@ -52,7 +52,7 @@ pub(super) const COMMAND: Command = Command {
             field("bypassDocumentValidation", Kind::BooleanLike),
             field("bypassEmptyTsReplacement", Kind::Flag),
             field("stmtId", Kind::Int),
-            // These two are ignored: the reply has one document.
+            // `batchSize` and `singleBatch` are ignored: the reply has one document.
             field("batchSize", Kind::Int),
             field("singleBatch", Kind::Boolean),
         ],

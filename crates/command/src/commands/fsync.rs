@@ -76,7 +76,7 @@ fn parse(fields: &Fields<'_>) -> Result<(bool, i64), Failure> {
 }
 
 fn unlock(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Halt> {
-    // This waits for the thread that keeps the files unchanged, which ends at once.
+    // `unlock` waits for the thread that keeps the files unchanged, which ends at once.
     let count = invocation.service.write_lock.unlock()?;
     reply.append("info", "fsyncUnlock completed").append("lockCount", count as i64);
     Ok(())

@@ -58,7 +58,7 @@ impl<'a> GetMore<'a> {
     }
 }
 
-/// The cursor is the user's own, and none of their privileges was revoked since.
+/// Whether the cursor is the user's own, and none of their privileges was revoked since it was opened.
 fn may_continue(service: &Service, asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let Some(user) = asker.logged_in() else { return false };
     match request.argument() {

@@ -151,8 +151,8 @@ fn parse_ignored(fields: &Fields<'_>) -> Result<(), Failure> {
     fields.document("internalClient").map(drop)
 }
 
-/// Appends the fields of a replica set to the reply of its member, which is the primary or not. The client has reached it
-/// under `server_name`.
+/// Appends the fields of a replica set to the reply of its member, which is the primary or not. The client has reached
+/// it under `server_name`.
 fn write_set(
     set: &ReplicaSet,
     is_primary: bool,
@@ -170,7 +170,7 @@ fn write_set(
     let member = set.member();
     let state = set.state();
     if state == MemberState::Removed {
-        // It belongs to no set that a client could use, as on MongoDB.
+        // This member belongs to no set that a client could use; MongoDB's replies have these fields then.
         reply
             .append("secondary", false)
             .append("info", "Does not have a valid replica set config")

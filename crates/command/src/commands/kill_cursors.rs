@@ -31,8 +31,8 @@ pub(super) const COMMAND: Command = Command {
     ..Command::PLAIN
 };
 
-/// All cursors are the user's own, or the user may kill any cursor on the collections that they read. The collection in
-/// the command does not count: nothing checks that the cursors read it.
+/// Whether all cursors are the user's own, or the user may kill any cursor on the collections that they read. The
+/// collection in the command does not count: nothing checks that the cursors read it.
 fn may_kill(service: &Service, asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let Some(user) = asker.user() else { return false };
     if asker.on_cluster(Action::KillAnyCursor) {

@@ -25,7 +25,7 @@ pub(super) const COMMAND: Command = Command {
     ..Command::PLAIN
 };
 
-/// Any operation, or the user's own.
+/// Whether the user may end any operation, or the operation is the user's own.
 fn may_kill(service: &Service, asker: &Asker<'_>, request: &Request<'_>) -> bool {
     let is_own = || {
         let user = parse_operation(request).ok().and_then(|id| service.operations.user_of(id));

@@ -15,7 +15,7 @@ pub(super) const COMMAND: Command = Command {
     ..Command::PLAIN
 };
 
-/// Whether only a primary may run it.
+/// Whether only a primary runs the command.
 fn is_for_primaries(command: &Command) -> bool {
     command.changes.is_certain() && command.write_concern == WriteConcernUse::Taken
 }

@@ -80,7 +80,7 @@ fn make_profile(invocation: &Invocation<'_>) -> Result<(), Failure> {
     if invocation.service.write_lock.is_closed() { Ok(()) } else { profiler::make_profile(catalog, &namespace) }
 }
 
-/// The level to set. Any other number only asks for the current settings.
+/// The level to set; `None` for any other number, which only asks for the current settings.
 fn level(invocation: &Invocation<'_>) -> Result<Option<Level>, Failure> {
     Ok(number::clamp_to_i64(invocation.argument_of(Kind::Number)?).and_then(Level::of_number))
 }

@@ -140,7 +140,7 @@ fn meant(invocation: &mut Invocation<'_>) -> Result<Meant, Halt> {
     }
 }
 
-/// Reads a command that represents its shape, as it would be read to run.
+/// Parses a command that represents its shape, with the checks that it would pass if it ran.
 /// # Errors
 /// 7746402 for a command that has no shape; `InvalidNamespace`; 8584900 and 8584901 for internal databases and system
 /// collections; 7746606 for a find by `_id`, which is not planned; errors of the command.

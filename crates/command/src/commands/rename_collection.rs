@@ -21,7 +21,7 @@ pub(super) const COMMAND: Command = Command {
     facts: CommandFacts {
         name: "renameCollection",
         fields: &[
-            field("to", Kind::Text), // The identity that the target must have stands for yes.
+            field("to", Kind::Text), // `dropTarget`: a UUID, which the target must have, counts as true.
             field("dropTarget", Kind::OneOf(&[Type::Boolean, Type::Binary])),
             // `stayTemp` concerns temporary collections, which only the server itself makes.
             field("stayTemp", Kind::Boolean),

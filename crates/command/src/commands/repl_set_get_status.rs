@@ -101,9 +101,8 @@ fn members(service: &Service, set: &ReplicaSet) -> Vec<DocumentBuf> {
     member.listed.iter().enumerate().map(one).collect()
 }
 
-/// Appends for each member, by its host, the state, whether it is up, and how many seconds of writes it lacks that this
-/// member knows another one to have. Arbiters have no lag, and neither have members without writes, or whose writes are
-/// unknown.
+/// Appends for each member, by its host: its state, whether it is up, and its lag in seconds behind the newest write
+/// that this member knows of. Arbiters have no lag, nor have members whose newest write is unknown.
 pub(super) fn write_lags(service: &Service, set: &ReplicaSet, out: &mut Writer<'_>) {
     let members = members(service, set);
     let written_ms = |member: &DocumentBuf| match member.as_ref().get("optimeDate") {
@@ -160,7 +159,7 @@ fn interval_ms(set: &ReplicaSet) -> i64 {
     interval.and_then(bunko_bson::number::as_i64_exact).unwrap_or(2000)
 }
 
-/// The member from which this one takes the log.
+/// Host and id of the member from which this one takes the log; an empty host and -1 if there is none.
 fn sync_source(set: &ReplicaSet) -> (String, i32) {
     let member = set.member();
     let primary = set.primary().filter(|_| set.state() == MemberState::Secondary && set.has_several());
@@ -177,7 +176,7 @@ fn of_state(listed: &Listed, state: MemberState, health: f64) -> DocumentBuf {
         .with("stateStr", state.name())
 }
 
-/// This member.
+/// This member's entry in `members`.
 fn own(service: &Service, set: &ReplicaSet, listed: &Listed, time: Timestamp) -> DocumentBuf {
     let member = set.member();
     let state = set.state();

@@ -1,5 +1,5 @@
-//! `replSetInitiate`: the set exists since the server started, but a client can still set the name of its member, or begin
-//! a set of several members with this one's data.
+//! `replSetInitiate`: the set exists since the server started, but a client can still set the name of its member, or
+//! begin a set of several members with this one's data.
 
 use crate::authorization::Privileges;
 use crate::command_entry::Command;

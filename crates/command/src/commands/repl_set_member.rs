@@ -1,8 +1,8 @@
 //! `replSetMember`: a message of another member of the set. The documents of `parts` have bytes of the log.
 //!
-//! Bytes of a record that is longer than a message come in several: `piece` says where they belong, and the last ones come with the
-//! message. `join` invites an empty server into a set, and `image` asks for the data of an initial sync. Without all of these it
-//! asks how this member is.
+//! Bytes of a record that is longer than a message come in several: `piece` says where they belong, and the last ones
+//! come with the message. `join` invites an empty server into a set, and `image` asks for the data of an initial sync.
+//! Without all of these it asks how this member is.
 
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;
@@ -65,12 +65,12 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
         return Ok(service.join(set, body)?);
     };
     if let Some(invitation) = body.get("join").and_then(ValueRef::as_document) {
-        // It writes a file.
+        // Accepting the invitation writes a file.
         invocation.operation().leave_shared_thread()?;
         return Ok(members.rejoin(invitation)?);
     }
     if body.get(IMAGE).is_some() {
-        // It reads files.
+        // The image is read from files.
         invocation.operation().leave_shared_thread()?;
         reply.append(IMAGE, &members.image(body)?);
         return Ok(());

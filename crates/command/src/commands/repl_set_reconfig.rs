@@ -1,7 +1,7 @@
 //! `replSetReconfig`: changes the members and the settings of the set.
 //!
-//! In a set of one member, this server changes its own name, or begins a set of several. In a set of several, the primary proposes
-//! the change to the others; with `force`, any member that has data does.
+//! In a set of one member, this server changes its own name, or begins a set of several. In a set of several, the
+//! primary proposes the change to the others; with `force`, any member that has data does.
 
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;

@@ -1,6 +1,6 @@
-//! `replSetStepDown` and `replSetFreeze`. In a set of several members a primary hands over to one that has the whole log.
-//! In a set of one no other member can become primary, so the primary steps down only by force, and elects itself again
-//! afterwards.
+//! `replSetStepDown` and `replSetFreeze`. In a set of several members a primary hands over to one that has the whole
+//! log. In a set of one no other member can become primary, so the primary steps down only by force, and elects itself
+//! again afterwards.
 
 use super::repl_set_get_status::no_set;
 use crate::authorization::Privileges;

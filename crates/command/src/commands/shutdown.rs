@@ -31,8 +31,8 @@ fn run(invocation: &mut Invocation<'_>, _: &mut Writer<'_>) -> Result<(), Halt> 
     Ok(())
 }
 
-/// Checks the options, which concern secondaries that have not caught up. They change nothing: a primary hands over if a
-/// secondary has caught up, and stops in any case, as at a SIGTERM.
+/// Checks the options, which concern secondaries that have not caught up. They change nothing: a primary hands over if
+/// a secondary has caught up, and stops in any case, as at a SIGTERM.
 fn parse(fields: &Fields<'_>) -> Result<(), Failure> {
     fields.size("timeoutSecs").map(drop)
 }

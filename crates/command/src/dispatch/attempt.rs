@@ -127,16 +127,17 @@ impl Service {
         outcome
     }
 
-    /// Lets go of memory and of the cursor that the command leaves open, and finds out whether the command waits after a
-    /// conflict. `given_away` is memory of the reply, which goes with the connection and no longer counts for the operation.
-    /// `until` is the end of a wait that was begun before.
+    /// Lets go of memory and of the cursor that the command leaves open, and finds out whether the command waits after
+    /// a conflict. `given_away` is memory of the reply, which goes with the connection and no longer counts for the
+    /// operation. `until` is the end of a wait that was begun before.
     fn end(
         &self,
         invocation: &mut Invocation<'_>,
         outcome: Result<(), Halt>,
         (given_away, until): (usize, Option<Instant>),
     ) -> Ended {
-        // This also holds if the failure was reported as a write error, or was not reported at all.
+        // A command that is too long for this thread runs again, also where the failure was reported as a write error
+        // or not at all.
         let outcome = if invocation.leave(given_away) { Err(Halt::TooLong) } else { outcome };
         if let Some(id) = invocation.cursor_left.take() {
             let memory = &self.facts.memory_limits.server;
@@ -234,7 +235,7 @@ impl Service {
         self.wait_for_members(invocation, command, &request, reply)
     }
 
-    /// Waits for other members, which must have the writes before a failure, too.
+    /// After a failure: waits until other members have the writes that the command made before it.
     fn acknowledge_before(
         &self,
         invocation: &mut Invocation<'_>,

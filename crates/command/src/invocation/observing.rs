@@ -38,7 +38,7 @@ impl<'a> Invocation<'a> {
         self.is_collection_gone = true;
     }
 
-    /// The database and collection under which `top` counts the command.
+    /// The database and collection under which `top` counts the command; `None` if it has no collection or dropped it.
     pub(crate) fn namespace_noted(&self) -> Option<(&str, &str)> {
         let collection = self.collection.as_deref().filter(|_| !self.is_collection_gone);
         collection.map(|collection| (self.request.database, collection))

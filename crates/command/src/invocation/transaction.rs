@@ -31,7 +31,7 @@ impl Invocation<'_> {
             let Some(session) = self.connection.session.clone() else { return Ok(()) };
             self.checked_out = CheckedOut::take(&session, asked, self.service.transaction_context(), self)?;
             if self.checked_out.is_none() {
-                // The session ended a moment ago.
+                // The session has just ended. It begins again, and the next round takes it.
                 let sessions = &self.service.sessions;
                 sessions.touch_again(&mut self.connection.session, session.id, self.service.world.clock.now())?;
             }
@@ -88,7 +88,7 @@ impl Invocation<'_> {
         }
         let is_local = self.request.database == Namespace::OPLOG_DATABASE;
         if is_local && asked == StateAsked::Committed {
-            // Its collections are the member's own, and no election takes them back.
+            // The collections of `local` are the member's own: no rollback removes their writes.
             return Ok(());
         }
         if is_local {
@@ -123,7 +123,7 @@ impl Invocation<'_> {
         self.checked_out.as_ref().is_some_and(CheckedOut::is_of_transaction)
     }
 
-    /// The number of the transaction that the command is part of.
+    /// The number of the transaction that the command is part of; `None` outside transactions.
     pub(crate) fn transaction_number(&self) -> Option<i64> {
         self.options.transaction_number.filter(|_| self.is_of_transaction())
     }

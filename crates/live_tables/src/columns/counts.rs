@@ -3,8 +3,8 @@
 use crate::reading::Interval;
 use crate::units::count;
 
-/// Operations of a kind in each second. A server that counts apart what it applied for its set shows `*7` for seven such
-/// operations, and `2|7` beside two of clients. Source: mongostat's manual, "Fields".
+/// Operations of a kind in each second. A server that counts apart what it applied for its set shows `*7` for seven
+/// such operations, and `2|7` beside two of clients. Source: mongostat's manual, "Fields".
 pub(super) fn written(interval: &Interval<'_>, kind: &str) -> Option<String> {
     let of_clients = count(interval.counter_rate(&format!("opcounters.{kind}"))?);
     let of_set = interval.counter_rate(&format!("opcountersRepl.{kind}")).map(count);

@@ -33,7 +33,7 @@ impl Format {
         }
     }
 
-    /// Its type in HTTP.
+    /// Value of the HTTP header `Content-Type`.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",

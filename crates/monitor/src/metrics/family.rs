@@ -30,7 +30,7 @@ pub enum Kind {
 pub enum Source {
     /// One value, multiplied by a factor.
     Value {
-        /// Its path.
+        /// The value's path.
         path: &'static str,
         /// The factor that makes it the family's unit.
         factor: f64,

@@ -96,7 +96,7 @@ fn key_pattern(bounds: &IndexBounds) -> DocumentBuf {
     })
 }
 
-/// The intervals as texts; `None` if they need more than `left` bytes.
+/// The intervals as texts, whose bytes are subtracted from `left`; `None` if they need more.
 fn printed_intervals(intervals: &Intervals, is_reversed: bool, left: &mut usize) -> Option<ArrayBuf> {
     let mut printed = ArrayBuf::new();
     let mut push = |interval: IntervalRef<'_>| {

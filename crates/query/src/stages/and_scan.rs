@@ -1,8 +1,8 @@
 //! AND_SORTED: the records that two scans find.
 //!
-//! Each scan reads the keys of one value, which are in the order of their records. So the scans are walked side by side,
-//! and nothing has to be remembered. A scan that is far behind the other seeks instead of reading on. `hash_scan` serves
-//! ranges, whose keys are in another order.
+//! Each scan reads the keys of one value, which are in the order of their records. So the scans are walked side by
+//! side, and nothing has to be remembered. A scan that is far behind the other seeks instead of reading on. `hash_scan`
+//! serves ranges, whose keys are in another order.
 
 use super::index_scan::Scan;
 use super::{IndexScan, RecordStage, Records, Stage, StageNumber};
@@ -52,7 +52,7 @@ impl RecordStage for AndScan {
 struct Intersection {
     number: StageNumber,
     scans: [Scan; 2],
-    /// The last record of the second scan.
+    /// The last record that the second scan returned.
     reached: RecordId,
 }
 

@@ -2,10 +2,11 @@
 //! the order of the scan. If the helper still searches the next part, the scanning thread searches a later part
 //! meanwhile.
 //!
-//! It begins after [`RECORDS_ALONE`] records, if the filter looks only at values (no `$expr`, `$near` or `$text`), the
-//! operation has a thread of its own, and `Helpers` of `operation` permits one more thread. Each thread takes the next
-//! part when it is ready. The helper hands over copies of the needed fields of matching rows, so results do not depend
-//! on the thread that found a row. Only the operation's thread counts memory: the helper gets its buffers back.
+//! Such a scan begins after [`RECORDS_ALONE`] records, if the filter looks only at values (no `$expr`, `$near` or
+//! `$text`), the operation has a thread of its own, and `Helpers` of `operation` permits one more thread. Each thread
+//! takes the next part when it is ready. The helper hands over copies of the needed fields of matching rows, so results
+//! do not depend on the thread that found a row. Only the operation's thread counts memory: the helper gets its buffers
+//! back.
 
 use super::kept_fields::KeptFields;
 use super::{Row, RowVisitor, StageNumber, WholeDocument};
@@ -27,7 +28,7 @@ pub(super) const RECORDS_ALONE: u64 = 16 * 1024;
 const PART_RECORDS: u64 = 8 * 1024;
 /// A helper stops in a part once its rows take this many bytes; the scanning thread searches the rest of the part.
 const FOUND_BYTES_MAX: usize = 1 << 20;
-/// Parts that the helper has searched and the scanning thread has not shown yet.
+/// Maximum number of parts that the helper has searched and the scanning thread has not shown yet.
 const PARTS_AHEAD: usize = 1;
 /// Minimum number of documents per record id. Below it, most parts would be almost empty.
 const DENSITY_MIN: f64 = 0.5;

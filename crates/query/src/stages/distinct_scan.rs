@@ -168,7 +168,7 @@ impl Scanning {
                 continue;
             }
             if self.steps == 0 && self.steps_max == 1 && self.values > 0 {
-                // The value before had one key.
+                // The value before had one key, so values may have few keys now: step again.
                 self.steps_max = STEPS_MAX;
             }
             if self.given.as_ref().is_some_and(|given| given.contains(&record)) {
@@ -210,7 +210,7 @@ impl Scanning {
         Ok(None)
     }
 
-    /// The next entry, after the keys of the current value if values have many keys.
+    /// Reads the next entry. If values have many keys, the scan first skips the other keys of the current value.
     fn next_entry(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
         if self.is_new && self.steps_max == 0 {
             if self.values.is_multiple_of(VALUES_PER_PROBE) {

@@ -49,7 +49,8 @@ impl Stage for Fetch {
 }
 
 impl Fetch {
-    /// Opens it for a stage that filters. Documents are read one by one, since that stage may drop any of them.
+    /// Opens this stage below a stage that filters. Documents are read one by one, since the filter may drop any of
+    /// them.
     pub(super) fn open_whole(&self, run: &Run) -> Fetching {
         self.opened(run, 1)
     }

@@ -1,9 +1,9 @@
 //! AND_HASH: the records that two scans find, in any order.
 //!
-//! The records of the first scan are held in a table, and those of the second are looked up in it. If the table is full, the
-//! second scan runs for the records held so far, and again for each further part of the first. So the memory has a bound,
-//! nothing is put on disk, and only a wrong estimate has several parts. Rejected: a sort of both scans by record, which
-//! costs several times as much for each key.
+//! The records of the first scan are held in a table, and those of the second are looked up in it. If the table is
+//! full, the second scan runs for the records held so far, and again for each further part of the first. So the memory
+//! has a bound, nothing is put on disk, and only a wrong estimate has several parts. Rejected: a sort of both scans by
+//! record, which costs several times as much for each key.
 
 use super::index_scan::Scan;
 use super::{IndexScan, RecordStage, Records, Stage, StageNumber};
@@ -67,7 +67,7 @@ impl RecordStage for HashScan {
     }
 }
 
-/// As for a sort, which holds the documents that an intersection leaves out.
+/// The limit of a sort also holds here.
 fn bytes_max(operation: &OperationContext) -> usize {
     operation.stage_bytes_max(Gatherer::Sort)
 }
@@ -94,7 +94,7 @@ impl Intersection {
         while self.held.len() < most {
             let Some(record) = self.first.next(run)? else { break };
             if self.held.len() == self.held.capacity() {
-                // The table doubles, and the old one goes after that.
+                // The table doubles, and the old table is freed only when the new one is filled.
                 operation.will_take(2 * RECORD_BYTES * self.held.capacity())?;
             }
             self.held.insert(record);

@@ -71,7 +71,7 @@ pub(crate) trait Stage: Send + Sync {
     /// The name that explain prints.
     fn name(&self, query: &FindQuery) -> &'static str;
     fn number(&self) -> StageNumber;
-    /// The stages that it reads from.
+    /// The stages from which this stage reads.
     fn inputs(&self) -> Vec<&dyn Stage>;
     /// Adds the fields that explain shows beside the stage's name.
     fn describe(&self, query: &FindQuery, facts: &mut Facts<'_>);
@@ -93,7 +93,7 @@ pub(crate) trait DocumentStage: Stage {
 /// A stage that yields record ids.
 pub(crate) trait RecordStage: Stage {
     fn open(&self, run: &Run) -> Box<dyn Records>;
-    /// The stage as a scan of one index.
+    /// The stage itself if it scans one index; else `None`.
     fn as_index_scan(&self) -> Option<&IndexScan> {
         None
     }

@@ -1,7 +1,7 @@
 //! MULTI_ITERATOR: documents at random places of the collection, for a `$sample` of few of many.
 //!
-//! A collection with few records for its range of ids gives all of its documents instead, in record order: the `$sample`
-//! above chooses among them.
+//! A collection with few records for its range of ids gives all of its documents instead, in record order: the
+//! `$sample` above chooses among them.
 
 use super::{DocumentStage, Documents, Row, Stage, StageNumber};
 use crate::effort::Effort;
@@ -82,7 +82,7 @@ struct Drawing {
     draws_left: u64,
     /// Records already given.
     given: HashSet<RecordId>,
-    /// All documents, of which those not given follow, once too many places were drawn.
+    /// A scan of all records, begun once too many places were drawn; it skips documents that were already given.
     rest: Option<Box<dyn RecordCursor>>,
     document: Vec<u8>,
 }
@@ -110,7 +110,7 @@ impl Drawing {
         Ok(None)
     }
 
-    /// The next document in record order that was not given.
+    /// Reads the next document in record order that was not given; `None` at the end.
     fn next_of_rest(&mut self, run: &mut Run) -> Result<Option<RecordId>> {
         let records = run.collection.records();
         let rest = self.rest.get_or_insert_with(|| run.snapshot.records(records, RecordRange::ALL, Direction::Forward));

@@ -9,8 +9,8 @@ use bunko_bson::{DocumentBuf, DocumentRef};
 use bunko_errors::Result;
 use bunko_store::RecordId;
 
-/// Yields an empty document for each document of the collection, and reads none. A reader that can take the number at once
-/// asks [`crate::Execution::take_count`].
+/// Yields an empty document for each document of the collection, and reads none. A reader that can take the number at
+/// once asks [`crate::Execution::take_count`].
 pub(crate) struct StoredCount {
     pub number: StageNumber,
 }

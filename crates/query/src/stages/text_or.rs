@@ -111,7 +111,7 @@ impl RecordStage for TextOr {
     }
 }
 
-/// Puts the score of the next record at hand, if it is read.
+/// Puts the score of the next record at hand, if a stage reads scores.
 fn put_at_hand(score: Option<f64>, run: &Run) {
     if run.holds_metadata {
         let metadata = score.map(|score| Arc::new(DocumentBuf::new().with("textScore", score)));

@@ -110,17 +110,19 @@ struct SortedFields {
     directions: Vec<Direction>,
     /// The position of each field, and its direction in the sort.
     compared: Vec<(usize, Direction)>,
-    /// The end of the keys that the sort compares, if the compared fields follow each other after fields with one value.
+    /// The end of the keys that the sort compares, if the compared fields follow each other after fields with one
+    /// value.
     tail: Option<Tail>,
 }
 
-/// All that follows some fields of a key. Fields after the compared ones only decide between documents that the sort
-/// takes as equal.
+/// The end of a key, after some of its fields. Fields after the compared ones only decide between documents that the
+/// sort takes as equal.
 #[derive(Clone, Copy)]
 struct Tail {
     /// Number of fields before it; each has one value in the scan.
     fields_before: usize,
-    /// Each byte is compared after an exclusive or with it: 255 where the sort goes against the order of the index, else 0.
+    /// Each byte is compared after an exclusive or with it: 255 where the sort goes against the order of the index,
+    /// else 0.
     turned: u8,
 }
 

@@ -15,7 +15,7 @@ use serde::Serialize;
 pub struct Change {
     /// The first report on the new level: index into [`super::ScenarioHistory::reports`].
     pub report: usize,
-    /// Its file.
+    /// File of that report.
     pub file: String,
     /// When it was started.
     pub started_at_ms: u64,
@@ -173,7 +173,7 @@ impl MetricHistory {
         ratio.is_none_or(|ratio| exceeds_drift(self.direction, &ratio, Some(generator_cost)))
     }
 
-    /// The values of the level before a change and of the level after it.
+    /// The medians of the reports on the level before a change, and of those on the level after it.
     fn levels(&self, change: usize) -> (Vec<f64>, Vec<f64>) {
         let place = self.changes[change].report;
         let begin = if change == 0 { 0 } else { self.changes[change - 1].report };

@@ -37,7 +37,7 @@ pub(super) fn by_work(reports: &[(PathBuf, Report)]) -> (Vec<Group<'_>>, Vec<Lef
             None => group.members.push(member),
         }
     }
-    // Names in the order of their first report; a sort keeps it.
+    // Groups are in the order of their first reports. The sort is stable, so equally large groups keep it.
     groups.sort_by_key(|group| std::cmp::Reverse(group.members.len()));
     let (mut large, small): (Vec<_>, Vec<_>) = groups.into_iter().partition(|group| group.members.len() >= REPORTS_MIN);
     left_out.extend(small.iter().flat_map(|group| group.leave_out(&large)));

@@ -9,7 +9,7 @@ use bunko_statistics::Estimate;
 
 /// Width and height of a row of dots, in CSS pixels.
 const STRIP: (f64, f64) = (260.0, 20.0);
-/// Shorter than this nothing is timed, in seconds.
+/// Times are drawn as at least this long, in seconds: the logarithm of 0 has no place on the axis.
 const SHORTEST: f64 = 1e-6;
 
 pub(super) fn section(report: &Report) -> Markup {
@@ -65,7 +65,7 @@ fn trial(row: &mut Markup, record: &AllocationRecord, scale: &Scale) {
     });
 }
 
-/// An SVG as wide as the axis.
+/// Appends an SVG as wide as the axis.
 fn strip(cell: &mut Markup, label: &str, fill: impl FnOnce(&mut Markup)) {
     let (width, height) = (STRIP.0.to_string(), STRIP.1.to_string());
     let role = if label.is_empty() { ("aria-hidden", "true") } else { ("aria-label", label) };

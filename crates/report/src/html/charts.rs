@@ -87,7 +87,7 @@ fn with_seconds(report: &Report) -> impl Iterator<Item = (usize, &Step)> {
     report.steps.iter().enumerate().filter(|(_, step)| has_seconds(step))
 }
 
-/// Whether a line can be drawn through some run: a point alone is none.
+/// Whether a run has at least two seconds: a single point makes no line.
 pub(super) fn has_seconds(step: &Step) -> bool {
     step.measurements().any(|run| run.intervals.len() > 1)
 }

@@ -86,7 +86,7 @@ fn steps(comparison: &Comparison) -> Markup {
     markup
 }
 
-/// The rows of a step's metrics; the step's name spans them.
+/// Appends a row for each of a step's metrics; the step's name spans them.
 fn rows(body: &mut Markup, step: &StepComparison, axis: &RatioAxis) {
     let span = step.metrics.len().to_string();
     for (index, metric) in step.metrics.iter().enumerate() {

@@ -91,7 +91,7 @@ fn control(scenario: usize, control: &MetricHistory) -> Markup {
     markup
 }
 
-/// A metric's ends and its changes.
+/// Appends the table of metrics: the first and the last value of each, and its changes.
 fn table(markup: &mut Markup, label: &str, metrics: &[MetricHistory]) {
     scrolling(markup, label, |scroll| {
         scroll.within("table", &[("class", "comparison")], |table| {
@@ -114,7 +114,7 @@ fn table(markup: &mut Markup, label: &str, metrics: &[MetricHistory]) {
     });
 }
 
-/// A metric's changes; its name and its ends span them.
+/// One row for each change of a metric. The cells with the name, the first and the last value span all rows.
 fn rows(body: &mut Markup, metric: &MetricHistory) {
     let span = metric.changes.len().max(1).to_string();
     let ends = [metric.values.first(), metric.values.last()];

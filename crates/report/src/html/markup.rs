@@ -1,5 +1,5 @@
-//! HTML that cannot be broken out of: whatever is not written in this program goes through [`Markup::text`] or stands as
-//! an attribute's value, and both escape.
+//! HTML that cannot be broken out of: whatever is not written in this program goes through [`Markup::text`] or stands
+//! as an attribute's value, and both escape.
 
 /// Elements that have no end tag.
 const VOID: &[&str] = &["meta", "br", "input"];
@@ -20,7 +20,7 @@ impl Markup {
         self.0.is_empty()
     }
 
-    /// An element that contains other elements.
+    /// Appends an element that contains other elements.
     pub(super) fn within(
         &mut self,
         tag: &'static str,
@@ -46,12 +46,12 @@ impl Markup {
         self
     }
 
-    /// An element with a text, which may be empty.
+    /// Appends an element with a text, which may be empty.
     pub(super) fn element(&mut self, tag: &'static str, attributes: Attributes<'_>, text: &str) -> &mut Self {
         self.within(tag, attributes, |inner| _ = inner.text(text))
     }
 
-    /// An element of one class with text in it.
+    /// Appends an element of one class with text in it.
     pub(super) fn classed(&mut self, tag: &'static str, class: &str, text: &str) -> &mut Self {
         self.element(tag, &[("class", class)], text)
     }
@@ -69,7 +69,7 @@ impl Markup {
     /// A script or style sheet of this program, or JSON: element contents that HTML does not unescape.
     ///
     /// # Panics
-    /// If it would end its element.
+    /// If `contents` has `</`, which could end the element.
     pub(super) fn raw_element(&mut self, tag: &'static str, attributes: Attributes<'_>, contents: &str) -> &mut Self {
         assert!(!contents.contains("</"), "it would end its element");
         self.within(tag, attributes, |inner| inner.0.push_str(contents))

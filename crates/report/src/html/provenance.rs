@@ -63,7 +63,7 @@ pub(super) fn command(report: &Report) -> Markup {
     markup
 }
 
-/// As a POSIX shell takes it for one word.
+/// Quotes an argument so that a POSIX shell reads it as one word.
 fn quoted(argument: &str) -> String {
     let plain = |character: char| character.is_ascii_alphanumeric() || "_-./:=,@%+".contains(character);
     if !argument.is_empty() && argument.chars().all(plain) {

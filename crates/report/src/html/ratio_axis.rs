@@ -12,10 +12,10 @@ const FARTHEST: f64 = 20.0;
 const NEAREST: f64 = 1.25;
 /// Ratios above 1 that may be marked; those below are their inverses.
 const MARKS: [f64; 8] = [1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0];
-/// Between two marks, in CSS pixels.
+/// Minimum distance of two marks, in CSS pixels.
 const MARK_DISTANCE_MIN: f64 = 32.0;
 
-/// From one over `reach` to `reach`.
+/// A logarithmic axis from one over `reach` to `reach`.
 pub(super) struct RatioAxis {
     reach: f64,
 }
@@ -27,7 +27,7 @@ impl RatioAxis {
         Self { reach: (ends.fold(NEAREST, f64::max) * 1.03).min(FARTHEST) }
     }
 
-    /// From the axis's middle, in CSS pixels.
+    /// Distance of a ratio's place from the axis's middle, in CSS pixels; negative below 1.
     fn distance(&self, ratio: f64) -> f64 {
         STRIP.0 / 2.0 * ratio.clamp(1.0 / self.reach, self.reach).ln() / self.reach.ln()
     }
@@ -36,7 +36,7 @@ impl RatioAxis {
         format!("{:.1}", STRIP.0 / 2.0 + self.distance(ratio))
     }
 
-    /// 1, and outwards from it as many as have room.
+    /// The marks: 1, and outwards from it as many marks as have room.
     fn marks(&self) -> Vec<f64> {
         let mut marks = vec![1.0];
         let mut outermost = 0.0;
@@ -49,7 +49,7 @@ impl RatioAxis {
         marks
     }
 
-    /// The axis's labels, for the column's heading.
+    /// Appends the axis's labels, for the column's heading.
     pub(super) fn ticks(&self, cell: &mut Markup) {
         svg(cell, ("aria-label", "ratio, logarithmic"), |svg| {
             for mark in self.marks() {
@@ -59,7 +59,7 @@ impl RatioAxis {
         });
     }
 
-    /// The ratio as a dot, its interval as a line.
+    /// Draws the ratio as a dot, and its interval as a line.
     pub(super) fn whisker(&self, cell: &mut Markup, ratio: &Ratio, class: &str) {
         svg(cell, ("aria-hidden", "true"), |svg| {
             for mark in self.marks() {

@@ -62,7 +62,7 @@ pub(super) fn section(report: &Report) -> Markup {
     markup
 }
 
-/// A box that a wide table scrolls in, also by keyboard.
+/// Appends a box that a wide table scrolls in, also by keyboard.
 pub(super) fn scrolling(markup: &mut Markup, label: &str, fill: impl FnOnce(&mut Markup)) {
     let attributes = [("class", "scroll"), ("tabindex", "0"), ("role", "region"), ("aria-label", label)];
     markup.within("div", &attributes, fill);
@@ -97,7 +97,7 @@ fn note(report: &Report, baseline: Option<Baseline>) -> String {
     [Some(repeated), baseline, badges].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// With the sign that the terminal's ASCII lacks.
+/// A heading with the sign µ, which the terminal's ASCII lacks.
 pub(super) fn micro(heading: &str) -> String {
     heading.replace(" us", " µs")
 }
@@ -142,7 +142,7 @@ fn upper_end(summary: &StepSummary<'_>) -> f64 {
     summary.interval().map_or(median, |(_, high)| high.max(median))
 }
 
-/// The figure and its interval, then both as a bar.
+/// Writes the throughput and its interval, then both as a bar.
 fn throughput(row: &mut Markup, summary: &StepSummary<'_>, fastest: f64) {
     let Some(estimate) = &summary.documents_per_second else {
         row.classed("td", "number", "–").element("td", &[("class", "no-print")], "");
@@ -176,7 +176,7 @@ fn bar(svg: &mut Markup, class: &str, width: &str) {
     svg.element("rect", &[("class", class), ("width", width), ("height", &height), ("rx", "2")], "");
 }
 
-/// An SVG line.
+/// Appends an SVG line.
 pub(super) fn line(svg: &mut Markup, class: &str, ends: &[(&'static str, String); 4]) {
     let [a, b, c, d] = ends.each_ref().map(|(name, value)| (*name, value.as_str()));
     svg.element("line", &[("class", class), a, b, c, d], "");

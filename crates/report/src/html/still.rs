@@ -122,7 +122,7 @@ fn panels(run: &Measurement) -> Vec<Panel> {
     ]
 }
 
-/// Several seconds as one point.
+/// A point of a line, which sums up one second or several.
 struct ChartPoint {
     at: f64,
     rate: f64,
@@ -189,7 +189,7 @@ fn draw(svg: &mut Markup, panel: &Panel, top: f64, seconds: f64) {
     }
 }
 
-/// From 0 to at least `highest` in four to ten round steps.
+/// Ticks of an axis from 0 to at least `highest`, in four to ten round steps.
 fn linear_ticks(highest: f64) -> Vec<f64> {
     let highest = if highest > 0.0 { highest } else { 1.0 };
     let magnitude = 10_f64.powf((highest / 5.0).log10().floor());
@@ -198,7 +198,7 @@ fn linear_ticks(highest: f64) -> Vec<f64> {
     (0..=(highest / step).ceil() as u32).map(|tick| f64::from(tick) * step).collect()
 }
 
-/// Powers of ten around both.
+/// Ticks at powers of ten, from at most `lowest` to at least `highest`.
 fn decades(lowest: f64, highest: f64) -> Vec<f64> {
     let lowest = if lowest > 0.0 { lowest } else { 1.0 };
     let (first, last) = (lowest.log10().floor() as i32, highest.max(lowest).log10().ceil() as i32);

@@ -14,7 +14,7 @@ pub enum MergeRefusal {
     Format {
         /// Number of the report, from 1.
         report: usize,
-        /// Its format.
+        /// Format of the report.
         found: u32,
     },
     /// A report of a single generator, or a merged report.
@@ -29,19 +29,19 @@ pub enum MergeRefusal {
     },
     /// Two reports of the same worker.
     Duplicate {
-        /// Its index.
+        /// The worker's index.
         worker: u32,
     },
     /// The report of a worker is missing.
     Missing {
-        /// Its index.
+        /// The worker's index.
         worker: u32,
         /// How many workers there are.
         count: u32,
     },
     /// A worker whose index is not below the number of workers.
     IndexBeyondCount {
-        /// Its index.
+        /// The worker's index.
         worker: u32,
         /// How many workers there are.
         count: u32,
@@ -50,7 +50,7 @@ pub enum MergeRefusal {
     Differs {
         /// The property that differs.
         what: &'static str,
-        /// Their indexes.
+        /// The workers' indexes.
         workers: (u32, u32),
         /// The values.
         values: (String, String),
@@ -64,14 +64,14 @@ pub enum MergeRefusal {
     },
     /// Two workers did not run the same steps.
     StepsDiffer {
-        /// Their indexes.
+        /// The workers' indexes.
         workers: (u32, u32),
         /// The steps that only one of them has.
         detail: String,
     },
     /// A worker could not compare its clock with the server's.
     ClockUnknown {
-        /// Its index.
+        /// The worker's index.
         worker: u32,
     },
     /// The starting signals of one run are too far apart to add up its seconds.

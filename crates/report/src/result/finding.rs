@@ -56,7 +56,7 @@ pub enum Finding {
     },
     /// The run was too short to show steadiness, or for a journal and compaction to take part.
     Short {
-        /// Its length.
+        /// Length of the run.
         seconds: f64,
     },
     /// The step has too few runs for an interval. No single run has this finding: it follows from the number of runs.

@@ -144,7 +144,7 @@ pub struct OperationPart {
     pub operation: String,
     /// Requests answered.
     pub requests: u64,
-    /// Their latencies.
+    /// Latencies of these requests.
     pub latency: LatencySummary,
     /// As [`Measurement::histogram`].
     pub histogram: String,
@@ -163,7 +163,7 @@ pub struct Interval {
     pub documents: u64,
     /// Requests that failed.
     pub errors: u64,
-    /// Their latencies.
+    /// Latencies of the answered requests, failed ones included.
     pub latency: LatencySummary,
     /// The histogram, as [`Measurement::histogram`]; left out of HTML.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct MachinePauses {
     /// Number of threads.
     pub threads: usize,
-    /// Their scheduling priority.
+    /// Scheduling priority of these threads.
     pub priority: SleepPriority,
     /// Number of wake-ups of all threads. If there was less than one per millisecond, each wake-up stands for all
     /// milliseconds until the next.

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 /// The members of the measured replica set during a step, and their way to equal data after it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetRecord {
-    /// Time from the step's end until all data members had all of the primary's writes; `None` if the lab did not see that.
+    /// Time from the step's end until all data members had all of the primary's writes; `None` if the lab did not see
+    /// that.
     pub catch_up_seconds: Option<f64>,
     /// The members, in the order of the set's configuration.
     pub members: Vec<MemberRecord>,

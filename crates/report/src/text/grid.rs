@@ -46,8 +46,9 @@ impl Grid {
         self.columns.push(GridColumn { cells: padded.collect(), side });
     }
 
-    /// An empty line and the table, at most `width_max` characters wide. A wider one becomes several tables, each of which
-    /// begins with the first `names` columns. Names share half of the width; texts in other columns share the rest.
+    /// An empty line and the table, at most `width_max` characters wide. A wider one becomes several tables, each of
+    /// which begins with the first `names` columns. Names share half of the width; texts in other columns share the
+    /// rest.
     pub(super) fn lines(mut self, names: usize, width_max: usize) -> Vec<String> {
         let names = names.min(self.columns.len());
         let (names, figures) = self.columns.split_at_mut(names);

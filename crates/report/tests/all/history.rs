@@ -69,7 +69,7 @@ fn reports(input: &str) -> Vec<(PathBuf, Report)> {
             _ => panic!("no line {line}"),
         }
     }
-    // In any order.
+    // The history must not depend on the order in which it gets the reports.
     reports.reverse();
     reports
 }
@@ -90,7 +90,7 @@ fn target() -> TargetRecord {
     }
 }
 
-/// Without steps.
+/// A report without steps, of a run on that day.
 fn empty(day: u64) -> Report {
     let mut report = fixture::nothing();
     report.completion = Completion::Complete;

@@ -11,8 +11,9 @@ use std::pin::pin;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
-/// Bytes that a connection sends in one turn on its thread. A client that reads as fast as they come would otherwise keep
-/// the thread for a whole reply of 16 MB, and with hundreds of such clients each other client would wait for them all.
+/// Bytes that a connection sends in one turn on its thread. A client that reads as fast as they come would otherwise
+/// keep the thread for a whole reply of 16 MB, and with hundreds of such clients each other client would wait for them
+/// all.
 const TURN_BYTES: usize = 256 << 10;
 
 impl Session {

@@ -65,8 +65,8 @@ struct Signs {
 }
 
 impl Signs {
-    /// Whether requests arrive while a long command runs that ran at the last look already. Shorter commands delay no
-    /// request.
+    /// Takes a look: whether requests arrive while a long command runs that ran at the last look already. Shorter
+    /// commands delay no request.
     fn say_so(&mut self, (running, begun): (usize, u64), served: u64) -> bool {
         self.looks = if served == self.served { self.looks.saturating_add(1) } else { 0 };
         self.served = served;

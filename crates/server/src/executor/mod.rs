@@ -133,7 +133,7 @@ impl Executor {
     /// Queues a task that was woken.
     fn queue(&self, task: Arc<Task>) {
         let (employer, number) = EMPLOYER.get();
-        // The thread looks at its queue before it waits.
+        // No ring is needed: the thread looks at its own queue before it waits.
         if employer == std::ptr::from_ref(self).addr() {
             return self.seats[number].ready.lock().push(task);
         }

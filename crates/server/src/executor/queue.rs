@@ -2,7 +2,7 @@
 //!
 //! A task is hurried if its client's transaction has claims that other operations wait for, or if its turn is next
 //! (`Haste` of `catalog`). It is heavy if it moved many bytes when it last ran: hundreds of clients that read large
-//! batches would keep each small request waiting for a turn of them all.
+//! batches would keep each small request waiting until each has had a turn.
 
 use super::task::Task;
 use std::collections::VecDeque;
@@ -33,7 +33,7 @@ impl Queue {
         queue.push_back(task);
     }
 
-    /// The next task that is not heavy.
+    /// Takes the next task that is not heavy: a hurried one, or another after `IN_A_ROW_MAX` hurried ones.
     pub fn pop_light(&mut self) -> Option<Arc<Task>> {
         let is_their_turn = self.in_a_row < IN_A_ROW_MAX || self.others.is_empty();
         match self.hurried.pop_front_if(|_| is_their_turn) {
@@ -48,7 +48,7 @@ impl Queue {
         }
     }
 
-    /// The next heavy task.
+    /// Takes the heavy task that has waited longest.
     pub fn pop_heavy(&mut self) -> Option<Arc<Task>> {
         self.heavy.pop_front()
     }

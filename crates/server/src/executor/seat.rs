@@ -49,7 +49,7 @@ impl Seat {
         waited
     }
 
-    /// The thread's activity. `last` is its step count at the last look, and is updated.
+    /// The thread's activity since the last look. `last` is the thread's step count at that look, and is updated.
     pub fn look(&self, last: &mut u64) -> Activity {
         let steps = self.steps.load(Ordering::Relaxed);
         let before = std::mem::replace(last, steps);

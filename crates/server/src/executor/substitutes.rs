@@ -46,7 +46,7 @@ impl Executor {
         self.lookout.helpers() == 0 && self.lookout.is_light() && self.lookout.waiting() == self.threads
     }
 
-    /// The numbers of threads that serve and that are held.
+    /// Counts the threads that serve and the threads that are held.
     fn look(&self, last: &mut [u64]) -> (usize, usize) {
         let (mut serving, mut held) = (0, 0);
         for (seat, last) in self.seats.iter().zip(last).filter(|(seat, _)| seat.is_taken()) {

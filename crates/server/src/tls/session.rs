@@ -54,12 +54,12 @@ impl TlsSession {
         }
     }
 
-    /// The name of this server that the client gave (SNI).
+    /// The name under which the client addressed this server (SNI); `None` if it sent none.
     pub fn server_name(&self) -> Option<Box<str>> {
         self.connection.server_name().map(Into::into)
     }
 
-    /// The subject of the client's certificate.
+    /// The subject of the client's certificate; `None` if the client sent none.
     pub fn client_subject(&self) -> Option<String> {
         self.connection.peer_certificates()?.first().and_then(Details::of).map(|details| details.subject)
     }

@@ -83,7 +83,7 @@ fn sorted(document: &DocumentBuf) -> BTreeMap<String, String> {
     document.as_ref().iter().map(|field| (field.name.to_owned(), shell::print(field.value))).collect()
 }
 
-/// Every index finds the documents that a scan finds, and `validate` agrees.
+/// Checks that every index finds the documents that a scan finds, and that `validate` agrees.
 fn compare_indexes(connection: &mut Connection, name: &str, scanned: &Scanned) -> Result<usize, String> {
     let validated = run(connection, &format!("{{validate: '{name}', full: true}}"))?;
     if !matches!(validated.as_ref().get("valid"), Some(ValueRef::Boolean(true))) {
@@ -131,7 +131,7 @@ fn finished_indexes(connection: &mut Connection, name: &str) -> Result<Vec<Docum
     }
 }
 
-/// No two documents have one key, and the server refuses another document with a used key.
+/// Checks that no two documents have one key, and that the server refuses another document with a used key.
 fn is_unique(connection: &mut Connection, name: &str, index: &str, scanned: &Scanned) -> Result<(), String> {
     let has_numbers = index != "unique";
     let key = |document: &DocumentBuf| {
@@ -155,7 +155,7 @@ fn is_unique(connection: &mut Connection, name: &str, index: &str, scanned: &Sca
     Ok(())
 }
 
-/// Every way to look up a key or a tag finds one set of documents.
+/// Checks that every way to look up a key or a tag finds one set of documents.
 fn by_equality(connection: &mut Connection, name: &str, scanned: &Scanned) -> Result<(), String> {
     for value in (0..DOCUMENTS).step_by(167) {
         for filter in [format!("{{k: {value}}}"), format!("{{tags: {}}}", value % 64)] {

@@ -14,8 +14,8 @@ pub type Found = BTreeMap<Key, i64>;
 
 const NAMESPACE_NOT_FOUND: i32 = 26;
 
-/// Every document is in a state that was `asked` for, no older than its `promised` one, and complete; indexes and
-/// counts agree with the documents.
+/// Checks that every document is in a state that was `asked` for, no older than its `promised` one, and complete, and
+/// that indexes and counts agree with the documents.
 /// # Errors
 /// [`BROKEN`], and which documents are lost, damaged, or not requested.
 pub fn check(address: SocketAddr, promised: &Documents, asked: &Documents) -> Result<Found, String> {

@@ -47,7 +47,7 @@ impl Running {
         Peer::connect(self.address())
     }
 
-    /// The server still accepts connections, and still has its documents.
+    /// Checks that the server still accepts connections, and still has its documents.
     pub fn assert_serves(&self) {
         let mut peer = self.peer();
         assert_eq!(peer.text("admin", "{ping: 1}"), "{ok: 1.0}");
@@ -191,7 +191,7 @@ impl Peer {
         }
     }
 
-    /// The server closes the connection without sending another byte.
+    /// Checks that the server closes the connection without sending another byte.
     pub fn assert_closed(&mut self, why: &str) {
         let mut byte = [0];
         match self.stream.read(&mut byte) {
@@ -202,7 +202,7 @@ impl Peer {
         }
     }
 
-    /// The server sends nothing for that long.
+    /// Checks that the server sends nothing for that long.
     pub fn assert_silent(&mut self, duration: Duration) {
         self.stream.set_read_timeout(Some(duration)).expect("a socket option");
         let mut byte = [0];

@@ -6,9 +6,9 @@ use bunko_testkit::random::Random;
 /// Properties of a stream of documents.
 #[derive(Clone, Copy)]
 struct Stream {
-    /// Their order does not depend on the plan.
+    /// The order of the documents does not depend on the plan.
     is_ordered: bool,
-    /// Their `_id`s are all different, and none is an array, of which a sort would see only one element.
+    /// The `_id`s are all different, and none is an array, of which a sort would see only one element.
     has_unique_ids: bool,
 }
 

@@ -87,7 +87,8 @@ fn run(invocation: &mut Invocation<'_>, reply: &mut Writer<'_>) -> Result<(), Ha
     }
 }
 
-/// Whether to bypass validation. Refuses options that only oplog entries may have, and options that MongoDB has removed.
+/// Whether to bypass validation. Refuses options that only oplog entries may have, and options that MongoDB has
+/// removed.
 /// # Errors
 /// `TypeMismatch`; `BadValue` for `prepare`, 31056 for `partialTxn`, 31240 for `count`, 6711600 for `preCondition`,
 /// 6711601 for `alwaysUpsert`.

@@ -183,7 +183,7 @@ impl<'a> IndexChange<'a> {
         })
     }
 
-    /// The changes that are left once the index is unique.
+    /// The changes that are left once the index is unique; `None` if none are left.
     fn rest(&self) -> Option<Self> {
         let rest = Self { unique: None, prepare_unique: None, ..*self };
         (rest.changes() > 0).then_some(rest)

@@ -9,8 +9,8 @@ use bunko_pipelines::view_definition;
 
 /// Makes the requested changes; only both together if privileges are checked.
 /// # Errors
-/// As [`view_definition::parse`]; `InvalidOptions` for options of collections, and for one of the two if both are needed;
-/// `NamespaceNotFound` if there is no such view.
+/// As [`view_definition::parse`]; `InvalidOptions` for options of collections, and for one of the two if both are
+/// needed; `NamespaceNotFound` if there is no such view.
 pub(super) fn modify(invocation: &mut Invocation<'_>, namespace: &Namespace, request: &CollMod<'_>) -> Result<()> {
     let Some(view) = invocation.service.catalog.view(namespace)? else {
         return Err(Failure::new(ErrorCode::NAMESPACE_NOT_FOUND, format!("ns does not exist: {namespace}")));

@@ -79,7 +79,7 @@ fn run(invocation: &Invocation<'_>, pipeline: &Pipeline, direction: Direction) -
     Ok(runs)
 }
 
-/// The combined filter of a pipeline that has only filters.
+/// The combined filter of a pipeline; `None` if a stage is not a filter.
 fn only_filter(pipeline: &Pipeline) -> Option<DocumentBuf> {
     let filters = pipeline.stages().map(|stage| match stage.plannable() {
         Plannable::Filter(filter) => Some(filter.to_owned()),

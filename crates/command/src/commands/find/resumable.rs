@@ -72,7 +72,7 @@ fn is_order_of_records(order: ValueRef<'_>) -> bool {
         .is_some_and(|order| order.count() == 1 && order.get("$natural").and_then(number::as_i64_exact) == Some(1))
 }
 
-/// The record id in a token.
+/// Reads the record id of a token; `None` if it is null.
 fn read(name: &str, token: DocumentRef<'_>) -> Result<Option<RecordId>> {
     match token.get(RECORD_ID) {
         Some(ValueRef::Null) if token.count() == 1 => Ok(None),

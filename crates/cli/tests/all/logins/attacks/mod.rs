@@ -240,7 +240,7 @@ fn one_address_has_so_many_connections() {
     Peer::connect(server.address()).assert_closed("one too many");
     let [left, mut stays] = served;
     drop(left);
-    // Its place is free once the server has noticed that.
+    // The place of `left` is free once the server has noticed that it is gone.
     wait_until("a new connection is served", || is_served(&server));
     stays.run("admin", "{ping: 1}");
 }

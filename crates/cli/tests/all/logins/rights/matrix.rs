@@ -2,8 +2,8 @@
 //! login.
 //!
 //! No command is executed: each is sent with an unknown API version, which is checked after the privileges. The
-//! expected results are those of `docs/reference/privileges.md`, and those that follow from its column `needs`, which is
-//! written by hand. After a change `REWRITE=1` rewrites the columns of roles: read the difference.
+//! expected results are those of `docs/reference/privileges.md`, and those that follow from its column `needs`, which
+//! is written by hand. After a change `REWRITE=1` rewrites the columns of roles: read the difference.
 
 mod needs;
 

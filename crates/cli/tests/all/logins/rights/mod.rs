@@ -313,8 +313,8 @@ const MEASURE: [&str; 13] = [
     "--quiet",
 ];
 
-/// Whether a run of the lab ended with a report. On a busy machine its verdict is "not valid", which is status 2 as wrong arguments
-/// are; these print no report.
+/// Whether a run of the lab ended with a report. On a busy machine its verdict is "not valid", which is status 2 as
+/// wrong arguments are; these print no report.
 fn has_measured(output: &Output) -> bool {
     matches!(output.status.code(), Some(0 | 2)) && !output.stdout.is_empty()
 }

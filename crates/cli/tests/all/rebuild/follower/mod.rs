@@ -34,7 +34,7 @@ pub struct Progress {
     pub is_over: AtomicBool,
     /// The mark up to which a copy is requested.
     pub mark: AtomicI64,
-    /// That mark, and the copy as of it.
+    /// The mark of the last copy, and that copy.
     pub copy: Mutex<(i64, Copy)>,
     pub seen: Mutex<Seen>,
     pub deaths: AtomicI64,
