@@ -9,6 +9,7 @@ use bunko_errors::Result;
 use bunko_members::Inbound;
 use bunko_operation::Draw;
 use bunko_request::Peer;
+use bunko_session::Halt;
 use bunko_session::awaiting::{Await, Heartbeat, Parked, ParkedCursor};
 use bunko_session::operations::{Absence, Beginning, Operations, Registration, RunningOperation};
 use bunko_session::sessions::Session;
@@ -193,9 +194,10 @@ impl ClientConnection {
     }
 
     /// Keeps an operation that waits before it begins.
-    pub(crate) fn hold_back(&mut self, mut operation: RunningOperation) {
+    pub(crate) fn hold_back(&mut self, mut operation: RunningOperation, wait: Await) -> Halt {
         operation.note_wait();
         self.held_back = Some(HeldBack(operation));
+        Halt::Awaits(Box::new(wait))
     }
 
     /// Takes the operation that has waited before it begins, and ends the wait.

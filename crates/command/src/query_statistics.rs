@@ -35,7 +35,7 @@ impl QueryTally for Tally {
 }
 
 impl Invocation<'_> {
-    /// Decides whether the command is counted.
+    /// Decides whether the command is counted for `$queryStats`.
     pub(crate) fn begin_statistics(&mut self) {
         let limits = &self.service.parameters.query_statistics;
         if !limits.is_on() {

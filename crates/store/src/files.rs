@@ -118,6 +118,13 @@ pub fn remove_if_present(path: &Path) -> Result<()> {
     found(path, std::fs::remove_file(path)).map(|_| ())
 }
 
+/// Removes an empty directory, if it is there.
+/// # Errors
+/// As [`open`].
+pub fn remove_empty_directory(path: &Path) -> Result<()> {
+    found(path, std::fs::remove_dir(path)).map(|_| ())
+}
+
 /// Removes a directory and all that it contains, if it is there.
 /// # Errors
 /// As [`open`].

@@ -21,7 +21,7 @@ pub fn fix_stripes() {
     SEED.get_or_init(SeedableRandomState::fixed);
 }
 
-/// Numbers of stripes. Those of one record and its unique keys need no allocation.
+/// Numbers of stripes. A list of up to four, as for a record with a few unique keys, takes no allocation.
 pub type StripeNumbers = SmallVec<[usize; 4]>;
 
 /// The stripes. A thread locks all that it needs at once, in ascending order, so two threads never wait for each other.

@@ -72,10 +72,25 @@ impl Service {
         Ok(begun)
     }
 
+    /// The wait that must end before the operation begins: for a time to come, or for secondaries that are far behind. Fills in
+    /// the default concerns.
+    pub(super) fn wait_before(
+        &self,
+        options: &mut GenericOptions,
+        asked: (&Command, &Request<'_>),
+        connection: &mut ClientConnection,
+        operation: &RunningOperation,
+    ) -> Result<Option<Await>> {
+        match self.settle_times_and_concerns(options, asked, connection, operation)? {
+            None => self.slow_down(asked, connection, options, operation),
+            wait => Ok(wait),
+        }
+    }
+
     /// In a set: takes over the cluster time, waits until a given time has come, and fills in the default concerns.
     ///
     /// Returns the wait that must end before the command begins; the command is then tried again.
-    pub(super) fn settle_times_and_concerns(
+    fn settle_times_and_concerns(
         &self,
         options: &mut GenericOptions,
         (command, request): (&Command, &Request<'_>),
@@ -110,8 +125,9 @@ impl Service {
     }
 }
 
-/// Lets failpoints act, takes the session of a transaction's statement, and chooses the state that the command reads.
+/// Begins to count the command for `$queryStats`, lets failpoints act, takes the session of a transaction's statement, and chooses the state that the command reads.
 pub(super) fn enter(invocation: &mut Invocation<'_>) -> Result<(), Halt> {
+    invocation.begin_statistics();
     // A command that resumes after a wait has already passed the failpoints.
     let goes_on = invocation.parked.is_some() || invocation.heartbeat == Heartbeat::Waited;
     if invocation.service.fail_points.is_any_on() && !goes_on {

@@ -46,19 +46,13 @@ impl Service {
         let (command, mut options) = self.admit(connection, &request)?;
         let asked = (command, &request);
         let (operation, parked) = self.begin_operation(connection, asked, options.session, before)?;
-        let wait = match self.settle_times_and_concerns(&mut options, asked, connection, &operation)? {
-            None => self.slow_down(asked, connection, &options, &operation)?,
-            wait => wait,
-        };
-        if let Some(wait) = wait {
-            connection.hold_back(operation);
-            return Err(Halt::Awaits(Box::new(wait)));
+        if let Some(wait) = self.wait_before(&mut options, asked, connection, &operation)? {
+            return Err(connection.hold_back(operation, wait));
         }
         let waited = operation.waited();
         let mut invocation = Invocation::new(self, connection, request, &command.facts, options, run_on, &operation);
         invocation.parked = parked;
         invocation.heartbeat = heartbeat;
-        invocation.begin_statistics();
         enter(&mut invocation)?;
         let (start, room_before) = (out.len(), out.capacity());
         let mut reply = Writer::new(out);
