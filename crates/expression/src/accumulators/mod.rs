@@ -227,6 +227,11 @@ impl AccumulatorExpression {
         usize::try_from(count).ok().filter(|count| *count > 0)
     }
 
+    /// Whether its expression fails for no document.
+    pub fn input_cannot_fail(&self) -> bool {
+        self.input.cannot_fail()
+    }
+
     /// Whether it is fed by its expression alone and does not need the document itself.
     pub fn reads_paths_only(&self) -> bool {
         self.order.is_none()
