@@ -1,5 +1,6 @@
 //! The environment of a pipeline's run.
 
+use crate::rewrite::StepsLeft;
 use crate::rule_set::Rewrites;
 use crate::{NoSources, SourceName, Sources};
 use bunko_bson::{DocumentRef, StringOrder};
@@ -28,6 +29,8 @@ pub struct Environment {
     pub engine: Engine,
     /// Whether the pipeline may be rewritten.
     pub rewrites: Rewrites,
+    /// The steps that rewriting the pipeline and those inside its stages may take.
+    pub steps_left: Arc<StepsLeft>,
 }
 
 impl Environment {
@@ -40,6 +43,7 @@ impl Environment {
             depth: 0,
             engine: Engine::Classic,
             rewrites: Rewrites::Applied,
+            steps_left: Arc::default(),
         }
     }
 

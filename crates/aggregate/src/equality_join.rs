@@ -4,6 +4,7 @@
 //! that begins with the path (`EqualityLookup`). Several values, nulls and arrays, and a pipeline where an index
 //! serves, get a plan for each document. Without an index, one table of the whole collection is built.
 
+use crate::added_filters::AddedFilters;
 use crate::join_table::JoinTable;
 use crate::joined_path::matched_values;
 use crate::sub_pipeline::behind;
@@ -15,7 +16,7 @@ use bunko_expression::FieldPath;
 use bunko_matcher::Filter;
 use bunko_operation::Gatherer;
 use bunko_scratch::Spilled;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Finds documents by `_id`, by an index, or in a table built once from the whole collection.
 pub(crate) struct EqualityJoin {
@@ -32,31 +33,33 @@ pub(crate) struct EqualityJoin {
 }
 
 /// A filter on the documents of the other collection.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Matching {
-    source: DocumentBuf,
-    filter: Arc<Filter>,
+    filters: AddedFilters,
+    /// All filters as one, once a document was found.
+    parsed: OnceLock<Arc<Filter>>,
 }
 
 impl Matching {
+    /// Adds a condition.
+    pub fn add(&mut self, filter: DocumentRef<'_>) {
+        self.filters.add(filter);
+        self.parsed = OnceLock::new();
+    }
+
     /// # Errors
     /// Errors of the filter.
-    pub fn new(source: DocumentBuf, environment: &Environment) -> Result<Self> {
-        let filter = Arc::new(bunko_query::parse_filter(source.as_ref(), &environment.scope)?);
-        Ok(Self { source, filter })
+    fn parsed(&self, environment: &Environment) -> Result<&Filter> {
+        if let Some(parsed) = self.parsed.get() {
+            return Ok(parsed);
+        }
+        let parsed = bunko_query::parse_filter(self.filters.all().unwrap_or(DocumentRef::EMPTY), &environment.scope)?;
+        Ok(self.parsed.get_or_init(|| Arc::new(parsed)))
     }
 
-    /// The conjunction of this filter and another one.
-    /// # Errors
-    /// As [`Self::new`].
-    pub fn and(&self, other: DocumentRef<'_>, environment: &Environment) -> Result<Self> {
-        let both: ArrayBuf = [self.source.as_ref(), other].into_iter().map(ValueRef::Document).collect();
-        Self::new(DocumentBuf::new().with("$and", &both), environment)
-    }
-
-    /// The `$match` stage with this filter.
-    fn stage(&self) -> DocumentBuf {
-        DocumentBuf::new().with("$match", &self.source)
+    /// The `$match` stage with the conditions; `None` if there are none.
+    fn stage(&self) -> Option<DocumentBuf> {
+        self.filters.stage()
     }
 }
 
@@ -129,7 +132,7 @@ impl EqualityJoin {
             }
         }
         let filter = match_any(&self.path, values);
-        let more = self.matching.as_ref().map(Matching::stage);
+        let more = self.matching.as_ref().and_then(Matching::stage);
         let filters: Vec<_> = std::iter::once(&filter).chain(&more).map(ValueRef::from).collect();
         let stages = behind(&filters, pipeline);
         environment.sources.open(&self.source, stages.as_ref(), environment)
@@ -190,9 +193,12 @@ impl EqualityJoin {
         match &mut self.one_value {
             OneValue::Lookups(lookups) => match &self.matching {
                 None => lookups.find(value, visitor),
-                Some(Matching { filter, .. }) => lookups.find(value, &mut |document| {
-                    if filter.try_matches(document)? { visitor(document) } else { Ok(()) }
-                }),
+                Some(matching) => {
+                    let filter = matching.parsed(environment)?;
+                    lookups.find(value, &mut |document| {
+                        if filter.try_matches(document)? { visitor(document) } else { Ok(()) }
+                    })
+                }
             },
             _ => Ok(false),
         }
@@ -207,10 +213,8 @@ impl EqualityJoin {
     fn build(&self, environment: &Environment) -> Result<Table> {
         let null = DocumentBuf::new().with(&self.path.dotted(), ValueRef::Null);
         let is_null = bunko_query::parse_filter(null.as_ref(), &environment.scope)?;
-        let stages: ArrayBuf = self.matching.iter().map(Matching::stage).fold(ArrayBuf::new(), |mut stages, stage| {
-            stages.push(&stage);
-            stages
-        });
+        let stage = self.matching.as_ref().and_then(Matching::stage);
+        let stages: ArrayBuf = stage.iter().map(ValueRef::from).collect();
         let input = environment.sources.open(&self.source, stages.as_ref(), environment)?;
         let mut key = Vec::new();
         let built = JoinTable::build(input, self.gatherer, environment.operation(), &mut |document, keys| {
@@ -255,7 +259,7 @@ pub(crate) fn over(
     if pipeline.is_empty() {
         return Ok(documents);
     }
-    Ok(Pipeline::parse(pipeline, environment.clone())?.open(documents))
+    Ok(Pipeline::parse_extended(pipeline, environment.clone())?.open(documents))
 }
 
 /// A `$match` stage for documents whose path equals one of the values.

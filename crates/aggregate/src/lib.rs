@@ -25,6 +25,7 @@
 //! results.
 #![forbid(unsafe_code)]
 
+mod added_filters;
 mod effect;
 mod environment;
 mod equality_join;
@@ -43,6 +44,7 @@ mod stage_run;
 mod stages;
 mod stream;
 mod sub_pipeline;
+mod thread_stack;
 mod unwinding;
 mod write_stage;
 
@@ -52,6 +54,7 @@ pub use involved::involved_collections;
 pub use metadata::Carried;
 pub use near_search::GeoNear;
 pub use pipeline::{Pipeline, PlannerPart, stage_field};
+pub use rewrite::StepsLeft;
 pub use rule_set::{Rewrites, RuleSet};
 pub use sources::{
     Access, LookupVisitor, Lookups, NoSources, ScoredDocuments, Searched, SourceName, SourceStage, Sources,
@@ -59,4 +62,5 @@ pub use sources::{
 pub use stage::{Plannable, Reads, Stage, is_known_stage};
 pub use stage_run::StageRun;
 pub use stream::{DocumentStream, Documents, Flow};
+pub use thread_stack::THREAD_STACK_BYTES;
 pub use write_stage::{Merge, OutTarget, WhenMatched, WhenNotMatched, WriteStage};

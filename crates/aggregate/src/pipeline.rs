@@ -8,6 +8,7 @@ pub use planner_part::PlannerPart;
 use crate::metadata::{Carried, Holding, Releasing, TellingSortKeys};
 use crate::stage::{Plannable, Reads};
 use crate::stage_run::Counted;
+use crate::thread_stack::{CountedStack, used_bytes};
 use crate::{DocumentStream, Environment, Flow, Stage, StageRun, WriteStage};
 use bunko_bson::{DocumentBuf, DocumentRef, Element, ValueRef};
 use bunko_errors::{ErrorCode, Failure, Result};
@@ -45,6 +46,11 @@ impl Pipeline {
     /// Names of the rules that rewrote the pipeline, for `explain`.
     pub fn rewrites(&self) -> &[&'static str] {
         &self.rewrites
+    }
+
+    /// Number of steps that rewriting it took, with the pipelines inside its `$facet` stages.
+    pub fn rewriting_steps(&self) -> usize {
+        self.environment.steps_left.taken()
     }
 
     /// Whether the pipeline has no stages.
@@ -126,7 +132,7 @@ impl Pipeline {
 
     /// Opens the stages on top of a source. A result too large for a reply fails with `BSONObjectTooLarge`.
     pub fn open(&self, source: Box<dyn DocumentStream>) -> Box<dyn DocumentStream> {
-        Box::new(CheckedResults(self.open_large(source)))
+        Box::new(CheckedResults { results: self.open_large(source), _stack: CountedStack::of(self.stages.len()) })
     }
 
     /// As [`Self::open`], but results may be too large for a reply; the caller makes them smaller.
@@ -167,7 +173,7 @@ impl Pipeline {
             Box::new(Counted { input, run, clock: self.environment.operation().clock().clone() })
         });
         let left = self.left().map(|(_, stage)| Arc::clone(&runs[stage])).collect();
-        (Box::new(CheckedResults(top)), left)
+        (Box::new(CheckedResults { results: top, _stack: CountedStack::of(self.stages.len()) }), left)
     }
 
     /// As [`Self::open_counted`], for a source that is a stage itself; its count comes first.
@@ -182,17 +188,22 @@ impl Pipeline {
 }
 
 /// The results of a pipeline, with their size checked. Between stages documents may be larger.
-struct CheckedResults(Box<dyn DocumentStream>);
+struct CheckedResults {
+    results: Box<dyn DocumentStream>,
+    _stack: CountedStack,
+}
 
 impl DocumentStream for CheckedResults {
     fn next(&mut self) -> Result<Option<DocumentBuf>> {
-        let document = self.0.next()?;
+        used_bytes();
+        let document = self.results.next()?;
         check_document_bytes(document.as_ref().map_or(0, DocumentBuf::len_bytes))?;
         Ok(document)
     }
 
     fn visit(&mut self, visitor: &mut dyn FnMut(DocumentRef<'_>) -> Result<Flow>) -> Result<()> {
-        self.0.visit(&mut |document| {
+        used_bytes();
+        self.results.visit(&mut |document| {
             check_document_bytes(document.len_bytes())?;
             visitor(document)
         })

@@ -67,6 +67,7 @@ mod write_statement;
 
 pub use acknowledgement::Acknowledgement;
 pub use authorization::Privileges;
+pub use bunko_aggregate::THREAD_STACK_BYTES;
 pub use bunko_authority::audit::{AuditOptions, Configuration as AuditConfiguration};
 pub use bunko_authority::{
     Asker, Authority, CERTIFICATE_MECHANISM, Client, KEY_MECHANISM, LocalEnd, Membership, OwnSubject,

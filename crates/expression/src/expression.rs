@@ -108,6 +108,17 @@ impl Expression {
         Some(fields.iter().map(|(name, value)| (name.clone(), value.as_field())).collect())
     }
 
+    /// Whether it fails for no document: it is a path, a constant, or a document or array of these. The limits on the bytes
+    /// and the nesting of a value protect memory, and are no matter of a value that is not made.
+    pub(crate) fn cannot_fail(&self) -> bool {
+        match &self.node {
+            Node::Literal(_) | Node::Absent | Node::Path { .. } => true,
+            Node::Document(fields) => fields.iter().all(|(_, value)| value.cannot_fail()),
+            Node::Array(elements) => elements.iter().all(Self::cannot_fail),
+            Node::Call(_) => false,
+        }
+    }
+
     /// How a document's paths are treated if the expression's value replaces the document; `None` if that is not known,
     /// or if the value may be no document.
     pub fn path_changes(&self) -> Option<PathChanges> {

@@ -85,6 +85,8 @@ faults! {
         OneOfSeveralDecides,
         /// `$expr` has bounds on paths with arrays.
         ExprBelowArrays,
+        /// In `$expr` an array is greater than no number.
+        ArraysBelowNumbers,
         /// A missing field is not less than null in `$expr`.
         MissingNotBelowNull,
         /// Comparisons with NaN have ranges.

@@ -119,7 +119,7 @@ impl Sources for PipelineSources {
         let namespace = self.namespace(source)?;
         let resolved = self.note_namespace(&namespace)?;
         let stages = behind_views(&resolved, pipeline);
-        let parsed = Pipeline::parse(stages.as_ref(), environment.over(Some(source)))?;
+        let parsed = Pipeline::parse_extended(stages.as_ref(), environment.over(Some(source)))?;
         if let Some(unstored) = resolved.below.unstored().filter(|_| !parsed.brings_documents()) {
             return Ok(parsed.open(unstored.open(&self.surroundings, &parsed, None)?));
         }

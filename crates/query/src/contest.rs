@@ -261,14 +261,16 @@ fn trial(plan: &Plan, snapshot: &Arc<Snapshot>, works_max: u64, enough: u64) -> 
             Err(_) => has_failed = !execution.is_exhausted(),
         }
     }
+    let works = execution.works() + u64::from(is_at_end);
+    let (stages, totals) = (execution.all_statistics().to_vec(), execution.statistics());
+    // The next candidate gets the memory of this one, so it may succeed though this one held more than is allowed.
+    drop(execution);
     if has_failed {
         plan.query().scope.operation.check()?;
     }
-    let works = execution.works() + u64::from(is_at_end);
-    let stages = execution.all_statistics().to_vec();
     let score = if has_failed { 0.0 } else { score(plan, found, works, is_at_end) };
     let is_enough = is_at_end || found >= enough;
-    Ok(Trial { plan: plan.clone(), stages, totals: execution.statistics(), works, score, is_enough })
+    Ok(Trial { plan: plan.clone(), stages, totals, works, score, is_enough })
 }
 
 /// Score of a run; on a tie a plan without a sort beats a plan with one.

@@ -21,7 +21,8 @@ use crate::message_room::{LARGE_BYTES, count_copy};
 use crate::newcomer::frame_bytes_max;
 use bunko_bson::{BsonError, ValueRef};
 use bunko_command::{
-    Answer, ClientConnection, Command, Compression, Queueing, Request, RunOn, Service, find_command, write_failure,
+    Answer, ClientConnection, Command, Compression, Queueing, Request, RunOn, Service, THREAD_STACK_BYTES,
+    find_command, write_failure,
 };
 use bunko_errors::{ErrorCode, Failure};
 use bunko_operation::Purpose;
@@ -335,7 +336,8 @@ async fn try_briefly(apart: &Apart, run: Run) -> (Run, Result<Executed, WireErro
     let taken = Arc::clone(&run);
     let runtime = Handle::current();
     // The thread is not one of the runtime, which would have a lower priority.
-    let begun = std::thread::Builder::new().name("spare".to_owned()).spawn(move || {
+    let thread = std::thread::Builder::new().name("spare".to_owned()).stack_size(THREAD_STACK_BYTES);
+    let begun = thread.spawn(move || {
         let _entered = runtime.enter();
         let run = taken.lock().take();
         if let Some(run) = run {

@@ -13,7 +13,7 @@ use crate::listening_sockets::{Bound, ListeningSockets};
 use crate::rate_limit::{RateDecision, RateLimit};
 use crate::socket::Socket;
 use crate::tls::Tls;
-use bunko_command::{Client, ClientConnection, Peer, Service};
+use bunko_command::{Client, ClientConnection, Peer, Service, THREAD_STACK_BYTES};
 use bunko_host::Clock;
 use std::cell::RefCell;
 use std::io;
@@ -82,6 +82,7 @@ impl Server {
             .enable_all()
             // The runtime's only own threads are those for long commands; the caller of `block_on` drives it.
             .on_thread_start(lower_priority)
+            .thread_stack_size(THREAD_STACK_BYTES)
             .thread_keep_alive(IDLE_THREAD_KEPT)
             .build()?;
         let count = options.threads.max(1);
@@ -89,7 +90,8 @@ impl Server {
         let mut threads = Vec::new();
         for number in 0..count {
             let (executor, runtime) = (Arc::clone(&executor), runtime.handle().clone());
-            threads.push(std::thread::Builder::new().name(format!("conn-{number}")).spawn(move || {
+            let thread = std::thread::Builder::new().name(format!("conn-{number}")).stack_size(THREAD_STACK_BYTES);
+            threads.push(thread.spawn(move || {
                 // Timers and threads for long commands belong to the runtime.
                 let _entered = runtime.enter();
                 executor.work(number);

@@ -1,11 +1,12 @@
 //! Reads pipelines. Stages that hold pipelines read them by [`Pipeline::parse`], which knows the table of stages.
 
 use super::{Pipeline, stage_field};
-use crate::Environment;
 use crate::metadata::Carried;
 use crate::rewrite::{LogicalPipeline, Rewritten};
 use crate::stage::{Plannable, Reads, Stage};
 use crate::stages::{self, OverMeasurements, position};
+use crate::thread_stack::{check_stack, counted_bytes};
+use crate::{Environment, Rewrites};
 use bunko_bson::ArrayRef;
 use bunko_errors::{ErrorCode, Failure, Result};
 use bunko_expression::{Dependencies, Engine};
@@ -21,8 +22,42 @@ impl Pipeline {
     /// `TypeMismatch` for a stage that is not a document, 40323 for a stage without exactly one field, 40324 for an
     /// unknown stage, 40602 for a source stage that is not first, 7749501 for too many stages, 17313 for a text search
     /// that is not first; errors of the stages.
-    pub fn parse(pipeline: ArrayRef<'_>, mut environment: Environment) -> Result<Self> {
-        // Each stage, with the position in the client's pipeline of the stage that it comes from.
+    pub fn parse(pipeline: ArrayRef<'_>, environment: Environment) -> Result<Self> {
+        let steps_left = if environment.depth == 0 { Arc::default() } else { Arc::clone(&environment.steps_left) };
+        let read = ReadStages::read(pipeline, Environment { steps_left, ..environment })?;
+        read.check_length()?;
+        read.rewritten()
+    }
+
+    /// As [`Self::parse`], for a pipeline that was checked as it was sent, and to which filters may have been added since:
+    /// it may have more stages than a client may send. It is about to be opened on this thread.
+    /// # Errors
+    /// As [`Self::parse`], but for 7749501; as [`check_stack`].
+    pub fn parse_extended(pipeline: ArrayRef<'_>, environment: Environment) -> Result<Self> {
+        let read = ReadStages::read(pipeline, Environment { steps_left: Arc::default(), ..environment })?;
+        check_stack(read.stages.len())?;
+        read.rewritten()
+    }
+
+    /// Checks a pipeline inside a stage, which is parsed again for each opening. It need not be rewritten.
+    /// # Errors
+    /// As [`Self::parse`].
+    pub(crate) fn check(pipeline: ArrayRef<'_>, environment: Environment) -> Result<()> {
+        ReadStages::read(pipeline, environment.with_rewrites(Rewrites::Off))?.check_length()
+    }
+}
+
+/// A pipeline's stages as a client sent them.
+struct ReadStages {
+    /// Each with the position, as sent, of the one that it comes from.
+    stages: Vec<(usize, Box<dyn Stage>)>,
+    /// Number of stages as sent.
+    sent: usize,
+    environment: Environment,
+}
+
+impl ReadStages {
+    fn read(pipeline: ArrayRef<'_>, mut environment: Environment) -> Result<Self> {
         let mut stages: Vec<(usize, Box<dyn Stage>)> = Vec::new();
         let mut names = Vec::new();
         let mut leads = environment.depth == 0;
@@ -67,14 +102,24 @@ impl Pipeline {
         }
         position::check(&names)?;
         check_near(&stages)?;
-        if stages.len() > STAGES_MAX {
+        Ok(Self { stages, sent: names.len(), environment })
+    }
+
+    fn check_length(&self) -> Result<()> {
+        if self.stages.len() > STAGES_MAX {
             let message = format!("Pipeline length must be no longer than {STAGES_MAX} stages.");
             return Err(Failure::new(ErrorCode(7_749_501), message));
         }
+        Ok(())
+    }
+
+    fn rewritten(self) -> Result<Pipeline> {
+        let Self { stages, sent, environment } = self;
+        environment.operation().will_take(counted_bytes(stages.len()))?;
         if environment.depth == 0 {
             environment.scope.constant_failure.check("Failed to optimize pipeline")?;
         }
-        let (sent, Rewritten { mut stages, numbers, fired }) = rewritten(stages, names.len(), &environment)?;
+        let (sent, Rewritten { mut stages, numbers, fired }) = rewritten(stages, sent, &environment)?;
         if environment.depth == 0 {
             note_handover(&mut stages);
         }
@@ -82,7 +127,7 @@ impl Pipeline {
             tell_what_is_read(&mut stages);
         }
         let stages = stages.into_iter().map(Arc::from).collect();
-        Ok(Self { stages, numbers, sent, rewrites: fired, environment: Arc::new(environment) })
+        Ok(Pipeline { stages, numbers, sent, rewrites: fired, environment: Arc::new(environment) })
     }
 }
 

@@ -63,7 +63,7 @@ impl LogicalStage {
 
 impl<'e> LogicalPipeline<'e> {
     pub(crate) fn new(environment: &'e Environment) -> Self {
-        let steps = Steps::new(environment.operation());
+        let steps = Steps::new(&environment.steps_left, environment.operation());
         Self { stages: Vec::new(), environment, next_number: 0, steps, fired: Vec::new() }
     }
 

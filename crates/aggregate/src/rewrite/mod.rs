@@ -51,6 +51,7 @@ mod steps;
 mod unwind_into_lookup;
 
 pub(crate) use logical::{LogicalPipeline, Rewritten};
+pub use steps::StepsLeft;
 
 use crate::effect::Effect;
 use crate::rule_set::{Rewrites, RuleSet};

@@ -2,6 +2,7 @@
 
 use super::{Definition, Reads, Stage, Stages, position};
 use crate::metadata::{Carried, Holding, Releasing};
+use crate::thread_stack::check_stack;
 use crate::{DocumentStream, Environment, Flow, Pipeline};
 use bunko_bson::text::ValueText;
 use bunko_bson::{ArrayBuf, DocumentBuf, DocumentRef, StringUse, ValueRef};
@@ -149,6 +150,7 @@ impl DocumentStream for Faceted {
         let mut result = DocumentBuf::new();
         let mut result_bytes = 0;
         for (name, pipeline) in &self.stage.facets {
+            check_stack(pipeline.stages().count())?;
             let mut documents = ArrayBuf::new();
             pipeline.open(self.stage.lent(held.again(), &self.environment)).visit(&mut |document| {
                 result_bytes += document.len_bytes();

@@ -1,5 +1,6 @@
 //! All integration tests of the crate, as modules of one program.
 
+mod deep_pipelines;
 mod huge_pipelines;
 mod memory_agrees;
 mod memory_limit;

@@ -37,7 +37,7 @@ impl Sources for Other {
         pipeline: ArrayRef<'_>,
         environment: &Environment,
     ) -> Result<Box<dyn DocumentStream>, Failure> {
-        Ok(Pipeline::parse(pipeline, environment.clone())?.open(Box::new(Documents::new(self.0.clone()))))
+        Ok(Pipeline::parse_extended(pipeline, environment.clone())?.open(Box::new(Documents::new(self.0.clone()))))
     }
 
     fn access(&self, _: &SourceName, _: &str, _: &StringOrder) -> Access {

@@ -25,7 +25,7 @@ impl Sources for Collections {
         environment: &Environment,
     ) -> Result<Box<dyn DocumentStream>, Failure> {
         let documents = self.0.get(&source.collection).cloned().unwrap_or_default();
-        Ok(Pipeline::parse(pipeline, environment.clone())?.open(Box::new(Documents::new(documents))))
+        Ok(Pipeline::parse_extended(pipeline, environment.clone())?.open(Box::new(Documents::new(documents))))
     }
 
     fn access(&self, _: &SourceName, _: &str, _: &StringOrder) -> Access {

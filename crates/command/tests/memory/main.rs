@@ -7,6 +7,7 @@ mod request_shapes;
 #[path = "../all/server.rs"]
 mod server;
 mod shapes;
+mod trials;
 
 use bunko_heap::{Counting, taken_bytes};
 use std::alloc::{GlobalAlloc, Layout, System};

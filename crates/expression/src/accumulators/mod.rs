@@ -228,6 +228,11 @@ impl AccumulatorExpression {
         usize::try_from(count).ok().filter(|count| *count > 0)
     }
 
+    /// Whether the expression of the accumulator fails for no document.
+    pub fn input_cannot_fail(&self) -> bool {
+        self.input.cannot_fail()
+    }
+
     /// Whether the accumulator needs only the value of its expression, and not the whole document.
     pub fn reads_paths_only(&self) -> bool {
         self.order.is_none()

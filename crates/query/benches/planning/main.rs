@@ -4,6 +4,8 @@
 #![forbid(unsafe_code)]
 
 mod hostile;
+#[path = "../../tests/all/hostile_filters.rs"]
+mod hostile_filters;
 
 use bunko_bson::DocumentBuf;
 use bunko_catalog::{Catalog, Collection, IndexSpec, Namespace, Order};
@@ -94,9 +96,10 @@ fn measure_usual(catalog: &Catalog) {
             let plan = plan(collection, Arc::clone(black_box(&opened))).expect("a plan");
             black_box(plan.open().expect("opened"));
         }
+        let steps = plan(collection, planned).expect("a plan").planning_steps();
         let each = |nanoseconds: u64| nanoseconds as f64 / f64::from(PLANS) / 1_000.0;
         println!(
-            "{name}: {:.2} us to plan, {:.2} us to plan, choose and open",
+            "{name}: {:.2} us to plan in {steps} steps, {:.2} us to plan, choose and open",
             each(between - began),
             each(processor_ns() - between)
         );

@@ -122,8 +122,20 @@ fn build_among(
         operation.check()?;
     }
     let Builder { stages, used, made, contenders, steps, .. } = builder;
-    let (collection, query, is_stopped) = (Arc::clone(collection), Arc::clone(query), steps.have_stopped());
-    Ok(Plan::new(Parts { collection, query, root, stages, used, chosen: made, contenders, is_filtered, is_stopped }))
+    let (collection, query) = (Arc::clone(collection), Arc::clone(query));
+    let (is_stopped, steps) = (steps.have_stopped(), steps.taken());
+    Ok(Plan::new(Parts {
+        collection,
+        query,
+        root,
+        stages,
+        used,
+        chosen: made,
+        contenders,
+        is_filtered,
+        is_stopped,
+        steps,
+    }))
 }
 
 /// The index filter for queries of this shape, if an administrator set one.

@@ -147,6 +147,11 @@ impl<'q> Steps<'q> {
         self.left.get().is_none()
     }
 
+    /// Number of steps taken.
+    pub fn taken(&self) -> usize {
+        STEPS_MAX - self.left.get().unwrap_or(0)
+    }
+
     /// Whether some ways were not compared for want of steps.
     pub fn have_stopped(&self) -> bool {
         self.are_used_up() || self.is_search_given_up.get()

@@ -9,6 +9,7 @@ use super::crowd::Crowd;
 use super::seat::Activity;
 use super::worker::Worker;
 use super::{EMPLOYER, Executor, NOBODY};
+use bunko_command::THREAD_STACK_BYTES;
 use bunko_lookout::Patience;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -65,7 +66,8 @@ impl Executor {
         for number in free {
             let runtime = runtime.clone();
             self.seats_used.fetch_max(number + 1, Ordering::AcqRel);
-            let begun = std::thread::Builder::new().name(format!("conn-{number}")).spawn_scoped(scope, move || {
+            let thread = std::thread::Builder::new().name(format!("conn-{number}")).stack_size(THREAD_STACK_BYTES);
+            let begun = thread.spawn_scoped(scope, move || {
                 let _entered = runtime.as_ref().map(Handle::enter);
                 self.substitute(number);
             });

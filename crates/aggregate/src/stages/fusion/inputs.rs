@@ -65,7 +65,7 @@ fn read(rules: &Rules, pipeline: Element<'_>, environment: &Environment, fields:
     };
     check(rules, name, stages)?;
     let inside = environment.nested()?;
-    Pipeline::parse(stages, inside.clone())?;
+    Pipeline::check(stages, inside.clone())?;
     Ok(Input { name: name.to_owned(), weight: 1.0, stages: stages.iter().collect(), inside })
 }
 

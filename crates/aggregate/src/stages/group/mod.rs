@@ -127,6 +127,17 @@ impl Group {
         let mut kept = self.fields.iter().map(|(_, accumulator)| accumulator.kept());
         kept.try_fold(1, |most, kept| Some(most.max(kept?))).filter(|most| *most <= KEPT_MAX)
     }
+
+    /// Whether no error is hidden that MongoDB reports if some documents of a group are not read. An expression may fail on
+    /// these. MongoDB leaves them out too if all accumulators are one and the same of four.
+    /// Source: MongoDB manual, "$group", "Optimizations".
+    fn may_skip_documents(&self) -> bool {
+        let mut names = self.fields.iter().map(|(_, accumulator)| accumulator.name());
+        let first = names.next().unwrap_or_default();
+        let is_skipped_by_mongodb =
+            matches!(first, "$first" | "$last" | "$top" | "$bottom") && names.all(|name| name == first);
+        is_skipped_by_mongodb || self.fields.iter().all(|(_, accumulator)| accumulator.input_cannot_fail())
+    }
 }
 
 impl Stage for Group {
@@ -177,7 +188,7 @@ impl Stage for Group {
         }
         let path = self.id.as_field()?.into_boxed_str();
         let take = |names: [&str; 2]| self.fields.iter().all(|(_, accumulator)| names.contains(&accumulator.name()));
-        let count = self.kept()?;
+        let count = self.kept().filter(|_| self.may_skip_documents())?;
         let (of, order) = match self.fields.as_slice() {
             [] => (DistinctOf::Groups, None),
             _ if take(["$first", "$firstN"]) => (DistinctOf::FirstOfGroups, None),

@@ -140,14 +140,11 @@ impl Stage for Lookup {
         if let Some(unwinding) = &mut self.unwinding {
             unwinding.drop_without_elements();
         }
-        if self.equality.is_none() || !self.inner.stages.as_ref().is_empty() {
+        if self.equality.is_none() || !self.inner.is_empty() {
             self.inner.add_filter(filter);
             return Ok(());
         }
-        self.matching = Some(match self.matching.take() {
-            Some(matching) => matching.and(filter, &self.inside)?,
-            None => Matching::new(filter.to_owned(), &self.inside)?,
-        });
+        self.matching.get_or_insert_default().add(filter);
         Ok(())
     }
 
@@ -212,7 +209,7 @@ impl Joining {
             }
             let world = stage.world(document, &self.environment)?;
             return match &mut self.join {
-                Some(join) => join.open(&values, stage.inner.stages.as_ref(), &world),
+                Some(join) => join.open(&values, stage.inner.stages(), &world),
                 None => stage.inner.open(&[ValueRef::from(&match_any(&equality.foreign, &values))], &world),
             };
         }
@@ -222,7 +219,7 @@ impl Joining {
                 (&mut self.correlated, &stage.correlation, &stage.inner.source)
                 && let Some(found) = join.find(correlation, source, &world)?
             {
-                return over(found, stage.inner.stages.as_ref(), &world.over(Some(source)));
+                return over(found, stage.inner.stages(), &world.over(Some(source)));
             }
             return stage.inner.open(&[], &world);
         }
@@ -273,7 +270,7 @@ impl Joining {
         let stage = Arc::clone(&self.stage);
         let (Some(equality), Some(join)) = (&stage.equality, self.join.take()) else { return Ok(false) };
         let value = match equality.local.components() {
-            [name] if stage.variables.is_empty() && stage.inner.stages.as_ref().is_empty() => document.get(name),
+            [name] if stage.variables.is_empty() && stage.inner.is_empty() => document.get(name),
             _ => None,
         };
         let mut join = join;

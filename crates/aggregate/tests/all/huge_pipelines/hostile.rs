@@ -1,7 +1,8 @@
 //! Pipelines of a thousand stages that would take long to rewrite.
 
-use bunko_aggregate::{Environment, Pipeline, Rewrites};
-use bunko_bson::{ArrayBuf, DocumentBuf};
+use bunko_aggregate::{Access, DocumentStream, Documents, Environment, Pipeline, Rewrites, SourceName, Sources};
+use bunko_bson::{ArrayBuf, ArrayRef, DocumentBuf, StringOrder};
+use bunko_errors::Result;
 use bunko_operation::OperationContext;
 use bunko_query::QueryScope;
 use bunko_testkit::shell;
@@ -10,13 +11,43 @@ use std::sync::Arc;
 /// Maximum number of stages of a pipeline.
 const STAGES: usize = 1_000;
 
+/// Collections without documents.
+#[derive(Debug)]
+struct Empty;
+
+impl Sources for Empty {
+    fn note(&self, _: &SourceName, _: &StringOrder) -> Result<()> {
+        Ok(())
+    }
+
+    fn open(&self, _: &SourceName, stages: ArrayRef<'_>, environment: &Environment) -> Result<Box<dyn DocumentStream>> {
+        Ok(Pipeline::parse_extended(stages, environment.clone())?.open(Box::new(Documents::none())))
+    }
+
+    fn access(&self, _: &SourceName, _: &str, _: &StringOrder) -> Access {
+        Access::Scan
+    }
+}
+
 /// Stages that follow from their numbers.
 fn stages(stage: impl Fn(usize) -> String) -> ArrayBuf {
+    some_stages(STAGES, stage)
+}
+
+fn some_stages(count: usize, stage: impl Fn(usize) -> String) -> ArrayBuf {
     let mut all = ArrayBuf::new();
-    for number in 0..STAGES {
+    for number in 0..count {
         all.push(&parsed(&stage(number)));
     }
     all
+}
+
+/// The first stages, and others after them.
+fn followed(stages: ArrayBuf, others: &[String]) -> ArrayBuf {
+    others.iter().fold(stages, |mut all, stage| {
+        all.push(&parsed(stage));
+        all
+    })
 }
 
 fn parsed(text: &str) -> DocumentBuf {
@@ -34,7 +65,48 @@ fn pair(one: &str, other: &str, number: usize) -> String {
 
 /// The pipelines by name.
 pub fn pipelines() -> Vec<(&'static str, ArrayBuf)> {
-    without_sorts().into_iter().chain(with_sorts()).collect()
+    without_sorts().into_iter().chain(with_sorts()).chain(with_pipelines_inside()).collect()
+}
+
+fn with_pipelines_inside() -> Vec<(&'static str, ArrayBuf)> {
+    let lookup =
+        |number| format!("{{$lookup: {{from: 'o', localField: 'k{number}', foreignField: 'k', as: 'j{number}'}}}}");
+    let unwind = |number| format!("{{$unwind: '$j{number}'}}");
+    let join = |number: usize| if number.is_multiple_of(2) { lookup(number / 2) } else { unwind(number / 2) };
+    let union = "{$unionWith: {coll: 'o', pipeline: [{$set: {x: 1}}]}}";
+    let matching = |number: usize| format!("{{$match: {{k{number}: 1}}}}");
+    let conditions = |path: &str, count| list(count, |number| format!("{{'{path}{number}': {{$gt: {number}}}}}"));
+    let long_match = |path: &str, count| format!("{{$match: {{$and: [{}]}}}}", conditions(path, count));
+    let of_joined = list(499, |number| format!("'j{number}.a': 1, 'k{number}': 2"));
+    let inner = list(STAGES, |number| pair("{$set: {x: 1}}", &matching(number), number));
+    let facets =
+        |count, stages: &str| format!("{{$facet: {{{}}}}}", list(count, |number| format!("f{number}: [{stages}]")));
+    let few = list(10, |number| pair("{$set: {x: 1}}", &matching(number), number));
+    let around = list(49, |number| pair("{$set: {x: 1}}", &matching(number), number));
+    let deep = (0..19).fold(format!("{{$unionWith: {{coll: 'o', pipeline: [{around}]}}}}"), |stage, number| {
+        let outer =
+            if number % 2 == 0 { "$lookup: {from: 'o', as: 'j', pipeline" } else { "$unionWith: {coll: 'o', pipeline" };
+        format!("{{{outer}: [{around}, {stage}]}}}}")
+    });
+    vec![
+        ("$project and $match", stages(|number| pair("{$project: {x: 0}}", &matching(number), number))),
+        ("$lookup", stages(lookup)),
+        ("$lookup and $unwind", stages(join)),
+        ("$lookup, $unwind and a $match", followed(some_stages(998, join), &[format!("{{$match: {{{of_joined}}}}}")])),
+        ("$lookup, $unwind and a long $match", followed(some_stages(2, join), &[long_match("j0.a", 10_000)])),
+        (
+            "$lookup, $unwind and many $match",
+            stages(
+                |number| if number < 2 { join(number) } else { format!("{{$match: {{'j0.a{number}': {{$gt: 1}}}}}}") },
+            ),
+        ),
+        ("$unionWith and $match", stages(|number| pair(union, &matching(number), number))),
+        ("$unionWith and a long $match", followed(some_stages(1, |_| union.into()), &[long_match("k", 10_000)])),
+        ("many $unionWith and a $match", followed(some_stages(999, |_| union.into()), &[matching(1)])),
+        ("$facet of twenty long pipelines", some_stages(1, |_| facets(20, &inner))),
+        ("$facet", stages(|_| facets(10, &few))),
+        ("pipelines inside pipelines", some_stages(10, |_| deep.clone())),
+    ]
 }
 
 fn without_sorts() -> Vec<(&'static str, ArrayBuf)> {
@@ -115,5 +187,18 @@ fn with_sorts() -> Vec<(&'static str, ArrayBuf)> {
 /// The pipeline, parsed and rewritten.
 pub fn planned(stages: &ArrayBuf, rewrites: Rewrites) -> Pipeline {
     let scope = Arc::new(QueryScope::new(0, OperationContext::unlimited()));
-    Pipeline::parse(stages.as_ref(), Environment::new(scope).with_rewrites(rewrites)).expect("a pipeline")
+    let environment = Environment::new(scope).with_sources(Arc::new(Empty)).with_rewrites(rewrites);
+    Pipeline::parse(stages.as_ref(), environment).expect("a pipeline")
+}
+
+/// Number of stages of which the streams fit on the stack of a test's thread.
+const STAGES_RUN_MAX: usize = 20;
+
+/// Runs a pipeline of few stages over no documents: the pipelines inside `$unionWith` are rewritten when they are opened.
+pub fn run(pipeline: &Pipeline) {
+    if pipeline.stages().count() > STAGES_RUN_MAX {
+        return;
+    }
+    let mut results = pipeline.open(Box::new(Documents::none()));
+    while results.next().expect("read").is_some() {}
 }

@@ -211,6 +211,33 @@ fn rewriting_a_huge_pipeline_stops_and_says_so() {
     assert_eq!(results.ok(), world.run(&stages, Rewrites::Off).0.ok());
 }
 
+/// Each condition moves alone, and the joined collection gets all of them. A pipeline has at most a thousand stages, and a
+/// filter a limited depth.
+#[test]
+fn a_join_and_a_union_take_thousands_of_conditions() {
+    let world = World::new(&mut Random(1));
+    let filter = |path: &str| {
+        let conditions: Vec<_> = (0..1_500).map(|number| format!("{{{path}: {{$ne: {number}.5}}}}")).collect();
+        format!("{{$match: {{$and: [{}]}}}}", conditions.join(", "))
+    };
+    let join = |pipeline: &str| {
+        format!(
+            "{{$lookup: {{from: 'other', localField: 'n', foreignField: 'n', as: 'j'{pipeline}}}}}, {{$unwind: '$j'}}, {}",
+            filter("'j._id'")
+        )
+    };
+    for (stages, rule) in [
+        (join(""), "matchIntoLookup"),
+        (join(", pipeline: [{$set: {x: 1}}]"), "matchIntoLookup"),
+        (format!("{{$unionWith: 'other'}}, {}", filter("_id")), "matchIntoUnion"),
+    ] {
+        let (sent, _) = world.run(&stages, Rewrites::Off);
+        let (rewritten, fired) = world.run(&stages, Rewrites::Applied);
+        assert!(fired.contains(&rule) && !fired.contains(&"stopped"), "{fired:?}");
+        assert_eq!(rewritten.expect("results"), sent.expect("results"));
+    }
+}
+
 /// A condition is copied before the first of all stages that copy it, and not after each of them.
 #[test]
 fn copies_of_conditions_do_not_multiply() {

@@ -249,7 +249,7 @@ pub static SORTED: [Way; 16] = [
 ];
 
 /// Groups that need only a few documents each. Each is compared with itself on the collection without indexes.
-pub static GROUPED: [Way; 9] = [
+pub static GROUPED: [Way; 11] = [
     way(
         "{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$group: {_id: '$s', f: {$topN: {n: 2, sortBy: {h: 1, _id: 1}, output: '$_id'}}}}], cursor: {} OPTIONS}",
         documents,
@@ -284,6 +284,15 @@ pub static GROUPED: [Way; 9] = [
     ),
     way(
         "{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$group: {_id: '$s', f: {$minN: {n: 2, input: '$_id'}}}}], cursor: {} OPTIONS}",
+        documents,
+    ),
+    // An expression may fail on documents that a group does not need.
+    way(
+        "{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$group: {_id: '$s', f: {$topN: {n: 2, sortBy: {h: 1, _id: 1}, output: {$add: ['$x', 1]}}}}}], cursor: {} OPTIONS}",
+        documents,
+    ),
+    way(
+        "{aggregate: 'FROM', pipeline: [{$match: FILTER}, {$sort: {s: 1, h: 1, _id: 1}}, {$group: {_id: '$s', f: {$firstN: {n: 1, input: {$add: ['$x', 1]}}}}}], cursor: {} OPTIONS}",
         documents,
     ),
 ];

@@ -64,7 +64,8 @@ fn filter() -> impl Strategy<Value = String> {
         2 => (condition(), condition()).prop_map(|(one, other)| format!("{{$and: [{one}, {other}]}}")),
         1 => (condition(), condition()).prop_map(|(one, other)| format!("{{$or: [{one}, {other}]}}")),
         1 => condition().prop_map(|one| format!("{{$nor: [{one}]}}")),
-        1 => (path(), 0..5_i32).prop_map(|(path, number)| format!("{{$expr: {{$gte: ['${path}', {number}]}}}}")),
+        1 => (path(), 0..5_i32, prop::sample::select(vec!["$gte", "$lt", "$lte", "$eq"]))
+            .prop_map(|(path, number, comparison)| format!("{{$expr: {{{comparison}: ['${path}', {number}]}}}}")),
         1 => (0..5_i32).prop_map(|number| format!("{{a: {{$elemMatch: {{'0': {number}}}}}}}")),
     ]
 }
