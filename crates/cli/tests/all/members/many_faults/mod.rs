@@ -222,7 +222,9 @@ impl Run<'_> {
     }
 
     fn kill(&mut self, members: &[usize]) -> String {
-        members.iter().for_each(|member| self.ground.servers()[*member].kill());
+        for member in members {
+            self.ground.servers()[*member].kill();
+        }
         self.pause(0..2500);
         for member in members {
             self.ground.start(*member);
