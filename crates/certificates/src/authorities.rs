@@ -1,6 +1,6 @@
 //! The authorities that the system trusts.
 
-use bunko_certificates::certificates;
+use crate::certificates;
 use rustls_pki_types::CertificateDer;
 use std::path::PathBuf;
 
@@ -20,10 +20,12 @@ const BUNDLES: [&str; 5] = [
 ];
 
 /// The file with the system's authorities, and their certificates.
-pub(super) fn system() -> Result<(PathBuf, Vec<CertificateDer<'static>>), String> {
+/// # Errors
+/// A sentence, if there is no such file, or it cannot be read.
+pub fn system_authorities() -> Result<(PathBuf, Vec<CertificateDer<'static>>), String> {
     let named = std::env::var_os(VARIABLE).map(PathBuf::from);
     let path = named.or_else(|| BUNDLES.iter().map(PathBuf::from).find(|path| path.exists()));
-    let path = path.ok_or("the system has no file of trusted certificates: give tlsCAFile")?;
+    let path = path.ok_or("the system has no file of trusted certificates: name one (tlsCAFile, SSL_CERT_FILE)")?;
     let trusted = certificates(&path)?;
     Ok((path, trusted))
 }
