@@ -59,7 +59,8 @@ fn failures_that_pass_are_tried_again() {
     assert_eq!(server.lines(), ["GET /bucket/db/a"; 4]);
 
     let cut = Reaction::CutAnswer("whole".to_owned());
-    let server = Scripted::start(vec![cut, Reaction::Answer(429, Vec::new(), String::new()), ok("whole")]);
+    let bare = |status| Reaction::Answer(status, Vec::new(), String::new());
+    let server = Scripted::start(vec![cut, bare(429), bare(502), ok("whole")]);
     assert_eq!(read(&bucket(&server)), Ok(Some(b"whole".to_vec())));
 
     let server = Scripted::start(vec![Reaction::Silence, ok("whole")]);
