@@ -5,7 +5,7 @@
 //!        ──its list───────────────► backups/ID.json├─► restore: the image, and the log after it up to a time
 //!        ──log after the image────► archive/ID/...  ┘
 //! ```
-//! A target is a place with named objects (`objects`): files of a directory, encrypted or not.
+//! A target is a place with named objects (`objects`): files of a directory or objects of a bucket, encrypted or not.
 //! An image is the engines' files of one checkpoint and the log's segments up to a place (`image` of `store`). The server's
 //! part is the command `bunkoBackup`. `docs/reference/backup-directory.md` describes the files of a target.
 //!
@@ -39,7 +39,7 @@ pub use begin_backup::{BackupOptions, back_up};
 pub use follow::{FollowOptions, follow};
 pub use list::{Listed, list};
 pub use moment::{format_ms, parse_ms};
-pub use place::Place;
+pub use place::{Place, Surroundings};
 pub use restore::{RestoreOptions, Restored, restore};
 pub use retention::Keep;
 pub use target::rekey;

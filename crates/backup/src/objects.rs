@@ -3,9 +3,11 @@
 //! **Invariant:** an object exists whole or not at all.
 //! **Invariant:** an object that was put, or created and then settled, survives a power cut.
 
+mod bucket;
 mod directory;
 mod sealed;
 
+pub(crate) use bucket::{BucketObjects, of_s3};
 pub(crate) use directory::Directory;
 pub(crate) use sealed::{KEYS, Sealed, key_of};
 

@@ -39,7 +39,11 @@ pub(crate) struct Target {
 
 impl Form {
     fn of_new(place: &Place) -> Self {
-        if place.keys().is_some() { Self::EncryptedParts } else { Self::Growing }
+        match (place.keys(), place.is_bucket()) {
+            (Some(_), _) => Self::EncryptedParts,
+            (None, true) => Self::Parts,
+            (None, false) => Self::Growing,
+        }
     }
 
     fn marker(self) -> &'static str {
@@ -72,7 +76,7 @@ impl Target {
     /// `Usage` for a directory with other files, and for keys that do not go with it; if another process writes to it; errors
     /// of the store.
     pub fn open(place: &Place) -> Result<Self> {
-        let mut objects = place.objects();
+        let mut objects = place.objects()?;
         if objects.read(MARKER)?.is_none()
             && let Some(name) = objects.stranger()?
         {
@@ -100,7 +104,7 @@ impl Target {
     /// # Errors
     /// `Usage` if it has no backups, if they are of a later format, and for keys that do not go with them.
     pub fn read(place: &Place) -> Result<Self> {
-        let objects = place.objects();
+        let objects = place.objects()?;
         let Some(text) = objects.read(MARKER)? else {
             return Err(ToolError::Usage(format!("{place}: is not a directory of backups: {MARKER} is missing")));
         };
@@ -210,7 +214,7 @@ pub fn rekey(place: &Place) -> Result<(u64, String)> {
     };
     // Only an existing target has keys.
     drop(Target::read(place)?);
-    let mut objects = place.objects();
+    let mut objects = place.objects()?;
     objects.lock()?;
     Ok((Sealed::rekey(&*objects, keys)?, keys.first().to_owned()))
 }
@@ -236,13 +240,15 @@ pub(crate) fn remove_keys(target: &Target) -> Result<()> {
 pub(crate) mod tests {
     use super::*;
     use crate::keys::tests::{ONE, TWO};
+    use crate::place::Surroundings;
     use std::path::Path;
 
     /// The place at `root`, with a file of keys that has that text.
     pub(crate) fn encrypted(root: &Path, keys: &str) -> Place {
         let file = tempfile::NamedTempFile::new().expect("temporary file");
         std::fs::write(file.path(), keys).expect("written");
-        Place::named(root, Some(file.path())).expect("a place")
+        let surroundings = Surroundings { variable: &|_| None, clock: Clock::machine() };
+        Place::named(root, Some(file.path()), &surroundings).expect("a place")
     }
 
     fn refusal(outcome: Result<Target>) -> String {

@@ -3,6 +3,7 @@
 //! **Invariant:** nothing here decides about trust. Callers verify a certificate before they ask for its name.
 #![forbid(unsafe_code)]
 
+mod authorities;
 mod der;
 mod details;
 mod key;
@@ -11,6 +12,7 @@ mod pem;
 mod subject;
 mod usage;
 
+pub use authorities::system_authorities;
 pub use details::Details;
 pub use password::Password;
 pub use pem::{certificate_and_key, certificates, revocation_lists};

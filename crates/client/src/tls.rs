@@ -1,12 +1,11 @@
 //! TLS: which servers a connection trusts, and how the client identifies itself.
 
-mod roots;
 mod stream;
 mod verifier;
 
 pub(crate) use stream::TlsStream;
 
-use bunko_certificates::{Password, certificate_and_key, certificates};
+use bunko_certificates::{Password, certificate_and_key, certificates, system_authorities};
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
 use rustls::{ClientConfig, RootCertStore};
@@ -66,7 +65,7 @@ fn verifier(options: &TlsOptions, provider: &Arc<CryptoProvider>) -> Result<Arc<
     }
     let (path, trusted) = match &options.ca_file {
         Some(path) => (path.clone(), certificates(path)?),
-        None => roots::system()?,
+        None => system_authorities()?,
     };
     let mut roots = RootCertStore::empty();
     for certificate in trusted {

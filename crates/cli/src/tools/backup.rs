@@ -1,13 +1,13 @@
 //! `bunko backup`.
 
 use super::connection::{Opened, ReportArguments, ServerArguments};
-use super::restore_backup::try_out;
+use super::restore_backup::{place, try_out};
 use crate::printed::print_line;
 use crate::stop;
 use bunko_backup::{BackupOptions, FollowOptions, Keep, Place, back_up, follow, list, rekey, verify};
 use bunko_host::Clock;
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ pub struct BackupArguments {
     server: ServerArguments,
     #[command(flatten)]
     report: ReportArguments,
-    /// The directory of backups, which is made if it is missing
-    #[arg(long, value_name = "DIR")]
+    /// The directory of backups, which is made if it is missing, or s3://BUCKET/PREFIX
+    #[arg(long, value_name = "DIR or s3://")]
     to: PathBuf,
     /// Encrypt the backups with the first key of this file, and decrypt with any: 32 bytes in base64 or hexadecimal on each line
     #[arg(long = "key-file", value_name = "FILE")]
@@ -51,7 +51,7 @@ pub struct BackupArguments {
     /// Check all files, restore the newest moment into a scratch directory, start on it and check all collections
     #[arg(long, conflicts_with_all = WITHOUT_SERVER, conflicts_with = "list")]
     verify: bool,
-    /// Where --verify makes its scratch directory, which it removes [default: beside the backups]
+    /// Where --verify makes its scratch directory, which it removes [default: beside the backups; in TMPDIR if they are in S3]
     #[arg(long, value_name = "DIR", requires = "verify")]
     scratch: Option<PathBuf>,
     /// Encrypt the keys of all backups anew with the first key of --key-file; the data stay as they are
@@ -80,7 +80,7 @@ impl BackupArguments {
     }
 
     fn place(&self) -> Result<Place, String> {
-        Place::named(&self.to, self.key_file.as_deref()).map_err(|error| error.to_string())
+        place(&self.to, self.key_file.as_deref())
     }
 
     fn back_up(&self, to: Place) -> Result<ExitCode, String> {
@@ -137,8 +137,8 @@ impl BackupArguments {
 
     /// A directory that is removed when it is dropped.
     fn make_scratch(&self, place: &Place) -> Result<tempfile::TempDir, String> {
-        let directory = self.scratch.as_deref().unwrap_or(place.beside());
-        let made = tempfile::Builder::new().prefix("bunko-verify-").tempdir_in(directory);
+        let directory = self.scratch.as_deref().or(place.beside()).map_or_else(std::env::temp_dir, Path::to_owned);
+        let made = tempfile::Builder::new().prefix("bunko-verify-").tempdir_in(&directory);
         made.map_err(|error| format!("no scratch directory in {}: {error}", directory.display()))
     }
 }

@@ -4,7 +4,6 @@ use super::connection::{Opened, RESUMABLE, ReportArguments, ServerArguments};
 use super::login::HOST_AND_USER;
 use crate::printed::{print, print_line};
 use crate::stop;
-use bunko_backup::Place;
 use bunko_bson::Timestamp;
 use bunko_client::WriteConcern;
 use bunko_engines::COOLING_BYTES_MAX;
@@ -132,8 +131,8 @@ pub struct RestoreArguments {
     /// A dump directory, or a .bson file with --db and --collection; - is standard input
     #[arg(value_name = "DIR or FILE", conflicts_with_all = ["dir", "archive"])]
     path: Option<PathBuf>,
-    /// A directory of backups that `bunko backup` made; --dbpath names the data directory to make
-    #[arg(long, value_name = "DIR", requires = "dbpath", conflicts_with_all = ["path", "dir", "archive"])]
+    /// A directory or s3://BUCKET/PREFIX of backups that `bunko backup` made; --dbpath names the data directory to make
+    #[arg(long, value_name = "DIR or s3://", requires = "dbpath", conflicts_with_all = ["path", "dir", "archive"])]
     #[arg(conflicts_with_all = WITHOUT_EFFECT_ON_A_BACKUP)]
     backup: Option<PathBuf>,
     /// The file of keys that an encrypted backup needs
@@ -256,7 +255,7 @@ impl RestoreArguments {
     /// Why it ended early, and what had been restored until then.
     pub fn run(&self) -> Result<ExitCode, String> {
         if let (Some(backup), Some(dbpath)) = (&self.backup, self.server.directory()) {
-            let place = Place::named(backup, self.key_file.as_deref()).map_err(|error| error.to_string())?;
+            let place = super::restore_backup::place(backup, self.key_file.as_deref())?;
             return super::restore_backup::run((place, self.to_time), dbpath, &self.report);
         }
         let options = self.options()?;

@@ -2,9 +2,10 @@
 
 use super::connection::ReportArguments;
 use super::in_process::InProcess;
-use bunko_backup::{Place, RestoreOptions, Restored, parse_ms, restore};
+use bunko_backup::{Place, RestoreOptions, Restored, Surroundings, parse_ms, restore};
 use bunko_bson::{ArrayRef, DocumentBuf, DocumentRef, ValueRef, number};
 use bunko_client::ClientError;
+use bunko_host::Clock;
 use bunko_tools::{Link, Server};
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,6 +13,15 @@ use std::process::ExitCode;
 /// Reads a moment, in milliseconds since 1970.
 pub fn moment(text: &str) -> Result<u64, String> {
     parse_ms(text).map_err(|error| error.to_string())
+}
+
+/// The place of backups that a user names, with the file of its keys.
+/// # Errors
+/// One line for the user.
+pub fn place(name: &Path, key_file: Option<&Path>) -> Result<Place, String> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let surroundings = Surroundings { variable: &variable, clock: Clock::machine() };
+    Place::named(name, key_file, &surroundings).map_err(|error| error.to_string())
 }
 
 /// Makes a data directory of a backup, as of a moment.

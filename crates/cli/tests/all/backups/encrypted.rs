@@ -1,7 +1,8 @@
 //! Encrypted backups: kills, rotation of keys, wrong keys, and files that an attacker changes.
 
+use super::damages::check_damages;
 use super::writer::{Writer, now_ms};
-use super::{World, check_damages, check_moments, fail, said, succeed};
+use super::{World, check_moments, fail, said, succeed};
 use crate::peer::Peer;
 use crate::tool::{connect, text};
 use bunko_testkit::directory::files_below;

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Formats of directories of backups that this version reads.
-const FORMATS: [u32; 1] = [1];
+const FORMATS: [u32; 2] = [1, 2];
 /// File of a kept directory, with a name and a length in bytes on each line: files are kept without the zeros at their ends.
 const LENGTHS: &str = "lengths.txt";
 /// Documents in the image, and in all.
@@ -22,8 +22,13 @@ fn kept(format: u32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../backup/directories").join(format.to_string())
 }
 
-fn make(to: &Path) {
-    let world = World::new("lsm");
+/// A world whose backups have that format. Backups of format 2 are encrypted.
+fn world_of(format: u32) -> World {
+    if format == 1 { World::new("lsm") } else { World::encrypted("lsm") }
+}
+
+fn make(format: u32) {
+    let (world, to) = (world_of(format), &kept(format));
     let insert = |range: std::ops::Range<i32>| {
         let documents: Vec<_> = range.map(|id| format!("{{_id: {id}, text: 'document {id}'}}")).collect();
         let insert = format!("{{insert: 'kept', documents: [{}]}}", documents.join(", "));
@@ -66,10 +71,10 @@ fn take(from: &Path, to: &Path) {
 #[test]
 fn backups_of_each_format_are_restored() {
     if std::env::var_os("BUNKO_BACKUP_MAKE").is_some() {
-        make(&kept(*FORMATS.last().expect("a format")));
+        make(*FORMATS.last().expect("a format"));
     }
     for format in FORMATS {
-        let world = World::new("lsm");
+        let world = world_of(format);
         take(&kept(format), &world.to());
         succeed(&mut world.backup(&["--verify"]));
         let (first, _) = world.span().expect("a backup");

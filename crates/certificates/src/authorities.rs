@@ -1,6 +1,6 @@
 //! The authorities that the system trusts.
 
-use bunko_certificates::certificates;
+use crate::certificates;
 use rustls_pki_types::CertificateDer;
 use std::path::PathBuf;
 
@@ -20,7 +20,9 @@ const BUNDLES: [&str; 5] = [
 ];
 
 /// The file with the system's authorities, and their certificates.
-pub(super) fn system() -> Result<(PathBuf, Vec<CertificateDer<'static>>), String> {
+/// # Errors
+/// A sentence, if there is no such file, or it cannot be read.
+pub fn system_authorities() -> Result<(PathBuf, Vec<CertificateDer<'static>>), String> {
     let named = std::env::var_os(VARIABLE).map(PathBuf::from);
     let path = named.or_else(|| BUNDLES.iter().map(PathBuf::from).find(|path| path.exists()));
     let path = path.ok_or(
