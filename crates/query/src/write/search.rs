@@ -20,6 +20,9 @@ const SEARCHES_MAX: usize = 1000;
 /// The documents that a statement targets.
 pub(super) struct Wanted<'a> {
     by: By<'a>,
+    /// The filter as the client wrote it, if the query has it simplified: an update may use the array position that it
+    /// finds, and an upsert its equalities.
+    exact: Option<Box<Filter>>,
     operation: Operation,
     strings: StringOrder,
 }
@@ -101,25 +104,38 @@ impl<'a> Wanted<'a> {
         operation: Operation,
         scope: &Arc<QueryScope>,
     ) -> Result<Self> {
-        let by = match id_lookup(filter) {
-            Some(id) if choice.hint.is_none() && choice.sort.is_none() => By::Id(id),
-            _ => By::Query(Arc::new(Self::query(filter, choice, scope)?)),
-        };
-        Ok(Self { by, operation, strings: scope.strings.clone() })
+        let strings = scope.strings.clone();
+        if let Some(id) = id_lookup(filter).filter(|_| choice.hint.is_none() && choice.sort.is_none()) {
+            return Ok(Self { by: By::Id(id), exact: None, operation, strings });
+        }
+        let mut query = Self::query(filter, choice, scope)?;
+        // Each alternative of a text search needs an index, which it may have once it is simplified. Other updates keep their
+        // filter, so that it need not be copied.
+        let exact =
+            (operation != Operation::Delete && query.filter.holds_text()).then(|| Box::new(query.filter.clone()));
+        if operation == Operation::Delete || exact.is_some() {
+            query.simplify();
+        }
+        Ok(Self { by: By::Query(Arc::new(query)), exact, operation, strings })
     }
 
     /// Targets the documents that this query finds.
     pub(super) fn of_query(query: FindQuery, operation: Operation) -> Self {
         let strings = query.scope.strings.clone();
-        Self { by: By::Query(Arc::new(query)), operation, strings }
+        Self { by: By::Query(Arc::new(query)), exact: None, operation, strings }
     }
 
     /// The whole filter; `None` for an `_id` alone.
     pub(super) fn filter(&self) -> Option<&Filter> {
         match &self.by {
             By::Id(_) => None,
-            By::Query(query) => Some(&query.filter),
+            By::Query(query) => Some(self.exact(query)),
         }
+    }
+
+    /// The filter as the client wrote it.
+    fn exact<'w>(&'w self, query: &'w FindQuery) -> &'w Filter {
+        self.exact.as_deref().unwrap_or(&query.filter)
     }
 
     /// The query for a statement's target documents.
@@ -143,7 +159,7 @@ impl<'a> Wanted<'a> {
             By::Id(id) => return vec![("_id", *id)],
             By::Query(query) => query,
         };
-        let equalities: Option<Vec<_>> = query.filter.root().conjuncts().iter().map(equality).collect();
+        let equalities: Option<Vec<_>> = self.exact(query).root().conjuncts().iter().map(equality).collect();
         equalities.unwrap_or_default()
     }
 
@@ -172,7 +188,7 @@ impl<'a> Wanted<'a> {
         match &self.by {
             // A record's `_id` never changes, so it still matches.
             By::Id(_) => Ok(Some(MatchedPosition { index: None })),
-            By::Query(query) => query.filter.matches_with_position(document),
+            By::Query(query) => self.exact(query).matches_with_position(document),
         }
     }
 
