@@ -15,6 +15,7 @@ use bunko_testkit::shell;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -38,7 +39,10 @@ fn address(machine: usize) -> String {
 
 impl Network {
     fn new(machines: usize) -> Self {
-        let network = Self { machines, mark: format!("bk{}", std::process::id() % 100_000) };
+        // Tests of one process run beside each other. The names of links have 15 bytes at most.
+        static NETWORKS: AtomicUsize = AtomicUsize::new(0);
+        let number = NETWORKS.fetch_add(1, Ordering::Relaxed);
+        let network = Self { machines, mark: format!("bk{}x{number}", std::process::id() % 100_000) };
         let bridge = network.bridge();
         sh("ip", &["link", "add", &bridge, "type", "bridge"]);
         sh("ip", &["address", "add", &format!("{SUBNET}.254/24"), "dev", &bridge]);
