@@ -4,13 +4,11 @@
 //! a microsecond. The limits here are those of the time, 3 and 15 microseconds and 50 milliseconds.
 
 use crate::hostile_filters::{self, INDEXES};
-use crate::temporary::{Database, document, find_query};
-use bunko_bson::ValueRef;
+use crate::planning_steps::explained;
+use crate::temporary::{Database, document};
 use bunko_catalog::Collection;
 use bunko_engines::ENGINES;
-use bunko_query::{Explained, Origin, Plan, Verbosity, explain_plan, plan};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Steps of planning a find of a collection with one index, beside that on `_id`.
 const STEPS_MAX_OF_ONE: usize = 30;
@@ -19,24 +17,8 @@ const STEPS_MAX_OF_TWENTY: usize = 150;
 /// Steps of planning any filter.
 const STEPS_MAX: usize = 200_000;
 
-fn planned(collection: &Arc<Collection>, find: &str) -> Plan {
-    let mut query = find_query(document(find).as_ref()).expect("a query");
-    query.simplify();
-    plan(collection, query).expect("a plan")
-}
-
-fn says_stopped(plan: &Plan) -> bool {
-    let explained = Explained {
-        namespace: "test.c",
-        query: plan.query(),
-        verbosity: Verbosity::QueryPlanner,
-        elapsed: Duration::ZERO,
-        failure: None,
-        origin: Origin::Query,
-    };
-    let reply = explain_plan(explained, Some(plan), None);
-    let planner = reply.as_ref().get("queryPlanner").and_then(ValueRef::as_document).expect("a planner's part");
-    planner.get("planningStopped").is_some()
+fn steps_of(collection: &Arc<Collection>, find: &str) -> usize {
+    explained(collection, find).1.planning_steps()
 }
 
 #[test]
@@ -54,7 +36,7 @@ fn usual_filters_take_few_steps() {
         "{filter: {f0: {$in: [1, 2, 3]}, g: {$ne: 1}}, sort: {f0: -1}, limit: 10}",
         "{filter: {$or: [{f0: 1}, {f0: 5, g: 1}], h: 1}}",
     ] {
-        let steps = planned(&one, find).planning_steps();
+        let steps = steps_of(&one, find);
         assert!((1..=STEPS_MAX_OF_ONE).contains(&steps), "{steps} steps for {find}");
     }
     for find in [
@@ -63,7 +45,7 @@ fn usual_filters_take_few_steps() {
         format!("{{filter: {{{}}}, sort: {{f7: 1}}}}", conditions(8)),
         "{filter: {$or: [{f0: 1}, {f5: 5, g: 1}], f9: 1}}".to_owned(),
     ] {
-        let steps = planned(&many, &find).planning_steps();
+        let steps = steps_of(&many, &find);
         assert!((1..=STEPS_MAX_OF_TWENTY).contains(&steps), "{steps} steps for {find}");
     }
 }
@@ -79,11 +61,12 @@ fn hostile_filters_end_within_the_limit_and_say_so() {
             let key = document(&(hostile.indexes)(index));
             database.index(&name, &key, &document(hostile.options)).expect("built");
         }
-        let plan = planned(&collection, &hostile.find);
+        let (planner, plan) = explained(&collection, &hostile.find);
         let steps = plan.planning_steps();
         println!("{}: {steps} steps{}", hostile.name, if plan.is_stopped() { ", stopped" } else { "" });
         assert!(steps <= STEPS_MAX, "{steps} steps for {}", hostile.name);
-        assert_eq!(says_stopped(&plan), plan.is_stopped(), "{}", hostile.name);
+        let says_stopped = planner.as_ref().get("planningStopped").is_some();
+        assert_eq!(says_stopped, plan.is_stopped(), "{}", hostile.name);
         stopped.extend(plan.is_stopped().then_some(hostile.name));
     }
     assert!(!stopped.is_empty() && stopped.len() < hostile_filters::all().count(), "{stopped:?}");

@@ -32,7 +32,7 @@ fn alternatives(alternative: impl Fn(u64) -> String) -> String {
 }
 
 /// The planner's part of an explanation, and the plan.
-fn explained(collection: &Arc<Collection>, find: &str) -> (DocumentBuf, Plan) {
+pub(crate) fn explained(collection: &Arc<Collection>, find: &str) -> (DocumentBuf, Plan) {
     let mut query = find_query(document(find).as_ref()).expect("a query");
     query.simplify();
     let plan = plan(collection, query).expect("a plan");
