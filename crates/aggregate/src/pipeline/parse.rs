@@ -32,7 +32,7 @@ impl Pipeline {
     /// As [`Self::parse`], for a pipeline that was checked as it was sent, and to which filters may have been added since:
     /// it may have more stages than a client may send. It is about to be opened on this thread.
     /// # Errors
-    /// As [`Self::parse`], but for 7749501; as [`check_stack`].
+    /// As [`Self::parse`], but for 7749501; `ExceededMemoryLimit` if this thread's stack has no room for the stages.
     pub fn parse_extended(pipeline: ArrayRef<'_>, environment: Environment) -> Result<Self> {
         let read = ReadStages::read(pipeline, Environment { steps_left: Arc::default(), ..environment })?;
         check_stack(read.stages.len())?;
